@@ -1,0 +1,189 @@
+"""Parameters with names, shapes and bounds, and the map from the whole line to their support.
+
+A bounded number q is sampled as an unbounded z: q = lower + exp(z), q = upper - exp(z), or
+q = lower + (upper - lower) expit(z). U in z then has minus the log of the Jacobian |dq/dz| in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.types import FloatArray
+
+Bounds: TypeAlias = tuple[float | None, float | None]
+"""Lower and upper bound; None or an infinity for none."""
+
+
+@attrs.frozen
+class Parameter:
+    """Shape and bounds of one named parameter.
+
+    Parameters
+    ----------
+    shape
+        Shape of the parameter; ``()`` for a number.
+    lower, upper
+        Bounds, open; None or an infinity for none.
+
+    Raises
+    ------
+    ConfigurationError
+        If a bound is NaN, or the lower one is not below the upper one.
+    """
+
+    shape: tuple[int, ...] = ()
+    lower: float | None = attrs.field(default=None, kw_only=True)
+    upper: float | None = attrs.field(default=None, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        lower, upper = self.bounds
+        if not lower < upper or lower == np.inf or upper == -np.inf:
+            raise ConfigurationError(
+                f"bounds of a parameter must be numbers with lower < upper, got ({self.lower}, "
+                f"{self.upper}); use None for a side without a bound"
+            )
+        if any(n < 1 for n in self.shape):
+            raise ConfigurationError(
+                f"sizes in a parameter's shape must be at least 1, got {self.shape}"
+            )
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Lower and upper bound, infinite where there is none."""
+        return (
+            -np.inf if self.lower is None else float(self.lower),
+            np.inf if self.upper is None else float(self.upper),
+        )
+
+    @property
+    def size(self) -> int:
+        """How many numbers it holds."""
+        return int(np.prod(self.shape, dtype=int))
+
+
+def vector(size: int, lower: float | None = None, upper: float | None = None) -> Parameter:
+    """Declare a vector-valued parameter.
+
+    Parameters
+    ----------
+    size
+        Its length.
+    lower, upper
+        Bounds of every element; None or an infinity for none.
+
+    Raises
+    ------
+    ConfigurationError
+        If the size is not positive, or the bounds are not in order.
+    """
+    return Parameter((size,), lower=lower, upper=upper)
+
+
+@attrs.frozen
+class Parameters:
+    """All parameters of a target, in order.
+
+    Parameters
+    ----------
+    specs
+        Name to parameter; the position vector holds them one after the other, arrays in C order.
+    """
+
+    specs: Mapping[str, Parameter]
+
+    @classmethod
+    def declared(cls, specs: Mapping[str, Parameter | Bounds | None]) -> Parameters:
+        """Read what a user declares: bounds as a pair, None for none, or a :class:`Parameter`.
+
+        Raises
+        ------
+        ConfigurationError
+            If a declaration cannot be read, or there is none.
+        """
+        if not specs:
+            raise ConfigurationError("parameters must name at least one parameter, got none")
+        return cls({name: _read(name, spec) for name, spec in specs.items()})
+
+    @classmethod
+    def unnamed(cls, dim: int) -> Parameters:
+        """Return ``dim`` unbounded numbers called q[0], q[1], ..."""
+        return cls({"q": Parameter((dim,))})
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return sum(spec.size for spec in self.specs.values())
+
+    @property
+    def bounded(self) -> bool:
+        """Whether any parameter has a bound."""
+        return any(spec.bounds != (-np.inf, np.inf) for spec in self.specs.values())
+
+    @property
+    def labels(self) -> list[str]:
+        """A name for each number: ``rate``, ``w[0]``, ``w[1]``, ``m[0,1]``."""
+        return [
+            name + (f"[{','.join(map(str, index))}]" if index else "")
+            for name, spec in self.specs.items()
+            for index in np.ndindex(spec.shape)
+        ]
+
+    def slices(self) -> dict[str, slice]:
+        """Return where each parameter lies in the position vector."""
+        ends = np.cumsum([spec.size for spec in self.specs.values()])
+        return {
+            name: slice(int(end) - spec.size, int(end))
+            for (name, spec), end in zip(self.specs.items(), ends, strict=True)
+        }
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper bounds, each of shape (dim,), infinite where there is none."""
+        pairs = [spec.bounds for spec in self.specs.values() for _ in range(spec.size)]
+        lower, upper = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+        return lower, upper
+
+    def position(self, values: Mapping[str, object] | Sequence[float] | FloatArray) -> FloatArray:
+        """Return position vectors, shape (..., dim), from values by name or from an array.
+
+        Raises
+        ------
+        ShapeError
+            If names or shapes are not those declared.
+        """
+        if not isinstance(values, Mapping):
+            return np.asarray(values, dtype=np.float64)
+        if set(values) != set(self.specs):
+            raise ShapeError(
+                f"values by name must be given for {', '.join(self.specs)}, "
+                f"got {', '.join(map(str, values)) or 'none'}"
+            )
+        parts = []
+        for name, spec in self.specs.items():
+            array = np.asarray(values[name], dtype=np.float64)
+            n_axes = len(spec.shape)
+            if array.shape[array.ndim - n_axes :] != spec.shape:
+                raise ShapeError(
+                    f"parameter {name!r} must have shape {spec.shape}, got {array.shape}"
+                )
+            parts.append(array.reshape(*array.shape[: array.ndim - n_axes], spec.size))
+        return np.concatenate(parts, axis=-1)
+
+
+def _read(name: str, spec: Parameter | Bounds | None) -> Parameter:
+    if spec is None:
+        return Parameter()
+    if isinstance(spec, Parameter):
+        return spec
+    try:
+        lower, upper = spec
+    except (TypeError, ValueError):
+        raise ConfigurationError(
+            f"parameter {name!r} must be declared by None, a pair (lower, upper) or "
+            f"surrokit.vector(...), got {spec!r}"
+        ) from None
+    return Parameter(lower=lower, upper=upper)
