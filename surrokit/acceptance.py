@@ -7,9 +7,7 @@ import numpy as np
 from surrokit.types import BoolArray, FloatArray
 
 
-def metropolis(
-    log_ratio: FloatArray, rng: np.random.Generator
-) -> tuple[BoolArray, FloatArray]:
+def metropolis(log_ratio: FloatArray, rng: np.random.Generator) -> tuple[BoolArray, FloatArray]:
     """Accept each chain with probability min(1, exp(log_ratio)).
 
     Parameters

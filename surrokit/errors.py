@@ -72,13 +72,19 @@ class EvaluationError(NumericalError):
     causes
         The exception of each row that failed, by row number.
     results
-        What the batch would have returned, with NaN in the rows that failed.
+        What the batch would have returned, with NaN in the rows that failed; empty if no row
+        succeeded and the shapes are therefore not known.
+    n
+        Rows in the batch; not needed with ``results``.
     """
 
-    def __init__(self, causes: dict[int, Exception], results: Sequence[FloatArray]) -> None:
+    def __init__(
+        self, causes: dict[int, Exception], results: Sequence[FloatArray], n: int | None = None
+    ) -> None:
         first = next(iter(causes.values()))
+        rows = len(results[0]) if results else n
         super().__init__(
-            f"{len(causes)} of {len(results[0])} positions could not be evaluated; "
+            f"{len(causes)} of {rows} positions could not be evaluated; "
             f"the first raised {type(first).__name__}: {first}"
         )
         self.causes = causes

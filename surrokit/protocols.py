@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
+from surrokit.types import Cache, Capabilities, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from surrokit.hamiltonian import Hamiltonian
@@ -385,7 +385,3 @@ class Observer(Protocol):
 
     The names are those of the hooks in :mod:`surrokit.hookspecs`; see there.
     """
-
-
-__all__ = [name for name in dir() if name[0].isupper() and name not in {"TYPE_CHECKING"}]
-_ = BoolArray

@@ -235,8 +235,9 @@ class Proposal:
     source : Potential or None
         The potential that the sampler moved on, whose values ``cache["value"]`` are; None for a
         sampler that used no potential.
-    path_acceptance : ndarray of shape (n,)
-        Probability to accept if ``source`` were the target: the path's own error. Tuning uses it.
+    log_path_ratio : ndarray of shape (n,), optional
+        The log ratio of the acceptance if ``source`` were the target: the path's own error, which
+        tuning looks at. None for a sampler that used no potential.
     n_steps : ndarray of shape (n,)
         Integrator steps taken.
     """
@@ -247,7 +248,7 @@ class Proposal:
     status: IntArray
     cache: Cache
     source: Potential | None
-    path_acceptance: FloatArray
+    log_path_ratio: FloatArray | None
     n_steps: IntArray
 
 
@@ -262,7 +263,7 @@ class StepInfo:
     acceptance : ndarray of shape (n,)
         The exact probability with which it did.
     path_acceptance : ndarray of shape (n,)
-        The same on the potential that the sampler moved on.
+        The same if the potential that the sampler moved on were the target.
     status : ndarray of shape (n,)
         :class:`Status` of the path.
     divergent : ndarray of bool, shape (n,)

@@ -1,0 +1,1 @@
+"""Corrections: how the exact potential decides on proposals."""

@@ -1,0 +1,1 @@
+"""Hamiltonian Monte Carlo with a constant mass matrix, and a random walk beside it."""

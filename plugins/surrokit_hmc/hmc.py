@@ -1,0 +1,155 @@
+"""Hamiltonian Monte Carlo: Algorithm 1, and with a surrogate the second phase of Algorithm 3."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+
+from surrokit.errors import ConfigurationError
+from surrokit.hamiltonian import Hamiltonian
+from surrokit.protocols import Integrator, Metric, Potential
+from surrokit.records import ChainState, Phase, Proposal, Status, Tuning
+from surrokit.settings import fraction, optional_positive, optional_positive_integer
+from surrokit.types import Cache, Capabilities, FloatArray
+
+PATH_LENGTH = math.pi
+"""Longest path in standard deviations of the widest direction.
+
+With the length uniform up to pi the expected cosine is 0: on a Gaussian, successive draws of the
+widest direction are then uncorrelated.
+"""
+
+MAX_STEPS = 512
+"""Tuning never asks for longer paths than this, in steps."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class HMC:
+    """Paths of Hamiltonian dynamics with fresh momenta, section 2.1 of the paper.
+
+    Parameters
+    ----------
+    integrator, metric
+        How to follow a path, and the kinetic energy.
+    step_size
+        None leaves it to be tuned.
+    n_steps
+        Longest path in steps; None leaves it to be tuned.
+    randomize
+        Draw the number of steps uniformly from {1, ..., n_steps} in each iteration, as section 5
+        of the paper does; all chains share it, so that they stay one batch.
+    target_acceptance
+        Mean acceptance on its own potential that tuning of the step size aims at.
+    potential
+        What it moves on.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting is out of range.
+    """
+
+    integrator: Integrator
+    metric: Metric
+    step_size: float | None = attrs.field(default=None, validator=optional_positive)
+    n_steps: int | None = attrs.field(default=None, validator=optional_positive_integer)
+    randomize: bool = True
+    target_acceptance: float = attrs.field(default=0.8, validator=fraction)
+    potential: Potential | None = None
+    tuning: Tuning | None = None
+
+    @property
+    def needs(self) -> Capabilities:
+        """What the integrator needs."""
+        return self.integrator.needs
+
+    @property
+    def tunes(self) -> frozenset[str]:
+        """Whatever of step size, number of steps and metric was not given."""
+        free = {
+            "step_size": self.step_size is None,
+            "n_steps": self.n_steps is None,
+            "metric": self.metric.tunable,
+        }
+        return frozenset(name for name, is_free in free.items() if is_free)
+
+    @property
+    def step(self) -> float:
+        """The step size in use, given or tuned.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is neither.
+        """
+        if self.step_size is not None:
+            return self.step_size
+        if self.tuning is None:
+            raise ConfigurationError(
+                "hmc has no step size yet; give step_size, or let a warm-up tune it"
+            )
+        return self.tuning.step_size
+
+    @property
+    def max_steps(self) -> int:
+        """The longest path in steps, given or tuned."""
+        if self.n_steps is not None:
+            return self.n_steps
+        if self.tuning is None:
+            return 1
+        if self.tuning.n_steps is not None:
+            return self.tuning.n_steps
+        if self.tuning.covariance is None:
+            return 1
+        length = PATH_LENGTH * self.metric.longest_scale(self.tuning.covariance)
+        return int(np.clip(math.ceil(length / self.step), 1, MAX_STEPS))
+
+    def with_potential(self, potential: Potential) -> HMC:
+        """Return a copy that moves on another potential."""
+        return attrs.evolve(self, potential=potential)
+
+    def tuned(self, tuning: Tuning) -> HMC:
+        """Return a copy that uses ``tuning`` for what was left free."""
+        metric = self.metric
+        if metric.tunable and tuning.covariance is not None:
+            metric = metric.adapted(tuning.covariance)
+        return attrs.evolve(self, tuning=tuning, metric=metric)
+
+    def cache(self, positions: FloatArray) -> Cache:
+        """Return what the integrator keeps for positions of shape (n, dim)."""
+        return self.integrator.cache(self._hamiltonian(), positions)
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Follow one path for each chain."""
+        hamiltonian = self._hamiltonian()
+        n, dim = state.positions.shape
+        momenta = self.metric.draw(rng, n, dim)
+        start = Phase(positions=state.positions, momenta=momenta, cache=state.cache)
+        longest = self.max_steps
+        length = int(rng.integers(1, longest + 1)) if self.randomize else longest
+        n_steps = np.full(n, length)
+        with np.errstate(all="ignore"):  # a path that overflows is a status, not a warning
+            end, status = self.integrator.advance(
+                hamiltonian, start, np.full(n, self.step), n_steps
+            )
+            log_correction = self.metric.energy(momenta) - self.metric.energy(end.momenta)
+            log_path_ratio = state.cache["value"] - end.cache["value"] + log_correction
+        return Proposal(
+            positions=end.positions,
+            log_correction=log_correction,
+            moved=status == Status.OK,
+            status=status,
+            cache=end.cache,
+            source=self.potential,
+            log_path_ratio=log_path_ratio,
+            n_steps=n_steps,
+        )
+
+    def _hamiltonian(self) -> Hamiltonian:
+        if self.potential is None:
+            raise ConfigurationError(
+                "hmc has no potential to move on; call with_potential(potential) first"
+            )
+        return Hamiltonian(potential=self.potential, metric=self.metric)

@@ -1,0 +1,202 @@
+"""Constant mass matrices: identity, diagonal and dense.
+
+Each holds the inverse mass matrix M^-1, whose best choice is the covariance of the target.
+"""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve_triangular
+
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.types import FloatArray
+
+
+def _optional_array(value: npt.ArrayLike | None) -> FloatArray | None:
+    if value is None:
+        return None
+    array = np.array(value, dtype=np.float64)
+    array.setflags(write=False)
+    return array
+
+
+def _largest_scale(covariance: FloatArray) -> float:
+    return float(np.sqrt(max(np.linalg.eigvalsh(covariance)[-1], 0.0)))
+
+
+@attrs.frozen
+class IdentityMetric:
+    """M = I, as in all of the paper's experiments with HMC."""
+
+    @property
+    def tunable(self) -> bool:
+        """Never."""
+        return False
+
+    def adapted(self, covariance: FloatArray) -> IdentityMetric:  # noqa: ARG002
+        """Return itself."""
+        return self
+
+    def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
+        """Draw momenta from N(0, I), shape (n, dim)."""
+        return rng.standard_normal((n, dim))
+
+    def velocity(self, momenta: FloatArray) -> FloatArray:
+        """Return the momenta."""
+        return momenta
+
+    def energy(self, momenta: FloatArray) -> FloatArray:
+        """Return |p|^2 / 2, shape (n,)."""
+        return 0.5 * np.square(momenta).sum(axis=1)
+
+    def longest_scale(self, covariance: FloatArray) -> float:
+        """Return the largest standard deviation of a covariance (dim, dim)."""
+        return _largest_scale(covariance)
+
+
+@attrs.frozen(eq=False)
+class DiagonalMetric:
+    """A diagonal mass matrix.
+
+    Parameters
+    ----------
+    inverse_mass : array_like of shape (dim,), optional
+        Diagonal of M^-1; None leaves it to be tuned, and is the identity until then.
+
+    Raises
+    ------
+    ConfigurationError
+        If an element is not positive.
+    """
+
+    inverse_mass: FloatArray | None = attrs.field(default=None, converter=_optional_array)
+    learnt: FloatArray | None = attrs.field(default=None, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        variance = self.inverse_mass
+        if variance is not None and not (variance.ndim == 1 and (variance > 0).all()):
+            raise ConfigurationError(
+                f"inverse_mass of a diagonal metric must be a vector of positive numbers, "
+                f"got {variance}"
+            )
+
+    @property
+    def tunable(self) -> bool:
+        """Whether no mass was given."""
+        return self.inverse_mass is None
+
+    def adapted(self, covariance: FloatArray) -> DiagonalMetric:
+        """Return the metric whose M^-1 is the diagonal of a covariance (dim, dim)."""
+        return attrs.evolve(self, learnt=np.diag(covariance).copy())
+
+    def _variance(self) -> FloatArray | float:
+        if self.inverse_mass is not None:
+            return self.inverse_mass
+        return 1.0 if self.learnt is None else self.learnt
+
+    def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
+        """Draw momenta from N(0, M), shape (n, dim)."""
+        return _fitting(rng.standard_normal((n, dim)), self.inverse_mass) / np.sqrt(
+            self._variance()
+        )
+
+    def velocity(self, momenta: FloatArray) -> FloatArray:
+        """Return M^-1 p, shape (n, dim)."""
+        return momenta * self._variance()
+
+    def energy(self, momenta: FloatArray) -> FloatArray:
+        """Return p^T M^-1 p / 2, shape (n,)."""
+        return 0.5 * (np.square(momenta) * self._variance()).sum(axis=1)
+
+    def longest_scale(self, covariance: FloatArray) -> float:
+        """Return the largest standard deviation of a covariance in units of this metric."""
+        scale = np.sqrt(self._variance() * np.ones(len(covariance)))
+        return _largest_scale(covariance / scale[:, None] / scale)
+
+
+@attrs.frozen(eq=False)
+class DenseMetric:
+    """A full mass matrix.
+
+    Parameters
+    ----------
+    inverse_mass : array_like of shape (dim, dim), optional
+        M^-1, positive definite; None leaves it to be tuned, and is the identity until then.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is not symmetric and positive definite.
+    """
+
+    inverse_mass: FloatArray | None = attrs.field(default=None, converter=_optional_array)
+    learnt: FloatArray | None = attrs.field(default=None, kw_only=True)
+    _factor: FloatArray | None = attrs.field(init=False)
+
+    @_factor.default
+    def _cholesky(self) -> FloatArray | None:
+        covariance = self._covariance()
+        if covariance is None:
+            return None
+        symmetric = (
+            covariance.ndim == 2
+            and covariance.shape[0] == covariance.shape[1]
+            and np.allclose(covariance, covariance.T)
+        )
+        try:
+            if symmetric:
+                return np.asarray(np.linalg.cholesky(covariance))
+        except np.linalg.LinAlgError:
+            pass
+        raise ConfigurationError(
+            "inverse_mass of a dense metric must be a symmetric positive definite matrix, got "
+            f"shape {covariance.shape}{'' if symmetric else ', not symmetric'}"
+        )
+
+    def _covariance(self) -> FloatArray | None:
+        return self.learnt if self.inverse_mass is None else self.inverse_mass
+
+    @property
+    def tunable(self) -> bool:
+        """Whether no mass was given."""
+        return self.inverse_mass is None
+
+    def adapted(self, covariance: FloatArray) -> DenseMetric:
+        """Return the metric whose M^-1 is a covariance (dim, dim)."""
+        return attrs.evolve(self, learnt=covariance)
+
+    def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
+        """Draw momenta from N(0, M), shape (n, dim)."""
+        white = _fitting(rng.standard_normal((n, dim)), self.inverse_mass)
+        if self._factor is None:
+            return white
+        # M^-1 = L L^T, so p = L^-T x has covariance M
+        return np.asarray(solve_triangular(self._factor, white.T, trans="T", lower=True).T)
+
+    def velocity(self, momenta: FloatArray) -> FloatArray:
+        """Return M^-1 p, shape (n, dim)."""
+        covariance = self._covariance()
+        return momenta if covariance is None else momenta @ covariance
+
+    def energy(self, momenta: FloatArray) -> FloatArray:
+        """Return p^T M^-1 p / 2, shape (n,)."""
+        white = momenta if self._factor is None else momenta @ self._factor
+        return 0.5 * np.square(white).sum(axis=1)
+
+    def longest_scale(self, covariance: FloatArray) -> float:
+        """Return the largest standard deviation of a covariance in units of this metric."""
+        if self._factor is None:
+            return _largest_scale(covariance)
+        half = solve_triangular(self._factor, covariance, lower=True)
+        return _largest_scale(solve_triangular(self._factor, half.T, lower=True))
+
+
+def _fitting(momenta: FloatArray, inverse_mass: FloatArray | None) -> FloatArray:
+    if inverse_mass is not None and len(inverse_mass) != momenta.shape[1]:
+        raise ShapeError(
+            f"inverse_mass is for {len(inverse_mass)} parameters, but the target has "
+            f"{momenta.shape[1]}; give one for each"
+        )
+    return momenta

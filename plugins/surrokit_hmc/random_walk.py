@@ -1,0 +1,95 @@
+"""Random-walk Metropolis: needs nothing but values."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.errors import ConfigurationError
+from surrokit.protocols import Potential
+from surrokit.records import ChainState, Proposal, Status, Tuning
+from surrokit.settings import fraction, optional_positive
+from surrokit.types import Cache, Capabilities, FloatArray
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RandomWalk:
+    """Normal moves around the current position (Roberts, Gelman and Gilks 1997).
+
+    Parameters
+    ----------
+    step_size
+        Standard deviation of a move in each direction, in units of the target's once a covariance
+        is known; None leaves it, and the covariance, to be tuned.
+    target_acceptance
+        Mean acceptance that tuning aims at.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting is out of range.
+    """
+
+    step_size: float | None = attrs.field(default=None, validator=optional_positive)
+    target_acceptance: float = attrs.field(default=0.234, validator=fraction)
+    tuning: Tuning | None = None
+    _factor: FloatArray | None = attrs.field(init=False)
+
+    @_factor.default
+    def _cholesky(self) -> FloatArray | None:
+        if self.step_size is not None or self.tuning is None or self.tuning.covariance is None:
+            return None
+        return np.asarray(np.linalg.cholesky(self.tuning.covariance))
+
+    @property
+    def potential(self) -> Potential | None:
+        """None: moves need no potential."""
+        return None
+
+    @property
+    def needs(self) -> Capabilities:
+        """Nothing."""
+        return frozenset()
+
+    @property
+    def tunes(self) -> frozenset[str]:
+        """Step size and covariance, unless a step size was given."""
+        return frozenset({"step_size", "metric"}) if self.step_size is None else frozenset()
+
+    def with_potential(self, potential: Potential) -> RandomWalk:  # noqa: ARG002
+        """Return itself."""
+        return self
+
+    def tuned(self, tuning: Tuning) -> RandomWalk:
+        """Return a copy that uses ``tuning`` unless a step size was given."""
+        return attrs.evolve(self, tuning=tuning)
+
+    def cache(self, positions: FloatArray) -> Cache:  # noqa: ARG002
+        """Return nothing."""
+        return {}
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Move each chain by one normal draw."""
+        n, dim = state.positions.shape
+        move = rng.standard_normal((n, dim))
+        if self._factor is not None:
+            move = move @ self._factor.T
+        return Proposal(
+            positions=state.positions + self._scale() * move,
+            log_correction=np.zeros(n),
+            moved=np.ones(n, dtype=bool),
+            status=np.full(n, Status.OK, dtype=np.int64),
+            cache={},
+            source=None,
+            log_path_ratio=None,
+            n_steps=np.ones(n, dtype=np.int64),
+        )
+
+    def _scale(self) -> float:
+        if self.step_size is not None:
+            return self.step_size
+        if self.tuning is None:
+            raise ConfigurationError(
+                "random-walk has no step size yet; give step_size, or let a warm-up tune it"
+            )
+        return self.tuning.step_size

@@ -1,0 +1,221 @@
+"""A target with bounded parameters, seen from the whole line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import attrs
+import numpy as np
+
+from surrokit.errors import EvaluationError, ShapeError
+from surrokit.parameters import Parameters
+from surrokit.positions import checked_positions
+from surrokit.protocols import (
+    Energy,
+    ForwardPotential,
+    GradientAlonePotential,
+    GradientPotential,
+    HessianPotential,
+    InitialPotential,
+    MetricPotential,
+    Potential,
+)
+from surrokit.transforms import Transform
+from surrokit.types import Capabilities, FloatArray
+
+Results = TypeVar("Results", bound=tuple[FloatArray, ...])
+
+
+@attrs.frozen(eq=False)
+class BoundedPotential:
+    """A potential of bounded parameters q, as one of unbounded z with the Jacobian in it.
+
+    U(z) = U(q(z)) - log |dq/dz|. Every capability of the inner potential is passed on through
+    the chain rule; a Hessian needs its gradient as well.
+
+    Parameters
+    ----------
+    inner
+        Potential in the user's coordinates.
+    parameters
+        Names, shapes and bounds; also of use, without any bound, to give names.
+
+    Raises
+    ------
+    ShapeError
+        If the parameters do not hold as many numbers as the potential takes.
+    """
+
+    inner: Potential
+    parameters: Parameters
+    transform: Transform = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.parameters.dim != self.inner.dim:
+            raise ShapeError(
+                f"parameters hold {self.parameters.dim} numbers, but the potential takes "
+                f"{self.inner.dim}; declare every number of the position vector"
+            )
+
+    @transform.default
+    def _transform(self) -> Transform:
+        return Transform.of(self.parameters)
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.inner.dim
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the inner potential offers."""
+        return self.inner.capabilities
+
+    @property
+    def energy(self) -> Energy:
+        """The inner potential's energy, of outputs and unbounded positions."""
+        return BoundedEnergy(cast(ForwardPotential, self.inner).energy, self.transform)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U at unbounded positions of shape (n, dim), shape (n,)."""
+        z = checked_positions(positions, self.dim)
+
+        def from_inner(value: FloatArray) -> tuple[FloatArray]:
+            return (value - self.transform.log_jacobian(z),)
+
+        return _evaluated(
+            lambda q: (self.inner.value(q),), self.transform.to_bounded(z), from_inner
+        )[0]
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        inner = cast(GradientPotential, self.inner)
+
+        def from_inner(value: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return value - self.transform.log_jacobian(z), self._pulled_back(z, gradient)
+
+        return _evaluated(inner.value_and_gradient, self.transform.to_bounded(z), from_inner)
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        inner = cast(GradientAlonePotential, self.inner)
+
+        def from_inner(gradient: FloatArray) -> tuple[FloatArray]:
+            return (self._pulled_back(z, gradient),)
+
+        q = self.transform.to_bounded(z)
+        return _evaluated(lambda q: (inner.gradient(q),), q, from_inner)[0]
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives in z, shape (n, dim, dim)."""
+        z = checked_positions(positions, self.dim)
+        q = self.transform.to_bounded(z)
+        d = self.transform.derivatives(z)
+        inner = cast(HessianPotential, self.inner)
+        hessian = inner.hessian(q) * d.first[:, :, None] * d.first[:, None, :]
+        _, gradient = cast(GradientPotential, self.inner).value_and_gradient(q)
+        return _plus_diagonal(hessian, gradient * d.second - d.log_second)
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the inner metric in z, plus the Jacobian's own curvature, which is not negative.
+
+        Shape (n, dim, dim).
+        """
+        z = checked_positions(positions, self.dim)
+        d = self.transform.derivatives(z)
+        inner = cast(MetricPotential, self.inner).metric(self.transform.to_bounded(z))
+        return _plus_diagonal(inner * d.first[:, :, None] * d.first[:, None, :], -d.log_second)
+
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs at unbounded positions, shape (n, m)."""
+        z = checked_positions(positions, self.dim)
+        return cast(ForwardPotential, self.inner).forward(self.transform.to_bounded(z))
+
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and their derivatives in z, shape (n, m, dim)."""
+        z = checked_positions(positions, self.dim)
+        inner = cast(ForwardPotential, self.inner)
+
+        def from_inner(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return outputs, jacobian * self.transform.derivatives(z).first[:, None, :]
+
+        return _evaluated(inner.forward_and_jacobian, self.transform.to_bounded(z), from_inner)
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return unbounded starting positions, shape (n, dim)."""
+        return self.transform.to_unbounded(cast(InitialPotential, self.inner).initial(rng, n))
+
+    def _pulled_back(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        d = self.transform.derivatives(z)
+        return gradient * d.first - d.log_first
+
+
+@attrs.frozen(eq=False)
+class BoundedEnergy:
+    """The energy of a forward potential with bounded parameters, in unbounded coordinates.
+
+    Parameters
+    ----------
+    inner
+        Energy in the user's coordinates.
+    transform
+        The map from unbounded to bounded.
+    """
+
+    inner: Energy
+    transform: Transform
+
+    def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), Jacobian included."""
+        value = self.inner.value(outputs, self.transform.to_bounded(positions))
+        return value - self.transform.log_jacobian(positions)
+
+    def value_and_gradients(
+        self, outputs: FloatArray, positions: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return U (n,), its gradient in the outputs (n, m), and in z (n, dim)."""
+        value, by_outputs, by_positions = self.inner.value_and_gradients(
+            outputs, self.transform.to_bounded(positions)
+        )
+        d = self.transform.derivatives(positions)
+        return (
+            value - self.transform.log_jacobian(positions),
+            by_outputs,
+            by_positions * d.first - d.log_first,
+        )
+
+
+def parameters_of(potential: Potential) -> Parameters:
+    """Return the parameters that a potential declares, or unbounded ones called q[i]."""
+    declared = getattr(potential, "parameters", None)
+    return declared if isinstance(declared, Parameters) else Parameters.unnamed(potential.dim)
+
+
+def transform_of(potential: Potential) -> Transform:
+    """Return the map from a potential's sampling coordinates to the user's."""
+    if isinstance(potential, BoundedPotential):
+        return potential.transform
+    return Transform.of(Parameters.unnamed(potential.dim))
+
+
+def _evaluated(
+    evaluate: Callable[[FloatArray], Results],
+    q: FloatArray,
+    from_inner: Callable[..., Results],
+) -> Results:
+    try:
+        results = evaluate(q)
+    except EvaluationError as error:
+        # rows that did succeed were paid for, and must reach the caller in its own coordinates
+        known = from_inner(*error.results) if error.results else ()
+        raise EvaluationError(error.causes, known, n=len(q)) from error
+    return from_inner(*results)
+
+
+def _plus_diagonal(matrices: FloatArray, diagonals: FloatArray) -> FloatArray:
+    dim = diagonals.shape[1]
+    matrices[:, np.arange(dim), np.arange(dim)] += diagonals
+    return matrices

@@ -1,0 +1,121 @@
+"""Calls of a target: counted, and with failures of single positions tamed."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from surrokit.errors import EvaluationError, EvaluationWarning, ShapeError, TargetError
+from surrokit.types import FloatArray
+
+CallKind: TypeAlias = Literal[
+    "value", "gradient", "forward", "jacobian", "hessian", "metric", "rows"
+]
+"""Kinds of exact calls, counted in positions (``rows``: in data rows)."""
+
+CALL_KINDS: tuple[CallKind, ...] = (
+    "value",
+    "gradient",
+    "forward",
+    "jacobian",
+    "hessian",
+    "metric",
+    "rows",
+)
+
+OnError: TypeAlias = Literal["reject", "raise"]
+"""What happens when a target raises at a position."""
+
+Function: TypeAlias = Callable[[FloatArray], tuple[FloatArray, ...]]
+
+
+class ExactCalls:
+    """Evaluates batches, counts every position, and turns failures into NaN.
+
+    A batch that raises as a whole is evaluated again row by row; every attempt is counted.
+
+    Parameters
+    ----------
+    on_error
+        ``"reject"``, or ``"raise"`` to stop at the first exception of the target.
+    """
+
+    def __init__(self, on_error: OnError) -> None:
+        self.on_error = on_error
+        self.counts: dict[str, int] = dict.fromkeys(CALL_KINDS, 0)
+        self.failures = 0
+        self._warned = False
+
+    def evaluate(
+        self, kind: CallKind, function: Function, positions: FloatArray
+    ) -> tuple[FloatArray, ...] | None:
+        """Return what a function gives for a batch, NaN in rows that fail, None if all fail.
+
+        Raises
+        ------
+        TargetError
+            If the function raises and ``on_error`` is ``"raise"``.
+        ShapeError
+            If the function raises one: it is then wrong everywhere.
+        """
+        self.counts[kind] += len(positions)
+        try:
+            return function(positions)
+        except ShapeError:
+            raise
+        except EvaluationError as error:
+            self._raised(next(iter(error.causes.values())))
+            return error.results or None
+        except Exception as error:
+            self._raised(error)
+            return self._row_by_row(kind, function, positions) if len(positions) > 1 else None
+
+    def without_nan(self, values: FloatArray) -> FloatArray:
+        """Return values with ``inf`` in place of NaN, which is counted as a failure."""
+        nan = np.isnan(values)
+        if not nan.any():
+            return values
+        self._warn("returned NaN")
+        self.failures += int(nan.sum())
+        return np.where(nan, np.inf, values)
+
+    def _row_by_row(
+        self, kind: CallKind, function: Function, positions: FloatArray
+    ) -> tuple[FloatArray, ...] | None:
+        rows: dict[int, tuple[FloatArray, ...]] = {}
+        for i in range(len(positions)):
+            one = self.evaluate(kind, function, positions[i : i + 1])
+            if one is not None:
+                rows[i] = one
+        if not rows:
+            return None
+        first = next(iter(rows.values()))
+        results = tuple(np.full((len(positions), *array.shape[1:]), np.nan) for array in first)
+        for i, arrays in rows.items():
+            for result, array in zip(results, arrays, strict=True):
+                result[i] = array[0]
+        return results
+
+    def _raised(self, error: Exception) -> None:
+        place = traceback.extract_tb(error.__traceback__)
+        where = f" ({place[-1].filename}, line {place[-1].lineno})" if place else ""
+        report = f"raised {type(error).__name__}: {error}{where}"
+        if self.on_error == "raise":
+            raise TargetError(
+                f'the target {report}; make it return inf there, or pass on_error="reject"'
+            ) from error
+        self._warn(report)
+
+    def _warn(self, what: str) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"the target {what}; such positions are rejected and counted, and further "
+                'failures are not reported. Pass on_error="raise" to stop instead',
+                EvaluationWarning,
+                stacklevel=2,
+            )

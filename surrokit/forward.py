@@ -1,0 +1,269 @@
+"""Targets whose expense lies in a forward map: U(q) = energy(forward(q), q)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from surrokit import capabilities as can
+from surrokit.bounds import BoundedPotential
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.parameters import Bounds, Parameter
+from surrokit.positions import checked_positions
+from surrokit.potentials import Function, declared_parameters
+from surrokit.protocols import Energy, Potential
+from surrokit.rowwise import row_by_row
+from surrokit.types import Capabilities, FloatArray
+
+
+class Prior(Protocol):
+    """What :func:`forward_potential` takes as a prior: a potential with gradient."""
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return -log prior, shape (n,), and its gradient, shape (n, dim)."""
+        ...
+
+
+def forward_potential(
+    forward: Function,
+    jacobian: Function | None = None,
+    *,
+    data: npt.ArrayLike | None = None,
+    noise_sd: npt.ArrayLike | None = None,
+    prior: Prior | None = None,
+    energy: Energy | None = None,
+    dim: int | None = None,
+    parameters: Mapping[str, Parameter | Bounds | None] | None = None,
+    batched: bool = False,
+) -> Potential:
+    """Make a target from an expensive map and a cheap misfit.
+
+    Parameters
+    ----------
+    forward
+        The map from one position (dim,) to outputs (m,).
+    jacobian
+        Its derivatives, shape (m, dim), if there are any.
+    data : array_like of shape (m,), optional
+        What was observed, with independent normal errors.
+    noise_sd : float or array_like of shape (m,), optional
+        Standard deviation of those errors.
+    prior
+        -log prior and its gradient, such as :func:`gaussian_prior`; None for a flat one.
+    energy
+        Instead of ``data``, ``noise_sd`` and ``prior``: any cheap function of outputs and
+        positions.
+    dim, parameters, batched
+        As for :func:`surrokit.potential`.
+
+    Returns
+    -------
+    Potential
+        Of unbounded coordinates, with capability ``forward``, and ``jacobian`` and ``gradient``
+        where ``jacobian`` is given.
+
+    Raises
+    ------
+    ConfigurationError
+        If neither or both of ``energy`` and ``data`` with ``noise_sd`` are given.
+    """
+    declared = declared_parameters(dim, parameters)
+    inner = MappedPotential(
+        dim=declared.dim,
+        forward=forward,
+        jacobian=jacobian,
+        energy=_energy(data, noise_sd, prior, energy),
+        batched=batched,
+    )
+    return BoundedPotential(inner, declared)
+
+
+def _energy(
+    data: npt.ArrayLike | None,
+    noise_sd: npt.ArrayLike | None,
+    prior: Prior | None,
+    energy: Energy | None,
+) -> Energy:
+    if energy is not None:
+        if data is not None or noise_sd is not None or prior is not None:
+            raise ConfigurationError(
+                "energy is given together with data, noise_sd or prior; an energy holds all "
+                "three, so leave them out"
+            )
+        return energy
+    if data is None or noise_sd is None:
+        raise ConfigurationError(
+            "a forward potential needs data and noise_sd, or an energy; "
+            f"data is {'missing' if data is None else 'given'}, "
+            f"noise_sd is {'missing' if noise_sd is None else 'given'}"
+        )
+    return GaussianEnergy(data=data, noise_sd=noise_sd, prior=prior)
+
+
+def gaussian_prior(mean: npt.ArrayLike = 0.0, sd: npt.ArrayLike = 1.0) -> GaussianPrior:
+    """Return independent normal priors.
+
+    Parameters
+    ----------
+    mean, sd : float or array_like of shape (dim,)
+        Of each parameter, in the user's coordinates.
+
+    Raises
+    ------
+    ConfigurationError
+        If a standard deviation is not positive.
+    """
+    return GaussianPrior(mean=mean, sd=sd)
+
+
+def _positive(name: str, array: FloatArray) -> None:
+    if not (np.isfinite(array).all() and (array > 0).all()):
+        raise ConfigurationError(f"{name} must be positive and finite, got {array}")
+
+
+def _array(value: npt.ArrayLike) -> FloatArray:
+    array = np.array(value, dtype=np.float64)
+    array.setflags(write=False)
+    return array
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class GaussianPrior:
+    """Independent normal priors; see :func:`gaussian_prior`."""
+
+    mean: FloatArray = attrs.field(converter=_array)
+    sd: FloatArray = attrs.field(converter=_array)
+
+    def __attrs_post_init__(self) -> None:
+        _positive("sd of a prior", self.sd)
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return -log prior + constant, shape (n,), and its gradient, shape (n, dim)."""
+        scaled = (positions - self.mean) / self.sd
+        return 0.5 * np.square(scaled).sum(axis=1), scaled / self.sd
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class GaussianEnergy:
+    """Half the squared misfit in units of the noise, plus minus the log prior.
+
+    Parameters
+    ----------
+    data : array_like of shape (m,)
+        What was observed.
+    noise_sd : float or array_like of shape (m,)
+        Standard deviation of its errors.
+    prior
+        -log prior and its gradient; None for a flat one.
+    """
+
+    data: FloatArray = attrs.field(converter=_array)
+    noise_sd: FloatArray = attrs.field(converter=_array)
+    prior: Prior | None = None
+
+    def __attrs_post_init__(self) -> None:
+        _positive("noise_sd", self.noise_sd)
+        if self.data.ndim != 1:
+            raise ShapeError(f"data must have shape (m,), got {self.data.shape}; flatten it")
+
+    def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,)."""
+        return self.value_and_gradients(outputs, positions)[0]
+
+    def value_and_gradients(
+        self, outputs: FloatArray, positions: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return U (n,), its gradient in the outputs (n, m), and in the positions (n, dim).
+
+        Raises
+        ------
+        ShapeError
+            If the forward map does not give one output for each datum.
+        """
+        if outputs.shape[1] != len(self.data):
+            raise ShapeError(
+                f"the forward map gives {outputs.shape[1]} outputs, but data holds "
+                f"{len(self.data)}; they must correspond"
+            )
+        scaled = (outputs - self.data) / self.noise_sd
+        value = 0.5 * np.square(scaled).sum(axis=1)
+        by_positions = np.zeros_like(positions)
+        if self.prior is not None:
+            prior_value, by_positions = self.prior.value_and_gradient(positions)
+            value = value + prior_value
+        return value, scaled / self.noise_sd, by_positions
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class MappedPotential:
+    """A forward map and an energy, in the user's coordinates."""
+
+    dim: int
+    forward_function: Function = attrs.field(alias="forward")
+    jacobian_function: Function | None = attrs.field(alias="jacobian")
+    energy: Energy
+    batched: bool
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """``forward``, and ``jacobian`` and ``gradient`` if there are derivatives."""
+        if self.jacobian_function is None:
+            return frozenset({can.FORWARD})
+        return frozenset({can.FORWARD, can.JACOBIAN, can.GRADIENT})
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        return self.energy.value(self.forward(positions), checked_positions(positions, self.dim))
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, dim)."""
+        outputs, jacobian = self.forward_and_jacobian(positions)
+        return gradient_of_energy(self.energy, outputs, jacobian, np.asarray(positions))
+
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs, shape (n, m).
+
+        Raises
+        ------
+        EvaluationError
+            If the function raised at some positions.
+        ShapeError
+            If the function returns another shape.
+        """
+        return self._evaluated((self.forward_function,), positions)[0]
+
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+        assert self.jacobian_function is not None
+        outputs, jacobian = self._evaluated(
+            (self.forward_function, self.jacobian_function), positions
+        )
+        if jacobian.shape != (*outputs.shape, self.dim):
+            raise ShapeError(
+                f"the jacobian function must return shape {(outputs.shape[1], self.dim)} for each "
+                f"position, got {jacobian.shape[1:]}"
+            )
+        return outputs, jacobian
+
+    def _evaluated(
+        self, functions: tuple[Function, ...], positions: FloatArray
+    ) -> tuple[FloatArray, ...]:
+        q = checked_positions(positions, self.dim)
+        if self.batched:
+            return tuple(np.asarray(function(q.copy()), dtype=np.float64) for function in functions)
+        return row_by_row(
+            lambda row: tuple(np.asarray(f(row), dtype=np.float64) for f in functions), q
+        )
+
+
+def gradient_of_energy(
+    energy: Energy, outputs: FloatArray, jacobian: FloatArray, positions: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return U, shape (n,), and J^T dU/doutputs + dU/dq, shape (n, dim)."""
+    value, by_outputs, by_positions = energy.value_and_gradients(outputs, positions)
+    gradient = np.einsum("nm,nmd->nd", by_outputs, jacobian) + by_positions
+    return value, gradient

@@ -1,0 +1,217 @@
+"""The wrapper through which every exact call goes: it counts, and keeps what was paid for."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.capabilities import with_forward, with_gradient
+from surrokit.errors import TargetError
+from surrokit.exact_calls import ExactCalls, OnError
+from surrokit.forward import gradient_of_energy
+from surrokit.protocols import (
+    Energy,
+    GradientAlonePotential,
+    HessianPotential,
+    InitialPotential,
+    MetricPotential,
+    Potential,
+)
+from surrokit.records import Evaluations
+from surrokit.types import Capabilities, FloatArray
+
+
+class RecordingPotential:
+    """A target of which every evaluation is counted, and kept until it is drained.
+
+    A position where the target raises or returns NaN gets the value ``inf``, and so is rejected
+    and counted; the first such failure is reported in a warning.
+
+    What is counted: ``gradient`` for positions where value and gradient were evaluated together
+    (or the gradient alone), ``value`` for the value alone; for a forward potential ``jacobian``
+    and ``forward`` instead.
+
+    Parameters
+    ----------
+    target
+        The exact potential.
+    keep
+        Whether evaluations are kept for a learner. If so a gradient is always evaluated with its
+        value, so that there is something to learn from.
+    on_error
+        ``"reject"``, or ``"raise"`` to stop at the first exception of the target.
+    """
+
+    def __init__(self, target: Potential, *, keep: bool, on_error: OnError = "reject") -> None:
+        self.target = target
+        self.keep = keep
+        self._exact = ExactCalls(on_error)
+        self._blocks: list[Evaluations] = []
+        self._n_outputs: int | None = None
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.target.dim
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the target offers."""
+        return self.target.capabilities
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """Positions evaluated so far, by kind of call."""
+        return dict(self._exact.counts)
+
+    @property
+    def failures(self) -> int:
+        """Positions at which the target raised or returned NaN."""
+        return self._exact.failures
+
+    @property
+    def energy(self) -> Energy:
+        """The target's energy; cheap, and not counted."""
+        return with_forward(self.target).energy
+
+    def drain(self) -> Evaluations:
+        """Return what was evaluated since the last time, and forget it."""
+        blocks, self._blocks = self._blocks, []
+        return Evaluations.joined(blocks, self.dim)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return exact U, shape (n,); ``inf`` where it could not be evaluated."""
+        if can.FORWARD in self.capabilities:
+            return self._valued_outputs(positions)[0]
+        target = self.target
+        results = self._exact.evaluate("value", lambda q: (target.value(q),), positions)
+        values = self._values(results, len(positions))
+        self._store(positions=positions, values=values)
+        return values
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return exact U, shape (n,), and its gradient, shape (n, dim); NaN where U failed."""
+        if can.JACOBIAN in self.capabilities:
+            return self._through_jacobian(positions)
+        target = with_gradient(self.target)
+        results = self._exact.evaluate("gradient", target.value_and_gradient, positions)
+        values = self._values(results, len(positions))
+        gradients = np.full(positions.shape, np.nan) if results is None else results[1]
+        self._store(positions=positions, values=values, gradients=gradients)
+        return values, gradients
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the exact gradient, shape (n, dim), with its value where values are kept."""
+        if self.keep or can.JACOBIAN in self.capabilities:
+            return self.value_and_gradient(positions)[1]
+        target = cast(GradientAlonePotential, self.target)
+        results = self._exact.evaluate("gradient", lambda q: (target.gradient(q),), positions)
+        return np.full(positions.shape, np.nan) if results is None else results[0]
+
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs of the forward map, shape (n, m); NaN where it failed."""
+        return self._known_outputs(self._valued_outputs(positions)[1], len(positions))
+
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+        target = with_forward(self.target)
+        results = self._exact.evaluate("jacobian", target.forward_and_jacobian, positions)
+        if results is None:
+            outputs = self._known_outputs(None, len(positions))
+            return outputs, np.full((*outputs.shape, self.dim), np.nan)
+        outputs, jacobians = results
+        self._n_outputs = outputs.shape[1]
+        values = self._energies(outputs, positions)
+        self._store(positions=positions, values=values, outputs=outputs, jacobians=jacobians)
+        return outputs, jacobians
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return exact second derivatives, shape (n, dim, dim)."""
+        target = cast(HessianPotential, self.target)
+        results = self._exact.evaluate("hessian", lambda q: (target.hessian(q),), positions)
+        return self._matrices(results, len(positions))
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the target's metric, shape (n, dim, dim)."""
+        target = cast(MetricPotential, self.target)
+        results = self._exact.evaluate("metric", lambda q: (target.metric(q),), positions)
+        return self._matrices(results, len(positions))
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return starting positions of the target's own, shape (n, dim)."""
+        return cast(InitialPotential, self.target).initial(rng, n)
+
+    def _valued_outputs(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        target = with_forward(self.target)
+        results = self._exact.evaluate("forward", lambda q: (target.forward(q),), positions)
+        outputs = None if results is None else results[0]
+        if outputs is None:
+            values = self._values(None, len(positions))
+        else:
+            self._n_outputs = outputs.shape[1]
+            values = self._energies(outputs, positions)
+        self._store(positions=positions, values=values, outputs=outputs)
+        return values, outputs
+
+    def _through_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        target = with_forward(self.target)
+        results = self._exact.evaluate("jacobian", target.forward_and_jacobian, positions)
+        if results is None:
+            values = self._values(None, len(positions))
+            self._store(positions=positions, values=values)
+            return values, np.full(positions.shape, np.nan)
+        outputs, jacobians = results
+        self._n_outputs = outputs.shape[1]
+        with np.errstate(all="ignore"):
+            values, gradients = gradient_of_energy(self.energy, outputs, jacobians, positions)
+        values = self._exact.without_nan(values)
+        self._store(
+            positions=positions,
+            values=values,
+            gradients=gradients,
+            outputs=outputs,
+            jacobians=jacobians,
+        )
+        return values, gradients
+
+    def _values(self, results: tuple[FloatArray, ...] | None, n: int) -> FloatArray:
+        return self._exact.without_nan(np.full(n, np.nan) if results is None else results[0])
+
+    def _energies(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"):  # a failed row's outputs are NaN
+            return self._exact.without_nan(self.energy.value(outputs, positions))
+
+    def _known_outputs(self, outputs: FloatArray | None, n: int) -> FloatArray:
+        if outputs is not None:
+            return outputs
+        if self._n_outputs is None:
+            raise TargetError(
+                "the forward map failed at the very first positions, so the number of its "
+                "outputs is not known; start where it can be evaluated"
+            )
+        return np.full((n, self._n_outputs), np.nan)
+
+    def _matrices(self, results: tuple[FloatArray, ...] | None, n: int) -> FloatArray:
+        return np.full((n, self.dim, self.dim), np.nan) if results is None else results[0]
+
+    def _store(
+        self,
+        *,
+        positions: FloatArray,
+        values: FloatArray,
+        gradients: FloatArray | None = None,
+        outputs: FloatArray | None = None,
+        jacobians: FloatArray | None = None,
+    ) -> None:
+        if self.keep:
+            self._blocks.append(
+                Evaluations(
+                    positions=positions,
+                    values=values,
+                    gradients=gradients,
+                    outputs=outputs,
+                    jacobians=jacobians,
+                )
+            )

@@ -1,0 +1,60 @@
+"""Functions of one position, over rows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from surrokit.errors import EvaluationError, ShapeError
+from surrokit.types import FloatArray
+
+
+def row_by_row(
+    evaluate: Callable[[FloatArray], tuple[FloatArray, ...]], positions: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Call a function for each row, and stack each of its results.
+
+    Parameters
+    ----------
+    evaluate
+        Takes a position (dim,), which it may keep or change, and returns arrays.
+    positions : ndarray of shape (n, dim)
+        Rows to evaluate.
+
+    Raises
+    ------
+    EvaluationError
+        If it raised at some rows; the error carries the results of the others.
+    ShapeError
+        If the function raises one, since it is then wrong everywhere, or if its results change
+        shape between rows.
+    """
+    rows: dict[int, tuple[FloatArray, ...]] = {}
+    causes: dict[int, Exception] = {}
+    for i, position in enumerate(positions):
+        try:
+            rows[i] = evaluate(position.copy())
+        except ShapeError:
+            raise
+        except Exception as error:
+            causes[i] = error
+    results = _stacked(rows, len(positions))
+    if causes:
+        raise EvaluationError(causes, results, n=len(positions))
+    return results
+
+
+def _stacked(rows: dict[int, tuple[FloatArray, ...]], n: int) -> tuple[FloatArray, ...]:
+    if not rows:
+        return ()
+    results = tuple(np.full((n, *array.shape), np.nan) for array in next(iter(rows.values())))
+    for i, arrays in rows.items():
+        for result, array in zip(results, arrays, strict=True):
+            if array.shape != result.shape[1:]:
+                raise ShapeError(
+                    f"a function returned shape {result.shape[1:]} at one position and "
+                    f"{array.shape} at another; it must always return the same"
+                )
+            result[i] = array
+    return results

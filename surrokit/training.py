@@ -1,0 +1,73 @@
+"""Which of the evaluations paid for a surrogate learns from."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from surrokit.errors import ConfigurationError
+from surrokit.records import ChainState, Evaluations, StepInfo
+from surrokit.types import BoolArray, FloatArray, IntArray
+
+LearnFrom: TypeAlias = Literal["all", "accepted", "states"]
+"""``all`` that was paid for; ``accepted`` proposals (Algorithm 3 of the paper); ``states`` of the
+chains after each iteration, repeats included (Algorithm 4, and the authors' code)."""
+
+
+def checked_learn_from(value: str) -> LearnFrom:
+    """Return a valid choice.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is none.
+    """
+    if value not in get_args(LearnFrom):
+        raise ConfigurationError(
+            f"learn_from must be one of {', '.join(get_args(LearnFrom))}, got {value!r}"
+        )
+    return value  # type: ignore[return-value]
+
+
+def training_rows(
+    learn_from: LearnFrom, paid: Evaluations, state: ChainState, info: StepInfo
+) -> Evaluations:
+    """Choose the rows to learn from after one iteration.
+
+    Parameters
+    ----------
+    learn_from
+        The choice.
+    paid
+        What the iteration evaluated.
+    state, info
+        Where the chains are after it, and what it did to them.
+
+    Returns
+    -------
+    Evaluations
+        Values are exact in every row; gradients are there where this iteration paid for them.
+    """
+    if learn_from == "all":
+        return paid
+    chosen: BoolArray = (
+        info.accepted if learn_from == "accepted" else np.ones(len(state.values), dtype=bool)
+    )
+    positions = state.positions[chosen]
+    found = paid.find(positions)
+    return Evaluations(
+        positions=positions,
+        values=state.values[chosen],
+        gradients=_looked_up(paid.gradients, found),
+        outputs=_looked_up(paid.outputs, found),
+        jacobians=_looked_up(paid.jacobians, found),
+    )
+
+
+def _looked_up(array: FloatArray | None, found: IntArray) -> FloatArray | None:
+    if array is None:
+        return None
+    rows: FloatArray = array[found]
+    rows[found < 0] = np.nan
+    return rows

@@ -1,0 +1,123 @@
+"""The map between the whole line, where samplers move, and parameters with bounds."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.parameters import Parameters
+from surrokit.types import BoolArray, FloatArray
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Derivatives:
+    """What the chain rule needs at unconstrained positions; arrays of shape (n, dim).
+
+    Parameters
+    ----------
+    first, second
+        dq/dz and d2q/dz2, elementwise.
+    log_first, log_second
+        First and second derivative of log |dq/dz| in z.
+    """
+
+    first: FloatArray
+    second: FloatArray
+    log_first: FloatArray
+    log_second: FloatArray
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Transform:
+    """Elementwise map z -> q: identity, lower + exp(z), upper - exp(z), or a scaled logistic.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (dim,)
+        Bounds, infinite where there is none.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    _above: BoolArray = attrs.field(init=False)
+    _below: BoolArray = attrs.field(init=False)
+    _between: BoolArray = attrs.field(init=False)
+
+    @_above.default
+    def _only_lower(self) -> BoolArray:
+        return np.isfinite(self.lower) & ~np.isfinite(self.upper)
+
+    @_below.default
+    def _only_upper(self) -> BoolArray:
+        return ~np.isfinite(self.lower) & np.isfinite(self.upper)
+
+    @_between.default
+    def _both(self) -> BoolArray:
+        return np.isfinite(self.lower) & np.isfinite(self.upper)
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> Transform:
+        """Return the transform that the bounds of parameters call for."""
+        lower, upper = parameters.bounds()
+        return cls(lower=lower, upper=upper)
+
+    def to_bounded(self, unbounded: FloatArray) -> FloatArray:
+        """Return q at z, both of shape (..., dim); exp may overflow to ``inf`` far out."""
+        q = np.array(unbounded, dtype=np.float64)
+        above, below, between = self._above, self._below, self._between
+        with np.errstate(over="ignore"):
+            q[..., above] = self.lower[above] + np.exp(q[..., above])
+            q[..., below] = self.upper[below] - np.exp(q[..., below])
+            width = self.upper[between] - self.lower[between]
+            q[..., between] = self.lower[between] + width * _logistic(q[..., between])
+        return q
+
+    def to_unbounded(self, bounded: FloatArray) -> FloatArray:
+        """Return z at q, both of shape (..., dim); infinite or NaN on or outside the bounds."""
+        z = np.array(bounded, dtype=np.float64)
+        above, below, between = self._above, self._below, self._between
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z[..., above] = np.log(z[..., above] - self.lower[above])
+            z[..., below] = np.log(self.upper[below] - z[..., below])
+            inside = z[..., between]
+            z[..., between] = np.log(inside - self.lower[between]) - np.log(
+                self.upper[between] - inside
+            )
+        return z
+
+    def log_jacobian(self, unbounded: FloatArray) -> FloatArray:
+        """Return sum log |dq/dz|, shape (n,), at z of shape (n, dim)."""
+        z = unbounded
+        between = self._between
+        total = z[:, self._above].sum(axis=1) + z[:, self._below].sum(axis=1)
+        if between.any():
+            inner = z[:, between]
+            size = np.abs(inner)
+            width = np.log(self.upper[between] - self.lower[between])
+            total = total + (width - size - 2.0 * np.log1p(np.exp(-size))).sum(axis=1)
+        return np.asarray(total, dtype=np.float64)
+
+    def derivatives(self, unbounded: FloatArray) -> Derivatives:
+        """Return what the chain rule needs at z of shape (n, dim)."""
+        z = unbounded
+        first, second = np.ones_like(z), np.zeros_like(z)
+        log_first, log_second = np.zeros_like(z), np.zeros_like(z)
+        with np.errstate(over="ignore"):
+            for mask, sign in ((self._above, 1.0), (self._below, -1.0)):
+                first[:, mask] = second[:, mask] = sign * np.exp(z[:, mask])
+                log_first[:, mask] = 1.0
+        between = self._between
+        if between.any():
+            p = _logistic(z[:, between])
+            slope = p * (1.0 - p)
+            width = self.upper[between] - self.lower[between]
+            first[:, between] = width * slope
+            second[:, between] = width * slope * (1.0 - 2.0 * p)
+            log_first[:, between] = 1.0 - 2.0 * p
+            log_second[:, between] = -2.0 * slope
+        return Derivatives(first=first, second=second, log_first=log_first, log_second=log_second)
+
+
+def _logistic(z: FloatArray) -> FloatArray:
+    # tanh saturates instead of overflowing, and needs no branch
+    return 0.5 + 0.5 * np.tanh(0.5 * z)
