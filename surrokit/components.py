@@ -29,6 +29,23 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
+@attrs.frozen
+class Part:
+    """A setting that takes another part.
+
+    Parameters
+    ----------
+    kind
+        Kind of part.
+    default
+        Name of the part that is made if none is given; None takes the run's own part of that
+        kind.
+    """
+
+    kind: Kind
+    default: str | None = None
+
+
 def _check_name(_: object, __: object, value: str) -> None:
     if not _NAME.fullmatch(value):
         raise ConfigurationError(
@@ -62,8 +79,8 @@ class Component:
     references
         Where it comes from: papers, with DOI or equation.
     parts
-        Those of the factory's keywords that take another part, with the kind of part. They may
-        then be given by name.
+        Those of the factory's keywords that take another part. They may then be given by name,
+        and the factory always receives an object.
     examples
         Settings at which the conformance suite makes the part; list every setting that leads
         down another path.
@@ -74,7 +91,7 @@ class Component:
     factory: Callable[..., Any]
     summary: str
     references: tuple[str, ...] = ()
-    parts: Mapping[str, Kind] = attrs.field(factory=dict)
+    parts: Mapping[str, Part] = attrs.field(factory=dict)
     examples: tuple[Mapping[str, Any], ...] = ({},)
 
     def settings(self) -> dict[str, Any]:

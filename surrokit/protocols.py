@@ -273,6 +273,11 @@ class Sampler(Protocol):
         """Mean path acceptance at which the step size is about right."""
         ...
 
+    @property
+    def step(self) -> float | None:
+        """The step size in use, given or tuned; None for a sampler that has none."""
+        ...
+
     def with_potential(self, potential: Potential) -> Self:
         """Return a copy, nested kernels included, that moves on another potential."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from surrokit.components import Component
+from surrokit.components import Component, Part
 from surrokit.markers import hookimpl
 
 if TYPE_CHECKING:
@@ -86,7 +86,10 @@ def surrokit_register_samplers() -> list[Component]:
             factory=hmc,
             summary="Hamiltonian Monte Carlo: Algorithm 1, and with a surrogate RNS-HMC",
             references=(f"{_PAPER}, Algorithms 1 and 3", "Neal (2011), arXiv:1206.1901"),
-            parts={"integrator": "integrator", "metric": "metric"},
+            parts={
+                "integrator": Part("integrator", "leapfrog"),
+                "metric": Part("metric", "dense"),
+            },
             examples=(
                 {"step_size": 0.5, "n_steps": 4},
                 {"step_size": 0.4, "n_steps": 3, "randomize": False, "metric": "identity"},

@@ -56,6 +56,23 @@ class RandomWalk:
         """Step size and covariance, unless a step size was given."""
         return frozenset({"step_size", "metric"}) if self.step_size is None else frozenset()
 
+    @property
+    def step(self) -> float:
+        """The step size in use, given or tuned.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is neither.
+        """
+        if self.step_size is not None:
+            return self.step_size
+        if self.tuning is None:
+            raise ConfigurationError(
+                "random-walk has no step size yet; give step_size, or let a warm-up tune it"
+            )
+        return self.tuning.step_size
+
     def with_potential(self, potential: Potential) -> RandomWalk:  # noqa: ARG002
         """Return itself."""
         return self
@@ -75,7 +92,7 @@ class RandomWalk:
         if self._factor is not None:
             move = move @ self._factor.T
         return Proposal(
-            positions=state.positions + self._scale() * move,
+            positions=state.positions + self.step * move,
             log_correction=np.zeros(n),
             moved=np.ones(n, dtype=bool),
             status=np.full(n, Status.OK, dtype=np.int64),
@@ -84,12 +101,3 @@ class RandomWalk:
             log_path_ratio=None,
             n_steps=np.ones(n, dtype=np.int64),
         )
-
-    def _scale(self) -> float:
-        if self.step_size is not None:
-            return self.step_size
-        if self.tuning is None:
-            raise ConfigurationError(
-                "random-walk has no step size yet; give step_size, or let a warm-up tune it"
-            )
-        return self.tuning.step_size

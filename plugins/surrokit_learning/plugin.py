@@ -1,0 +1,104 @@
+"""What surrokit_learning offers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from surrokit.components import Component, Part
+from surrokit.markers import hookimpl
+
+if TYPE_CHECKING:
+    from surrokit.protocols import Correction, Sampler
+    from surrokit.training import LearnFrom
+    from surrokit_learning.sampler_explorer import SamplerExplorer
+    from surrokit_learning.schedules import Never, Once
+
+_PAPER = "Zhang, Shahbaba and Zhao (2017), arXiv:1506.05555"
+
+
+def never() -> Never:
+    """Make the schedule that learns nothing."""
+    from surrokit_learning.schedules import Never
+
+    return Never()
+
+
+def once() -> Once:
+    """Make the schedule of Algorithm 3."""
+    from surrokit_learning.schedules import Once
+
+    return Once()
+
+
+def sampler(
+    *,
+    sampler: Sampler,
+    correction: Correction,
+    iterations: int | None = None,
+    evaluations: int | None = None,
+    discard: int = 0,
+    learn_from: LearnFrom = "all",
+) -> SamplerExplorer:
+    """Make the explorer of Algorithm 3."""
+    from surrokit_learning.sampler_explorer import SamplerExplorer
+
+    return SamplerExplorer(
+        sampler=sampler,
+        correction=correction,
+        iterations=iterations,
+        evaluations=evaluations,
+        discard=discard,
+        learn_from=learn_from,
+    )
+
+
+@hookimpl
+def surrokit_register_schedules() -> list[Component]:
+    """Offer schedules."""
+    return [
+        Component(
+            kind="schedule",
+            name="never",
+            factory=never,
+            summary="Learn nothing: plain HMC and its kin",
+            references=(f"{_PAPER}, Algorithm 1",),
+        ),
+        Component(
+            kind="schedule",
+            name="once",
+            factory=once,
+            summary="Fit once when the exploration ends, then freeze",
+            references=(f"{_PAPER}, Algorithm 3",),
+        ),
+    ]
+
+
+@hookimpl
+def surrokit_register_explorers() -> list[Component]:
+    """Offer explorers."""
+    return [
+        Component(
+            kind="explorer",
+            name="sampler",
+            factory=sampler,
+            summary="The exact sampler's own burn-in",
+            references=(f"{_PAPER}, Algorithm 3",),
+            parts={"sampler": Part("sampler"), "correction": Part("correction")},
+            examples=(
+                {"sampler": "hmc", "correction": "metropolis", "iterations": 30},
+                {
+                    "sampler": "random-walk",
+                    "correction": "metropolis",
+                    "evaluations": 40,
+                    "learn_from": "states",
+                },
+                {
+                    "sampler": "hmc",
+                    "correction": "metropolis",
+                    "iterations": 30,
+                    "discard": 5,
+                    "learn_from": "accepted",
+                },
+            ),
+        )
+    ]

@@ -1,0 +1,87 @@
+"""Runs in the form of the ArviZ project."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surrokit.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from surrokit.history import Trace
+    from surrokit.result import Run
+
+_INSTALL = "python -m pip install 'surrokit[arviz]'"
+
+
+def to_arviz(run: Run) -> Any:
+    """Return a DataTree (ArviZ 1 and later) or InferenceData (before).
+
+    Raises
+    ------
+    MissingDependencyError
+        If ArviZ is not installed.
+    """
+    groups = {
+        "posterior": {name: run[name] for name in run.parameters.specs},
+        "sample_stats": _statistics(run.kept),
+        "warmup_sample_stats": _statistics(run.warmup),
+    }
+    try:
+        from arviz_base import from_dict
+    except ImportError:
+        return _inference_data(groups)
+    tree = from_dict(groups)
+    tree.attrs.update(_attributes(run))
+    return tree
+
+
+def _inference_data(groups: dict[str, dict[str, np.ndarray]]) -> Any:
+    try:
+        import arviz
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"ArviZ is needed for this and is not installed; run {_INSTALL}"
+        ) from error
+    return arviz.from_dict(**groups, save_warmup=True)
+
+
+def save(run: Run, path: str | os.PathLike[str]) -> None:
+    """Write a run as netCDF.
+
+    Raises
+    ------
+    MissingDependencyError
+        If ArviZ or a netCDF library is not installed.
+    """
+    tree = to_arviz(run)
+    try:
+        tree.to_netcdf(os.fspath(path), engine="h5netcdf")
+    except (ImportError, ValueError) as error:
+        if "h5netcdf" not in str(error) and not isinstance(error, ImportError):
+            raise
+        raise MissingDependencyError(
+            f"h5netcdf is needed to write netCDF and is not installed; run {_INSTALL}"
+        ) from error
+
+
+def _statistics(trace: Trace) -> dict[str, np.ndarray]:
+    """Return sampler statistics under ArviZ's names, each of shape (chains, draws)."""
+    chains = trace.draws.shape[0]
+    return {
+        "lp": -trace.values,
+        "acceptance_rate": trace.acceptance,
+        "diverging": trace.divergent,
+        "n_steps": trace.n_steps,
+        "step_size": np.tile(trace.step_size, (chains, 1)),
+    }
+
+
+def _attributes(run: Run) -> dict[str, Any]:
+    return {
+        "inference_library": "surrokit",
+        "sampling_time": run.seconds["sampling"],
+        **{f"calls_{kind}": n for kind, n in run.calls.items()},
+    }

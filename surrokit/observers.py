@@ -1,0 +1,56 @@
+"""Who is told what happens in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from surrokit.errors import ConfigurationError
+
+EVENTS = (
+    "surrokit_run_started",
+    "surrokit_transition_done",
+    "surrokit_surrogate_deployed",
+    "surrokit_run_finished",
+)
+"""Names of the observation hooks."""
+
+
+class Observers:
+    """The plugins and objects that listen, by event; an event that nobody wants costs nothing.
+
+    Parameters
+    ----------
+    objects
+        Observers given to one run: objects with methods named as the hooks, any of them, that take
+        the hook's arguments.
+
+    Raises
+    ------
+    ConfigurationError
+        If an object has none of the methods.
+    """
+
+    def __init__(self, objects: Iterable[object] = ()) -> None:
+        self._listeners: dict[str, list[Callable[..., Any]]] = {event: [] for event in EVENTS}
+        for observer in objects:
+            found = [event for event in EVENTS if callable(getattr(observer, event, None))]
+            if not found:
+                raise ConfigurationError(
+                    f"an observer must have at least one of the methods {', '.join(EVENTS)}; "
+                    f"{observer!r} has none"
+                )
+            for event in found:
+                self._listeners[event].append(getattr(observer, event))
+
+    def add_hooks(self, hooks: Any) -> None:
+        """Let plugins listen, through the hook relay of a plugin manager."""
+        for event in EVENTS:
+            caller = getattr(hooks, event)
+            if caller.get_hookimpls():
+                self._listeners[event].append(caller)
+
+    def tell(self, event: str, **arguments: object) -> None:
+        """Call everybody who listens to an event."""
+        for listener in self._listeners[event]:
+            listener(**arguments)

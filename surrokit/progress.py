@@ -1,0 +1,79 @@
+"""The progress bar: acceptance, exact calls spent, time left."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from surrokit.records import ChainState, IterationInfo, RunInfo
+
+_FORGET = 0.98
+
+
+@contextmanager
+def progress_bar(*, enabled: bool) -> Iterator[list[ProgressBar]]:
+    """Show a bar while the block runs, if standard error is a terminal.
+
+    Yields
+    ------
+    list of ProgressBar
+        The observer that drives the bar, or nothing.
+    """
+    if not (enabled and sys.stderr.isatty()):
+        yield []
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.fields[stage]:<11}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("acceptance {task.fields[acceptance]:.2f}"),
+        TextColumn("{task.fields[calls]} exact calls"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        yield [ProgressBar(progress)]
+
+
+class ProgressBar:
+    """An observer that moves a bar."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: TaskID | None = None
+        self._acceptance = float("nan")
+
+    def surrokit_run_started(self, run: RunInfo) -> None:
+        """Draw the bar."""
+        self._task = self._progress.add_task(
+            "", total=run.warmup + run.draws, stage="starting", acceptance=float("nan"), calls=0
+        )
+
+    def surrokit_transition_done(
+        self,
+        run: RunInfo,  # noqa: ARG002
+        state: ChainState,  # noqa: ARG002
+        info: IterationInfo,
+    ) -> None:
+        """Move the bar."""
+        assert self._task is not None
+        if info.step is not None:
+            now = float(info.step.acceptance.mean())
+            before = now if np.isnan(self._acceptance) else self._acceptance
+            self._acceptance = _FORGET * before + (1 - _FORGET) * now
+        self._progress.update(
+            self._task,
+            completed=info.iteration,
+            stage=info.stage,
+            acceptance=self._acceptance,
+            calls=sum(info.calls.values()),
+        )

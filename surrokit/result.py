@@ -1,0 +1,201 @@
+"""Run: the draws, and the account of what they cost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
+from surrokit.history import Trace
+from surrokit.parameters import Parameters
+from surrokit.summary import Summary
+from surrokit.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from surrokit.protocols import Potential, Sampler
+
+
+@attrs.frozen(kw_only=True)
+class Adaptation:
+    """What changed in the course of a run.
+
+    Parameters
+    ----------
+    deployments
+        Iterations, counted from 1 over the whole run, after which a new surrogate was deployed.
+    training_rows
+        Exact evaluations that the learner observed.
+    frozen_before_draws
+        Whether the kernel of every kept draw was the same; if not, the draws are exact only in
+        the limit of a vanishing adaptation.
+    """
+
+    deployments: tuple[int, ...]
+    training_rows: int
+    frozen_before_draws: bool
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Run:
+    """The result of :func:`surrokit.sample`.
+
+    Parameters
+    ----------
+    parameters
+        Names and shapes.
+    kept, warmup
+        Everything about each kept iteration, and each one of warm-up and exploration.
+    calls
+        Exact evaluations by kind, in positions (``rows``: in data rows), exploration and training
+        included. ``gradient`` counts positions evaluated with value and gradient together.
+    failures
+        Positions at which the target raised or returned NaN; they were rejected.
+    seconds
+        ``warmup`` (exploration included), ``training`` and ``sampling``.
+    adaptation
+        How often a surrogate was deployed, and when last.
+    complete
+        False if the run was interrupted.
+    parts
+        What it was made of.
+    surrogate
+        The potential that the last proposals were made on; None if that was the exact one.
+    sampler
+        As tuned.
+    """
+
+    parameters: Parameters
+    kept: Trace
+    warmup: Trace
+    calls: Mapping[str, int]
+    failures: int
+    seconds: Mapping[str, float]
+    adaptation: Adaptation
+    complete: bool
+    parts: Mapping[str, str]
+    surrogate: Potential | None
+    sampler: Sampler
+
+    @property
+    def draws(self) -> FloatArray:
+        """Kept draws in the user's coordinates, shape (chains, draws, dim)."""
+        return self.kept.draws
+
+    @property
+    def outputs(self) -> FloatArray | None:
+        """Forward outputs of the kept draws, shape (chains, draws, m); None without a map."""
+        return self.kept.outputs
+
+    @property
+    def acceptance(self) -> FloatArray:
+        """Part of the kept iterations in which each chain accepted, shape (chains,)."""
+        accepted = self.kept.accepted
+        return accepted.mean(axis=1) if accepted.shape[1] else np.full(len(accepted), np.nan)
+
+    @property
+    def divergences(self) -> IntArray:
+        """Kept iterations in which each chain's path failed, shape (chains,)."""
+        return self.kept.divergent.sum(axis=1)
+
+    @property
+    def labels(self) -> list[str]:
+        """A name for each number of a position."""
+        return self.parameters.labels
+
+    def __getitem__(self, name: str) -> FloatArray:
+        """Return the draws of one parameter, shape (chains, draws, *shape).
+
+        Raises
+        ------
+        KeyError
+            If there is none of that name.
+        """
+        if name not in self.parameters.specs:
+            known = ", ".join(self.parameters.specs)
+            raise KeyError(f"no parameter is named {name!r}; there are {known}")
+        columns = self.draws[:, :, self.parameters.slices()[name]]
+        return columns.reshape(*columns.shape[:2], *self.parameters.specs[name].shape)
+
+    def ess(self, kind: EssKind = "bulk") -> FloatArray:
+        """Return the effective sample size of each number, shape (dim,).
+
+        See :func:`surrokit.diagnostics.effective_sample_size`.
+        """
+        return effective_sample_size(self.draws, kind)
+
+    def rhat(self) -> FloatArray:
+        """Return R-hat of each number, shape (dim,); see :func:`surrokit.diagnostics.r_hat`."""
+        return r_hat(self.draws)
+
+    @property
+    def total_calls(self) -> int:
+        """Exact calls of all kinds but single data rows."""
+        return sum(n for kind, n in self.calls.items() if kind != "rows")
+
+    def calls_per_effective_draw(self) -> float:
+        """Return exact calls, all kinds and phases together, over the smallest bulk ESS."""
+        return float(self.total_calls / np.min(self.ess()))
+
+    def summary(self) -> Summary:
+        """Return mean, sd, quantiles, ESS, R-hat, Monte Carlo error and cost of each number."""
+        return Summary.of(self.draws, self.labels, self.total_calls)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures of a run, without its draws, as plain numbers for JSON."""
+        ess = self.ess()
+        return {
+            "parts": dict(self.parts),
+            "complete": self.complete,
+            "chains": self.draws.shape[0],
+            "draws": self.draws.shape[1],
+            "acceptance": self.acceptance.tolist(),
+            "divergences": self.divergences.tolist(),
+            "calls": dict(self.calls),
+            "failures": self.failures,
+            "seconds": dict(self.seconds),
+            "adaptation": attrs.asdict(self.adaptation),
+            "ess": {
+                "min": float(np.min(ess)),
+                "median": float(np.median(ess)),
+                "max": float(np.max(ess)),
+            },
+            "calls_per_effective_draw": self.calls_per_effective_draw(),
+            "rhat_max": float(np.max(self.rhat())),
+            "summary": self.summary().to_dict(),
+        }
+
+    def to_arviz(self) -> Any:
+        """Return the draws as the installed ArviZ keeps them: a DataTree, or InferenceData.
+
+        Raises
+        ------
+        MissingDependencyError
+            If ArviZ is not installed.
+        """
+        from surrokit.export import to_arviz
+
+        return to_arviz(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the draws and their statistics to a netCDF file that ArviZ reads.
+
+        Raises
+        ------
+        MissingDependencyError
+            If ArviZ or a netCDF library is not installed.
+        """
+        from surrokit.export import save
+
+        save(self, path)
+
+    def __repr__(self) -> str:
+        chains, draws, dim = self.draws.shape
+        state = "" if self.complete else ", incomplete"
+        return (
+            f"<Run: {chains} chains of {draws} draws of {dim} numbers{state}; "
+            f"{self.total_calls} exact calls>"
+        )

@@ -1,0 +1,339 @@
+"""The loop over iterations, and the only caller of observers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.bounds import parameters_of, transform_of
+from surrokit.capabilities import FORWARD
+from surrokit.clock import Clock
+from surrokit.errors import SamplingWarning, SurrogateFitError
+from surrokit.gradient_check import warn_if_gradient_disagrees
+from surrokit.history import History
+from surrokit.observers import Observers
+from surrokit.protocols import Correction, Explorer, Learner, Potential, Sampler, Schedule
+from surrokit.recording import RecordingPotential
+from surrokit.records import (
+    ChainState,
+    Decision,
+    Evaluations,
+    IterationInfo,
+    Moment,
+    RunInfo,
+    Stage,
+    StepInfo,
+)
+from surrokit.result import Adaptation, Run
+from surrokit.starting import Began, started
+from surrokit.tuning import Tuner, TunerState
+from surrokit.types import FloatArray, IntArray
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Plan:
+    """All parts of a run, made and checked.
+
+    Parameters
+    ----------
+    target
+        The exact potential, recorded.
+    sampler, correction
+        The kernel; not bound to a potential yet.
+    schedule
+        When to learn and deploy.
+    explorer, learner
+        None for a run that learns nothing.
+    chains, warmup, draws
+        Sizes; ``warmup`` counts the exploration.
+    initial : ndarray of shape (chains, dim), optional
+        The user's starting positions, in the sampling coordinates.
+    evaluations
+        Exact evaluations already paid for, in the sampling coordinates.
+    parts
+        Kind of part to a description, for observers and the output.
+    """
+
+    target: RecordingPotential
+    sampler: Sampler
+    correction: Correction
+    schedule: Schedule
+    explorer: Explorer | None
+    learner: Learner | None
+    chains: int
+    warmup: int
+    draws: int
+    initial: FloatArray | None
+    evaluations: Evaluations | None
+    parts: Mapping[str, str]
+
+
+def run(plan: Plan, rng: np.random.Generator, observers: Observers) -> Run:
+    """Carry out a plan.
+
+    An interrupt (Ctrl-C) returns what was drawn, marked as incomplete.
+
+    Raises
+    ------
+    TargetError
+        If no chain can start, or the target raises and was asked to.
+    """
+    loop = _Loop(plan, rng, observers)
+    observers.tell("surrokit_run_started", run=loop.info)
+    complete = True
+    try:
+        loop.explore()
+        loop.warm_up()
+        loop.sample()
+    except KeyboardInterrupt:
+        complete = False
+    outcome = loop.outcome(complete)
+    observers.tell("surrokit_run_finished", run=loop.info, outcome=outcome)
+    return outcome
+
+
+class _Loop:
+    """What changes while a plan is carried out."""
+
+    def __init__(self, plan: Plan, rng: np.random.Generator, observers: Observers) -> None:
+        self.plan = plan
+        self.rng = rng
+        self.observers = observers
+        self.target = plan.target
+        self.correction = plan.correction.with_potential(plan.target)
+        self.sampler = plan.sampler.with_potential(plan.target)
+        self.surrogate: Potential | None = None
+        self.state: ChainState | None = None
+        self.tuner: Tuner | None = None
+        self.tuner_state: TunerState | None = None
+        self.covariance: FloatArray | None = None
+        self.step_size: float | None = None
+        self.iteration = 0
+        self.n_observed = 0
+        self.deployments: list[int] = []
+        self.frozen = False
+        self.clock = Clock()
+        dim = plan.target.dim
+        self.warmup = History(plan.chains, plan.warmup, dim)
+        self.kept = History(plan.chains, plan.draws, dim)
+        self.outputs: FloatArray | None = None
+        self.has_outputs = FORWARD in plan.target.capabilities
+        self.info = RunInfo(
+            dim=dim,
+            chains=plan.chains,
+            warmup=plan.warmup,
+            draws=plan.draws,
+            parts=plan.parts,
+        )
+
+    # --- the three phases ---
+
+    def explore(self) -> None:
+        """Explore, if the plan says so, and hand what was found to learner and sampler."""
+        if self.plan.explorer is None:
+            return
+        with self.clock.phase("warmup"):
+            explorer = self.plan.explorer.with_potential(self.target)
+            exploration = self._begin_exploration(explorer)
+        if self.plan.evaluations is not None:
+            self._observe(self.plan.evaluations)
+        done = False
+        while not done:
+            with self.clock.phase("warmup"):
+                exploration = explorer.step(exploration, self.rng)
+                paid = self._drained(exploration.chains)
+                exploration, rows = explorer.learn(exploration, paid)
+                done = explorer.done(exploration)
+                findings = explorer.findings(exploration)
+                self.state, self.covariance = findings.chains, findings.covariance
+                self.step_size = findings.step_size
+            self._after("exploration", self.warmup, exploration.info, rows, explored=done)
+
+    def warm_up(self) -> None:
+        """Tune what was left free, on whatever potential the sampler moves on now."""
+        n_iterations = self.plan.warmup - self.warmup.count
+        self.tuner = Tuner.of(self.sampler, n_iterations)
+        self.tuner_state = self.tuner.start(
+            self.plan.chains,
+            self.info.dim,
+            covariance=self.covariance,
+            step_size=self.step_size,
+        )
+        if self.state is None:
+            with self.clock.phase("warmup"):
+                self.state = self._begin_chains()
+        for _ in range(n_iterations):
+            with self.clock.phase("warmup"):
+                step = self._transition()
+                assert self.state is not None
+                self.tuner_state = self.tuner.update(self.tuner_state, self.state.positions, step)
+            self._after("warmup", self.warmup, step, self._paid_rows())
+
+    def sample(self) -> None:
+        """Draw; from here on nothing is tuned."""
+        for _ in range(self.plan.draws):
+            with self.clock.phase("sampling"):
+                step = self._transition()
+            self._after("sampling", self.kept, step, self._paid_rows())
+
+    # --- one iteration ---
+
+    def _transition(self) -> StepInfo:
+        assert self.state is not None
+        sampler = self._tuned()
+        self.step_size = sampler.step
+        proposal = sampler.propose(self.state, self.rng)
+        self.state, step = self.correction.decide(self.state, proposal, self.rng)
+        return step
+
+    def _tuned(self) -> Sampler:
+        assert self.tuner is not None
+        assert self.tuner_state is not None
+        return self.tuner.tuned(self.tuner_state, self.sampler)
+
+    def _after(
+        self,
+        stage: Stage,
+        history: History,
+        step: StepInfo | None,
+        rows: Evaluations | None,
+        explored: bool = False,
+    ) -> None:
+        assert self.state is not None
+        self.iteration += 1
+        seconds = self.clock.elapsed()
+        if step is not None:
+            history.add(
+                self.state,
+                step,
+                step_size=self.step_size if self.step_size is not None else float("nan"),
+                seconds=seconds,
+                calls=self.target.calls,
+                outputs=self.outputs,
+            )
+        info = IterationInfo(
+            stage=stage,
+            iteration=self.iteration,
+            step=step,
+            calls=self.target.calls,
+            seconds=seconds,
+        )
+        self.observers.tell("surrokit_transition_done", run=self.info, state=self.state, info=info)
+        self._learn(Moment(stage=stage, iteration=self.iteration, explored=explored), rows)
+
+    def _learn(self, moment: Moment, rows: Evaluations | None) -> None:
+        decision: Decision = self.plan.schedule.decide(moment, self.rng)
+        if decision.observe and rows is not None and len(rows):
+            self._observe(rows)
+        if decision.deploy:
+            self._deploy(f"schedule, after iteration {self.iteration}")
+        if decision.frozen and not self.frozen:
+            self.frozen = True
+            self.target.keep = self.has_outputs
+
+    def _observe(self, rows: Evaluations) -> None:
+        assert self.plan.learner is not None
+        with self.clock.phase("training"):
+            self.plan.learner.observe(rows)
+        self.n_observed += len(rows)
+
+    def _deploy(self, reason: str) -> None:
+        assert self.plan.learner is not None
+        try:
+            with self.clock.phase("training"):
+                surrogate = self.plan.learner.fitted()
+        except SurrogateFitError as error:
+            warnings.warn(
+                f"no surrogate could be fitted, and the run goes on without a new one: {error}",
+                SamplingWarning,
+                stacklevel=2,
+            )
+            return
+        self.surrogate = surrogate
+        self.sampler = self.sampler.with_potential(surrogate)
+        self.deployments.append(self.iteration)
+        if self.state is not None:
+            cache = self.sampler.cache(self.state.positions)
+            self.state = attrs.evolve(self.state, cache=cache)
+        self.observers.tell(
+            "surrokit_surrogate_deployed",
+            run=self.info,
+            surrogate=surrogate,
+            evaluations=self.n_observed,
+            reason=reason,
+        )
+
+    # --- what was paid ---
+
+    def _paid_rows(self) -> Evaluations | None:
+        assert self.state is not None
+        return self._drained(self.state) if self.target.keep else None
+
+    def _drained(self, state: ChainState) -> Evaluations:
+        paid = self.target.drain()
+        if self.has_outputs and paid.outputs is not None:
+            self._keep_outputs(paid.outputs, paid.find(state.positions))
+        return paid
+
+    def _keep_outputs(self, paid: FloatArray, found: IntArray) -> None:
+        if self.outputs is None:
+            self.outputs = np.full((self.plan.chains, paid.shape[1]), np.nan)
+        fresh = found >= 0
+        self.outputs = np.where(fresh[:, None], paid[found], self.outputs)
+
+    # --- how chains begin ---
+
+    def _begin_exploration(self, explorer: Explorer) -> Any:
+        def begin(positions: FloatArray) -> tuple[Any, ChainState]:
+            exploration = explorer.start(positions, self.plan.warmup)
+            return exploration, exploration.chains
+
+        exploration = self._started(begin)
+        self._check_gradient(exploration.chains)
+        return exploration
+
+    def _begin_chains(self) -> ChainState:
+        def begin(positions: FloatArray) -> tuple[ChainState, ChainState]:
+            cache = self.sampler.cache(positions)
+            state = self.correction.start(positions, cache, self.sampler.potential)
+            return state, state
+
+        state = self._started(begin)
+        self._check_gradient(state)
+        return state
+
+    def _started(self, begin: Callable[[FloatArray], tuple[Began, ChainState]]) -> Began:
+        plan = self.plan
+        return started(begin, plan.target.target, plan.initial, plan.chains, self.rng)
+
+    def _check_gradient(self, state: ChainState) -> None:
+        gradient = state.cache.get("gradient")
+        if gradient is not None:
+            warn_if_gradient_disagrees(self.target, state.positions[0], gradient[0])
+
+    # --- what comes of it ---
+
+    def outcome(self, complete: bool) -> Run:
+        """Return the result, of whatever was drawn."""
+        transform = transform_of(self.target.target)
+        return Run(
+            parameters=parameters_of(self.target.target),
+            kept=self.kept.trace(transform),
+            warmup=self.warmup.trace(transform),
+            calls=self.target.calls,
+            failures=self.target.failures,
+            seconds=dict(self.clock.seconds),
+            adaptation=Adaptation(
+                deployments=tuple(self.deployments),
+                training_rows=self.n_observed,
+                frozen_before_draws=not any(d > self.plan.warmup for d in self.deployments),
+            ),
+            complete=complete,
+            parts=self.plan.parts,
+            surrogate=self.surrogate,
+            sampler=self.sampler if self.tuner_state is None else self._tuned(),
+        )

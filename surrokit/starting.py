@@ -1,0 +1,147 @@
+"""Where chains start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from surrokit.bounds import parameters_of, transform_of
+from surrokit.capabilities import INITIAL
+from surrokit.errors import ShapeError, TargetError
+from surrokit.parameters import Parameters
+from surrokit.protocols import InitialPotential, Potential
+from surrokit.records import ChainState
+from surrokit.types import BoolArray, FloatArray
+
+Began = TypeVar("Began")
+
+SPREAD = 2.0
+"""Chains start uniformly within this distance of 0 on the whole line, as Stan's do."""
+
+ATTEMPTS = 100
+"""How often a chain's start is drawn again where the target is not finite."""
+
+
+def given_positions(
+    initial: Mapping[str, Any] | npt.ArrayLike, target: Potential, chains: int
+) -> FloatArray:
+    """Return a user's starting positions in the sampling coordinates, shape (chains, dim).
+
+    Parameters
+    ----------
+    initial
+        One position (dim,) for all chains, one for each, or values by name.
+    target
+        What will be sampled.
+    chains
+        How many are wanted.
+
+    Raises
+    ------
+    ShapeError
+        If the shape is neither.
+    TargetError
+        If a number is not finite or not inside its bounds; the message names the parameter.
+    """
+    parameters = parameters_of(target)
+    values = parameters.position(initial)  # type: ignore[arg-type]
+    if values.shape not in ((target.dim,), (chains, target.dim)):
+        raise ShapeError(
+            f"initial must have shape ({target.dim},) for all chains or ({chains}, {target.dim}) "
+            f"for each, got {values.shape}"
+        )
+    bounded = np.broadcast_to(values, (chains, target.dim))
+    _check_inside(bounded, parameters)
+    return transform_of(target).to_unbounded(bounded)
+
+
+def _check_inside(positions: FloatArray, parameters: Parameters) -> None:
+    lower, upper = parameters.bounds()
+    inside = np.isfinite(positions) & (positions > lower) & (positions < upper)
+    if inside.all():
+        return
+    chain, i = np.argwhere(~inside)[0]
+    bound = "" if not parameters.bounded else f" strictly between {lower[i]:g} and {upper[i]:g}"
+    raise TargetError(
+        f"initial value of {parameters.labels[i]!r} in chain {chain} is {positions[chain, i]}; "
+        f"it must be finite{bound}"
+    )
+
+
+def drawn_positions(target: Potential, rng: np.random.Generator, n: int) -> FloatArray:
+    """Draw starting positions in the sampling coordinates, shape (n, dim).
+
+    The target draws its own if it can; else they are uniform on the whole line.
+    """
+    if INITIAL in target.capabilities:
+        return cast(InitialPotential, target).initial(rng, n)
+    return rng.uniform(-SPREAD, SPREAD, size=(n, target.dim))
+
+
+def started(
+    begin: Callable[[FloatArray], tuple[Began, ChainState]],
+    target: Potential,
+    initial: FloatArray | None,
+    chains: int,
+    rng: np.random.Generator,
+) -> Began:
+    """Begin at positions where the target is finite.
+
+    Parameters
+    ----------
+    begin
+        Evaluates the target at positions (chains, dim); returns what is to be had, and the chains.
+    target
+        Draws positions, if it can, and names parameters.
+    initial : ndarray of shape (chains, dim), optional
+        The user's positions in the sampling coordinates; None has them drawn, again and again for
+        chains at which the target is not finite.
+    chains
+        How many.
+    rng
+        Generator for the positions.
+
+    Raises
+    ------
+    TargetError
+        If the target is not finite at the user's positions, or nowhere to be found finite; the
+        message names the parameters.
+    """
+    positions = drawn_positions(target, rng, chains) if initial is None else initial
+    for _ in range(ATTEMPTS):
+        began, state = begin(positions)
+        bad = ~(np.isfinite(state.values) & _finite_gradient(state).all(axis=1))
+        if not bad.any():
+            return began
+        if initial is not None:
+            raise TargetError(_complaint(state, bad, target))
+        positions = positions.copy()
+        positions[bad] = drawn_positions(target, rng, int(bad.sum()))
+    raise TargetError(
+        f"no start was found in {ATTEMPTS} attempts at which the target is finite: "
+        f"{_complaint(state, bad, target)}; pass initial=..."
+    )
+
+
+def _finite_gradient(state: ChainState) -> BoolArray:
+    gradient = state.cache.get("gradient")
+    return np.isfinite(state.positions if gradient is None else gradient)
+
+
+def _complaint(state: ChainState, bad: BoolArray, target: Potential) -> str:
+    chain = int(np.flatnonzero(bad)[0])
+    value = state.values[chain]
+    labels = parameters_of(target).labels
+    where = transform_of(target).to_bounded(state.positions[chain : chain + 1])[0]
+    at = ", ".join(f"{label} = {x:.6g}" for label, x in zip(labels, where, strict=True))
+    if np.isfinite(value):
+        finite = _finite_gradient(state)[chain]
+        culprits = ", ".join(labels[i] for i in np.flatnonzero(~finite))
+        return f"the gradient is not finite in {culprits} at the start of chain {chain} ({at})"
+    return (
+        f"the target has potential {value} at the start of chain {chain} ({at}); "
+        "start inside its support, where it can be evaluated"
+    )

@@ -1,0 +1,300 @@
+"""What every potential keeps to, fitted surrogates and wrapped targets included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.errors import ShapeError
+from surrokit.testing.counting import METHODS
+from surrokit.testing.demands import demand, demand_close, demand_equal, demand_shape
+from surrokit.testing.differences import difference
+from surrokit.testing.results import Check, Factory
+from surrokit.types import FloatArray
+
+N_POSITIONS = 7
+"""Positions at which potentials are looked at."""
+
+
+def positions_for(potential: Any) -> FloatArray:
+    """Return positions at which a potential can be looked at, shape (n, dim).
+
+    Its own starting positions where it has them, draws from N(0, 0.7^2 I) otherwise.
+    """
+    rng = np.random.default_rng(20170401)
+    if can.INITIAL in potential.capabilities:
+        return np.array(potential.initial(rng, N_POSITIONS), dtype=np.float64)
+    return 0.7 * rng.standard_normal((N_POSITIONS, potential.dim))
+
+
+def finite_positions(potential: Any) -> FloatArray:
+    """Return those of :func:`positions_for` where U is finite, at least one."""
+    positions = positions_for(potential)
+    finite = np.isfinite(potential.value(positions))
+    demand(
+        finite.any(),
+        f"U is finite at none of {len(positions)} positions around the origin; give the "
+        "potential the capability 'initial', so that chains and checks know where to start",
+    )
+    return positions[finite]
+
+
+def answers(potential: Any, positions: FloatArray) -> dict[str, FloatArray]:
+    """Evaluate everything that a potential declares, by name of method and of result."""
+    found = {"value": potential.value(positions)}
+    for capability in sorted(potential.capabilities - {can.INITIAL}):
+        name = METHODS[capability]
+        results = getattr(potential, name)(positions)
+        several = results if isinstance(results, tuple) else (results,)
+        found.update({f"{name}[{i}]": array for i, array in enumerate(several)})
+    return found
+
+
+def check_value(make: Factory) -> None:
+    """Values are a double-precision array with one number for each row, some of them finite."""
+    potential = make()
+    demand(
+        isinstance(potential.dim, int) and potential.dim >= 1,
+        f"dim must be a whole number of at least 1, got {potential.dim!r}",
+    )
+    positions = positions_for(potential)
+    demand_shape(potential.value(positions), (len(positions),), "value")
+    demand_shape(potential.value(positions[:1]), (1,), "value of one row")
+    finite_positions(potential)
+
+
+def check_capabilities(make: Factory) -> None:
+    """Capabilities are a frozenset of known names, and each does what its name says."""
+    potential = make()
+    declared = potential.capabilities
+    demand(
+        isinstance(declared, frozenset),
+        f"capabilities must be a frozenset of names, got {type(declared).__name__}",
+    )
+    unknown = sorted(declared - can.KNOWN)
+    demand(
+        not unknown,
+        f"capabilities hold {unknown}, which no part can ask for; known names are "
+        f"{sorted(can.KNOWN)}",
+    )
+    for name, method in METHODS.items():
+        if name in declared:
+            demand(
+                callable(getattr(potential, method, None)),
+                f"capability {name!r} is declared, but there is no method {method}",
+            )
+    positions = finite_positions(potential)
+    n, dim = positions.shape
+    found = answers(potential, positions)
+    _demand_shapes(found, n, dim)
+    if can.GRADIENT_ALONE in declared or can.HESSIAN in declared:
+        demand(
+            can.GRADIENT in declared,
+            f"{sorted(declared)} holds derivatives of U but not 'gradient', which goes with them",
+        )
+    if can.JACOBIAN in declared:
+        demand(can.FORWARD in declared, "capability 'jacobian' is declared without 'forward'")
+    if can.INITIAL in declared:
+        demand_shape(potential.initial(np.random.default_rng(3), 3), (3, dim), "initial")
+
+
+def _demand_shapes(found: dict[str, FloatArray], n: int, dim: int) -> None:
+    shapes: dict[str, tuple[int, ...]] = {
+        "value_and_gradient[0]": (n,),
+        "value_and_gradient[1]": (n, dim),
+        "gradient[0]": (n, dim),
+        "hessian[0]": (n, dim, dim),
+        "metric[0]": (n, dim, dim),
+        "variance[0]": (n,),
+    }
+    if "forward[0]" in found:
+        demand(
+            found["forward[0]"].ndim == 2,
+            f"forward must return shape (n, m), got {found['forward[0]'].shape}",
+        )
+        m = found["forward[0]"].shape[1]
+        shapes |= {
+            "forward[0]": (n, m),
+            "forward_and_jacobian[0]": (n, m),
+            "forward_and_jacobian[1]": (n, m, dim),
+        }
+    for name, shape in shapes.items():
+        if name in found:
+            demand_shape(found[name], shape, name)
+
+
+def check_gradient(make: Factory) -> None:
+    """The gradient is that of the value, and comes with the same value."""
+    potential = make()
+    positions = finite_positions(potential)
+    values, gradients = potential.value_and_gradient(positions)
+    demand_close(values, potential.value(positions), "value that comes with the gradient")
+    expected, error = difference(potential.value, positions)
+    demand_close(
+        gradients, expected, "gradient against differences", rtol=1e-6, atol=_room(error, expected)
+    )
+
+
+def check_gradient_alone(make: Factory) -> None:
+    """The gradient by itself is the one that comes with the value."""
+    potential = make()
+    positions = finite_positions(potential)
+    _, joint = potential.value_and_gradient(positions)
+    demand_close(potential.gradient(positions), joint, "gradient alone against value_and_gradient")
+
+
+def check_hessian(make: Factory) -> None:
+    """The Hessian is symmetric, and the derivative of the gradient."""
+    potential = make()
+    positions = finite_positions(potential)
+    hessian = potential.hessian(positions)
+    scale = np.abs(hessian).max(axis=(1, 2), keepdims=True)
+    demand_close(
+        hessian, hessian.transpose(0, 2, 1), "Hessian against its transpose", atol=1e-9 * scale
+    )
+    expected, error = difference(lambda q: potential.value_and_gradient(q)[1], positions)
+    demand_close(
+        hessian,
+        expected,
+        "Hessian against differences of the gradient",
+        rtol=1e-6,
+        atol=_room(error, expected),
+    )
+
+
+def check_metric_matrix(make: Factory) -> None:
+    """The metric is symmetric and has no negative eigenvalue."""
+    potential = make()
+    metric = potential.metric(finite_positions(potential))
+    scale = np.abs(metric).max(axis=(1, 2), keepdims=True)
+    demand_close(
+        metric, metric.transpose(0, 2, 1), "metric against its transpose", atol=1e-9 * scale
+    )
+    least = np.linalg.eigvalsh(metric)[:, 0] / scale[:, 0, 0]
+    demand(
+        least.min() > -1e-9,
+        f"a Fisher or Gauss-Newton matrix has no negative eigenvalue, but the least here is "
+        f"{least.min():.3g} times the largest entry",
+    )
+
+
+def check_variance(make: Factory) -> None:
+    """The variance is finite and not negative."""
+    potential = make()
+    variance = potential.variance(finite_positions(potential))
+    demand(
+        np.isfinite(variance).all() and (variance >= 0).all(),
+        f"variance must be finite and at least 0, got {variance}",
+    )
+
+
+def check_input_untouched(make: Factory) -> None:
+    """Positions are left as they are, may be read-only or a slice, and answers are new arrays."""
+    potential = make()
+    positions = positions_for(potential)
+    frozen = positions.copy()
+    frozen.setflags(write=False)
+    spaced = np.repeat(positions, 2, axis=0)[::2]
+    expected = answers(potential, positions.copy())
+    for given, how in ((frozen, "read-only"), (spaced, "strided"), (positions, "writable")):
+        before = given.copy()
+        found = answers(potential, given)
+        demand_equal(given, before, f"{how} positions before and after an evaluation")
+        for name, array in found.items():
+            demand_close(array, expected[name], f"{name} of {how} positions", atol=1e-9)
+
+
+def check_same_answer(make: Factory) -> None:
+    """The same positions give the same answers, whatever was asked in between."""
+    potential = make()
+    positions = positions_for(potential)
+    first = {name: array.copy() for name, array in answers(potential, positions).items()}
+    held = answers(potential, positions)
+    potential.value(positions[::-1] + 0.1)
+    answers(potential, positions[:2] - 0.3)
+    second = answers(potential, positions)
+    for name in first:
+        demand_equal(second[name], first[name], f"{name} asked twice at the same positions")
+        demand_equal(held[name], first[name], f"{name} kept by the caller over a later evaluation")
+
+
+def check_rows(make: Factory) -> None:
+    """A batch gives what its rows give one by one."""
+    potential = make()
+    positions = positions_for(potential)
+    batch = answers(potential, positions)
+    singles = [answers(potential, positions[i : i + 1]) for i in range(len(positions))]
+    for name, array in batch.items():
+        stacked = np.concatenate([one[name] for one in singles])
+        finite = np.abs(array[np.isfinite(array)])
+        scale = finite.max() if finite.size else 1.0
+        demand_close(
+            array, stacked, f"{name} of a batch against its rows", rtol=1e-7, atol=1e-9 * scale
+        )
+
+
+def check_wrong_shape(make: Factory) -> None:
+    """Positions that are not rows of dim numbers raise ShapeError."""
+    potential = make()
+    dim = potential.dim
+    methods = {"value"} | {METHODS[c] for c in potential.capabilities - {can.INITIAL}}
+    for name in sorted(methods):
+        for shape in ((dim,), (2, dim + 1), (1, 2, dim)):
+            try:
+                getattr(potential, name)(np.zeros(shape))
+            except ShapeError:
+                continue
+            except Exception as error:
+                raise AssertionError(
+                    f"{name} of positions of shape {shape} must raise ShapeError, but raised "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+            raise AssertionError(
+                f"{name} of positions of shape {shape} must raise ShapeError, since dim is {dim}; "
+                "surrokit.positions.checked_positions does"
+            )
+
+
+def check_far_values(make: Factory) -> None:
+    """Far away, values are numbers or ``inf``, never NaN, and nothing is raised or warned."""
+    potential = make()
+    positions = positions_for(potential)
+    rng = np.random.default_rng(11)
+    directions = rng.standard_normal(positions.shape)
+    with np.errstate(all="ignore"):
+        for scale in (3.0, 30.0, 1e3, 1e6):
+            values = potential.value(positions + scale * directions)
+            nan = np.isnan(values)
+            demand(
+                not nan.any(),
+                f"value is NaN at {int(nan.sum())} of {len(values)} positions at a distance of "
+                f"about {scale:g}; return inf where there is no density",
+            )
+
+
+def _room(error: FloatArray, derivative: FloatArray) -> FloatArray:
+    # differences that disagree with each other cannot accuse a gradient
+    return np.asarray(3.0 * error + 1e-8 * (1.0 + np.abs(derivative).max()))
+
+
+def _has(name: str) -> Any:
+    return lambda potential: name in potential.capabilities
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(check_value),
+    Check(check_capabilities),
+    Check(check_gradient, applies=_has(can.GRADIENT)),
+    Check(check_gradient_alone, applies=_has(can.GRADIENT_ALONE)),
+    Check(check_hessian, applies=_has(can.HESSIAN)),
+    Check(check_metric_matrix, applies=_has(can.METRIC)),
+    Check(check_variance, applies=_has(can.VARIANCE)),
+    Check(check_input_untouched),
+    Check(check_same_answer),
+    Check(check_rows),
+    Check(check_wrong_shape),
+    Check(check_far_values),
+)
+"""For every potential; forward potentials have more, in :mod:`~surrokit.testing.checks.forward`."""

@@ -1,0 +1,72 @@
+"""Checks and what comes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+Level: TypeAlias = Literal["quick", "statistical", "long"]
+"""``quick`` is deterministic and takes less than a second, ``statistical`` is seeded and takes
+seconds, ``long`` takes more."""
+
+DEFAULT_LEVELS: tuple[Level, ...] = ("quick", "statistical")
+"""The levels that run unless others are asked for."""
+
+Outcome: TypeAlias = Literal["passed", "failed", "known failure"]
+"""What can come of a check. A known failure that passes has failed: it is known no more."""
+
+Factory: TypeAlias = Callable[[], Any]
+"""Makes a part afresh, so that nothing leaks from check to check."""
+
+
+def _always(_: object) -> bool:
+    return True
+
+
+@attrs.frozen
+class Check:
+    """A named property of one kind of part.
+
+    Parameters
+    ----------
+    function
+        Takes a factory and raises AssertionError, with a full message, if a part that it makes
+        lacks the property. Its first docstring line says what the property is.
+    level
+        How long it takes.
+    applies
+        Whether a part claims what the check is about.
+    """
+
+    function: Callable[[Factory], None]
+    level: Level = "quick"
+    applies: Callable[[Any], bool] = _always
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.function.__name__
+
+
+@attrs.frozen
+class CheckResult:
+    """What came of one check of one part.
+
+    Parameters
+    ----------
+    name
+        Check and part, as in ``check_reversible[leapfrog]``.
+    outcome
+        What came of it.
+    message
+        Why it failed, or the reason for a known failure; empty if it passed.
+    seconds
+        How long it took.
+    """
+
+    name: str
+    outcome: Outcome
+    message: str
+    seconds: float

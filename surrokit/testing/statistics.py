@@ -1,0 +1,220 @@
+"""Tests of a distribution, with a stated rate of false alarms.
+
+Every statistical check of the suite gathers all its p-values in one :class:`Verdict`, which fails
+where the smallest, times their number (Bonferroni), is below :data:`CHECK_RATE`. A family of up to
+:data:`FAMILY_SIZE` such checks therefore raises a false alarm with a probability of at most
+:data:`FAMILY_RATE`, over all its seeds. The seeds of the suite are fixed: red means that the code
+changed. These rates are part of the interface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+import numpy as np
+from scipy.special import bdtr, chdtr, chdtrc, kolmogorov, ndtr
+
+from surrokit.types import FloatArray, IntArray
+
+CHECK_RATE = 1e-6
+"""Probability, at most, that one statistical check fails a correct part."""
+
+FAMILY_SIZE = 1000
+"""Statistical checks for which the family's rate is stated."""
+
+FAMILY_RATE = CHECK_RATE * FAMILY_SIZE
+"""Probability, at most, that any of so many checks fails a correct part: 1e-3."""
+
+
+@attrs.frozen
+class Comparison:
+    """One p-value.
+
+    Parameters
+    ----------
+    what
+        What was compared.
+    statistic
+        The observed statistic; its scale is that of ``what``.
+    p_value
+        Probability of one as extreme, or more, under the hypothesis.
+    """
+
+    what: str
+    statistic: float
+    p_value: float
+
+
+@attrs.frozen
+class Verdict:
+    """All p-values of one check."""
+
+    comparisons: tuple[Comparison, ...]
+
+    @classmethod
+    def joined(cls, verdicts: Iterable[Verdict]) -> Verdict:
+        """Return one verdict on everything that several compared."""
+        return cls(tuple(one for verdict in verdicts for one in verdict.comparisons))
+
+    @property
+    def p_value(self) -> float:
+        """The smallest p-value times their number (Bonferroni), at most 1."""
+        smallest = min((one.p_value for one in self.comparisons), default=1.0)
+        return min(1.0, smallest * len(self.comparisons))
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the hypothesis does not stand, at :data:`CHECK_RATE`."""
+        return self.p_value < CHECK_RATE
+
+    def require(self, claim: str) -> None:
+        """Raise unless the claim stands.
+
+        Raises
+        ------
+        AssertionError
+            If it does not; the message lists the worst comparisons.
+        """
+        if not self.rejected:
+            return
+        worst = sorted(self.comparisons, key=lambda one: one.p_value)[:4]
+        lines = "".join(f"\n  {w.what}: {w.statistic:.5g}, p = {w.p_value:.2g}" for w in worst)
+        raise AssertionError(
+            f"{claim}, but of {len(self.comparisons)} comparisons the worst are{lines}\n"
+            f"corrected for their number p = {self.p_value:.2g}; a correct part gets below "
+            f"{CHECK_RATE:g} with at most that probability"
+        )
+
+
+def normality(normals: FloatArray, label: str = "") -> Verdict:
+    """Test whether rows are independent standard normals.
+
+    Projections on the axes and the diagonals are compared in distribution (Kolmogorov-Smirnov),
+    mean and mean square, and the squared radius in distribution.
+
+    Parameters
+    ----------
+    normals : ndarray of shape (n, dim)
+        Rows that should be N(0, I), independent of each other.
+    label
+        Goes into the names of the comparisons.
+    """
+    comparisons = []
+    for name, projection in _projections(normals):
+        comparisons += [
+            _kolmogorov(f"{label}{name}, Kolmogorov-Smirnov distance", ndtr(projection)),
+            _mean(f"{label}{name}, mean", projection),
+            _mean_square(f"{label}{name}, mean square where it should be 1", projection),
+        ]
+    radius = np.square(normals).sum(axis=1)
+    uniform = chdtr(normals.shape[1], radius)
+    comparisons.append(_kolmogorov(f"{label}squared radius, Kolmogorov-Smirnov distance", uniform))
+    return Verdict(tuple(comparisons))
+
+
+def same_distribution(first: FloatArray, second: FloatArray, label: str = "") -> Verdict:
+    """Test whether two samples are of one distribution, for targets without exact quantiles.
+
+    Parameters
+    ----------
+    first, second : ndarray of shapes (n, dim) and (m, dim)
+        Independent rows. Each is compared after one common scaling.
+    label
+        Goes into the names of the comparisons.
+    """
+    both = np.concatenate([first, second])
+    centre, scale = both.mean(axis=0), both.std(axis=0)
+    a, b = (first - centre) / scale, (second - centre) / scale
+    pairs = [
+        (name, x, y) for (name, x), (_, y) in zip(_projections(a), _projections(b), strict=True)
+    ]
+    pairs.append(("squared radius", np.square(a).sum(axis=1), np.square(b).sum(axis=1)))
+    comparisons = []
+    for name, x, y in pairs:
+        comparisons.append(_two_sample(f"{label}{name}, Kolmogorov-Smirnov distance", x, y))
+        comparisons.append(_difference(f"{label}{name}, difference of means", x, y))
+    return Verdict(tuple(comparisons))
+
+
+def balanced_flux(
+    before: FloatArray, after: FloatArray, label: str = "", n_regions: int = 4
+) -> Verdict:
+    """Test detailed balance: as many moves from each region to each other one as back.
+
+    Parameters
+    ----------
+    before, after : ndarray of shape (n, dim)
+        Ends of one transition of each chain, started from exact draws, as standard normals of
+        the target.
+    label
+        Goes into the names of the comparisons.
+    n_regions
+        Regions of equal probability, in each coordinate and in the squared radius.
+    """
+    dim = before.shape[1]
+    edges = np.arange(1, n_regions) / n_regions
+    kinds = [(f"coordinate {k + 1}", ndtr(before[:, k]), ndtr(after[:, k])) for k in range(dim)]
+    radii = (chdtr(dim, np.square(side).sum(axis=1)) for side in (before, after))
+    kinds.append(("radius", *radii))
+    comparisons = []
+    for name, x, y in kinds:
+        counts = np.zeros((n_regions, n_regions), dtype=np.int64)
+        np.add.at(counts, (np.digitize(x, edges), np.digitize(y, edges)), 1)
+        comparisons += _both_ways(f"{label}regions of {name}", counts)
+    return Verdict(tuple(comparisons))
+
+
+def _both_ways(name: str, counts: IntArray) -> list[Comparison]:
+    found = []
+    for i in range(len(counts)):
+        for j in range(i):
+            there, back = int(counts[i, j]), int(counts[j, i])
+            p_value = min(1.0, 2.0 * float(bdtr(min(there, back), there + back, 0.5)))
+            what = f"{name}, moves {i + 1} to {j + 1} less those back"
+            found.append(Comparison(what, there - back, p_value))
+    return found
+
+
+def _projections(rows: FloatArray) -> Iterable[tuple[str, FloatArray]]:
+    dim = rows.shape[1]
+    for k in range(dim):
+        yield f"coordinate {k + 1}", rows[:, k]
+    for k in range(dim - 1):
+        yield f"sum of {k + 1} and {k + 2}", (rows[:, k] + rows[:, k + 1]) / np.sqrt(2.0)
+        yield f"difference of {k + 1} and {k + 2}", (rows[:, k] - rows[:, k + 1]) / np.sqrt(2.0)
+
+
+def _kolmogorov(what: str, uniform: FloatArray) -> Comparison:
+    n = len(uniform)
+    ordered = np.sort(uniform)
+    above = (np.arange(1, n + 1) / n - ordered).max()
+    below = (ordered - np.arange(n) / n).max()
+    distance = float(max(above, below))
+    return Comparison(what, distance, float(kolmogorov(np.sqrt(n) * distance)))
+
+
+def _mean(what: str, normal: FloatArray) -> Comparison:
+    mean = float(normal.mean())
+    return Comparison(what, mean, 2.0 * float(ndtr(-abs(mean) * np.sqrt(len(normal)))))
+
+
+def _mean_square(what: str, normal: FloatArray) -> Comparison:
+    n, total = len(normal), float(np.square(normal).sum())
+    p_value = 2.0 * min(float(chdtr(n, total)), float(chdtrc(n, total)))
+    return Comparison(what, total / n, min(1.0, p_value))
+
+
+def _two_sample(what: str, x: FloatArray, y: FloatArray) -> Comparison:
+    grid = np.sort(np.concatenate([x, y]))
+    share_x = np.searchsorted(np.sort(x), grid, side="right") / len(x)
+    share_y = np.searchsorted(np.sort(y), grid, side="right") / len(y)
+    distance = float(np.abs(share_x - share_y).max())
+    size = len(x) * len(y) / (len(x) + len(y))
+    return Comparison(what, distance, float(kolmogorov(np.sqrt(size) * distance)))
+
+
+def _difference(what: str, x: FloatArray, y: FloatArray) -> Comparison:
+    difference = float(x.mean() - y.mean())
+    error = float(np.sqrt(x.var() / len(x) + y.var() / len(y)))
+    return Comparison(what, difference, 2.0 * float(ndtr(-abs(difference) / error)))

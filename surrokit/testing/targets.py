@@ -1,0 +1,349 @@
+"""Targets with exact samplers, in two dimensions.
+
+Each is given by a map from independent standard normals to its positions, and back. The map makes
+exact draws, and the map back turns any claim "these are draws" into one about normals.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve_triangular
+from scipy.special import expit, ndtr, ndtri, stdtr, stdtrit
+
+from surrokit import capabilities as can
+from surrokit.forward import GaussianEnergy
+from surrokit.positions import checked_positions
+from surrokit.types import Capabilities, FloatArray
+
+_BASIC: Capabilities = frozenset({can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.INITIAL})
+
+
+class ExactCallRefusedError(AssertionError):
+    """An exact target was evaluated where nothing may evaluate it."""
+
+
+class _Seal:
+    """Counts how many :func:`sealed` blocks are open, in all threads."""
+
+    depth = 0
+
+
+@contextmanager
+def sealed() -> Iterator[None]:
+    """Refuse every evaluation of every target of this module while the block runs."""
+    _Seal.depth += 1
+    try:
+        yield
+    finally:
+        _Seal.depth -= 1
+
+
+class Target(ABC):
+    """A potential whose distribution is known exactly; :attr:`dim` is 2."""
+
+    @property
+    def dim(self) -> int:
+        """Two."""
+        return 2
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Gradient, by itself as well, Hessian, and starting positions."""
+        return _BASIC
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, 2); ``inf`` outside the support."""
+        return self._energy(self._opened(positions))
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of U, shape (n, 2); NaN outside the support."""
+        return self._slope(self._opened(positions))
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, 2)."""
+        q = self._opened(positions)
+        return self._energy(q), self._slope(q)
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives of U, shape (n, 2, 2)."""
+        return self._curvature(self._opened(positions))
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return exact draws, shape (n, 2)."""
+        return self.sample(rng, n)
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return independent exact draws, shape (n, 2)."""
+        return self.from_normals(rng.standard_normal((n, 2)))
+
+    @abstractmethod
+    def from_normals(self, normals: FloatArray) -> FloatArray:
+        """Return positions, shape (n, 2), of which ``normals`` are the standard normals."""
+
+    @abstractmethod
+    def to_normals(self, positions: FloatArray) -> FloatArray:
+        """Return independent standard normals, shape (n, 2), if ``positions`` are exact draws."""
+
+    def _opened(self, positions: FloatArray) -> FloatArray:
+        if _Seal.depth:
+            raise ExactCallRefusedError(
+                f"{type(self).__name__} was evaluated at {len(positions)} positions where only "
+                "evaluations already paid for may be used"
+            )
+        return checked_positions(positions, 2)
+
+    @abstractmethod
+    def _energy(self, q: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _slope(self, q: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _curvature(self, q: FloatArray) -> FloatArray: ...
+
+
+def _array(value: npt.ArrayLike) -> FloatArray:
+    array = np.array(value, dtype=np.float64)
+    array.setflags(write=False)
+    return array
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Gaussian(Target):
+    """A normal distribution with correlation.
+
+    Parameters
+    ----------
+    mean : array_like of shape (2,)
+        Its mean.
+    covariance : array_like of shape (2, 2)
+        Its covariance.
+    """
+
+    mean: FloatArray = attrs.field(default=(0.5, -0.3), converter=_array)
+    covariance: FloatArray = attrs.field(default=((1.0, 0.4), (0.4, 0.7)), converter=_array)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Also the metric, which is the precision."""
+        return _BASIC | {can.METRIC}
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the precision for every position, shape (n, 2, 2)."""
+        return self.hessian(positions)
+
+    def from_normals(self, normals: FloatArray) -> FloatArray:
+        """Return mean + L z, with L L^T the covariance."""
+        factor: FloatArray = np.linalg.cholesky(self.covariance)
+        return self.mean + normals @ factor.T
+
+    def to_normals(self, positions: FloatArray) -> FloatArray:
+        """Return L^-1 (q - mean)."""
+        factor = np.linalg.cholesky(self.covariance)
+        return np.asarray(solve_triangular(factor, (positions - self.mean).T, lower=True).T)
+
+    def _energy(self, q: FloatArray) -> FloatArray:
+        return (
+            0.5 * np.square(self.to_normals(q)).sum(axis=1)
+            if np.isfinite(q).all()
+            else (0.5 * np.einsum("ni,ni->n", q - self.mean, self._slope(q)))
+        )
+
+    def _slope(self, q: FloatArray) -> FloatArray:
+        return (q - self.mean) @ np.linalg.inv(self.covariance)
+
+    def _curvature(self, q: FloatArray) -> FloatArray:
+        return np.broadcast_to(np.linalg.inv(self.covariance), (len(q), 2, 2)).copy()
+
+
+@attrs.frozen(kw_only=True)
+class Mixture(Target):
+    """Two unit normals at (-a, 0) and (a, 0), with weights 1 - w and w.
+
+    Its Hessian is indefinite between the modes.
+
+    Parameters
+    ----------
+    half_distance
+        a.
+    weight
+        w, that of the mode at (a, 0).
+    """
+
+    half_distance: float = 1.5
+    weight: float = 0.35
+
+    def from_normals(self, normals: FloatArray) -> FloatArray:
+        """Invert the distribution function of the first coordinate by bisection."""
+        goal = ndtr(normals[:, 0])
+        low = np.full(len(goal), -self.half_distance - 40.0)
+        high = -low
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            below = self._distribution(middle) < goal
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.column_stack([0.5 * (low + high), normals[:, 1]])
+
+    def to_normals(self, positions: FloatArray) -> FloatArray:
+        """Return the normal quantile of each first coordinate's probability."""
+        return np.column_stack([ndtri(self._distribution(positions[:, 0])), positions[:, 1]])
+
+    def _distribution(self, x: FloatArray) -> FloatArray:
+        a, w = self.half_distance, self.weight
+        return np.asarray((1.0 - w) * ndtr(x + a) + w * ndtr(x - a))
+
+    def _share(self, x: FloatArray) -> FloatArray:
+        """Probability that a point belongs to the mode at (a, 0)."""
+        odds = math.log(self.weight / (1.0 - self.weight))
+        return np.asarray(expit(2.0 * self.half_distance * x + odds))
+
+    def _energy(self, q: FloatArray) -> FloatArray:
+        a, w = self.half_distance, self.weight
+        left = math.log(1.0 - w) - 0.5 * np.square(q[:, 0] + a)
+        right = math.log(w) - 0.5 * np.square(q[:, 0] - a)
+        return np.asarray(-np.logaddexp(left, right) + 0.5 * np.square(q[:, 1]))
+
+    def _slope(self, q: FloatArray) -> FloatArray:
+        a = self.half_distance
+        return np.column_stack([q[:, 0] + a - 2.0 * a * self._share(q[:, 0]), q[:, 1]])
+
+    def _curvature(self, q: FloatArray) -> FloatArray:
+        share = self._share(q[:, 0])
+        hessian = np.broadcast_to(np.eye(2), (len(q), 2, 2)).copy()
+        hessian[:, 0, 0] -= 4.0 * self.half_distance**2 * share * (1.0 - share)
+        return hessian
+
+
+@attrs.frozen(kw_only=True)
+class Banana(Target):
+    """q1 ~ N(0, 1) and q2 | q1 ~ N(q1^2, s^2): curved, and a forward potential.
+
+    The outputs are q1 and q2 - q1^2, observed as 0 with noise 1 and s.
+
+    Parameters
+    ----------
+    sd
+        s.
+    """
+
+    sd: float = 0.8
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Also the forward map with its Jacobian, and the Gauss-Newton metric."""
+        return _BASIC | {can.FORWARD, can.JACOBIAN, can.METRIC}
+
+    @property
+    def energy(self) -> GaussianEnergy:
+        """Half the squared outputs in units of their noise."""
+        return GaussianEnergy(data=[0.0, 0.0], noise_sd=[1.0, self.sd])
+
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return q1 and q2 - q1^2, shape (n, 2)."""
+        q = self._opened(positions)
+        return np.column_stack([q[:, 0], q[:, 1] - np.square(q[:, 0])])
+
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, 2), and their derivatives, shape (n, 2, 2)."""
+        outputs = self.forward(positions)
+        jacobian = np.broadcast_to(np.eye(2), (len(outputs), 2, 2)).copy()
+        jacobian[:, 1, 0] = -2.0 * outputs[:, 0]
+        return outputs, jacobian
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the Gauss-Newton matrix, positive definite everywhere, shape (n, 2, 2)."""
+        _, jacobian = self.forward_and_jacobian(positions)
+        scaled = jacobian / np.array([1.0, self.sd])[:, None]
+        return np.einsum("nmi,nmj->nij", scaled, scaled)
+
+    def from_normals(self, normals: FloatArray) -> FloatArray:
+        """Return (z1, z1^2 + s z2)."""
+        return np.column_stack([normals[:, 0], np.square(normals[:, 0]) + self.sd * normals[:, 1]])
+
+    def to_normals(self, positions: FloatArray) -> FloatArray:
+        """Return (q1, (q2 - q1^2) / s)."""
+        bent = (positions[:, 1] - np.square(positions[:, 0])) / self.sd
+        return np.column_stack([positions[:, 0], bent])
+
+    def _energy(self, q: FloatArray) -> FloatArray:
+        return 0.5 * np.square(self.to_normals(q)).sum(axis=1)
+
+    def _slope(self, q: FloatArray) -> FloatArray:
+        bent = (q[:, 1] - np.square(q[:, 0])) / self.sd**2
+        return np.column_stack([q[:, 0] * (1.0 - 2.0 * bent), bent])
+
+    def _curvature(self, q: FloatArray) -> FloatArray:
+        x, precision = q[:, 0], self.sd**-2
+        hessian = np.empty((len(q), 2, 2))
+        hessian[:, 0, 0] = 1.0 + precision * (6.0 * np.square(x) - 2.0 * q[:, 1])
+        hessian[:, 0, 1] = hessian[:, 1, 0] = -2.0 * precision * x
+        hessian[:, 1, 1] = precision
+        return hessian
+
+
+@attrs.frozen(kw_only=True)
+class Student(Target):
+    """Independent Student's t in each coordinate: heavy tails.
+
+    Parameters
+    ----------
+    degrees
+        Degrees of freedom.
+    """
+
+    degrees: float = 5.0
+
+    def from_normals(self, normals: FloatArray) -> FloatArray:
+        """Return the t quantile of each normal's probability."""
+        # by symmetry from the lower tail, where probabilities keep their digits
+        lower = stdtrit(self.degrees, ndtr(-np.abs(normals)))
+        return np.asarray(-np.sign(normals) * lower)
+
+    def to_normals(self, positions: FloatArray) -> FloatArray:
+        """Return the normal quantile of each t probability."""
+        return np.asarray(-np.sign(positions) * ndtri(stdtr(self.degrees, -np.abs(positions))))
+
+    def _energy(self, q: FloatArray) -> FloatArray:
+        half = 0.5 * (self.degrees + 1.0)
+        return np.asarray(half * np.log1p(np.square(q) / self.degrees).sum(axis=1))
+
+    def _slope(self, q: FloatArray) -> FloatArray:
+        return (self.degrees + 1.0) * q / (self.degrees + np.square(q))
+
+    def _curvature(self, q: FloatArray) -> FloatArray:
+        square = np.square(q)
+        diagonal = (self.degrees + 1.0) * (self.degrees - square) / (self.degrees + square) ** 2
+        return diagonal[:, :, None] * np.eye(2)
+
+
+@attrs.frozen
+class HalfPlane(Target):
+    """A standard normal cut at q1 = 0: no density, and no gradient, where q1 <= 0."""
+
+    def from_normals(self, normals: FloatArray) -> FloatArray:
+        """Return the half-normal quantile of the first normal's probability."""
+        return np.column_stack([-ndtri(0.5 * ndtr(-normals[:, 0])), normals[:, 1]])
+
+    def to_normals(self, positions: FloatArray) -> FloatArray:
+        """Return the normal quantile of the first coordinate's half-normal probability."""
+        return np.column_stack([-ndtri(2.0 * ndtr(-positions[:, 0])), positions[:, 1]])
+
+    def _energy(self, q: FloatArray) -> FloatArray:
+        return np.where(q[:, 0] > 0, 0.5 * np.square(q).sum(axis=1), np.inf)
+
+    def _slope(self, q: FloatArray) -> FloatArray:
+        return np.where(q[:, :1] > 0, q, np.nan)
+
+    def _curvature(self, q: FloatArray) -> FloatArray:
+        return np.where(q[:, :1, None] > 0, np.eye(2), np.nan)
+
+
+ALL: tuple[type[Target], ...] = (Gaussian, Mixture, Banana, Student, HalfPlane)
+"""Every class of target here, each made without arguments."""

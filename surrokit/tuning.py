@@ -1,0 +1,279 @@
+"""Step size, path length and mass matrix, found in warm-up.
+
+Step size: a short search by halving or doubling, then dual averaging (Hoffman and Gelman 2014,
+arXiv:1111.4246, section 3.2) of the acceptance on the potential that the sampler moves on. On a
+surrogate that is the integrator's own error: a smaller step cannot cure the surrogate.
+Covariance: in windows that double in length, as in Stan (Stan reference manual, section
+"Hamiltonian Monte Carlo, automatic parameter tuning"), pooled within chains.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+
+from surrokit.protocols import Sampler
+from surrokit.records import StepInfo, Tuning
+from surrokit.types import BoolArray, FloatArray
+
+FIRST_STEP_SIZE = 0.5
+"""Where the search for a step size begins, if nothing better is known."""
+
+STEPS_BEFORE_COVARIANCE = 10
+"""Longest path, in steps, while the scales of the target are not known."""
+
+_SEARCH_ACCEPTANCE = 0.8  # the search ends where acceptance crosses this
+_MAX_SEARCH = 30
+_GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75  # Hoffman and Gelman (2014), equation (6)
+_FORGET = 0.8  # a chain's recent acceptance remembers about five iterations
+_STUCK = 0.1  # below this part of the median chain's acceptance a chain is stuck
+
+
+def windows(n_iterations: int) -> tuple[int, tuple[int, ...]]:
+    """Return where covariance is first collected, and the ends of the windows.
+
+    Stan's lengths: a start of 75 iterations, windows from 25 on that double, 50 at the end for
+    the step size alone; in proportion where the warm-up is shorter than 150. Below 20 iterations
+    there is no window.
+    """
+    if n_iterations < 20:
+        return 0, ()
+    first, last, length = 75, 50, 25
+    if n_iterations < first + last + length:
+        first, last = int(0.15 * n_iterations), int(0.1 * n_iterations)
+        return first, (n_iterations - last,)
+    ends, end = [], first
+    while end < n_iterations - last:
+        end += length
+        length *= 2
+        if end + length > n_iterations - last:  # the next would not fit, so this one is stretched
+            end = n_iterations - last
+        ends.append(end)
+    return first, tuple(ends)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class TunerState:
+    """What a tuner knows; a frozen record of arrays and numbers.
+
+    Parameters
+    ----------
+    iteration
+        Iterations seen.
+    log_step, averaged_log_step
+        Log step size to try next, and its average.
+    error
+        Running mean of how far acceptance falls short.
+    centre
+        Log step size towards which dual averaging shrinks.
+    averaged
+        Iterations averaged since the last restart.
+    searching
+        Iterations of search so far; -1 once the search is over.
+    direction
+        Whether the search doubles (1) or halves (-1); 0 before its first iteration.
+    recent : ndarray of shape (chains,)
+        Recent acceptance of each chain.
+    count
+        Positions of each chain in the window.
+    mean : ndarray of shape (chains, dim)
+        Their mean.
+    scatter : ndarray of shape (chains, dim, dim)
+        Sum of outer products of their deviations.
+    covariance : ndarray of shape (dim, dim), optional
+        From the last full window.
+    """
+
+    iteration: int
+    log_step: float
+    averaged_log_step: float
+    error: float
+    centre: float
+    averaged: int
+    searching: int
+    direction: int
+    recent: FloatArray
+    count: int
+    mean: FloatArray
+    scatter: FloatArray
+    covariance: FloatArray | None
+
+
+@attrs.frozen(kw_only=True)
+class Tuner:
+    """Tunes whatever a sampler leaves free, over a warm-up of known length.
+
+    Parameters
+    ----------
+    tunes
+        What the sampler leaves free.
+    target_acceptance
+        Mean acceptance that the step size aims at.
+    n_iterations
+        Length of the warm-up.
+    """
+
+    tunes: frozenset[str]
+    target_acceptance: float
+    n_iterations: int
+
+    @classmethod
+    def of(cls, sampler: Sampler, n_iterations: int) -> Tuner:
+        """Return the tuner that suits a sampler."""
+        return cls(
+            tunes=sampler.tunes,
+            target_acceptance=sampler.target_acceptance,
+            n_iterations=n_iterations,
+        )
+
+    def start(
+        self,
+        chains: int,
+        dim: int,
+        *,
+        covariance: FloatArray | None = None,
+        step_size: float | None = None,
+    ) -> TunerState:
+        """Return the state before the first iteration, with what is already known."""
+        step = FIRST_STEP_SIZE if step_size is None else step_size
+        return TunerState(
+            iteration=0,
+            log_step=math.log(step),
+            averaged_log_step=math.log(step),
+            error=0.0,
+            centre=math.log(10.0 * step),
+            averaged=0,
+            searching=0 if self.n_iterations else -1,
+            direction=0,
+            recent=np.ones(chains),
+            count=0,
+            mean=np.zeros((chains, dim)),
+            scatter=np.zeros((chains, dim, dim)),
+            covariance=covariance,
+        )
+
+    def tuned(self, state: TunerState, sampler: Sampler) -> Sampler:
+        """Return the sampler to use next, or after the warm-up the one to keep."""
+        if not self.tunes:
+            return sampler
+        log_step = state.log_step
+        if state.iteration >= self.n_iterations and state.averaged:
+            log_step = state.averaged_log_step
+        n_steps = None
+        if state.searching >= 0 and "step_size" in self.tunes:
+            n_steps = 1
+        elif state.covariance is None:
+            n_steps = STEPS_BEFORE_COVARIANCE
+        return sampler.tuned(
+            Tuning(step_size=math.exp(log_step), covariance=state.covariance, n_steps=n_steps)
+        )
+
+    def update(self, state: TunerState, positions: FloatArray, info: StepInfo) -> TunerState:
+        """Return the state after an iteration.
+
+        Parameters
+        ----------
+        state
+            The state before it.
+        positions : ndarray of shape (chains, dim)
+            Where the chains are after it.
+        info
+            What it did to them.
+        """
+        recent = _FORGET * state.recent + (1 - _FORGET) * info.path_acceptance
+        state = attrs.evolve(state, iteration=state.iteration + 1, recent=recent)
+        if not self.tunes:
+            return state
+        moving = ~_stuck(recent)
+        if "step_size" in self.tunes:
+            state = self._stepped(state, float(info.path_acceptance[moving].mean()))
+        return self._windowed(state, positions, moving)
+
+    def _stepped(self, state: TunerState, acceptance: float) -> TunerState:
+        if state.searching >= 0:
+            return _searched(state, acceptance)
+        t = state.averaged + 1
+        weight = 1.0 / (t + _T0)
+        error = (1 - weight) * state.error + weight * (self.target_acceptance - acceptance)
+        log_step = state.centre - math.sqrt(t) / _GAMMA * error
+        eta = t**-_KAPPA
+        return attrs.evolve(
+            state,
+            averaged=t,
+            error=error,
+            log_step=log_step,
+            averaged_log_step=eta * log_step + (1 - eta) * state.averaged_log_step,
+        )
+
+    def _windowed(self, state: TunerState, positions: FloatArray, moving: BoolArray) -> TunerState:
+        first, ends = windows(self.n_iterations)
+        if not ends or not first < state.iteration <= ends[-1]:
+            return state
+        state = _collected(state, positions)
+        if state.iteration not in ends:
+            return state
+        covariance = _pooled(state, moving)
+        emptied = attrs.evolve(
+            state, count=0, mean=np.zeros_like(state.mean), scatter=np.zeros_like(state.scatter)
+        )
+        if covariance is None:
+            return emptied
+        restarted = attrs.evolve(emptied, covariance=covariance, searching=0, direction=0)
+        # in a metric that fits, the step of order dim^-1/4 is the better guess
+        fits = state.covariance is None and "metric" in self.tunes
+        return attrs.evolve(restarted, log_step=0.0) if fits else restarted
+
+
+def _stuck(recent: FloatArray) -> BoolArray:
+    return np.asarray(recent < _STUCK * np.median(recent))
+
+
+def _searched(state: TunerState, acceptance: float) -> TunerState:
+    high = acceptance > _SEARCH_ACCEPTANCE
+    direction = 1 if high else -1
+    over = state.direction not in (0, direction) or state.searching >= _MAX_SEARCH
+    if not over:
+        return attrs.evolve(
+            state,
+            log_step=state.log_step + direction * math.log(2.0),
+            searching=state.searching + 1,
+            direction=direction,
+        )
+    # of the two last steps tried, the smaller is the one that was accepted
+    log_step = state.log_step if high else state.log_step - math.log(2.0)
+    return attrs.evolve(
+        state,
+        searching=-1,
+        direction=0,
+        log_step=log_step,
+        averaged_log_step=log_step,
+        centre=log_step + math.log(10.0),
+        error=0.0,
+        averaged=0,
+    )
+
+
+def _collected(state: TunerState, positions: FloatArray) -> TunerState:
+    count = state.count + 1
+    deviation = positions - state.mean
+    mean = state.mean + deviation / count
+    scatter = state.scatter + deviation[:, :, None] * (positions - mean)[:, None, :]
+    return attrs.evolve(state, count=count, mean=mean, scatter=scatter)
+
+
+def _pooled(state: TunerState, moving: BoolArray) -> FloatArray | None:
+    """Return the covariance within the chains that move, shrunk to its diagonal; None if flat."""
+    n = int(moving.sum()) * (state.count - 1)
+    if n < 1:
+        return None
+    covariance = state.scatter[moving].sum(axis=0) / n
+    variance = np.diag(covariance)
+    if not (np.isfinite(covariance).all() and (variance > 0).all()):
+        return None
+    dim = len(variance)
+    weight = n / (n + 5.0 + dim)
+    shrunk = weight * 0.5 * (covariance + covariance.T)
+    shrunk[np.arange(dim), np.arange(dim)] += (1.0 - weight) * variance
+    return shrunk
