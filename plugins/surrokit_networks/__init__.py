@@ -1,0 +1,1 @@
+"""Surrogates that are shallow networks of random nodes."""

@@ -1,0 +1,132 @@
+"""Additive nodes a(w . z + b)."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.types import FloatArray
+from surrokit_networks.activations import Activation, Core, Elementwise
+from surrokit_networks.outer import weighted_outer
+from surrokit_networks.whitening import Whitening
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class AdditiveNodes:
+    """Nodes a(w_i . z + b_i), the additive kind of section 3.1 of the paper.
+
+    Parameters
+    ----------
+    directions : ndarray of shape (s, dim)
+        w_i.
+    biases : ndarray of shape (s,)
+        b_i (d_i in the paper).
+    activation
+        a and its derivatives.
+    """
+
+    directions: FloatArray
+    biases: FloatArray
+    activation: Activation
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return int(self.directions.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.biases)
+
+    def features(self, whitened: FloatArray) -> FloatArray:
+        """Return a(w_i . z + b_i), shape (n, s), at whitened positions (n, dim)."""
+        arguments = whitened @ self.directions.T
+        arguments += self.biases
+        return self.activation.value(arguments)
+
+    def weighted(self, weights: FloatArray, whitening: Whitening) -> WeightedAdditive:
+        """Return the sum with ``weights (s,)``; the whitening is folded into the directions."""
+        directions = self.directions @ whitening.inverse
+        biases = self.biases - directions @ whitening.mean
+        core = self.activation.core
+        return WeightedAdditive(
+            core=core,
+            second=self.activation.second,
+            arguments=np.ascontiguousarray(core.rate * directions.T),
+            biases=core.rate * biases,
+            weights=weights.copy(),
+            slopes=np.ascontiguousarray(core.rate * (directions.T * weights)).T,
+            tilt=core.tilt * (weights @ directions),
+            level=core.tilt * float(weights @ biases),
+        )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class WeightedAdditive:
+    """sum_i v_i a(w_i . q + b_i), with everything linear folded into a few arrays.
+
+    With a(x) = t x + k(r x) (see :class:`~surrokit_networks.activations.Core`) the sum is
+    level + tilt . q + sum_i v_i k(h_i), where h = q arguments + biases.
+
+    Parameters
+    ----------
+    core, second
+        k, and the second derivative of a.
+    arguments : ndarray of shape (dim, s)
+        r w_i as columns. Measured: a product of few rows with an array of this layout takes less
+        than half the time of one with its transpose.
+    biases : ndarray of shape (s,)
+        r b_i.
+    weights : ndarray of shape (s,)
+        v_i.
+    slopes : ndarray of shape (s, dim)
+        r v_i w_i, in Fortran order for the same reason.
+    tilt : ndarray of shape (dim,)
+        t sum_i v_i w_i.
+    level
+        t sum_i v_i b_i.
+    """
+
+    core: Core
+    second: Elementwise
+    arguments: FloatArray
+    biases: FloatArray
+    weights: FloatArray
+    slopes: FloatArray
+    tilt: FloatArray
+    level: float
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return the sum, shape (n,), at positions of shape (n, dim)."""
+        return self._value(self.core.value(self._arguments(positions)), positions)
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient, shape (n, dim): equation (12)."""
+        return self._gradient(self.core.slope(self._arguments(positions)))
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sum, shape (n,), and its gradient, shape (n, dim)."""
+        values, slopes = self.core.both(self._arguments(positions))
+        return self._value(values, positions), self._gradient(slopes)
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return sum_i v_i a''(w_i . q + b_i) w_i w_i^T, shape (n, dim, dim)."""
+        rate = self.core.rate
+        curvatures = self.second(self._arguments(positions) / rate)
+        curvatures *= self.weights / rate**2
+        return weighted_outer(curvatures, self.arguments)
+
+    def _arguments(self, positions: FloatArray) -> FloatArray:
+        arguments: FloatArray = positions @ self.arguments
+        arguments += self.biases
+        return arguments
+
+    def _value(self, values: FloatArray, positions: FloatArray) -> FloatArray:
+        total: FloatArray = values @ self.weights
+        total += positions @ self.tilt
+        total += self.level
+        return total
+
+    def _gradient(self, slopes: FloatArray) -> FloatArray:
+        gradient: FloatArray = slopes @ self.slopes
+        gradient += self.tilt
+        return gradient

@@ -1,0 +1,53 @@
+"""What nodes are: the features of a network whose output is linear in its weights."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from surrokit.types import FloatArray
+from surrokit_networks.whitening import Whitening
+
+
+class WeightedNodes(Protocol):
+    """The sum z(q) = sum_i v_i a_i(q), equation (10) without b, as a function of raw positions.
+
+    Every array returned is new, and no argument is changed. The shapes of arguments are not
+    checked.
+    """
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return z, shape (n,), at positions of shape (n, dim)."""
+        ...
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of z, shape (n, dim)."""
+        ...
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return z, shape (n,), and its gradient, shape (n, dim)."""
+        ...
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives of z, shape (n, dim, dim)."""
+        ...
+
+
+class Nodes(Protocol):
+    """Nodes a_i of whitened positions, before they have weights."""
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        ...
+
+    def __len__(self) -> int:
+        """Return how many nodes there are."""
+        ...
+
+    def features(self, whitened: FloatArray) -> FloatArray:
+        """Return a_i at whitened positions (n, dim), shape (n, len(self))."""
+        ...
+
+    def weighted(self, weights: FloatArray, whitening: Whitening) -> WeightedNodes:
+        """Return the sum of nodes with weights (s,), as a function of positions not whitened."""
+        ...

@@ -1,0 +1,1 @@
+"""The paper's targets and a few well-known ones."""

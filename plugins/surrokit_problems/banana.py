@@ -1,0 +1,99 @@
+"""A banana-shaped posterior in two dimensions."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.errors import ConfigurationError
+from surrokit.positions import checked_positions
+from surrokit.types import Capabilities, FloatArray
+
+
+class Banana:
+    """U of theta from y_i ~ N(theta_1 + theta_2^2, sigma_y^2) and theta ~ N(0, sigma_theta^2 I).
+
+    The data are drawn at theta_1 + theta_2^2 = 1. They determine that sum only, so the posterior
+    is a curved ridge.
+
+    Parameters
+    ----------
+    n_observations
+        How many data to draw.
+    sigma_y, sigma_theta
+        Standard deviations of data and prior.
+    seed
+        Of the data.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting is not positive.
+
+    Notes
+    -----
+    Figure 2 of Zhang, Shahbaba and Zhao (2017), after Girolami and Calderhead (2011),
+    doi:10.1111/j.1467-9868.2010.00765.x. Methods raise :class:`~surrokit.errors.ShapeError` unless
+    positions are rows of 2 numbers.
+    """
+
+    capabilities: ClassVar[Capabilities] = frozenset({can.GRADIENT, can.HESSIAN, can.METRIC})
+    """What it offers besides the value."""
+
+    dim: ClassVar[int] = 2
+    """Numbers in a position."""
+
+    def __init__(
+        self,
+        n_observations: int = 100,
+        sigma_y: float = 2.0,
+        sigma_theta: float = 1.0,
+        seed: int = 2011,
+    ) -> None:
+        if n_observations < 1 or not (0 < sigma_y < np.inf and 0 < sigma_theta < np.inf):
+            raise ConfigurationError(
+                "n_observations, sigma_y and sigma_theta must be positive and finite, got "
+                f"{n_observations}, {sigma_y} and {sigma_theta}; the usual ones are 100, 2 and 1"
+            )
+        rng = np.random.default_rng(seed)
+        self.data: FloatArray = rng.normal(1.0, sigma_y, n_observations)
+        self._mean = float(self.data.mean())
+        self._data_precision = n_observations / sigma_y**2
+        self._prior_precision = 1.0 / sigma_theta**2
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, 2)."""
+        return self.value_and_gradient(positions)[0]
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, 2)."""
+        theta = checked_positions(positions, self.dim)
+        with np.errstate(over="ignore", invalid="ignore"):
+            excess = theta[:, 0] + np.square(theta[:, 1]) - self._mean
+            value = 0.5 * self._data_precision * np.square(excess)
+            value += 0.5 * self._prior_precision * np.square(theta).sum(axis=1)
+            gradient = self._prior_precision * theta
+            gradient[:, 0] += self._data_precision * excess
+            gradient[:, 1] += 2.0 * self._data_precision * excess * theta[:, 1]
+        return np.where(np.isfinite(value), value, np.inf), gradient
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives of U, shape (n, 2, 2); indefinite inside the bend."""
+        theta = checked_positions(positions, self.dim)
+        hessian = self.metric(theta)
+        with np.errstate(over="ignore", invalid="ignore"):
+            excess = theta[:, 0] + np.square(theta[:, 1]) - self._mean
+            hessian[:, 1, 1] += 2.0 * self._data_precision * excess
+        return hessian
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the Fisher matrix plus the precision of the prior, shape (n, 2, 2)."""
+        theta = checked_positions(positions, self.dim)
+        slopes = np.ones_like(theta)  # of the datum's mean
+        slopes[:, 1] = 2.0 * theta[:, 1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            fisher = self._data_precision * slopes[:, :, None] * slopes[:, None, :]
+        metric: FloatArray = fisher + self._prior_precision * np.eye(2)
+        return metric

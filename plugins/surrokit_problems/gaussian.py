@@ -1,0 +1,109 @@
+"""A Gaussian target: the exact answer is known."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from surrokit import capabilities as can
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.positions import checked_positions
+from surrokit.types import Capabilities, FloatArray
+
+
+class GaussianPotential:
+    """U(q) = (q - mean)^T covariance^-1 (q - mean) / 2, in nats.
+
+    Parameters
+    ----------
+    mean : array_like of shape (dim,)
+        Of the target.
+    covariance : array_like of shape (dim, dim)
+        Of the target.
+
+    Raises
+    ------
+    ConfigurationError
+        If the covariance is not symmetric and positive definite, or an entry is not finite.
+    ShapeError
+        If the shapes do not agree; the methods, if positions are not rows of ``dim`` numbers.
+    """
+
+    capabilities: ClassVar[Capabilities] = frozenset(
+        {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.METRIC}
+    )
+    """What it offers besides the value."""
+
+    def __init__(self, mean: npt.ArrayLike, covariance: npt.ArrayLike) -> None:
+        self.mean: FloatArray = np.array(mean, dtype=np.float64)
+        self.covariance: FloatArray = np.array(covariance, dtype=np.float64)
+        self._factor = _cholesky(self.mean, self.covariance)
+        whitening = np.linalg.inv(self._factor)
+        self._precision = whitening.T @ whitening
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return len(self.mean)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        return self.value_and_gradient(positions)[0]
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, dim)."""
+        offsets = checked_positions(positions, self.dim) - self.mean
+        with np.errstate(over="ignore", invalid="ignore"):
+            gradient = offsets @ self._precision
+            value = 0.5 * np.einsum("nd,nd->n", offsets, gradient)
+        return np.where(np.isfinite(value), value, np.inf), gradient
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient alone, shape (n, dim)."""
+        offsets = checked_positions(positions, self.dim) - self.mean
+        with np.errstate(over="ignore", invalid="ignore"):
+            gradient: FloatArray = offsets @ self._precision
+        return gradient
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the precision matrix for each position, shape (n, dim, dim)."""
+        q = checked_positions(positions, self.dim)
+        return np.tile(self._precision, (len(q), 1, 1))
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the precision matrix for each position, shape (n, dim, dim)."""
+        return self.hessian(positions)
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draw independently from the target, shape (n, dim)."""
+        draws: FloatArray = self.mean + rng.standard_normal((n, self.dim)) @ self._factor.T
+        return draws
+
+
+def figure_three_covariance(dim: int = 32) -> FloatArray:
+    """Return the covariance of figure 3 of Zhang, Shahbaba and Zhao (2017), shape (dim, dim).
+
+    Eigenvalue 1 with eigenvector (1, ..., 1), and 0.01 with all others.
+    """
+    ones: FloatArray = np.full((dim, dim), 1.0 / dim)
+    return 0.01 * np.eye(dim) + 0.99 * ones
+
+
+def _cholesky(mean: FloatArray, covariance: FloatArray) -> FloatArray:
+    if mean.ndim != 1 or not mean.size or covariance.shape != (len(mean), len(mean)):
+        raise ShapeError(
+            "mean must have shape (dim,) and covariance shape (dim, dim), got "
+            f"{mean.shape} and {covariance.shape}; give them the same dim"
+        )
+    try:
+        if not (np.isfinite(mean).all() and np.allclose(covariance, covariance.T)):
+            raise np.linalg.LinAlgError("not finite or not symmetric")
+        factor: FloatArray = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError as error:
+        raise ConfigurationError(
+            "mean must be finite and covariance symmetric and positive definite, got one that is "
+            f"not ({error}); check its eigenvalues"
+        ) from error
+    return factor

@@ -1,0 +1,200 @@
+"""Registers the paper's targets and a few well-known ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from surrokit.components import Component
+from surrokit.markers import hookimpl
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from surrokit.protocols import Potential
+
+_PAPER = "Zhang, Shahbaba and Zhao (2017), doi:10.1007/s11222-016-9699-1"
+
+
+def make_gaussian(
+    dim: int = 2,
+    mean: npt.ArrayLike | None = None,
+    covariance: npt.ArrayLike | None = None,
+) -> Potential:
+    """Make a Gaussian of given mean (zero) and covariance (identity); ``dim`` where both are."""
+    import numpy as np
+
+    from surrokit_problems.gaussian import GaussianPotential
+
+    if covariance is not None:
+        dim = len(np.atleast_1d(covariance))
+    elif mean is not None:
+        dim = len(np.atleast_1d(mean))
+    return GaussianPotential(
+        np.zeros(dim) if mean is None else mean, np.eye(dim) if covariance is None else covariance
+    )
+
+
+def make_gaussian_32() -> Potential:
+    """Make the 32-dimensional Gaussian of figure 3."""
+    import numpy as np
+
+    from surrokit_problems.gaussian import GaussianPotential, figure_three_covariance
+
+    return GaussianPotential(np.zeros(32), figure_three_covariance())
+
+
+def make_banana(
+    n_observations: int = 100, sigma_y: float = 2.0, sigma_theta: float = 1.0, seed: int = 2011
+) -> Potential:
+    """Make the banana of figure 2."""
+    from surrokit_problems.banana import Banana
+
+    return Banana(n_observations, sigma_y, sigma_theta, seed)
+
+
+def make_lynx_hare() -> Potential:
+    """Make the Lotka-Volterra posterior, in logarithms of its eight parameters."""
+    from surrokit.bounds import BoundedPotential
+    from surrokit_problems.lynx_hare import LynxHare
+
+    return BoundedPotential(LynxHare(), LynxHare.parameters)
+
+
+def make_logistic(
+    design: str | Path | npt.ArrayLike,
+    response: str | Path | npt.ArrayLike,
+    prior_variance: float = 100.0,
+) -> Potential:
+    """Make a logistic regression from arrays, or from paths to .npy files."""
+    from surrokit_problems.data_file import array_from
+    from surrokit_problems.logistic import LogisticRegression
+
+    return LogisticRegression(
+        array_from(design, "design"), array_from(response, "response"), prior_variance
+    )
+
+
+def make_simulated_logistic(
+    n_rows: int = 100_000, dim: int = 50, prior_variance: float = 100.0, seed: int = 2017
+) -> Potential:
+    """Make the simulated logistic regression of section 5.1."""
+    from surrokit_problems.logistic import LogisticRegression
+    from surrokit_problems.simulated_logistic import simulated_regression
+
+    design, response, _ = simulated_regression(n_rows, dim, seed)
+    return LogisticRegression(design, response, prior_variance)
+
+
+def make_bank(
+    path: str | Path | None = None,
+    openml_id: int | None = None,
+    prior_variance: float = 100.0,
+) -> Potential:
+    """Make the Bank Marketing regression, from a file or a data set on OpenML."""
+    from surrokit_problems.bank import bank_regression
+    from surrokit_problems.logistic import LogisticRegression
+
+    return LogisticRegression(*bank_regression(path, openml_id), prior_variance)
+
+
+def make_a9a(
+    path: str | Path | None = None,
+    projected: int | None = None,
+    seed: int = 2017,
+    prior_variance: float = 100.0,
+) -> Potential:
+    """Make the a9a regression, from a file or, without one, from OpenML."""
+    from surrokit_problems.a9a import a9a_regression
+    from surrokit_problems.logistic import LogisticRegression
+
+    return LogisticRegression(*a9a_regression(path, projected, seed), prior_variance)
+
+
+@hookimpl
+def surrokit_register_potentials() -> Sequence[Component]:
+    """Return the targets."""
+    return (
+        Component(
+            kind="potential",
+            name="gaussian",
+            factory=make_gaussian,
+            summary="Gaussian of given mean and covariance",
+            examples=(
+                {},
+                {"dim": 5},
+                {"mean": (1.0, -2.0), "covariance": ((2.0, 0.6), (0.6, 0.5))},
+            ),
+        ),
+        Component(
+            kind="potential",
+            name="gaussian-32",
+            factory=make_gaussian_32,
+            summary="Gaussian with one long axis among 32",
+            references=(f"{_PAPER}, figure 3",),
+        ),
+        Component(
+            kind="potential",
+            name="banana",
+            factory=make_banana,
+            summary="Curved ridge in two dimensions",
+            references=(
+                f"{_PAPER}, figure 2",
+                "Girolami and Calderhead (2011), doi:10.1111/j.1467-9868.2010.00765.x",
+            ),
+        ),
+        Component(
+            kind="potential",
+            name="lynx-hare",
+            factory=make_lynx_hare,
+            summary="Lotka-Volterra model of the Hudson's Bay Company's pelts, 8 parameters",
+            references=(
+                "Carpenter (2018), Predator-prey population dynamics: the Lotka-Volterra model in "
+                "Stan",
+                "posteriordb: hudson_lynx_hare-lotka_volterra",
+            ),
+        ),
+        Component(
+            kind="potential",
+            name="logistic",
+            factory=make_logistic,
+            summary="Logistic regression on a design and responses, arrays or .npy files",
+            examples=(
+                {
+                    "design": ((1.0, 0.3), (1.0, -1.2), (1.0, 0.8), (1.0, 2.1), (1.0, -0.4)),
+                    "response": (0, 0, 1, 1, 1),
+                },
+            ),
+        ),
+        Component(
+            kind="potential",
+            name="simulated-logistic",
+            factory=make_simulated_logistic,
+            summary="Simulated logistic regression, 100000 rows and 50 parameters",
+            references=(f"{_PAPER}, section 5.1",),
+            examples=({"n_rows": 2000, "dim": 5},),
+        ),
+        Component(
+            kind="potential",
+            name="bank",
+            factory=make_bank,
+            summary="Logistic regression on the Bank Marketing data, 25 parameters",
+            references=(
+                f"{_PAPER}, section 5.1",
+                "Moro, Cortez and Rita (2014), doi:10.1016/j.dss.2014.03.001",
+            ),
+            examples=(),
+        ),
+        Component(
+            kind="potential",
+            name="a9a",
+            factory=make_a9a,
+            summary="Logistic regression on a9a: 124 parameters, or a random projection",
+            references=(
+                f"{_PAPER}, section 5.1",
+                "Lin, Weng and Keerthi (2008), JMLR 9, 627-650",
+            ),
+            examples=(),
+        ),
+    )
