@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import cast
 
 import attrs
 import numpy as np
 
-from surrokit.errors import EvaluationError, ShapeError
+from surrokit.errors import ShapeError
 from surrokit.parameters import Parameters
 from surrokit.positions import checked_positions
 from surrokit.protocols import (
@@ -21,10 +20,9 @@ from surrokit.protocols import (
     MetricPotential,
     Potential,
 )
+from surrokit.rowwise import mapped
 from surrokit.transforms import Transform
 from surrokit.types import Capabilities, FloatArray
-
-Results = TypeVar("Results", bound=tuple[FloatArray, ...])
 
 
 @attrs.frozen(eq=False)
@@ -84,9 +82,8 @@ class BoundedPotential:
         def from_inner(value: FloatArray) -> tuple[FloatArray]:
             return (value - self.transform.log_jacobian(z),)
 
-        return _evaluated(
-            lambda q: (self.inner.value(q),), self.transform.to_bounded(z), from_inner
-        )[0]
+        q = self.transform.to_bounded(z)
+        return mapped(lambda: (self.inner.value(q),), from_inner, len(q))[0]
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient in z, shape (n, dim)."""
@@ -96,7 +93,8 @@ class BoundedPotential:
         def from_inner(value: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
             return value - self.transform.log_jacobian(z), self._pulled_back(z, gradient)
 
-        return _evaluated(inner.value_and_gradient, self.transform.to_bounded(z), from_inner)
+        q = self.transform.to_bounded(z)
+        return mapped(lambda: inner.value_and_gradient(q), from_inner, len(q))
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient in z, shape (n, dim)."""
@@ -107,7 +105,7 @@ class BoundedPotential:
             return (self._pulled_back(z, gradient),)
 
         q = self.transform.to_bounded(z)
-        return _evaluated(lambda q: (inner.gradient(q),), q, from_inner)[0]
+        return mapped(lambda: (inner.gradient(q),), from_inner, len(q))[0]
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives in z, shape (n, dim, dim)."""
@@ -142,7 +140,8 @@ class BoundedPotential:
         def from_inner(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
             return outputs, jacobian * self.transform.derivatives(z).first[:, None, :]
 
-        return _evaluated(inner.forward_and_jacobian, self.transform.to_bounded(z), from_inner)
+        q = self.transform.to_bounded(z)
+        return mapped(lambda: inner.forward_and_jacobian(q), from_inner, len(q))
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return unbounded starting positions, shape (n, dim)."""
@@ -199,20 +198,6 @@ def transform_of(potential: Potential) -> Transform:
     if isinstance(potential, BoundedPotential):
         return potential.transform
     return Transform.of(Parameters.unnamed(potential.dim))
-
-
-def _evaluated(
-    evaluate: Callable[[FloatArray], Results],
-    q: FloatArray,
-    from_inner: Callable[..., Results],
-) -> Results:
-    try:
-        results = evaluate(q)
-    except EvaluationError as error:
-        # rows that did succeed were paid for, and must reach the caller in its own coordinates
-        known = from_inner(*error.results) if error.results else ()
-        raise EvaluationError(error.causes, known, n=len(q)) from error
-    return from_inner(*results)
 
 
 def _plus_diagonal(matrices: FloatArray, diagonals: FloatArray) -> FloatArray:

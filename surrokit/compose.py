@@ -116,7 +116,8 @@ class Composer:
         component = self.catalogue.get(kind, name)
         settings = {**settings, **given}
         _check_settings(component, settings)
-        return component.factory(**settings, **self._parts(component, settings))
+        parts = self._parts(component, settings)
+        return component.factory(**settings, **parts)
 
     def _parts(self, component: Component, settings: dict[str, Any]) -> dict[str, Any]:
         """Take the parts out of ``settings``, and return them made."""

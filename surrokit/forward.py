@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import attrs
@@ -16,7 +16,7 @@ from surrokit.parameters import Bounds, Parameter
 from surrokit.positions import checked_positions
 from surrokit.potentials import Function, declared_parameters
 from surrokit.protocols import Energy, Potential
-from surrokit.rowwise import row_by_row
+from surrokit.rowwise import mapped, row_by_row
 from surrokit.types import Capabilities, FloatArray
 
 
@@ -217,12 +217,13 @@ class MappedPotential:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
-        return self.energy.value(self.forward(positions), checked_positions(positions, self.dim))
+        q = checked_positions(positions, self.dim)
+        return value_of_outputs(self.energy, lambda: self.forward(q), q)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
-        outputs, jacobian = self.forward_and_jacobian(positions)
-        return gradient_of_energy(self.energy, outputs, jacobian, np.asarray(positions))
+        q = checked_positions(positions, self.dim)
+        return value_and_gradient_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m).
@@ -267,3 +268,39 @@ def gradient_of_energy(
     value, by_outputs, by_positions = energy.value_and_gradients(outputs, positions)
     gradient = np.einsum("nm,nmd->nd", by_outputs, jacobian) + by_positions
     return value, gradient
+
+
+def value_of_outputs(
+    energy: Energy, forward: Callable[[], FloatArray], positions: FloatArray
+) -> FloatArray:
+    """Return U, shape (n,), of what a forward map gives, also when it fails at some positions.
+
+    Raises
+    ------
+    EvaluationError
+        If the map raises one; it then carries U where the map succeeded.
+    """
+
+    def value(outputs: FloatArray) -> tuple[FloatArray]:
+        return (energy.value(outputs, positions),)
+
+    return mapped(lambda: (forward(),), value, len(positions))[0]
+
+
+def value_and_gradient_of_outputs(
+    energy: Energy,
+    forward_and_jacobian: Callable[[], tuple[FloatArray, FloatArray]],
+    positions: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return U, shape (n,), and its gradient, shape (n, dim), of outputs and Jacobian.
+
+    Raises
+    ------
+    EvaluationError
+        If the map raises one; it then carries U and gradient where the map succeeded.
+    """
+
+    def both(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return gradient_of_energy(energy, outputs, jacobian, positions)
+
+    return mapped(forward_and_jacobian, both, len(positions))

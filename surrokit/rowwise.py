@@ -1,13 +1,39 @@
-"""Functions of one position, over rows of them."""
+"""Functions over rows of positions, some of which may fail."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
 from surrokit.errors import EvaluationError, ShapeError
 from surrokit.types import FloatArray
+
+Results = TypeVar("Results", bound=tuple[FloatArray, ...])
+
+
+def mapped(
+    evaluate: Callable[[], tuple[FloatArray, ...]],
+    function: Callable[..., Results],
+    n: int,
+) -> Results:
+    """Return a function of what an evaluation of n rows gives, also when some rows fail.
+
+    Rows that did succeed were paid for; so if the evaluation raises, the error is raised again
+    with the function of their results.
+
+    Raises
+    ------
+    EvaluationError
+        If the evaluation raises one.
+    """
+    try:
+        results = evaluate()
+    except EvaluationError as error:
+        known = function(*error.results) if error.results else ()
+        raise EvaluationError(error.causes, known, n=n) from error
+    return function(*results)
 
 
 def row_by_row(

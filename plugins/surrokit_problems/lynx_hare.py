@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.errors import EvaluationError, NumericalError
-from surrokit.forward import gradient_of_energy
+from surrokit.forward import value_and_gradient_of_outputs, value_of_outputs
 from surrokit.parameters import Parameters
 from surrokit.positions import checked_positions
 from surrokit.rowwise import row_by_row
@@ -78,11 +78,7 @@ class LynxHare:
             If the positions are not rows of 8 numbers.
         """
         q = checked_positions(positions, self.dim)
-
-        def from_outputs(outputs: FloatArray) -> tuple[FloatArray, ...]:
-            return (self.energy.value(outputs, q),)
-
-        return _evaluated(lambda: (self.forward(q),), from_outputs, len(q))[0]
+        return value_of_outputs(self.energy, lambda: self.forward(q), q)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, 8); NaN where U is infinite.
@@ -95,12 +91,7 @@ class LynxHare:
             If the positions are not rows of 8 numbers.
         """
         q = checked_positions(positions, self.dim)
-
-        def from_outputs(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, ...]:
-            return gradient_of_energy(self.energy, outputs, jacobian, q)
-
-        value, gradient = _evaluated(lambda: self.forward_and_jacobian(q), from_outputs, len(q))
-        return value, gradient
+        return value_and_gradient_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return log populations at positions of shape (n, 8).
@@ -194,17 +185,3 @@ def _spread(result: FloatArray, rows: IntArray, n: int) -> FloatArray:
     full = np.full((n, *result.shape[1:]), np.nan)
     full[rows] = result
     return full
-
-
-def _evaluated(
-    evaluate: Callable[[], tuple[FloatArray, ...]],
-    from_outputs: Callable[..., tuple[FloatArray, ...]],
-    n: int,
-) -> tuple[FloatArray, ...]:
-    try:
-        results = evaluate()
-    except EvaluationError as error:
-        # the rows that were solved have been paid for
-        known = from_outputs(*error.results) if error.results else ()
-        raise EvaluationError(error.causes, known, n=n) from error
-    return from_outputs(*results)

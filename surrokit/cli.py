@@ -1,0 +1,132 @@
+"""The command line: ``surrokit plugins`` and ``surrokit sample``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surrokit.errors import ConfigurationError, SurrokitError
+
+if TYPE_CHECKING:
+    from surrokit.result import Run
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="surrokit")
+def cli() -> None:
+    """Exact posterior draws from expensive models, driven by cheap learned surrogates."""
+
+
+@cli.command()
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Also write JSON here.")
+def plugins(json_path: Path | None) -> None:
+    """List every part: its kind, name, plugin and settings."""
+    from surrokit.catalogue import default_catalogue
+    from surrokit.report import part_rows, print_parts
+
+    rows = part_rows(default_catalogue())
+    print_parts(rows)
+    if json_path is not None:
+        _write_json(json_path, rows)
+
+
+@cli.command()
+@click.argument("target")
+@click.option("--sampler", default=None, help="Name of a sampler.  [default: hmc]")
+@click.option(
+    "--surrogate",
+    default="additive",
+    show_default=True,
+    help='Name of a surrogate, or "none" for the exact potential throughout.',
+)
+@click.option("--schedule", default=None, help="When to learn.  [default: once]")
+@click.option("--chains", default=4, show_default=True, help="Chains, advanced as one batch.")
+@click.option("--warmup", default=1000, show_default=True, help="Iterations before any is kept.")
+@click.option("--draws", default=1000, show_default=True, help="Draws kept of each chain.")
+@click.option("--step-size", type=float, default=None, help="Taken as it is.  [default: tuned]")
+@click.option("--n-steps", type=int, default=None, help="Longest path.  [default: tuned]")
+@click.option("--seed", type=int, default=None, help="For draws that can be had again.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of a part, such as surrogate.n_nodes=500 or target.path=FILE; repeatable.",
+)
+@click.option("--compare", is_flag=True, help="Run plain HMC too, and show its cost beside.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
+@click.option("--out", type=click.Path(path_type=Path), help="Save the draws as netCDF here.")
+def sample(
+    target: str,
+    sampler: str | None,
+    surrogate: str,
+    schedule: str | None,
+    chains: int,
+    warmup: int,
+    draws: int,
+    step_size: float | None,
+    n_steps: int | None,
+    seed: int | None,
+    settings: tuple[str, ...],
+    compare: bool,
+    json_path: Path | None,
+    out: Path | None,
+) -> None:
+    """Draw from TARGET: a registered name, or path/to/file.py:object.
+
+    The target decides every acceptance exactly; the surrogate only proposes.
+    """
+    from surrokit.command_settings import parsed_settings, specs_of
+    from surrokit.report import print_run
+    from surrokit.target_file import resolved_target
+
+    parts = parsed_settings(settings)
+    exact = resolved_target(target, parts.pop("target", {}))
+    names = {"sampler": sampler, "surrogate": surrogate, "schedule": schedule}
+    sizes: dict[str, Any] = {
+        "chains": chains,
+        "warmup": warmup,
+        "draws": draws,
+        "step_size": step_size,
+        "n_steps": n_steps,
+        "seed": seed,
+    }
+    run = _sample(exact, **specs_of(names, parts), **sizes)
+    baseline = _sample(exact, sampler="hmc", **sizes) if compare else None
+    print_run(run, baseline)
+    if json_path is not None:
+        figures = run.to_dict()
+        if baseline is not None:
+            figures["compare"] = baseline.to_dict()
+        _write_json(json_path, figures)
+    if out is not None:
+        run.save(out)
+        click.echo(f"draws saved to {out}")
+
+
+def _sample(target: Any, **arguments: Any) -> Run:
+    from surrokit.compose import sample as draw
+
+    return draw(target, **arguments)
+
+
+def _write_json(path: Path, figures: Any) -> None:
+    try:
+        path.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot write {path}: {error.strerror}; give a file in a folder that exists"
+        ) from error
+
+
+def main() -> None:
+    """Run the command line; errors of surrokit's own end in one line, not in a traceback."""
+    try:
+        cli()
+    except SurrokitError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)

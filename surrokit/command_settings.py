@@ -1,0 +1,67 @@
+"""``--set part.setting=value`` of the command line."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from surrokit.components import KINDS
+from surrokit.errors import ConfigurationError
+
+_PARTS = ("target", *(kind for kind in KINDS if kind != "potential"))
+
+
+def parsed_settings(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return part to settings.
+
+    Values are read as Python literals, and taken as text where they are none.
+
+    Raises
+    ------
+    ConfigurationError
+        If an item is not ``part.setting=value``, or there is no such part.
+    """
+    parsed: dict[str, dict[str, Any]] = {}
+    for item in settings:
+        key, equals, value = item.partition("=")
+        part, dot, setting = key.partition(".")
+        if not (equals and dot and setting.isidentifier()):
+            raise ConfigurationError(
+                f"--set takes part.setting=value, got {item!r}; for example surrogate.n_nodes=500"
+            )
+        if part not in _PARTS:
+            raise ConfigurationError(
+                f"--set {item!r}: there is no part {part!r}; parts are {', '.join(_PARTS)}"
+            )
+        parsed.setdefault(part, {})[setting] = _literal(value)
+    return parsed
+
+
+def specs_of(
+    names: Mapping[str, str | None], settings: Mapping[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Join names of parts with their settings into arguments of :func:`surrokit.sample`.
+
+    Raises
+    ------
+    ConfigurationError
+        If settings are given for a part that has no name and no default.
+    """
+    specs: dict[str, Any] = {}
+    defaults = {"sampler": "hmc", "schedule": "once", "explorer": "sampler", "metric": "dense"}
+    defaults |= {"integrator": "leapfrog", "correction": "metropolis"}
+    for kind in {**names, **settings}:
+        name = names.get(kind)
+        if kind not in settings:
+            specs[kind] = name
+        else:
+            specs[kind] = (name or defaults[kind], settings[kind])
+    return specs
+
+
+def _literal(value: str) -> Any:
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return value

@@ -1,0 +1,152 @@
+"""What the command line prints."""
+
+from __future__ import annotations
+
+from inspect import Parameter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from surrokit.catalogue import Catalogue
+    from surrokit.components import Component
+    from surrokit.result import Run
+
+_COLUMNS = {
+    "mean": "mean",
+    "sd": "sd",
+    "q05": "5 %",
+    "q50": "50 %",
+    "q95": "95 %",
+    "ess": "ESS",
+    "rhat": "R-hat",
+}
+
+
+def part_rows(catalogue: Catalogue) -> list[dict[str, Any]]:
+    """Return every part as plain data: kind, name, plugin, summary, settings, references."""
+    return [
+        {
+            "kind": entry.component.kind,
+            "name": entry.component.name,
+            "plugin": entry.plugin,
+            "summary": entry.component.summary,
+            "settings": _settings(entry.component),
+            "references": list(entry.component.references),
+        }
+        for entry in catalogue
+    ]
+
+
+def _settings(component: Component) -> dict[str, Any]:
+    settings = {name: _default(default) for name, default in component.settings().items()}
+    for name, part in component.parts.items():
+        settings[name] = part.default or f"the run's own {part.kind}"
+    return settings
+
+
+def _default(default: Any) -> Any:
+    if default is Parameter.empty:
+        return "required"
+    return default if isinstance(default, bool | int | float | str | None) else repr(default)
+
+
+def _console() -> Console:
+    import shutil
+    import sys
+
+    from rich.console import Console
+
+    # a table that is cut to fit is of no use in a file
+    width = None if sys.stdout.isatty() else max(160, shutil.get_terminal_size().columns)
+    return Console(width=width, highlight=False, markup=False)
+
+
+def print_parts(rows: list[dict[str, Any]]) -> None:
+    """Print a table of parts."""
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("kind", "name", "plugin", "what it is", "settings"):
+        table.add_column(column)
+    for row in rows:
+        settings = ", ".join(f"{name}={value}" for name, value in row["settings"].items())
+        table.add_row(row["kind"], row["name"], row["plugin"], row["summary"], settings)
+    _console().print(table)
+
+
+def print_run(run: Run, baseline: Run | None = None) -> None:
+    """Print the summary of a run, and its costs, beside those of a baseline if there is one."""
+    console = _console()
+    console.print(_summary_table(run))
+    console.print()
+    console.print(_cost_table(run, baseline))
+    for note in notes(run):
+        console.print(f"Note: {note}")
+
+
+def _summary_table(run: Run) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("parameter")
+    for title in _COLUMNS.values():
+        table.add_column(title, justify="right")
+    for label, row in run.summary().rows():
+        table.add_row(label, *(_formatted(column, row[column]) for column in _COLUMNS))
+    return table
+
+
+def _formatted(column: str, value: float) -> str:
+    if column == "ess":
+        return f"{value:.0f}"
+    return f"{value:.3f}" if column == "rhat" else f"{value:.4g}"
+
+
+def _cost_table(run: Run, baseline: Run | None) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("cost")
+    runs = [run] if baseline is None else [run, baseline]
+    for title in ("this run", "plain HMC")[: len(runs)]:
+        table.add_column(title, justify="right")
+    for title, function in _COSTS.items():
+        table.add_row(title, *(function(each) for each in runs))
+    return table
+
+
+def _calls(run: Run) -> str:
+    return ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n) or "none"
+
+
+_COSTS = {
+    "acceptance rate": lambda run: f"{np.mean(run.acceptance):.3f}",
+    "seconds, warm-up": lambda run: f"{run.seconds['warmup']:.2f}",
+    "seconds, training": lambda run: f"{run.seconds['training']:.2f}",
+    "seconds, sampling": lambda run: f"{run.seconds['sampling']:.2f}",
+    "exact calls": _calls,
+    "exact calls per effective draw": lambda run: f"{run.calls_per_effective_draw():.2f}",
+}
+
+
+def notes(run: Run) -> list[str]:
+    """Return what a reader of the table must know: interruption, failures, poor mixing."""
+    found = []
+    if not run.complete:
+        found.append("the run was interrupted; these are the draws until then.")
+    if run.failures:
+        found.append(
+            f"the target could not be evaluated at {run.failures} positions, which were rejected."
+        )
+    if not run.adaptation.frozen_before_draws:
+        found.append("draws were kept while the surrogate still adapted.")
+    divergences = int(run.divergences.sum())
+    if divergences:
+        found.append(f"{divergences} paths diverged; a smaller step size would help.")
+    worst = float(np.max(run.rhat()))
+    if not worst < 1.01:
+        found.append(f"R-hat is {worst:.3f} where it should be below 1.01; draw more.")
+    return found

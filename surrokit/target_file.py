@@ -1,0 +1,84 @@
+"""Targets named on the command line: registered ones, and objects in a file."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from surrokit.errors import TargetError
+
+
+def resolved_target(target: str, settings: Mapping[str, Any]) -> Any:
+    """Return a target by registered name, or from ``path/to/file.py:object``.
+
+    Parameters
+    ----------
+    target
+        What was typed.
+    settings
+        Of a registered target; an object that is a function is called with them.
+
+    Raises
+    ------
+    TargetError
+        If the file does not exist, cannot be imported, or has no such object.
+    UnknownComponentError
+        If no target is registered under the name.
+    """
+    from surrokit.compose import make
+
+    if ".py" not in target and ":" not in target:
+        return make("potential", target, **settings)
+    path, colon, name = target.rpartition(":")
+    if not colon or not path.endswith(".py"):
+        raise TargetError(
+            f"a target is a registered name or path/to/file.py:object, got {target!r}; "
+            "say which object of the file to sample"
+        )
+    found = _object(_imported(Path(path)), path, name)
+    if hasattr(found, "value") and hasattr(found, "dim"):
+        if settings:
+            raise TargetError(
+                f"{target} is a potential already, so it takes no settings "
+                f"({', '.join(settings)}); name a function that makes one"
+            )
+        return found
+    if not callable(found):
+        raise TargetError(
+            f"{target} is of type {type(found).__name__}; it must be a potential, such as "
+            "surrokit.potential(...) returns, or a function that returns one"
+        )
+    return found(**settings)
+
+
+def _imported(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise TargetError(f"there is no file {path}; give the path to a Python file")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent.resolve()))  # as python itself does for a script
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise TargetError(
+            f"{path} could not be imported: {type(error).__name__}: {error}; try python {path}"
+        ) from error
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _object(module: ModuleType, path: str, name: str) -> Any:
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        names = [n for n in vars(module) if not n.startswith("_")]
+        raise TargetError(
+            f"{path} has no object {name!r}; it has {', '.join(names) or 'none'}"
+        ) from None
