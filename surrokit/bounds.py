@@ -113,9 +113,17 @@ class BoundedPotential:
         q = self.transform.to_bounded(z)
         d = self.transform.derivatives(z)
         inner = cast(HessianPotential, self.inner)
-        hessian = inner.hessian(q) * d.first[:, :, None] * d.first[:, None, :]
-        _, gradient = cast(GradientPotential, self.inner).value_and_gradient(q)
-        return _plus_diagonal(hessian, gradient * d.second - d.log_second)
+
+        def evaluate() -> tuple[FloatArray, FloatArray]:
+            return inner.hessian(q), cast(GradientPotential, inner).value_and_gradient(q)[1]
+
+        def from_inner(hessian: FloatArray, gradient: FloatArray) -> tuple[FloatArray]:
+            congruent = hessian * d.first[:, :, None] * d.first[:, None, :]
+            return (_plus_diagonal(congruent, gradient * d.second - d.log_second),)
+
+        if not self.parameters.bounded:
+            return inner.hessian(q)
+        return mapped(evaluate, from_inner, len(q))[0]
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the inner metric in z, plus the Jacobian's own curvature, which is not negative.
@@ -124,8 +132,14 @@ class BoundedPotential:
         """
         z = checked_positions(positions, self.dim)
         d = self.transform.derivatives(z)
-        inner = cast(MetricPotential, self.inner).metric(self.transform.to_bounded(z))
-        return _plus_diagonal(inner * d.first[:, :, None] * d.first[:, None, :], -d.log_second)
+        q = self.transform.to_bounded(z)
+        inner = cast(MetricPotential, self.inner)
+
+        def from_inner(metric: FloatArray) -> tuple[FloatArray]:
+            congruent = metric * d.first[:, :, None] * d.first[:, None, :]
+            return (_plus_diagonal(congruent, -d.log_second),)
+
+        return mapped(lambda: (inner.metric(q),), from_inner, len(q))[0]
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs at unbounded positions, shape (n, m)."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import get_args
+from typing import Any, get_args
 
 import attrs
 
@@ -85,8 +85,7 @@ def make_catalogue(plugins: Plugins) -> Catalogue:
         hook = getattr(plugins.manager.hook, f"surrokit_register_{_PLURALS[kind]}")
         for implementation in hook.get_hookimpls():
             label = plugins.label_of(implementation.plugin)
-            for component in implementation.function():
-                _check(component, kind, label)
+            for component in _offered(implementation.function, kind, label):
                 known = entries.setdefault(
                     (kind, component.name), Entry(component=component, plugin=label)
                 )
@@ -99,12 +98,26 @@ def make_catalogue(plugins: Plugins) -> Catalogue:
     return Catalogue(entries=entries)
 
 
-def _check(component: object, kind: Kind, label: str) -> None:
-    if not isinstance(component, Component) or component.kind != kind:
+def _offered(hook: Callable[[], Any], kind: Kind, label: str) -> list[Component]:
+    name = f"surrokit_register_{_PLURALS[kind]}"
+    try:
+        offered = hook()
+    except Exception as error:
         raise PluginError(
-            f"plugin {label} returned {component!r} from surrokit_register_{_PLURALS[kind]}; "
-            f"every item must be a Component of kind {kind!r}"
+            f"plugin {label} raised {type(error).__name__} in {name}: {error}; fix it, or switch "
+            "it off with SURROKIT_DISABLE_PLUGINS"
+        ) from error
+    if not isinstance(offered, list | tuple):
+        raise PluginError(
+            f"plugin {label} returned {offered!r} from {name}; it must return a list of Components"
         )
+    for component in offered:
+        if not isinstance(component, Component) or component.kind != kind:
+            raise PluginError(
+                f"plugin {label} returned {component!r} from {name}; every item must be a "
+                f"Component of kind {kind!r}"
+            )
+    return list(offered)
 
 
 @cache

@@ -81,10 +81,13 @@ def sample(
     The target decides every acceptance exactly; the surrogate only proposes.
     """
     from surrokit.command_settings import parsed_settings, specs_of
+    from surrokit.export import check_can_save
     from surrokit.report import print_run
     from surrokit.target_file import resolved_target
 
     parts = parsed_settings(settings)
+    if out is not None:
+        check_can_save(out)
     exact = resolved_target(target, parts.pop("target", {}))
     names = {"sampler": sampler, "surrogate": surrogate, "schedule": schedule}
     sizes: dict[str, Any] = {
@@ -116,7 +119,7 @@ def _sample(target: Any, **arguments: Any) -> Run:
 
 def _write_json(path: Path, figures: Any) -> None:
     try:
-        path.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(figures, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(
             f"cannot write {path}: {error.strerror}; give a file in a folder that exists"

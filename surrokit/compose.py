@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
-from inspect import Parameter as Argument
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from surrokit.bounds import transform_of
 from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, require, with_forward
-from surrokit.catalogue import Catalogue, default_catalogue
-from surrokit.components import Component, Kind
+from surrokit.catalogue import default_catalogue
+from surrokit.components import Kind
+from surrokit.composer import Composer, Spec, named
 from surrokit.discovery import default_plugins
 from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
 from surrokit.exact_calls import OnError
@@ -31,11 +30,9 @@ from surrokit.recording import RecordingPotential
 from surrokit.records import Evaluations, LearningProblem
 from surrokit.result import Run
 from surrokit.run import Plan, run
+from surrokit.settings import is_whole
 from surrokit.starting import given_positions
 from surrokit.types import FloatArray
-
-Spec: TypeAlias = str | tuple[str, Mapping[str, Any]]
-"""A registered name, or a name with settings."""
 
 DEFAULT_SAMPLER = "hmc"
 DEFAULT_SCHEDULE = "once"
@@ -63,110 +60,6 @@ def make(kind: Kind, name: str, **settings: Any) -> Any:
         If a setting is unknown, missing or out of range.
     """
     return Composer(default_catalogue()).make(kind, (name, settings))
-
-
-class Composer:
-    """Builds parts, and the parts inside them.
-
-    Parameters
-    ----------
-    catalogue
-        Where names are looked up.
-    own
-        The run's own parts by kind, for parts that take one of them unless told otherwise.
-    """
-
-    def __init__(self, catalogue: Catalogue, own: Mapping[Kind, Any] | None = None) -> None:
-        self.catalogue = catalogue
-        self.own = dict(own or {})
-
-    def with_own(self, parts: Mapping[Kind, Any]) -> Composer:
-        """Return a composer that knows more of the run's own parts."""
-        return Composer(self.catalogue, {**self.own, **parts})
-
-    def make(self, kind: Kind, spec: Spec | object, **extra: Any) -> Any:
-        """Return the object that a spec describes; an object is returned as it is.
-
-        Parameters
-        ----------
-        kind
-            Kind of part.
-        spec
-            Name, pair of name and settings, or object.
-        **extra
-            More settings; None means not given.
-
-        Raises
-        ------
-        UnknownComponentError
-            If there is no such part.
-        ConfigurationError
-            If a setting is unknown or missing, or given for an object that is already made.
-        """
-        given = {name: value for name, value in extra.items() if value is not None}
-        named = _named(spec)
-        if named is None:
-            if given:
-                raise ConfigurationError(
-                    f"{', '.join(given)} cannot be set on a {kind} that is already made "
-                    f"({spec!r}); set it when making the object, or name the {kind}"
-                )
-            return spec
-        name, settings = named
-        component = self.catalogue.get(kind, name)
-        settings = {**settings, **given}
-        _check_settings(component, settings)
-        parts = self._parts(component, settings)
-        return component.factory(**settings, **parts)
-
-    def _parts(self, component: Component, settings: dict[str, Any]) -> dict[str, Any]:
-        """Take the parts out of ``settings``, and return them made."""
-        made = {}
-        for setting, part in component.parts.items():
-            spec = settings.pop(setting, None)
-            if spec is None:
-                spec = part.default if part.default is not None else self.own.get(part.kind)
-            if spec is None:
-                raise ConfigurationError(
-                    f"{component.kind} {component.name!r} needs a {part.kind} as {setting!r}; "
-                    f"give a name ({', '.join(self.catalogue.names(part.kind))}) or an object"
-                )
-            made[setting] = self.make(part.kind, spec)
-        return made
-
-
-def _named(spec: object) -> tuple[str, dict[str, Any]] | None:
-    if isinstance(spec, str):
-        return spec, {}
-    if isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[0], str):
-        if not isinstance(spec[1], Mapping):
-            raise ConfigurationError(
-                f"settings of {spec[0]!r} must be a dictionary, got {spec[1]!r}"
-            )
-        return spec[0], dict(spec[1])
-    return None
-
-
-def _check_settings(component: Component, settings: Mapping[str, Any]) -> None:
-    known = component.settings()
-    for name in settings:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ConfigurationError(
-                f"{component.kind} {component.name!r} has no setting {name!r}; {hint}"
-                f"its settings are: {', '.join(known) or 'none'}"
-            )
-    missing = [
-        name
-        for name, default in known.items()
-        if default is Argument.empty and name not in settings and name not in component.parts
-    ]
-    if missing:
-        raise ConfigurationError(
-            f"{component.kind} {component.name!r} needs {', '.join(missing)}; pass "
-            f"({component.name!r}, {{{', '.join(f'{m!r}: ...' for m in missing)}}})"
-        )
 
 
 def sample(
@@ -254,7 +147,7 @@ def sample(
     composer = Composer(default_catalogue())
     exact: Potential = composer.make("potential", target)
     _check_target(exact)
-    rng = np.random.default_rng(seed)
+    rng = _generator(seed)
     own_sampler: Sampler = composer.make(
         "sampler",
         DEFAULT_SAMPLER if sampler is None else sampler,
@@ -267,6 +160,8 @@ def sample(
     composer = composer.with_own({"sampler": own_sampler, "correction": own_correction})
     learns = surrogate is not None and surrogate != "none"
     learner = _learner(composer, surrogate, exact, rng) if learns else None
+    if learner is None:
+        _check_nothing_to_learn(explorer=explorer, evaluations=evaluations)
     own_schedule = _schedule(composer, schedule, learner)
     own_explorer = _explorer(composer, explorer, exact, own_sampler) if learner else None
     _check_needs(exact, own_sampler, own_correction, own_explorer, learner)
@@ -309,12 +204,30 @@ def _run(plan: Plan, rng: np.random.Generator, progress: bool, observers: Iterab
 
 def _check_sizes(chains: int, warmup: int, draws: int, on_error: str) -> None:
     for name, value, least in (("chains", chains, 1), ("warmup", warmup, 0), ("draws", draws, 1)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        if not is_whole(value, least):
             raise ConfigurationError(
                 f"{name} must be a whole number of at least {least}, got {value!r}"
             )
     if on_error not in ("reject", "raise"):
         raise ConfigurationError(f"on_error must be 'reject' or 'raise', got {on_error!r}")
+
+
+def _generator(seed: object) -> np.random.Generator:
+    try:
+        return np.random.default_rng(seed)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"seed must be a whole number of at least 0, a numpy generator or None, got {seed!r}"
+        ) from error
+
+
+def _check_nothing_to_learn(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigurationError(
+                f"{name} is given, but there is no surrogate to learn from it; pass "
+                f"surrogate=..., or leave {name} out"
+            )
 
 
 def _check_target(target: object) -> None:
@@ -454,10 +367,10 @@ def _in_sampling_coordinates(evaluations: Evaluations, exact: Potential) -> Eval
 def _described(**specs: object) -> dict[str, str]:
     described = {}
     for kind, spec in specs.items():
-        named = _named(spec)
-        if named is None:
+        found = named(spec)
+        if found is None:
             described[kind] = type(spec).__name__
         else:
-            settings = ", ".join(f"{name}={value!r}" for name, value in named[1].items())
-            described[kind] = named[0] + (f"({settings})" if settings else "")
+            settings = ", ".join(f"{name}={value!r}" for name, value in found[1].items())
+            described[kind] = found[0] + (f"({settings})" if settings else "")
     return described

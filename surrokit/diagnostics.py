@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.types import FloatArray
+from surrokit.types import BoolArray, FloatArray
 
 EssKind: TypeAlias = Literal["bulk", "tail", "paper"]
 """``bulk`` and ``tail`` as ArviZ reports them; ``paper`` as section 5 of the paper does."""
@@ -38,8 +38,11 @@ def _by_parameter(function: Callable[..., Any], draws: FloatArray, **options: An
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         result = function(draws, chain_axis=0, draw_axis=1, **options)
-    moving = draws.max(axis=(0, 1)) > draws.min(axis=(0, 1))
-    return np.where(moving, np.asarray(result, dtype=np.float64), np.nan)
+    return np.where(_moving(draws), np.asarray(result, dtype=np.float64), np.nan)
+
+
+def _moving(draws: FloatArray) -> BoolArray:
+    return np.asarray(draws.max(axis=(0, 1)) > draws.min(axis=(0, 1)))
 
 
 def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "bulk") -> FloatArray:
@@ -73,7 +76,7 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "bulk") -> Float
     if array.shape[1] < MIN_DRAWS:
         return np.full(array.shape[2], np.nan)
     if kind == "paper":
-        return _initial_monotone(array)
+        return np.where(_moving(array), _initial_monotone(array), np.nan)
     from arviz_stats.base import array_stats
 
     options = {"prob": (0.05, 0.95)} if kind == "tail" else {}

@@ -168,6 +168,11 @@ def _register(manager: pluggy.PluginManager, module: ModuleType, label: str) -> 
     try:
         manager.register(module, name=label)
         manager.check_pending()
+    except ValueError as error:
+        raise PluginLoadError(
+            f"plugin {label} names the module {module.__name__}, which another plugin has "
+            "registered already; give each plugin a module of its own"
+        ) from error
     except pluggy.PluginValidationError as error:
         raise PluginLoadError(
             f"plugin {label} does not fit this version of surrokit: {error}; "

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surrokit.errors import MissingDependencyError
+from surrokit.errors import ConfigurationError, MissingDependencyError
 
 if TYPE_CHECKING:
     from surrokit.history import Trace
@@ -29,11 +32,14 @@ def to_arviz(run: Run) -> Any:
         "sample_stats": _statistics(run.kept),
         "warmup_sample_stats": _statistics(run.warmup),
     }
-    try:
-        from arviz_base import from_dict
-    except ImportError:
-        return _inference_data(groups)
-    tree = from_dict(groups)
+    with warnings.catch_warnings():
+        # ArviZ takes fewer draws than chains for swapped axes
+        warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
+        try:
+            from arviz_base import from_dict
+        except ImportError:
+            return _inference_data(groups)
+        tree = from_dict(groups)
     tree.attrs.update(_attributes(run))
     return tree
 
@@ -56,15 +62,28 @@ def save(run: Run, path: str | os.PathLike[str]) -> None:
     MissingDependencyError
         If ArviZ or a netCDF library is not installed.
     """
-    tree = to_arviz(run)
-    try:
-        tree.to_netcdf(os.fspath(path), engine="h5netcdf")
-    except (ImportError, ValueError) as error:
-        if "h5netcdf" not in str(error) and not isinstance(error, ImportError):
-            raise
-        raise MissingDependencyError(
-            f"h5netcdf is needed to write netCDF and is not installed; run {_INSTALL}"
-        ) from error
+    check_can_save(path)
+    to_arviz(run).to_netcdf(os.fspath(path), engine="h5netcdf")
+
+
+def check_can_save(path: str | os.PathLike[str]) -> None:
+    """Find out before a long run whether its result can be saved.
+
+    Raises
+    ------
+    MissingDependencyError
+        If ArviZ or a netCDF library is not installed.
+    ConfigurationError
+        If the folder does not exist.
+    """
+    for name in ("arviz", "h5netcdf"):
+        if find_spec(name) is None:
+            raise MissingDependencyError(
+                f"{name} is needed to save draws and is not installed; run {_INSTALL}"
+            )
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise ConfigurationError(f"cannot write {path}: there is no folder {folder}; make it first")
 
 
 def _statistics(trace: Trace) -> dict[str, np.ndarray]:

@@ -142,7 +142,19 @@ class GaussianPrior:
         _positive("sd of a prior", self.sd)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return -log prior + constant, shape (n,), and its gradient, shape (n, dim)."""
+        """Return -log prior + constant, shape (n,), and its gradient, shape (n, dim).
+
+        Raises
+        ------
+        ShapeError
+            If mean or sd do not fit the positions.
+        """
+        for name, array in (("mean", self.mean), ("sd", self.sd)):
+            if array.shape not in ((), positions.shape[1:]):
+                raise ShapeError(
+                    f"{name} of a prior must be one number or have shape {positions.shape[1:]}, "
+                    f"got {array.shape}"
+                )
         scaled = (positions - self.mean) / self.sd
         return 0.5 * np.square(scaled).sum(axis=1), scaled / self.sd
 
@@ -169,6 +181,11 @@ class GaussianEnergy:
         _positive("noise_sd", self.noise_sd)
         if self.data.ndim != 1:
             raise ShapeError(f"data must have shape (m,), got {self.data.shape}; flatten it")
+        if self.noise_sd.shape not in ((), self.data.shape):
+            raise ShapeError(
+                f"noise_sd must be one number or have the shape of data, {self.data.shape}, "
+                f"got {self.noise_sd.shape}"
+            )
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,)."""
@@ -235,13 +252,12 @@ class MappedPotential:
         ShapeError
             If the function returns another shape.
         """
-        return self._evaluated((self.forward_function,), positions)[0]
+        return self._evaluated(lambda q: (self._outputs(q),), positions)[0]
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
-        assert self.jacobian_function is not None
         outputs, jacobian = self._evaluated(
-            (self.forward_function, self.jacobian_function), positions
+            lambda q: (self._outputs(q), self._jacobian(q)), positions
         )
         if jacobian.shape != (*outputs.shape, self.dim):
             raise ShapeError(
@@ -250,15 +266,35 @@ class MappedPotential:
             )
         return outputs, jacobian
 
+    def _outputs(self, q: FloatArray) -> FloatArray:
+        # a map with one output may return a number, and its jacobian a vector
+        outputs = np.asarray(self.forward_function(q), dtype=np.float64)
+        return _checked(outputs[..., None] if outputs.ndim < q.ndim else outputs, q, "forward", 0)
+
+    def _jacobian(self, q: FloatArray) -> FloatArray:
+        assert self.jacobian_function is not None
+        jacobian = np.asarray(self.jacobian_function(q), dtype=np.float64)
+        return _checked(
+            jacobian[..., None, :] if jacobian.shape == q.shape else jacobian, q, "jacobian", 1
+        )
+
     def _evaluated(
-        self, functions: tuple[Function, ...], positions: FloatArray
+        self, evaluate: Callable[[FloatArray], tuple[FloatArray, ...]], positions: FloatArray
     ) -> tuple[FloatArray, ...]:
         q = checked_positions(positions, self.dim)
-        if self.batched:
-            return tuple(np.asarray(function(q.copy()), dtype=np.float64) for function in functions)
-        return row_by_row(
-            lambda row: tuple(np.asarray(f(row), dtype=np.float64) for f in functions), q
+        return evaluate(q.copy()) if self.batched else row_by_row(evaluate, q)
+
+
+def _checked(array: FloatArray, q: FloatArray, what: str, more_axes: int) -> FloatArray:
+    if array.ndim != q.ndim + more_axes or array.shape[: q.ndim - 1] != q.shape[:-1]:
+        expected = (
+            ("(m,)", "(m, dim)")[more_axes] if q.ndim == 1 else ("(n, m)", "(n, m, dim)")[more_axes]
         )
+        raise ShapeError(
+            f"the {what} function must return shape {expected} for positions of shape {q.shape}, "
+            f"got {array.shape}"
+        )
+    return array
 
 
 def gradient_of_energy(

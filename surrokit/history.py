@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from surrokit.exact_calls import CALL_KINDS
 from surrokit.records import ChainState, StepInfo
@@ -60,23 +62,25 @@ class Trace:
 
 
 class History:
-    """Gathers a :class:`Trace`; room for all iterations is set aside at once.
+    """Gathers a :class:`Trace`.
 
     Parameters
     ----------
-    chains, iterations, dim
-        Sizes; fewer iterations may come.
+    chains, dim
+        Sizes.
     """
 
-    def __init__(self, chains: int, iterations: int, dim: int) -> None:
-        self.count = 0
-        self._positions = np.empty((iterations, chains, dim))
-        self._reals = np.empty((3, iterations, chains))
-        self._flags = np.empty((2, iterations, chains), dtype=bool)
-        self._n_steps = np.empty((iterations, chains), dtype=np.int64)
-        self._times = np.empty((2, iterations))
-        self._calls = np.empty((len(CALL_KINDS), iterations), dtype=np.int64)
+    def __init__(self, chains: int, dim: int) -> None:
+        self._chains = chains
+        self._dim = dim
+        self._positions: list[FloatArray] = []
+        self._values: list[FloatArray] = []
+        self._infos: list[StepInfo] = []
+        self._numbers: list[tuple[float, ...]] = []
         self._outputs: list[FloatArray] = []
+
+    def __len__(self) -> int:
+        return len(self._numbers)
 
     def add(
         self,
@@ -89,35 +93,35 @@ class History:
         outputs: FloatArray | None,
     ) -> None:
         """Take in one iteration."""
-        i = self.count
-        self._positions[i] = state.positions
-        self._reals[:, i] = state.values, info.acceptance, info.path_acceptance
-        self._flags[:, i] = info.accepted, info.divergent
-        self._n_steps[i] = info.n_steps
-        self._times[:, i] = step_size, seconds
-        self._calls[:, i] = [calls[kind] for kind in CALL_KINDS]
         if outputs is not None:
             self._outputs.append(outputs)
-        self.count += 1
+        self._positions.append(state.positions)
+        self._values.append(state.values)
+        self._infos.append(info)
+        self._numbers.append((step_size, seconds, *(calls[kind] for kind in CALL_KINDS)))
 
     def trace(self, transform: Transform) -> Trace:
         """Return what was gathered, draws taken back to the user's coordinates."""
-        n = self.count
-        positions = np.ascontiguousarray(self._positions[:n].swapaxes(0, 1))
-        values, acceptance, path_acceptance = self._reals[:, :n].swapaxes(1, 2)
-        accepted, divergent = self._flags[:, :n].swapaxes(1, 2)
-        step_size, seconds = self._times[:, :n]
+        n = len(self)
+        positions = np.empty((self._chains, n, self._dim))
+        for i, row in enumerate(self._positions):
+            positions[:, i] = row
+        numbers = np.array(self._numbers).reshape(n, 2 + len(CALL_KINDS))
+        calls = numbers[:, 2:].astype(np.int64)
         return Trace(
             draws=transform.to_bounded(positions),
             positions=positions,
-            values=values,
-            accepted=accepted,
-            divergent=divergent,
-            acceptance=acceptance,
-            path_acceptance=path_acceptance,
-            n_steps=self._n_steps[:n].T,
-            step_size=step_size,
-            seconds=seconds,
-            calls=dict(zip(CALL_KINDS, self._calls[:, :n], strict=True)),
+            values=self._by_chain(self._values),
+            accepted=self._by_chain([info.accepted for info in self._infos]).astype(bool),
+            divergent=self._by_chain([info.divergent for info in self._infos]).astype(bool),
+            acceptance=self._by_chain([info.acceptance for info in self._infos]),
+            path_acceptance=self._by_chain([info.path_acceptance for info in self._infos]),
+            n_steps=self._by_chain([info.n_steps for info in self._infos]).astype(np.int64),
+            step_size=numbers[:, 0],
+            seconds=numbers[:, 1],
+            calls=dict(zip(CALL_KINDS, calls.T, strict=True)),
             outputs=np.stack(self._outputs, axis=1) if self._outputs else None,
         )
+
+    def _by_chain(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        return np.array(arrays).reshape(len(self), self._chains).T

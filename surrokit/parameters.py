@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.settings import is_number, is_whole
 from surrokit.types import FloatArray
 
 Bounds: TypeAlias = tuple[float | None, float | None]
@@ -41,15 +42,21 @@ class Parameter:
     upper: float | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
+        if not isinstance(self.shape, tuple) or not all(is_whole(n, 1) for n in self.shape):
+            raise ConfigurationError(
+                "a parameter's shape must be a tuple of whole numbers of at least 1, got "
+                f"{self.shape!r}"
+            )
+        for bound in (self.lower, self.upper):
+            if bound is not None and not is_number(bound):
+                raise ConfigurationError(
+                    f"bounds of a parameter must be numbers or None, got {bound!r}"
+                )
         lower, upper = self.bounds
         if not lower < upper or lower == np.inf or upper == -np.inf:
             raise ConfigurationError(
                 f"bounds of a parameter must be numbers with lower < upper, got ({self.lower}, "
                 f"{self.upper}); use None for a side without a bound"
-            )
-        if any(n < 1 for n in self.shape):
-            raise ConfigurationError(
-                f"sizes in a parameter's shape must be at least 1, got {self.shape}"
             )
 
     @property
@@ -156,7 +163,7 @@ class Parameters:
             If names or shapes are not those declared.
         """
         if not isinstance(values, Mapping):
-            return np.asarray(values, dtype=np.float64)
+            return _numbers("a position", values)
         if set(values) != set(self.specs):
             raise ShapeError(
                 f"values by name must be given for {', '.join(self.specs)}, "
@@ -164,14 +171,17 @@ class Parameters:
             )
         parts = []
         for name, spec in self.specs.items():
-            array = np.asarray(values[name], dtype=np.float64)
+            array = _numbers(f"parameter {name!r}", values[name])
             n_axes = len(spec.shape)
             if array.shape[array.ndim - n_axes :] != spec.shape:
                 raise ShapeError(
                     f"parameter {name!r} must have shape {spec.shape}, got {array.shape}"
                 )
             parts.append(array.reshape(*array.shape[: array.ndim - n_axes], spec.size))
-        return np.concatenate(parts, axis=-1)
+        rows = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+        return np.concatenate(
+            [np.broadcast_to(part, (*rows, part.shape[-1])) for part in parts], axis=-1
+        )
 
 
 def _read(name: str, spec: Parameter | Bounds | None) -> Parameter:
@@ -179,11 +189,16 @@ def _read(name: str, spec: Parameter | Bounds | None) -> Parameter:
         return Parameter()
     if isinstance(spec, Parameter):
         return spec
-    try:
-        lower, upper = spec
-    except (TypeError, ValueError):
+    if not isinstance(spec, tuple | list) or len(spec) != 2:
         raise ConfigurationError(
             f"parameter {name!r} must be declared by None, a pair (lower, upper) or "
             f"surrokit.vector(...), got {spec!r}"
-        ) from None
-    return Parameter(lower=lower, upper=upper)
+        )
+    return Parameter(lower=spec[0], upper=spec[1])
+
+
+def _numbers(what: str, value: object) -> FloatArray:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"{what} must be numbers, got {value!r}") from error

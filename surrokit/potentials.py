@@ -16,6 +16,7 @@ from surrokit.parameters import Bounds, Parameter, Parameters
 from surrokit.positions import checked_positions
 from surrokit.protocols import Potential
 from surrokit.rowwise import row_by_row
+from surrokit.settings import is_whole
 from surrokit.types import Capabilities, FloatArray
 
 Function = Callable[[FloatArray], Any]
@@ -98,8 +99,8 @@ def declared_parameters(
         raise ConfigurationError(
             "the number of parameters is not known; pass dim=..., or parameters={name: bounds}"
         )
-    if dim < 1:
-        raise ConfigurationError(f"dim must be at least 1, got {dim}")
+    if not is_whole(dim, 1):
+        raise ConfigurationError(f"dim must be a whole number of at least 1, got {dim!r}")
     return Parameters.unnamed(dim)
 
 

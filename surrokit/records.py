@@ -88,8 +88,10 @@ class Evaluations:
             ("values", self.values, (n,)),
             ("gradients", self.gradients, (n, dim)),
         ]
+        if self.outputs is None and self.jacobians is not None:
+            raise ShapeError("evaluations with jacobians need outputs too; pass both")
         if self.outputs is not None:
-            m = self.outputs.shape[-1]
+            m = self.outputs.shape[-1] if self.outputs.ndim else 1
             expected.append(("outputs", self.outputs, (n, m)))
             expected.append(("jacobians", self.jacobians, (n, m, dim)))
         for name, array, shape in expected:

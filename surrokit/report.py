@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
@@ -122,7 +123,7 @@ def _calls(run: Run) -> str:
     return ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n) or "none"
 
 
-_COSTS = {
+_COSTS: dict[str, Callable[[Run], str]] = {
     "acceptance rate": lambda run: f"{np.mean(run.acceptance):.3f}",
     "seconds, warm-up": lambda run: f"{run.seconds['warmup']:.2f}",
     "seconds, training": lambda run: f"{run.seconds['training']:.2f}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -145,9 +146,12 @@ class Run:
         return Summary.of(self.draws, self.labels, self.total_calls)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures of a run, without its draws, as plain numbers for JSON."""
+        """Return the figures of a run, without its draws, as plain data for JSON.
+
+        What is not finite, such as R-hat of a parameter that never moved, is None.
+        """
         ess = self.ess()
-        return {
+        figures = {
             "parts": dict(self.parts),
             "complete": self.complete,
             "chains": self.draws.shape[0],
@@ -167,6 +171,7 @@ class Run:
             "rhat_max": float(np.max(self.rhat())),
             "summary": self.summary().to_dict(),
         }
+        return {name: _without_nan(value) for name, value in figures.items()}
 
     def to_arviz(self) -> Any:
         """Return the draws as the installed ArviZ keeps them: a DataTree, or InferenceData.
@@ -199,3 +204,11 @@ class Run:
             f"<Run: {chains} chains of {draws} draws of {dim} numbers{state}; "
             f"{self.total_calls} exact calls>"
         )
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nan(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -83,9 +83,9 @@ def run(plan: Plan, rng: np.random.Generator, observers: Observers) -> Run:
         If no chain can start, or the target raises and was asked to.
     """
     loop = _Loop(plan, rng, observers)
-    observers.tell("surrokit_run_started", run=loop.info)
     complete = True
     try:
+        observers.tell("surrokit_run_started", run=loop.info)
         loop.explore()
         loop.warm_up()
         loop.sample()
@@ -118,8 +118,8 @@ class _Loop:
         self.frozen = False
         self.clock = Clock()
         dim = plan.target.dim
-        self.warmup = History(plan.chains, plan.warmup, dim)
-        self.kept = History(plan.chains, plan.draws, dim)
+        self.warmup = History(plan.chains, dim)
+        self.kept = History(plan.chains, dim)
         self.outputs: FloatArray | None = None
         self.has_outputs = FORWARD in plan.target.capabilities
         self.info = RunInfo(
@@ -155,7 +155,7 @@ class _Loop:
 
     def warm_up(self) -> None:
         """Tune what was left free, on whatever potential the sampler moves on now."""
-        n_iterations = self.plan.warmup - self.warmup.count
+        n_iterations = self.plan.warmup - len(self.warmup)
         self.tuner = Tuner.of(self.sampler, n_iterations)
         self.tuner_state = self.tuner.start(
             self.plan.chains,
@@ -205,21 +205,21 @@ class _Loop:
     ) -> None:
         assert self.state is not None
         self.iteration += 1
-        seconds = self.clock.elapsed()
+        seconds, calls = self.clock.elapsed(), self.target.calls
         if step is not None:
             history.add(
                 self.state,
                 step,
                 step_size=self.step_size if self.step_size is not None else float("nan"),
                 seconds=seconds,
-                calls=self.target.calls,
+                calls=calls,
                 outputs=self.outputs,
             )
         info = IterationInfo(
             stage=stage,
             iteration=self.iteration,
             step=step,
-            calls=self.target.calls,
+            calls=calls,
             seconds=seconds,
         )
         self.observers.tell("surrokit_transition_done", run=self.info, state=self.state, info=info)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from surrokit.errors import TargetError
+from surrokit.errors import SurrokitError, TargetError
 
 
 def resolved_target(target: str, settings: Mapping[str, Any]) -> Any:
@@ -52,16 +52,32 @@ def resolved_target(target: str, settings: Mapping[str, Any]) -> Any:
             f"{target} is of type {type(found).__name__}; it must be a potential, such as "
             "surrokit.potential(...) returns, or a function that returns one"
         )
-    return found(**settings)
+    try:
+        made = found(**settings)
+    except SurrokitError:
+        raise
+    except Exception as error:
+        raise TargetError(
+            f"{target} was called to make a target, and raised {type(error).__name__}: {error}; "
+            "name a function that needs no more than its settings (--set target.name=value)"
+        ) from error
+    if not (hasattr(made, "value") and hasattr(made, "dim")):
+        raise TargetError(
+            f"{target} returned a {type(made).__name__}; it must return a potential, such as "
+            "surrokit.potential(...) does"
+        )
+    return made
 
 
 def _imported(path: Path) -> ModuleType:
     if not path.is_file():
         raise TargetError(f"there is no file {path}; give the path to a Python file")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"surrokit_target_{path.stem}"  # no clash with a module of that name
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and pickle look it up
     sys.path.insert(0, str(path.parent.resolve()))  # as python itself does for a script
     try:
         spec.loader.exec_module(module)

@@ -108,16 +108,17 @@ class Transform:
                 log_first[:, mask] = 1.0
         between = self._between
         if between.any():
-            p = _logistic(z[:, between])
-            slope = p * (1.0 - p)
+            p, rest = _logistic(z[:, between]), _logistic(-z[:, between])
+            slope = p * rest  # not p (1 - p), which loses the upper tail
             width = self.upper[between] - self.lower[between]
             first[:, between] = width * slope
-            second[:, between] = width * slope * (1.0 - 2.0 * p)
-            log_first[:, between] = 1.0 - 2.0 * p
+            second[:, between] = width * slope * (rest - p)
+            log_first[:, between] = rest - p
             log_second[:, between] = -2.0 * slope
         return Derivatives(first=first, second=second, log_first=log_first, log_second=log_second)
 
 
 def _logistic(z: FloatArray) -> FloatArray:
-    # tanh saturates instead of overflowing, and needs no branch
-    return 0.5 + 0.5 * np.tanh(0.5 * z)
+    # unlike the form with tanh it keeps the lower tail down to the smallest number
+    with np.errstate(over="ignore"):
+        return 1.0 / (1.0 + np.exp(-z))

@@ -35,14 +35,14 @@ def windows(n_iterations: int) -> tuple[int, tuple[int, ...]]:
     """Return where covariance is first collected, and the ends of the windows.
 
     Stan's lengths: a start of 75 iterations, windows from 25 on that double, 50 at the end for
-    the step size alone; in proportion where the warm-up is shorter than 150. Below 20 iterations
+    the step size alone; in proportion where the warm-up is shorter than 150. Below 40 iterations
     there is no window.
     """
-    if n_iterations < 20:
+    if n_iterations < 40:
         return 0, ()
     first, last, length = 75, 50, 25
     if n_iterations < first + last + length:
-        first, last = int(0.15 * n_iterations), int(0.1 * n_iterations)
+        first, last = int(0.15 * n_iterations), int(0.25 * n_iterations)
         return first, (n_iterations - last,)
     ends, end = [], first
     while end < n_iterations - last:
@@ -158,11 +158,10 @@ class Tuner:
         """Return the sampler to use next, or after the warm-up the one to keep."""
         if not self.tunes:
             return sampler
-        log_step = state.log_step
-        if state.iteration >= self.n_iterations and state.averaged:
-            log_step = state.averaged_log_step
+        over = state.iteration >= self.n_iterations
+        log_step = state.averaged_log_step if over and state.averaged else state.log_step
         n_steps = None
-        if state.searching >= 0 and "step_size" in self.tunes:
+        if state.searching >= 0 and "step_size" in self.tunes and not over:
             n_steps = 1
         elif state.covariance is None:
             n_steps = STEPS_BEFORE_COVARIANCE

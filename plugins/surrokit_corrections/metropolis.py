@@ -84,6 +84,8 @@ class Metropolis:
 
 
 def _chosen(accepted: BoolArray, proposed: FloatArray, current: FloatArray) -> FloatArray:
+    if accepted.all():
+        return proposed
     shape = (-1,) + (1,) * (proposed.ndim - 1)
     return np.where(accepted.reshape(shape), proposed, current)
 

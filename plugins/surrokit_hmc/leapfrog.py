@@ -44,7 +44,7 @@ class Leapfrog:
         while len(paths.chains):
             paths.follow()
             paths.arrive()
-        return paths.ends, paths.status
+        return paths.ends()
 
 
 class _Paths:
@@ -56,7 +56,6 @@ class _Paths:
     def __init__(
         self, hamiltonian: Hamiltonian, phase: Phase, step_size: FloatArray, n_steps: IntArray
     ) -> None:
-        n = len(n_steps)
         potential = hamiltonian.potential
         self.value_and_gradient = with_gradient(potential).value_and_gradient
         self.gradient = (
@@ -65,23 +64,16 @@ class _Paths:
             else lambda positions: self.value_and_gradient(positions)[1]
         )
         self.velocity = hamiltonian.metric.velocity
+        self.start = phase
         self.chains = np.argsort(-n_steps, kind="stable")
         self.lengths = n_steps[self.chains]
         self.to_next_end = int(self.lengths[-1])
         self.step_size = step_size[self.chains, None]
-        self.squared_step = np.square(self.step_size)
+        self.squared_step = self.step_size * self.step_size
         self.positions = phase.positions[self.chains]
         self.momenta = phase.momenta[self.chains] * self.step_size
         self.momenta -= 0.5 * self.squared_step * phase.cache["gradient"][self.chains]
-        self.status = np.full(n, Status.NOT_FINITE, dtype=np.int64)
-        self.ends = Phase(
-            positions=phase.positions.copy(),
-            momenta=phase.momenta.copy(),
-            cache={
-                "value": np.full(n, np.inf),
-                "gradient": np.full(phase.positions.shape, np.nan),
-            },
-        )
+        self.groups: list[_Ends] = []
 
     def follow(self) -> None:
         """Drift and kick all paths, up to the last kick of the shortest."""
@@ -108,6 +100,8 @@ class _Paths:
         value, gradient = self.value_and_gradient(self.positions)
         if self.to_next_end == 1:
             gradient = self._put_away(value, gradient)
+            if not len(self.chains):
+                return
         else:
             self.to_next_end -= 1
         self.momenta -= self.squared_step * gradient
@@ -116,18 +110,48 @@ class _Paths:
         """Keep the ends of the shortest paths; return the gradients of those that go on."""
         going = int(np.count_nonzero(self.lengths > self.lengths[-1]))
         rows = slice(going, None)
-        chains = self.chains[rows]
         kicked = self.momenta[rows] - 0.5 * self.squared_step[rows] * gradient[rows]
-        momenta = kicked / self.step_size[rows]
-        finite = np.isfinite(momenta).all(axis=1) & np.isfinite(value[rows])
-        self.status[chains[finite]] = Status.OK
-        self.ends.positions[chains] = self.positions[rows]
-        self.ends.momenta[chains] = momenta
-        self.ends.cache["value"][chains] = value[rows]
-        self.ends.cache["gradient"][chains] = gradient[rows]
+        self.groups.append(
+            _Ends(
+                chains=self.chains[rows],
+                positions=self.positions[rows],
+                momenta=kicked / self.step_size[rows],
+                value=value[rows],
+                gradient=gradient[rows],
+            )
+        )
         self.to_next_end = 0
-        self._keep_only(np.arange(going))
+        if going:
+            self._keep_only(np.arange(going))
+        else:
+            self.chains = self.chains[:0]
         return gradient[:going]
+
+    def ends(self) -> tuple[Phase, IntArray]:
+        """Return the end and status of every path, once all have come to one."""
+        n = len(self.start.positions)
+        if len(self.groups) == 1 and len(self.groups[0].chains) == n:
+            ends = self.groups[0]  # all were of one length, so they are in order
+        else:
+            ends = _Ends(
+                chains=np.arange(n),
+                positions=self.start.positions.copy(),
+                momenta=self.start.momenta.copy(),
+                value=np.full(n, np.inf),
+                gradient=np.full_like(self.start.positions, np.nan),
+            )
+            for group in self.groups:
+                ends.positions[group.chains] = group.positions
+                ends.momenta[group.chains] = group.momenta
+                ends.value[group.chains] = group.value
+                ends.gradient[group.chains] = group.gradient
+        finite = np.isfinite(ends.value) & np.isfinite(ends.momenta).all(axis=1)
+        phase = Phase(
+            positions=ends.positions,
+            momenta=ends.momenta,
+            cache={"value": ends.value, "gradient": ends.gradient},
+        )
+        return phase, np.where(finite, Status.OK, Status.NOT_FINITE)
 
     def _drop_the_lost(self) -> None:
         self._keep_only(np.flatnonzero(np.isfinite(self.positions).all(axis=1)))
@@ -139,6 +163,17 @@ class _Paths:
         self.positions, self.momenta = self.positions[rows], self.momenta[rows]
         if rows.size:  # the shortest path may be among those dropped
             self.to_next_end += int(self.lengths[-1] - shortest)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Ends:
+    """Where the paths of some chains ended."""
+
+    chains: IntArray
+    positions: FloatArray
+    momenta: FloatArray
+    value: FloatArray
+    gradient: FloatArray
 
 
 def _all_finite(positions: FloatArray) -> bool:

@@ -49,7 +49,7 @@ class IdentityMetric:
 
     def energy(self, momenta: FloatArray) -> FloatArray:
         """Return |p|^2 / 2, shape (n,)."""
-        return 0.5 * np.square(momenta).sum(axis=1)
+        return _half_squares(momenta)
 
     def longest_scale(self, covariance: FloatArray) -> float:
         """Return the largest standard deviation of a covariance (dim, dim)."""
@@ -76,9 +76,11 @@ class DiagonalMetric:
 
     def __attrs_post_init__(self) -> None:
         variance = self.inverse_mass
-        if variance is not None and not (variance.ndim == 1 and (variance > 0).all()):
+        if variance is not None and not (
+            variance.ndim == 1 and (variance > 0).all() and np.isfinite(variance).all()
+        ):
             raise ConfigurationError(
-                f"inverse_mass of a diagonal metric must be a vector of positive numbers, "
+                f"inverse_mass of a diagonal metric must be a vector of positive finite numbers, "
                 f"got {variance}"
             )
 
@@ -143,6 +145,7 @@ class DenseMetric:
         symmetric = (
             covariance.ndim == 2
             and covariance.shape[0] == covariance.shape[1]
+            and np.isfinite(covariance).all()
             and np.allclose(covariance, covariance.T)
         )
         try:
@@ -151,8 +154,9 @@ class DenseMetric:
         except np.linalg.LinAlgError:
             pass
         raise ConfigurationError(
-            "inverse_mass of a dense metric must be a symmetric positive definite matrix, got "
-            f"shape {covariance.shape}{'' if symmetric else ', not symmetric'}"
+            "inverse_mass of a dense metric must be a symmetric positive definite matrix of finite "
+            f"numbers, got shape {covariance.shape}"
+            f"{'' if symmetric else ', not finite or not symmetric'}"
         )
 
     def _covariance(self) -> FloatArray | None:
@@ -183,7 +187,7 @@ class DenseMetric:
     def energy(self, momenta: FloatArray) -> FloatArray:
         """Return p^T M^-1 p / 2, shape (n,)."""
         white = momenta if self._factor is None else momenta @ self._factor
-        return 0.5 * np.square(white).sum(axis=1)
+        return _half_squares(white)
 
     def longest_scale(self, covariance: FloatArray) -> float:
         """Return the largest standard deviation of a covariance in units of this metric."""
@@ -191,6 +195,10 @@ class DenseMetric:
             return _largest_scale(covariance)
         half = solve_triangular(self._factor, covariance, lower=True)
         return _largest_scale(solve_triangular(self._factor, half.T, lower=True))
+
+
+def _half_squares(rows: FloatArray) -> FloatArray:
+    return 0.5 * np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
 def _fitting(momenta: FloatArray, inverse_mass: FloatArray | None) -> FloatArray:

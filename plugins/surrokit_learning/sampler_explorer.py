@@ -8,17 +8,10 @@ import numpy as np
 from surrokit.errors import ConfigurationError
 from surrokit.protocols import Correction, Potential, Sampler
 from surrokit.records import ChainState, Evaluations, Findings, StepInfo
-from surrokit.settings import optional_positive_integer
+from surrokit.settings import not_negative_integer, optional_positive_integer
 from surrokit.training import LearnFrom, checked_learn_from, training_rows
 from surrokit.tuning import Tuner, TunerState
 from surrokit.types import Capabilities, FloatArray
-
-
-def _not_negative_integer(_: object, attribute: attrs.Attribute[int], value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ConfigurationError(
-            f"{attribute.name} must be a whole number of at least 0, got {value!r}"
-        )
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -75,7 +68,7 @@ class SamplerExplorer:
     correction: Correction
     iterations: int | None = attrs.field(default=None, validator=optional_positive_integer)
     evaluations: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    discard: int = attrs.field(default=0, validator=_not_negative_integer)
+    discard: int = attrs.field(default=0, validator=not_negative_integer)
     learn_from: LearnFrom = attrs.field(default="all", converter=checked_learn_from)
 
     @property

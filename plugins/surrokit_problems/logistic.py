@@ -14,6 +14,7 @@ from surrokit.positions import checked_positions
 from surrokit.types import Capabilities, FloatArray
 
 _NUMBERS_IN_A_BLOCK = 200_000
+_RESULTS_IN_A_BLOCK = 1_000_000
 _FACTORS_IN_A_PRODUCT = 8
 
 
@@ -43,8 +44,10 @@ class LogisticRegression:
 
     Notes
     -----
-    Rows are worked through in blocks that stay in the processor's cache, so that the product with
-    the transpose finds them there; no temporary is larger than a block. Methods raise
+    For several positions, rows are worked through in blocks that stay in the processor's cache, so
+    that the product with the transpose finds them there. Where a block would be used once only, or
+    for one position, where a product is bound by memory whatever the block, blocks are only there
+    to bound the temporaries, and threads of the BLAS pay. Methods raise
     :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
     """
 
@@ -62,7 +65,6 @@ class LogisticRegression:
         self._precision = 1.0 / prior_variance
         self._weighted_rows = y @ self._design
         self._unweighted_rows = (1.0 - y) @ self._design
-        self._rows_in_a_block = max(1024, _NUMBERS_IN_A_BLOCK // self.dim)
 
     @property
     def dim(self) -> int:
@@ -73,7 +75,7 @@ class LogisticRegression:
         """Return U, shape (n,), at coefficients of shape (n, dim)."""
         b = checked_positions(positions, self.dim)
         total = np.zeros(len(b))
-        for _, odds in self._blocks(b):
+        for _, odds in self._blocks(b, reused=False):
             total += _sum_of_logs(odds)
         return self._completed(total, b)
 
@@ -111,11 +113,17 @@ class LogisticRegression:
         """Return the Fisher matrix plus the prior's, shape (n, dim, dim): the Hessian."""
         return self.hessian(positions)
 
-    def _blocks(self, b: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def _blocks(
+        self, b: FloatArray, reused: bool = True
+    ) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield blocks of the design with 1 + exp(-x . b), shape (rows in the block, n)."""
         minus_b = np.ascontiguousarray(-b.T)
-        for start in range(0, len(self._design), self._rows_in_a_block):
-            rows = self._design[start : start + self._rows_in_a_block]
+        size = _RESULTS_IN_A_BLOCK // max(1, len(b))
+        if reused and len(b) > 1:
+            size = min(size, _NUMBERS_IN_A_BLOCK // self.dim)
+        size = max(1024, size)
+        for start in range(0, len(self._design), size):
+            rows = self._design[start : start + size]
             with np.errstate(over="ignore", invalid="ignore"):
                 odds = rows @ minus_b
                 np.exp(odds, out=odds)
@@ -134,8 +142,8 @@ class LogisticRegression:
         """Return U by logaddexp, which is slow and cannot overflow before U does."""
         total = np.zeros(len(b))
         with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, len(self._design), self._rows_in_a_block):
-                rows = self._design[start : start + self._rows_in_a_block]
+            for start in range(0, len(self._design), _RESULTS_IN_A_BLOCK // len(b) or 1):
+                rows = self._design[start : start + (_RESULTS_IN_A_BLOCK // len(b) or 1)]
                 total += np.logaddexp(0.0, -(rows @ b.T)).sum(axis=0)
             value = total + self._rest(b)
         return np.where(np.isfinite(value), value, np.inf)

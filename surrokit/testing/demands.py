@@ -24,7 +24,8 @@ def demand_shape(array: Any, shape: tuple[int, ...], what: str) -> None:
     )
     demand(array.shape == shape, f"{what} must have shape {shape}, got {array.shape}")
     demand(
-        array.dtype == np.float64, f"{what} must be of double precision (float64), got {array.dtype}"
+        array.dtype == np.float64,
+        f"{what} must be of double precision (float64), got {array.dtype}",
     )
 
 

@@ -13,7 +13,7 @@ Function = Callable[[FloatArray], FloatArray]
 
 
 def difference(
-    function: Function, positions: FloatArray, step: float = 1e-5
+    function: Function, positions: FloatArray, step: float = 1e-4
 ) -> tuple[FloatArray, FloatArray]:
     """Return the derivative of a function of rows, and how far it can be trusted.
 

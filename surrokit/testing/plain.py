@@ -75,8 +75,9 @@ def from_plain(plain: Any, like: Record) -> Record:
         return rebuilt  # type: ignore[return-value]
     if isinstance(template, list | tuple):
         items = [from_plain(p, item) for p, item in zip(plain, template, strict=True)]
-        return type(template)(items)
-    return plain.copy() if isinstance(plain, np.ndarray) else plain
+        return type(template)(items)  # type: ignore[return-value]
+    copied: Any = plain.copy() if isinstance(plain, np.ndarray) else plain
+    return copied  # type: ignore[no-any-return]
 
 
 def written_and_read(record: Record) -> Record:

@@ -112,11 +112,11 @@ class ConstantMetric:
 
     def velocity(self, momenta: FloatArray) -> FloatArray:
         """Return M^-1 p, shape (n, 2)."""
-        return momenta * _INVERSE_MASS
+        return np.asarray(momenta * _INVERSE_MASS)
 
     def energy(self, momenta: FloatArray) -> FloatArray:
         """Return p^T M^-1 p / 2, shape (n,)."""
-        return 0.5 * (np.square(momenta) * _INVERSE_MASS).sum(axis=1)
+        return np.asarray(0.5 * (np.square(momenta) * _INVERSE_MASS).sum(axis=1))
 
     def longest_scale(self, covariance: FloatArray) -> float:
         """Return the largest standard deviation in units of this metric."""
@@ -173,7 +173,7 @@ def proposal_at(positions: FloatArray, log_correction: FloatArray, **others: Any
         Where the moves ended.
     log_correction : ndarray of shape (n,)
         c.
-    others
+    **others
         Fields of :class:`~surrokit.records.Proposal` that are otherwise.
     """
     n = len(positions)

@@ -27,6 +27,9 @@ FAMILY_RATE = CHECK_RATE * FAMILY_SIZE
 """Probability, at most, that any of so many checks fails a correct part: 1e-3."""
 
 
+_FAR = 1e6
+
+
 @attrs.frozen
 class Comparison:
     """One p-value.
@@ -60,8 +63,9 @@ class Verdict:
     @property
     def p_value(self) -> float:
         """The smallest p-value times their number (Bonferroni), at most 1."""
-        smallest = min((one.p_value for one in self.comparisons), default=1.0)
-        return min(1.0, smallest * len(self.comparisons))
+        if not self.comparisons:
+            return 1.0
+        return min(1.0, min(one.p_value for one in self.comparisons) * len(self.comparisons))
 
     @property
     def rejected(self) -> bool:
@@ -100,6 +104,8 @@ def normality(normals: FloatArray, label: str = "") -> Verdict:
     label
         Goes into the names of the comparisons.
     """
+    # what ran away to where numbers end is far enough at a million
+    normals = np.clip(np.nan_to_num(normals, nan=_FAR), -_FAR, _FAR)
     comparisons = []
     for name, projection in _projections(normals):
         comparisons += [

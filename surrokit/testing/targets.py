@@ -150,11 +150,8 @@ class Gaussian(Target):
         return np.asarray(solve_triangular(factor, (positions - self.mean).T, lower=True).T)
 
     def _energy(self, q: FloatArray) -> FloatArray:
-        return (
-            0.5 * np.square(self.to_normals(q)).sum(axis=1)
-            if np.isfinite(q).all()
-            else (0.5 * np.einsum("ni,ni->n", q - self.mean, self._slope(q)))
-        )
+        half = 0.5 * ((q - self.mean) * self._slope(q)).sum(axis=1)
+        return np.where(np.isnan(half), np.inf, half)  # infinities of both signs cancel to NaN
 
     def _slope(self, q: FloatArray) -> FloatArray:
         return (q - self.mean) @ np.linalg.inv(self.covariance)
@@ -261,7 +258,7 @@ class Banana(Target):
         """Return the Gauss-Newton matrix, positive definite everywhere, shape (n, 2, 2)."""
         _, jacobian = self.forward_and_jacobian(positions)
         scaled = jacobian / np.array([1.0, self.sd])[:, None]
-        return np.einsum("nmi,nmj->nij", scaled, scaled)
+        return np.asarray(np.einsum("nmi,nmj->nij", scaled, scaled))
 
     def from_normals(self, normals: FloatArray) -> FloatArray:
         """Return (z1, z1^2 + s z2)."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.errors import ShapeError
+from surrokit.errors import EvaluationError, ShapeError
 from surrokit.testing.counting import METHODS
 from surrokit.testing.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.differences import difference
@@ -38,7 +38,7 @@ def finite_positions(potential: Any) -> FloatArray:
         f"U is finite at none of {len(positions)} positions around the origin; give the "
         "potential the capability 'initial', so that chains and checks know where to start",
     )
-    return positions[finite]
+    return np.asarray(positions[finite])
 
 
 def answers(potential: Any, positions: FloatArray) -> dict[str, FloatArray]:
@@ -258,20 +258,32 @@ def check_wrong_shape(make: Factory) -> None:
 
 
 def check_far_values(make: Factory) -> None:
-    """Far away, values are numbers or ``inf``, never NaN, and nothing is raised or warned."""
+    """Far away values are numbers or ``inf``, never NaN; only EvaluationError may be raised."""
     potential = make()
     positions = positions_for(potential)
     rng = np.random.default_rng(11)
     directions = rng.standard_normal(positions.shape)
     with np.errstate(all="ignore"):
         for scale in (3.0, 30.0, 1e3, 1e6):
-            values = potential.value(positions + scale * directions)
-            nan = np.isnan(values)
+            nan = np.isnan(_values_or_reasons(potential, positions + scale * directions))
             demand(
                 not nan.any(),
-                f"value is NaN at {int(nan.sum())} of {len(values)} positions at a distance of "
-                f"about {scale:g}; return inf where there is no density",
+                f"value is NaN at {int(nan.sum())} of {len(nan)} positions at a distance of "
+                f"about {scale:g}; return inf where there is no density, or raise EvaluationError",
             )
+
+
+def _values_or_reasons(potential: Any, positions: FloatArray) -> FloatArray:
+    """Return values, with ``inf`` in rows of which the potential says why it could not."""
+    try:
+        values: FloatArray = potential.value(positions)
+    except EvaluationError as error:
+        values = np.full(len(positions), np.nan)
+        if error.results:
+            values = np.array(error.results[0])
+            demand_shape(values, (len(positions),), "values carried by an EvaluationError")
+        values[list(error.causes)] = np.inf
+    return values
 
 
 def _room(error: FloatArray, derivative: FloatArray) -> FloatArray:

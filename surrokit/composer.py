@@ -1,0 +1,126 @@
+"""From names and settings to objects, and to the objects inside them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from inspect import Parameter as Argument
+from typing import Any, TypeAlias
+
+from surrokit.catalogue import Catalogue
+from surrokit.components import Component, Kind
+from surrokit.errors import ConfigurationError
+
+Spec: TypeAlias = str | tuple[str, Mapping[str, Any]]
+"""A registered name, or a name with settings."""
+
+
+class Composer:
+    """Builds parts, and the parts inside them.
+
+    Parameters
+    ----------
+    catalogue
+        Where names are looked up.
+    own
+        The run's own parts by kind, for parts that take one of them unless told otherwise.
+    """
+
+    def __init__(self, catalogue: Catalogue, own: Mapping[Kind, Any] | None = None) -> None:
+        self.catalogue = catalogue
+        self.own = dict(own or {})
+
+    def with_own(self, parts: Mapping[Kind, Any]) -> Composer:
+        """Return a composer that knows more of the run's own parts."""
+        return Composer(self.catalogue, {**self.own, **parts})
+
+    def make(self, kind: Kind, spec: Spec | object, **extra: Any) -> Any:
+        """Return the object that a spec describes; an object is returned as it is.
+
+        Parameters
+        ----------
+        kind
+            Kind of part.
+        spec
+            Name, pair of name and settings, or object.
+        **extra
+            More settings; None means not given.
+
+        Raises
+        ------
+        UnknownComponentError
+            If there is no such part.
+        ConfigurationError
+            If a setting is unknown or missing, or given for an object that is already made.
+        """
+        given = {name: value for name, value in extra.items() if value is not None}
+        found = named(spec)
+        if found is None:
+            if given:
+                raise ConfigurationError(
+                    f"{', '.join(given)} cannot be set on a {kind} that is already made "
+                    f"({spec!r}); set it when making the object, or name the {kind}"
+                )
+            return spec
+        name, settings = found
+        component = self.catalogue.get(kind, name)
+        settings = {**settings, **given}
+        _check_settings(component, settings)
+        parts = self._parts(component, settings)
+        return component.factory(**settings, **parts)
+
+    def _parts(self, component: Component, settings: dict[str, Any]) -> dict[str, Any]:
+        """Take the parts out of ``settings``, and return them made."""
+        made = {}
+        for setting, part in component.parts.items():
+            spec = settings.pop(setting, None)
+            if spec is None:
+                spec = part.default if part.default is not None else self.own.get(part.kind)
+            if spec is None:
+                raise ConfigurationError(
+                    f"{component.kind} {component.name!r} needs a {part.kind} as {setting!r}; "
+                    f"give a name ({', '.join(self.catalogue.names(part.kind))}) or an object"
+                )
+            made[setting] = self.make(part.kind, spec)
+        return made
+
+
+def named(spec: object) -> tuple[str, dict[str, Any]] | None:
+    """Return name and settings that a spec gives, or None if it is an object.
+
+    Raises
+    ------
+    ConfigurationError
+        If the settings are not a dictionary.
+    """
+    if isinstance(spec, str):
+        return spec, {}
+    if isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[0], str):
+        if not isinstance(spec[1], Mapping):
+            raise ConfigurationError(
+                f"settings of {spec[0]!r} must be a dictionary, got {spec[1]!r}"
+            )
+        return spec[0], dict(spec[1])
+    return None
+
+
+def _check_settings(component: Component, settings: Mapping[str, Any]) -> None:
+    known = component.settings()
+    for name in settings:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ConfigurationError(
+                f"{component.kind} {component.name!r} has no setting {name!r}; {hint}"
+                f"its settings are: {', '.join(known) or 'none'}"
+            )
+    missing = [
+        name
+        for name, default in known.items()
+        if default is Argument.empty and name not in settings and name not in component.parts
+    ]
+    if missing:
+        raise ConfigurationError(
+            f"{component.kind} {component.name!r} needs {', '.join(missing)}; pass "
+            f"({component.name!r}, {{{', '.join(f'{m!r}: ...' for m in missing)}}})"
+        )

@@ -1,0 +1,81 @@
+"""The conformance suite: what every part of surrokit keeps to, for plugin authors and for us.
+
+With pytest, one test for all checks of some parts::
+
+    from surrokit.testing import parametrize_with_checks
+
+    @parametrize_with_checks([MySampler, lambda: MySampler(step_size=0.1)])
+    def test_contract(check):
+        check()
+
+Without it, ``check_sampler(MySampler)`` and its kin return a list of :class:`CheckResult`.
+"""
+
+from surrokit.testing.building import Labelled, labelled
+from surrokit.testing.counting import CountingPotential, Fenced, Limited, Wrapped
+from surrokit.testing.kinds import CheckedKind, kind_of
+from surrokit.testing.plain import from_plain, to_plain, written_and_read
+from surrokit.testing.results import Check, CheckResult, Factory, Level
+from surrokit.testing.runners import (
+    check_correction,
+    check_explorer,
+    check_integrator,
+    check_metric,
+    check_plugin,
+    check_potential,
+    check_sampler,
+    check_schedule,
+    check_surrogate,
+    check_wrapper,
+)
+from surrokit.testing.selection import (
+    Case,
+    check_names,
+    checks_for,
+    parametrize_with_checks,
+    plugin_cases,
+    run_checks,
+)
+from surrokit.testing.statistics import CHECK_RATE, FAMILY_RATE, FAMILY_SIZE, Verdict
+
+__all__ = [
+    # all checks of one part
+    "check_correction",
+    "check_explorer",
+    "check_integrator",
+    "check_metric",
+    "check_plugin",
+    "check_potential",
+    "check_sampler",
+    "check_schedule",
+    "check_surrogate",
+    "check_wrapper",
+    # choosing and running
+    "parametrize_with_checks",
+    "checks_for",
+    "plugin_cases",
+    "check_names",
+    "run_checks",
+    "Case",
+    "Check",
+    "CheckResult",
+    "Factory",
+    "Level",
+    "CheckedKind",
+    "kind_of",
+    "Labelled",
+    "labelled",
+    # rates of false alarms
+    "CHECK_RATE",
+    "FAMILY_RATE",
+    "FAMILY_SIZE",
+    "Verdict",
+    # to build one's own checks with
+    "CountingPotential",
+    "Fenced",
+    "Limited",
+    "Wrapped",
+    "to_plain",
+    "from_plain",
+    "written_and_read",
+]

@@ -1,0 +1,318 @@
+"""What every integrator keeps to: reversible, volume-preserving, one failure at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from surrokit.hamiltonian import Hamiltonian
+from surrokit.protocols import Potential
+from surrokit.records import Phase, Status
+from surrokit.testing.counting import CountingPotential, Fenced
+from surrokit.testing.demands import demand, demand_close, demand_equal, demand_shape
+from surrokit.testing.reference import ConstantMetric
+from surrokit.testing.results import Check, Factory
+from surrokit.testing.targets import Banana, Gaussian, Mixture, Student, Target
+from surrokit.types import Cache, FloatArray, IntArray
+
+N_CHAINS = 6
+"""Paths followed as one batch."""
+
+REVERSAL = 1e-8
+"""Distance from its start, at most, at which a path that was followed there and back may end."""
+
+VOLUME = 1e-6
+"""How far the determinant of a path's Jacobian may be from 1; differences know no better."""
+
+MAX_GRADIENTS_A_STEP = 60.0
+"""Gradients a step, at most, that an integrator may cost; explicit ones need about one."""
+
+_Targets = tuple[Target, ...]
+_CURVED: _Targets = (Banana(), Mixture(), Student(), Gaussian())
+
+
+def _hamiltonian(potential: Potential) -> Hamiltonian:
+    return Hamiltonian(potential=potential, metric=ConstantMetric())
+
+
+def _usable(integrator: Any) -> list[Target]:
+    targets = [target for target in _CURVED if integrator.needs <= target.capabilities]
+    demand(
+        targets,
+        f"the integrator needs {sorted(integrator.needs)}, which no target of the suite offers; "
+        "names are in surrokit.capabilities",
+    )
+    return targets
+
+
+def _start(target: Target, n: int = N_CHAINS) -> tuple[FloatArray, FloatArray]:
+    rng = np.random.default_rng(1987)
+    return target.sample(rng, n), ConstantMetric().draw(rng, n, target.dim)
+
+
+def _followed(
+    integrator: Any,
+    potential: Potential,
+    positions: FloatArray,
+    momenta: FloatArray,
+    step_size: float | FloatArray,
+    n_steps: int | IntArray,
+) -> tuple[Phase, IntArray]:
+    n = len(positions)
+    hamiltonian = _hamiltonian(potential)
+    cache = integrator.cache(hamiltonian, positions)
+    phase = Phase(positions=positions, momenta=momenta, cache=cache)
+    steps = np.broadcast_to(np.asarray(n_steps, dtype=np.int64), (n,)).copy()
+    sizes = np.broadcast_to(np.asarray(step_size, dtype=np.float64), (n,)).copy()
+    with np.errstate(all="ignore"):
+        end, status = integrator.advance(hamiltonian, phase, sizes, steps)
+    return end, status
+
+
+def _demand_ok(status: IntArray, what: str) -> None:
+    demand(
+        (status == Status.OK).all(),
+        f"{what} must end with status OK on a smooth target, got {status.tolist()}",
+    )
+
+
+def check_phase(make: Factory) -> None:
+    """The end of a path has the shapes of its start, and the cache of where it is."""
+    integrator = make()
+    for target in _usable(integrator):
+        positions, momenta = _start(target)
+        end, status = _followed(integrator, target, positions, momenta, 0.1, 3)
+        demand_shape(end.positions, positions.shape, "positions at the end")
+        demand_shape(end.momenta, momenta.shape, "momenta at the end")
+        demand(
+            status.shape == (N_CHAINS,) and status.dtype.kind == "i",
+            f"status must be one whole number a chain, got {status!r}",
+        )
+        _demand_ok(status, "a short path")
+        _demand_cache(end.cache, integrator.cache(_hamiltonian(target), end.positions))
+
+
+def _demand_cache(found: Cache, expected: Cache) -> None:
+    demand(
+        set(found) == set(expected),
+        f"the cache at the end must hold {sorted(expected)}, got {sorted(found)}",
+    )
+    for name, array in expected.items():
+        demand_close(
+            np.asarray(found[name]),
+            np.asarray(array),
+            f"{name} in the cache at the end against the same evaluated there",
+            rtol=1e-7,
+            atol=1e-8,
+        )
+
+
+def check_reversible(make: Factory) -> None:
+    """Forward, momenta flipped, forward again: back at the start, on curved targets too."""
+    integrator = make()
+    for target in _usable(integrator):
+        positions, momenta = _start(target)
+        end, status = _followed(integrator, target, positions, momenta, 0.15, 7)
+        _demand_ok(status, "a path")
+        back, status = _followed(integrator, target, end.positions, -end.momenta, 0.15, 7)
+        _demand_ok(status, "the reverse of a path that ended well")
+        name = type(target).__name__
+        demand_close(
+            back.positions,
+            positions,
+            f"{name}: position after there and back",
+            rtol=0,
+            atol=REVERSAL,
+        )
+        demand_close(
+            -back.momenta, momenta, f"{name}: momentum after there and back", rtol=0, atol=REVERSAL
+        )
+
+
+def check_negative_step(make: Factory) -> None:
+    """The same path with the step negated leads back, momenta as they are."""
+    integrator = make()
+    for target in _usable(integrator):
+        positions, momenta = _start(target)
+        end, _ = _followed(integrator, target, positions, momenta, 0.15, 5)
+        back, status = _followed(integrator, target, end.positions, end.momenta, -0.15, 5)
+        _demand_ok(status, "a path with a negative step")
+        demand_close(back.positions, positions, "position after a step back", atol=REVERSAL)
+        demand_close(back.momenta, momenta, "momentum after a step back", atol=REVERSAL)
+
+
+def check_volume(make: Factory) -> None:
+    """The numerical Jacobian of the map from start to end has determinant 1."""
+    integrator = make()
+    for target in _usable(integrator):
+        positions, momenta = _start(target, 4)
+        matrix = _jacobian(partial(_mapped, integrator, target), positions, momenta)
+        determinant = np.abs(np.linalg.det(matrix))
+        demand_close(
+            determinant,
+            np.ones(len(positions)),
+            f"{type(target).__name__}: volume after a path, where it was 1 before",
+            atol=VOLUME,
+        )
+
+
+def _mapped(integrator: Any, target: Target, z: FloatArray) -> FloatArray:
+    dim = target.dim
+    end, status = _followed(integrator, target, z[:, :dim], z[:, dim:], 0.2, 3)
+    _demand_ok(status, "a path from a start moved by a hair")
+    return np.concatenate([end.positions, end.momenta], axis=1)
+
+
+def _jacobian(
+    function: Callable[[FloatArray], FloatArray], positions: FloatArray, momenta: FloatArray
+) -> FloatArray:
+    z, h = np.concatenate([positions, momenta], axis=1), 2e-3
+    columns = []
+    for k in range(z.shape[1]):
+        move = np.zeros(z.shape[1])
+        move[k] = h
+        near = function(z + move) - function(z - move)
+        far = function(z + 2 * move) - function(z - 2 * move)
+        farther = function(z + 3 * move) - function(z - 3 * move)
+        # sixth order, so that a wide step does, and implicit solves do not drown it in noise
+        columns.append((45.0 * near - 9.0 * far + farther) / (60.0 * h))
+    return np.stack(columns, axis=-1)
+
+
+def check_order(make: Factory) -> None:
+    """Over a fixed time, halving the step divides the energy error by about four, or more."""
+    integrator = make()
+    for target in _usable(integrator):
+        positions, momenta = _start(target)
+        errors = []
+        for n_steps in (16, 32):
+            end, status = _followed(integrator, target, positions, momenta, 0.8 / n_steps, n_steps)
+            _demand_ok(status, "a path")
+            metric = ConstantMetric()
+            before = target.value(positions) + metric.energy(momenta)
+            after = target.value(end.positions) + metric.energy(end.momenta)
+            errors.append(float(np.abs(after - before).mean()))
+        demand(
+            errors[1] < 0.4 * errors[0] or errors[1] < 1e-9,
+            f"{type(target).__name__}: mean energy error is {errors[0]:.3g} with 16 steps and "
+            f"{errors[1]:.3g} with 32 over the same time; an integrator of second order divides "
+            "it by four",
+        )
+
+
+def check_chains_alone(make: Factory) -> None:
+    """Chains with steps and lengths of their own end where each ends alone."""
+    integrator = make()
+    for target in _usable(integrator):
+        positions, momenta = _start(target)
+        n_steps = np.array([3, 1, 5, 5, 2, 4])
+        sizes = np.array([0.1, 0.2, -0.1, 0.15, 0.05, 0.1])
+        end, status = _followed(integrator, target, positions, momenta, sizes, n_steps)
+        _demand_ok(status, "a path")
+        for i in range(N_CHAINS):
+            one = slice(i, i + 1)
+            alone, _ = _followed(
+                integrator, target, positions[one], momenta[one], sizes[one], n_steps[one]
+            )
+            what = f"of chain {i} of a batch against the same chain alone"
+            demand_close(end.positions[one], alone.positions, f"position {what}", atol=REVERSAL)
+            demand_close(end.momenta[one], alone.momenta, f"momentum {what}", atol=REVERSAL)
+            for name, array in alone.cache.items():
+                demand_close(end.cache[name][one], array, f"{name} {what}", rtol=1e-7, atol=1e-8)
+
+
+def check_start_untouched(make: Factory) -> None:
+    """The phase that a path starts from is left as it is, and may be read-only."""
+    integrator = make()
+    target = _usable(integrator)[0]
+    hamiltonian = _hamiltonian(target)
+    positions, momenta = _start(target)
+    cache = {k: np.array(v) for k, v in integrator.cache(hamiltonian, positions).items()}
+    sizes, n_steps = np.full(N_CHAINS, 0.1), np.full(N_CHAINS, 3)
+    arrays = {"positions": positions, "momenta": momenta, "step_size": sizes, "n_steps": n_steps}
+    arrays |= cache
+    before = {name: array.copy() for name, array in arrays.items()}
+    for array in arrays.values():
+        array.setflags(write=False)
+    phase = Phase(positions=positions, momenta=momenta, cache=cache)
+    integrator.advance(hamiltonian, phase, sizes, n_steps)
+    for name, array in arrays.items():
+        demand_equal(array, before[name], f"{name} before and after a path")
+
+
+def check_failures_are_statuses(make: Factory) -> None:
+    """A path into a region without values ends with a status; the others end as they would."""
+    integrator = make()
+    for target in _usable(integrator):
+        positions, momenta = _start(target)
+        positions = 0.2 * positions  # inside the fence
+        momenta[::2] *= 50.0
+        fenced = Fenced(target, 4.0)
+        end, status = _followed(integrator, fenced, positions, momenta, 0.15, 4)
+        _demand_failures(end, status)
+        one = slice(1, 2)
+        alone, _ = _followed(integrator, fenced, positions[one], momenta[one], 0.15, 4)
+        demand_close(
+            end.positions[one],
+            alone.positions,
+            "a good path beside paths that fail",
+            atol=REVERSAL,
+        )
+
+
+def _demand_failures(end: Phase, status: IntArray) -> None:
+    demand(
+        (status[::2] != Status.OK).all(),
+        f"paths that leave the support must end with another status than OK, got "
+        f"{status[::2].tolist()}",
+    )
+    demand(
+        (status[1::2] == Status.OK).any(),
+        "every path of a batch failed because some did; one chain's failure must not touch others",
+    )
+    ok = status == Status.OK
+    demand(
+        np.isfinite(end.positions[ok]).all() and np.isfinite(end.momenta[ok]).all(),
+        "a path with status OK must end at a finite position and momentum",
+    )
+
+
+def gradients_a_step(make: Factory, n_steps: int = 20) -> float:
+    """Return how many gradients a step costs, on a curved target, for a report."""
+    integrator = make()
+    target = _usable(integrator)[0]
+    positions, momenta = _start(target)
+    hamiltonian = _hamiltonian(counting := CountingPotential(target))
+    phase = Phase(
+        positions=positions, momenta=momenta, cache=integrator.cache(hamiltonian, positions)
+    )
+    before = counting.gradients()
+    integrator.advance(hamiltonian, phase, np.full(N_CHAINS, 0.1), np.full(N_CHAINS, n_steps))
+    return (counting.gradients() - before) / (N_CHAINS * n_steps)
+
+
+def check_cost(make: Factory) -> None:
+    """A step costs a bounded number of gradients; :func:`gradients_a_step` reports it."""
+    cost = gradients_a_step(make)
+    demand(
+        cost <= MAX_GRADIENTS_A_STEP,
+        f"a step costs {cost:.1f} gradients a chain; {MAX_GRADIENTS_A_STEP:g} is the most that "
+        "an implicit solve may take",
+    )
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(check_phase),
+    Check(check_reversible),
+    Check(check_negative_step),
+    Check(check_volume),
+    Check(check_order),
+    Check(check_chains_alone),
+    Check(check_start_untouched),
+    Check(check_failures_are_statuses),
+    Check(check_cost),
+)
+"""For every integrator."""

@@ -1,0 +1,178 @@
+"""What every plugin module keeps to, apart from the parts that it offers."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+from types import ModuleType
+from typing import Any
+
+from surrokit import hookspecs
+from surrokit.components import KINDS, Component
+from surrokit.discovery import make_plugins
+from surrokit.markers import GROUP
+from surrokit.testing.demands import demand
+from surrokit.testing.results import Check, Factory
+
+HEAVY = (
+    "arviz", "arviz_base", "arviz_stats", "dask", "jax", "matplotlib", "pandas", "rich", "scipy",
+    "sklearn", "sympy", "tensorflow", "torch", "xarray",
+)  # fmt: skip
+"""Modules that nothing may import until a part is made."""
+
+_PREFIX = f"{GROUP}_"
+_LONGEST_SUMMARY = 120
+
+
+def components_of(module: ModuleType) -> list[Component]:
+    """Return everything that a plugin module registers, in the order of kinds."""
+    found: list[Component] = []
+    for kind in KINDS:
+        hook = getattr(module, f"surrokit_register_{kind}s", None)
+        if hook is not None:
+            found += hook()
+    return found
+
+
+def _implementations(module: ModuleType) -> dict[str, Any]:
+    return {
+        name: function
+        for name, function in vars(module).items()
+        if inspect.isfunction(function)
+        and (name.startswith(_PREFIX) or hasattr(function, f"{GROUP}_impl"))
+    }
+
+
+def check_hooks(make: Factory) -> None:
+    """Hook functions are marked, have names and arguments of the specifications, no defaults."""
+    module = make()
+    implementations = _implementations(module)
+    demand(
+        implementations,
+        f"{module.__name__} implements no hook; define surrokit_register_... functions and "
+        "decorate them with surrokit.hookimpl",
+    )
+    for name, function in implementations.items():
+        demand(
+            hasattr(function, f"{GROUP}_impl"),
+            f"{name} is named as a hook but not marked; decorate it with surrokit.hookimpl",
+        )
+        options = getattr(function, f"{GROUP}_impl")
+        specified = getattr(hookspecs, options.get("specname") or name, None)
+        demand(
+            specified is not None,
+            f"{name} is no hook of this version; hooks are listed in surrokit.hookspecs",
+        )
+        known = set(inspect.signature(specified).parameters) if specified else set()
+        for argument in inspect.signature(function).parameters.values():
+            demand(
+                argument.name in known,
+                f"{name} takes {argument.name!r}, which the hook does not pass; it passes "
+                f"{sorted(known) or 'nothing'}",
+            )
+            demand(
+                argument.default is inspect.Parameter.empty,
+                f"{name} gives {argument.name!r} a default; pluggy never passes an argument that "
+                "has one",
+            )
+
+
+def check_registers(make: Factory) -> None:
+    """The module registers by itself, and twice in a row gives the same components."""
+    module = make()
+    make_plugins(module)
+    first, second = components_of(module), components_of(module)
+    demand(
+        [(c.kind, c.name) for c in first] == [(c.kind, c.name) for c in second],
+        "two calls of the registration hooks give different components",
+    )
+    for kind in KINDS:
+        hook = getattr(module, f"surrokit_register_{kind}s", None)
+        for component in hook() if hook is not None else ():
+            demand(
+                isinstance(component, Component) and component.kind == kind,
+                f"surrokit_register_{kind}s returned {component!r}; every item must be a "
+                f"Component of kind {kind!r}",
+            )
+
+
+def check_names(make: Factory) -> None:
+    """Names are unique within a kind; that they are kebab-case, Component itself demands."""
+    seen: set[tuple[str, str]] = set()
+    for component in components_of(make()):
+        key = (component.kind, component.name)
+        demand(key not in seen, f"{component.kind} {component.name!r} is registered twice")
+        seen.add(key)
+
+
+def check_descriptions(make: Factory) -> None:
+    """Every component has a summary of one line and says where it comes from."""
+    for component in components_of(make()):
+        what = f"{component.kind} {component.name!r}"
+        summary = component.summary
+        demand(
+            summary.strip() == summary and 0 < len(summary) <= _LONGEST_SUMMARY,
+            f"the summary of {what} must be one line of at most {_LONGEST_SUMMARY} characters, "
+            f"got {summary!r}",
+        )
+        demand("\n" not in summary, f"the summary of {what} must be one line, got {summary!r}")
+        demand(
+            all(reference.strip() for reference in component.references) and component.references,
+            f"{what} has no references; say which paper, equation or code it comes from",
+        )
+
+
+def check_settings(make: Factory) -> None:
+    """Examples and parts name settings that the factory takes, by keyword."""
+    for component in components_of(make()):
+        what = f"{component.kind} {component.name!r}"
+        parameters = inspect.signature(component.factory).parameters
+        for parameter in parameters.values():
+            demand(
+                parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD),
+                f"the factory of {what} does not take {parameter.name!r} by keyword; settings are "
+                "always passed so",
+            )
+        demand(component.examples, f"{what} lists no examples, so nothing of it can be checked")
+        for settings in (component.parts, *component.examples):
+            unknown = sorted(set(settings) - set(parameters))
+            demand(not unknown, f"{what} has no setting {unknown}; it has {sorted(parameters)}")
+
+
+def check_imports_light(make: Factory) -> None:
+    """Importing the module and asking what it offers pulls in nothing heavy."""
+    name = make().__name__
+    code = (
+        f"import importlib, sys; module = importlib.import_module({name!r})\n"
+        "[getattr(module, n)() for n in dir(module) if n.startswith('surrokit_register_')]\n"
+        f"print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
+    )
+    demand_light(code, f"importing {name} and calling its registration hooks")
+
+
+def demand_light(code: str, what: str) -> None:
+    """Demand that code, run in a fresh interpreter, prints no name of a module it imported."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
+    demand(done.returncode == 0, f"{what} fails in a fresh interpreter:\n{done.stderr}")
+    loaded = done.stdout.split()
+    demand(
+        not loaded,
+        f"{what} imports {', '.join(loaded)}; import heavy modules inside the factories, so that "
+        "listing what there is stays fast",
+    )
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(check_hooks),
+    Check(check_registers),
+    Check(check_names),
+    Check(check_descriptions),
+    Check(check_settings),
+    Check(check_imports_light),
+)
+"""For every plugin module."""

@@ -1,0 +1,138 @@
+"""What every schedule keeps to: the same history gives the same decisions, and learning ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surrokit.records import Decision, Moment
+from surrokit.testing.demands import demand
+from surrokit.testing.results import Check, Factory
+
+N_EXPLORATION = 60
+"""Iterations of exploration in the histories shown to a schedule."""
+
+N_WARMUP = 60
+"""Iterations of warm-up after it."""
+
+N_SAMPLING = 6000
+"""Kept iterations, enough for a falling rate to show."""
+
+FALLEN = 0.8
+"""Deployments in the later half of the kept iterations are at most so many times the earlier."""
+
+
+def history(
+    n_exploration: int = N_EXPLORATION, n_warmup: int = N_WARMUP, n_sampling: int = N_SAMPLING
+) -> list[Moment]:
+    """Return the moments of a run, in order; ``explored`` at the last of the exploration."""
+    lengths = (("exploration", n_exploration), ("warmup", n_warmup), ("sampling", n_sampling))
+    moments: list[Moment] = []
+    for stage, length in lengths:
+        for i in range(length):
+            explored = stage == "exploration" and i == length - 1
+            moments.append(Moment(stage=stage, iteration=len(moments) + 1, explored=explored))  # type: ignore[arg-type]
+    return moments
+
+
+def decisions(make: Factory, moments: list[Moment], seed: int) -> list[Decision]:
+    """Return what a schedule decides along a history."""
+    schedule, rng = make(), np.random.default_rng([1603, seed])
+    return [schedule.decide(moment, rng) for moment in moments]
+
+
+def check_decisions(make: Factory) -> None:
+    """Decisions are records of three truth values."""
+    for moment, decision in zip(history(), decisions(make, history(), 0), strict=True):
+        for name in ("observe", "deploy", "frozen"):
+            value = getattr(decision, name)
+            demand(
+                isinstance(value, bool | np.bool_),
+                f"{name} must be True or False, got {value!r} at iteration {moment.iteration}",
+            )
+
+
+def check_same_history(make: Factory) -> None:
+    """The same history and generator give the same decisions; a schedule keeps no memory."""
+    moments = history(n_sampling=200)
+    first = decisions(make, moments, 1)
+    demand(decisions(make, moments, 1) == first, "two schedules decided differently on one history")
+    schedule = make()
+    for attempt in range(2):
+        rng = np.random.default_rng([1603, 1])
+        again = [schedule.decide(moment, rng) for moment in moments]
+        demand(
+            again == first,
+            f"one schedule decided differently when it saw a history for time {attempt + 1}; what "
+            "lives across iterations must not hide in a schedule",
+        )
+
+
+def check_learns(make: Factory) -> None:
+    """``learns`` says whether anything is ever deployed; what is deployed was observed before."""
+    schedule = make()
+    made = decisions(make, history(), 2)
+    deploys = [i for i, decision in enumerate(made) if decision.deploy]
+    demand(
+        bool(deploys) == bool(schedule.learns),
+        f"learns is {schedule.learns}, but {len(deploys)} of {len(made)} iterations deploy",
+    )
+    if deploys:
+        demand(
+            any(decision.observe for decision in made[: deploys[0] + 1]),
+            f"iteration {deploys[0] + 1} deploys a surrogate, though nothing was observed",
+        )
+
+
+def check_frozen_stays(make: Factory) -> None:
+    """Once frozen, a schedule stays frozen and deploys nothing."""
+    for seed in range(3):
+        made = decisions(make, history(), seed)
+        frozen_at = next((i for i, decision in enumerate(made) if decision.frozen), None)
+        if frozen_at is None:
+            continue
+        for i, decision in enumerate(made[frozen_at + 1 :], frozen_at + 2):
+            demand(
+                decision.frozen,
+                f"frozen at iteration {frozen_at + 1}, but no longer at iteration {i}; what is "
+                "frozen stays so",
+            )
+            demand(
+                not decision.deploy,
+                f"frozen at iteration {frozen_at + 1}, but iteration {i} deploys a surrogate: "
+                "kept draws would depend on their past",
+            )
+
+
+def check_learning_ends(make: Factory) -> None:
+    """Deployments among the kept draws stop, or become rarer and rarer."""
+    first = N_EXPLORATION + N_WARMUP
+    middle = first + N_SAMPLING // 2
+    for seed in range(3):
+        made = decisions(make, history(), seed)
+        early = sum(decision.deploy for decision in made[first:middle])
+        late = sum(decision.deploy for decision in made[middle:])
+        demand(
+            late <= FALLEN * early,
+            f"{early} surrogates are deployed in the first {N_SAMPLING // 2} kept iterations and "
+            f"{late} in the next; adaptation must stop, or its rate fall to zero, or the draws "
+            "are not from the target",
+        )
+        demand(
+            early + late == 0 or not made[first - 1].frozen,
+            "kept iterations deploy surrogates although the schedule was frozen before them",
+        )
+        demand(
+            made[-1].frozen or early > 0,
+            "nothing is deployed among the kept draws, but the schedule never says that it is "
+            "frozen; the result reports what frozen says",
+        )
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(check_decisions),
+    Check(check_same_history),
+    Check(check_learns),
+    Check(check_frozen_stays),
+    Check(check_learning_ends),
+)
+"""For every schedule."""

@@ -1,0 +1,122 @@
+"""pytest fixtures for plugin authors.
+
+Opt in by ``pytest_plugins = ["surrokit.testing.fixtures"]`` in the top ``conftest.py``. This also
+registers the marks ``statistical`` and ``long`` that parametrised checks carry.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import attrs
+import pytest
+
+from surrokit.catalogue import Catalogue, make_catalogue
+from surrokit.discovery import Plugins, make_plugins
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marks of the checks."""
+    config.addinivalue_line(
+        "markers", "statistical: seeded checks of a distribution, with a stated false-alarm rate"
+    )
+    config.addinivalue_line("markers", "long: checks that take longer than seconds")
+
+
+class PluginSet:
+    """A fresh set of plugins: those that a test adds, and none that is installed."""
+
+    def __init__(self) -> None:
+        self._modules: tuple[ModuleType, ...] = ()
+        self.plugins: Plugins = make_plugins(discover=False)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What the plugins added so far offer."""
+        return make_catalogue(self.plugins)
+
+    def add(self, *modules: ModuleType) -> None:
+        """Register plugin modules.
+
+        Raises
+        ------
+        PluginLoadError
+            If one implements a hook that does not exist.
+        """
+        self.plugins = make_plugins(*self._modules, *modules, discover=False)
+        self._modules += modules
+
+
+@pytest.fixture
+def surrokit_plugins() -> PluginSet:
+    """Give a fresh plugin set that finds nothing by itself; a test adds modules to it."""
+    return PluginSet()
+
+
+@attrs.frozen
+class HookCall:
+    """One call of an observation hook.
+
+    Parameters
+    ----------
+    name
+        Which hook.
+    arguments
+        What it was called with, by name.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+
+
+class HookCalls:
+    """An observer that records every observation hook called on it, in order.
+
+    Pass it in ``surrokit.sample(..., observers=[hook_calls])``.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[HookCall] = []
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the hooks called, in order."""
+        return [call.name for call in self.calls]
+
+    def of(self, name: str) -> list[HookCall]:
+        """Return the calls of one hook."""
+        return [call for call in self.calls if call.name == name]
+
+    def surrokit_run_started(self, run: Any) -> None:
+        """Record it."""
+        self._record("surrokit_run_started", run=run)
+
+    def surrokit_transition_done(self, run: Any, state: Any, info: Any) -> None:
+        """Record it."""
+        self._record("surrokit_transition_done", run=run, state=state, info=info)
+
+    def surrokit_surrogate_deployed(
+        self, run: Any, surrogate: Any, evaluations: int, reason: str
+    ) -> None:
+        """Record it."""
+        self._record(
+            "surrokit_surrogate_deployed",
+            run=run,
+            surrogate=surrogate,
+            evaluations=evaluations,
+            reason=reason,
+        )
+
+    def surrokit_run_finished(self, run: Any, outcome: Any) -> None:
+        """Record it."""
+        self._record("surrokit_run_finished", run=run, outcome=outcome)
+
+    def _record(self, name: str, **arguments: Any) -> None:
+        self.calls.append(HookCall(name, arguments))
+
+
+@pytest.fixture
+def hook_calls() -> HookCalls:
+    """Give an observer that records the observation hooks called on it, in order."""
+    return HookCalls()

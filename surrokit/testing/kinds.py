@@ -1,0 +1,95 @@
+"""The kinds of part that there are checks for, and how a part shows its kind."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, get_args
+
+from surrokit.errors import ConfigurationError
+from surrokit.testing.checks import (
+    correction,
+    explorer,
+    forward,
+    integrator,
+    kernel,
+    metric,
+    plugin,
+    potential,
+    sampler,
+    schedule,
+    surrogate,
+    wrapper,
+)
+from surrokit.testing.results import Check
+
+CheckedKind: TypeAlias = Literal[
+    "potential",
+    "surrogate",
+    "explorer",
+    "schedule",
+    "sampler",
+    "integrator",
+    "metric",
+    "correction",
+    "wrapper",
+    "plugin",
+]
+"""What can be checked: every kind of component, wrappers of potentials, and plugin modules."""
+
+CHECKS: dict[CheckedKind, tuple[Check, ...]] = {
+    "potential": potential.CHECKS + forward.CHECKS,
+    "surrogate": surrogate.CHECKS,
+    "explorer": explorer.CHECKS,
+    "schedule": schedule.CHECKS,
+    "sampler": sampler.CHECKS + kernel.CHECKS,
+    "integrator": integrator.CHECKS,
+    "metric": metric.CHECKS,
+    "correction": correction.CHECKS,
+    "wrapper": wrapper.CHECKS,
+    "plugin": plugin.CHECKS,
+}
+"""All checks by kind, in the order in which they run."""
+
+_SIGNS: tuple[tuple[CheckedKind, tuple[str, ...]], ...] = (
+    ("explorer", ("start", "step", "learn", "done", "findings")),
+    ("surrogate", ("learner",)),
+    ("sampler", ("propose", "cache", "with_potential")),
+    ("integrator", ("advance", "cache")),
+    ("correction", ("start", "decide", "with_potential")),
+    ("schedule", ("learns", "decide")),
+    ("metric", ("draw", "velocity", "energy")),
+    ("potential", ("dim", "capabilities", "value")),
+)
+
+
+def kind_of(part: Any) -> CheckedKind:
+    """Return the kind of part that an object is, by its methods.
+
+    Raises
+    ------
+    ConfigurationError
+        If it has those of no kind.
+    """
+    for kind, names in _SIGNS:
+        if all(hasattr(part, name) for name in names):
+            return kind
+    if callable(part) and not isinstance(part, type):
+        return "wrapper"
+    raise ConfigurationError(
+        f"a {type(part).__name__} has the methods of no kind of part; the methods are in "
+        f"surrokit.protocols, and kind=... names one of {', '.join(get_args(CheckedKind))}"
+    )
+
+
+def checked_kind(kind: str) -> CheckedKind:
+    """Return a valid kind.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none of that name.
+    """
+    if kind not in get_args(CheckedKind):
+        raise ConfigurationError(
+            f"kind must be one of {', '.join(get_args(CheckedKind))}, got {kind!r}"
+        )
+    return kind  # type: ignore[return-value]

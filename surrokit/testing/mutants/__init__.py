@@ -1,0 +1,54 @@
+"""Parts that are broken on purpose: the errors that this field makes.
+
+Most wrap a sound part and spoil one thing, so that they can be made from any. Each truly breaks
+the target, or a promise that keeps it; ``tests/controls`` says which check catches each.
+"""
+
+from surrokit.testing.mutants.dynamics import (
+    LastHalfStepMissing,
+    MismatchedMetric,
+    RefittedInsidePath,
+    VolumeChanged,
+)
+from surrokit.testing.mutants.kernels import (
+    KineticEnergyLeftOut,
+    NetForStuckChains,
+    NotPalindromic,
+    RejectsIndefinite,
+    SignTurned,
+    StopsAtFirstMove,
+    SurrogateDecides,
+)
+from surrokit.testing.mutants.learning import (
+    CallsExactTarget,
+    DeploysAfterFreezing,
+    LiveSnapshot,
+    NeverFreezes,
+    OnlyFirstRows,
+)
+from surrokit.testing.mutants.wrappers import DropsCapability, InventsCapability
+
+__all__ = [
+    # integrators and metrics
+    "LastHalfStepMissing",
+    "MismatchedMetric",
+    "RefittedInsidePath",
+    "VolumeChanged",
+    # samplers and corrections
+    "KineticEnergyLeftOut",
+    "NetForStuckChains",
+    "NotPalindromic",
+    "RejectsIndefinite",
+    "SignTurned",
+    "StopsAtFirstMove",
+    "SurrogateDecides",
+    # learners and schedules
+    "CallsExactTarget",
+    "DeploysAfterFreezing",
+    "LiveSnapshot",
+    "NeverFreezes",
+    "OnlyFirstRows",
+    # potentials
+    "DropsCapability",
+    "InventsCapability",
+]

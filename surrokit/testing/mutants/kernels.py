@@ -1,0 +1,227 @@
+"""Broken samplers and corrections."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import attrs
+import numpy as np
+
+from surrokit.acceptance import metropolis
+from surrokit.capabilities import HESSIAN, with_hessian
+from surrokit.protocols import Correction, Potential, Sampler
+from surrokit.records import ChainState, Proposal, Status, StepInfo, Tuning
+from surrokit.testing.reference import SubChain, proposal_at
+from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
+
+
+@attrs.frozen(eq=False)
+class _BrokenSampler:
+    """Passes everything on to a sound sampler.
+
+    Parameters
+    ----------
+    inner
+        The sound sampler.
+    """
+
+    inner: Sampler
+
+    @property
+    def potential(self) -> Potential | None:
+        """The sound one's."""
+        return self.inner.potential
+
+    @property
+    def needs(self) -> Capabilities:
+        """What the sound one needs."""
+        return self.inner.needs
+
+    @property
+    def tunes(self) -> frozenset[str]:
+        """What the sound one leaves free."""
+        return self.inner.tunes
+
+    @property
+    def target_acceptance(self) -> float:
+        """The sound one's."""
+        return self.inner.target_acceptance
+
+    @property
+    def step(self) -> float | None:
+        """The sound one's."""
+        return self.inner.step
+
+    def with_potential(self, potential: Potential) -> Self:
+        """Return a copy on another potential."""
+        return attrs.evolve(self, inner=self.inner.with_potential(potential))
+
+    def tuned(self, tuning: Tuning) -> Self:
+        """Return a tuned copy."""
+        return attrs.evolve(self, inner=self.inner.tuned(tuning))
+
+    def cache(self, positions: FloatArray) -> Cache:
+        """Return what the sound one keeps."""
+        return self.inner.cache(positions)
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Spoil the sound one's proposal."""
+        return self.spoilt(self.inner.propose(state, rng))
+
+    def spoilt(self, proposal: Proposal) -> Proposal:
+        """Return a proposal with something wrong; subclasses say what."""
+        return proposal
+
+
+class KineticEnergyLeftOut(_BrokenSampler):
+    """The acceptance ratio forgets K(p) - K(p')."""
+
+    def spoilt(self, proposal: Proposal) -> Proposal:
+        """Set c to zero."""
+        return attrs.evolve(proposal, log_correction=np.zeros(len(proposal.positions)))
+
+
+class SignTurned(_BrokenSampler):
+    """K(p') - K(p) where K(p) - K(p') is due."""
+
+    def spoilt(self, proposal: Proposal) -> Proposal:
+        """Turn the sign of c."""
+        return attrs.evolve(proposal, log_correction=-proposal.log_correction)
+
+
+class RejectsIndefinite(_BrokenSampler):
+    """Rejects proposals where the Hessian is not positive definite, which truncates the target."""
+
+    @property
+    def needs(self) -> Capabilities:
+        """Hessians as well."""
+        return self.inner.needs | {HESSIAN}
+
+    def spoilt(self, proposal: Proposal) -> Proposal:
+        """Give such proposals a status that says failure."""
+        source = proposal.source
+        assert source is not None, "make this mutant from a sampler that moves on a potential"
+        ok = proposal.status == Status.OK
+        hessian = np.broadcast_to(np.eye(2), (len(ok), 2, 2)).copy()
+        hessian[ok] = with_hessian(source).hessian(proposal.positions[ok])
+        definite = np.linalg.eigvalsh(hessian)[:, 0] > 0
+        failed = np.where(definite, proposal.status, int(Status.NOT_CONVERGED))
+        return attrs.evolve(proposal, status=failed, moved=proposal.moved & definite)
+
+
+@attrs.frozen(eq=False)
+class NetForStuckChains(_BrokenSampler):
+    """A safety net: a chain that stood still five times makes a random-walk move instead.
+
+    Each of the two moves is sound. When to take which depends on the path's past, and that biases.
+
+    Parameters
+    ----------
+    inner
+        The sound sampler.
+    patience
+        How often a chain may stand still.
+    """
+
+    patience: int = 5
+    _memory: dict[str, Any] = attrs.field(factory=dict, init=False)
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Move as the sound one does, unless stuck."""
+        proposal = self.inner.propose(state, rng)
+        net = state.positions + rng.standard_normal(state.positions.shape)
+        stuck = self._times_still(state.positions) >= self.patience
+        if not stuck.any():
+            return proposal
+        positions = np.where(stuck[:, None], net, proposal.positions)
+        return attrs.evolve(
+            proposal,
+            positions=positions,
+            log_correction=np.where(stuck, 0.0, proposal.log_correction),
+            moved=proposal.moved | stuck,
+            status=np.where(stuck, int(Status.OK), proposal.status),
+            cache=self.inner.cache(positions),
+        )
+
+    def _times_still(self, positions: FloatArray) -> FloatArray:
+        before = self._memory.get("positions")
+        times = np.zeros(len(positions))
+        if before is not None and before.shape == positions.shape:
+            still = (before == positions).all(axis=1)
+            times = np.where(still, self._memory["times"] + 1, 0)
+        self._memory.update(positions=positions.copy(), times=times)
+        return times
+
+
+class StopsAtFirstMove(SubChain):
+    """A sub-chain that ends at its first accepted move, and so has a path-dependent length.
+
+    With short moves E q^2 comes out too small (0.955 for 1), with long ones too large (1.24).
+    """
+
+    def goes_on(self, moved: BoolArray) -> BoolArray:
+        """Return the chains that have not moved yet."""
+        return ~moved
+
+
+class NotPalindromic(SubChain):
+    """A sub-chain of two different kernels, always in the same order.
+
+    Each leaves exp(-V) as it is and is reversible; one after the other they are not reversible, so
+    that c = V(q') - V(q) does not hold.
+    """
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Move along the first coordinate only, then along the diagonal only."""
+        assert self.surrogate is not None
+        positions, values = state.positions, state.cache["value"]
+        for direction in (np.array([1.0, 0.0]), np.array([1.0, 1.0])):
+            length = 2.0 * rng.standard_normal((len(values), 1))
+            new = positions + length * direction
+            new_values = self.surrogate.value(new)
+            with np.errstate(invalid="ignore"):
+                accepted, _ = metropolis(values - new_values, rng)
+            positions = np.where(accepted[:, None], new, positions)
+            values = np.where(accepted, new_values, values)
+        return proposal_at(
+            positions,
+            values - state.cache["value"],
+            cache={"value": values},
+            source=self.surrogate,
+            log_path_ratio=np.zeros(len(values)),
+        )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class SurrogateDecides:
+    """A correction that has the surrogate's energy in the acceptance ratio.
+
+    Parameters
+    ----------
+    inner
+        The sound correction.
+    """
+
+    inner: Correction
+
+    @property
+    def needs(self) -> Capabilities:
+        """What the sound one needs."""
+        return self.inner.needs
+
+    def with_potential(self, potential: Potential) -> Self:
+        """Return a copy with another exact potential."""
+        return attrs.evolve(self, inner=self.inner.with_potential(potential))
+
+    def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
+        """Start as the sound one does."""
+        return self.inner.start(positions, cache, source)
+
+    def decide(
+        self, state: ChainState, proposal: Proposal, rng: np.random.Generator
+    ) -> tuple[ChainState, StepInfo]:
+        """Decide by the potential that the sampler moved on."""
+        if proposal.source is None:
+            return self.inner.decide(state, proposal, rng)
+        believed = attrs.evolve(state, values=state.cache["value"])
+        return self.inner.with_potential(proposal.source).decide(believed, proposal, rng)

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import bernoulli, norm
+
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit_problems.logistic import LogisticRegression
+from surrokit_problems.simulated_logistic import simulated_regression
+
+
+@pytest.fixture
+def regression():
+    rng = np.random.default_rng(0)
+    design = rng.standard_normal((3001, 6))  # two blocks, and no multiple of eight rows
+    response = (rng.uniform(size=3001) < 0.4).astype(float)
+    return design, response
+
+
+@pytest.fixture
+def positions():
+    return np.random.default_rng(1).standard_normal((5, 6))
+
+
+def test_value_is_minus_the_log_density_up_to_a_constant(regression, positions):
+    design, response = regression
+    values = LogisticRegression(design, response, 4.0).value(positions)
+    expected = [
+        -bernoulli(1 / (1 + np.exp(-design @ b))).logpmf(response).sum()
+        - norm(0, 2.0).logpdf(b).sum()
+        for b in positions
+    ]
+    assert_allclose(np.diff(values), np.diff(expected), rtol=1e-9)
+
+
+@pytest.mark.parametrize("numbers_in_a_block", [1, 10_000_000])
+def test_blocks_change_nothing(regression, positions, monkeypatch, numbers_in_a_block):
+    expected = LogisticRegression(*regression).value_and_gradient(positions)
+    monkeypatch.setattr("surrokit_problems.logistic._NUMBERS_IN_A_BLOCK", numbers_in_a_block)
+    result = LogisticRegression(*regression).value_and_gradient(positions)
+    assert_allclose(result[0], expected[0], rtol=1e-13)
+    assert_allclose(result[1], expected[1], rtol=1e-11)
+
+
+def test_derivatives(regression, positions, differences):
+    potential = LogisticRegression(*regression)
+    value, gradient = potential.value_and_gradient(positions)
+    assert_allclose(value, potential.value(positions), rtol=1e-14)
+    assert_allclose(gradient, differences(potential.value, positions), rtol=1e-5, atol=1e-4)
+    assert_allclose(potential.gradient(positions), gradient)
+    hessian = differences(potential.gradient, positions)
+    assert_allclose(potential.hessian(positions), hessian, rtol=1e-5, atol=1e-4)
+    assert_allclose(potential.metric(positions), potential.hessian(positions))
+
+
+def test_far_positions_do_not_overflow(regression):
+    design, response = regression
+    far = np.full((3, 6), 1e4)
+    far[1] = 0.1
+    value, gradient = LogisticRegression(design, response).value_and_gradient(far)
+    z = design @ far.T
+    expected = (np.logaddexp(0, z) - response[:, None] * z).sum(axis=0)
+    assert_allclose(value, expected + 0.5 * np.square(far).sum(axis=1) / 100, rtol=1e-12)
+    assert np.isfinite(gradient).all()
+
+
+def test_value_is_infinite_at_infinity(regression):
+    positions = np.full((2, 6), np.inf)
+    positions[1] = [np.nan, 0, 0, 0, 0, 0]
+    assert_allclose(LogisticRegression(*regression).value(positions), np.inf)
+
+
+def test_value_of_separated_data_is_precise():
+    potential = LogisticRegression(np.ones((8, 1)), np.ones(8), prior_variance=1e20)
+    value = potential.value(np.array([[20.0]]))
+    assert_allclose(value, 8 * np.log1p(np.exp(-20)), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("design", "response", "variance", "error", "message"),
+    [
+        (np.ones(3), np.ones(3), 1.0, ShapeError, "design must have shape"),
+        (np.ones((3, 2)), np.ones(4), 1.0, ShapeError, "one row and one response"),
+        (np.ones((3, 2)), [0, 1, -1], 1.0, ConfigurationError, "got -1"),
+        (np.full((3, 2), np.nan), [0, 1, 1], 1.0, ConfigurationError, "design must be finite"),
+        (np.ones((3, 2)), [0, 1, 1], 0.0, ConfigurationError, "prior_variance"),
+    ],
+)
+def test_arguments_that_are_no_regression(design, response, variance, error, message):
+    with pytest.raises(error, match=message):
+        LogisticRegression(design, response, variance)
+
+
+def test_simulated_data_follow_the_recipe():
+    design, response, truth = simulated_regression(50_000, 10, seed=3)
+    assert_allclose(design[:, 0], 0.1)
+    assert_allclose(design[:, 1:].std(axis=0), 0.1, rtol=0.02)
+    assert ((truth >= 0) & (truth <= 1)).all()
+    probability = 1 / (1 + np.exp(-design @ truth))
+    assert abs(response.mean() - probability.mean()) < 4 * 0.5 / np.sqrt(50_000)
+    again = simulated_regression(50_000, 10, seed=3)
+    assert_allclose(again[0], design)
+    assert_allclose(again[1], response)
+
+
+def test_simulated_data_need_a_size():
+    with pytest.raises(ConfigurationError, match="n_rows and dim must be at least 1"):
+        simulated_regression(0, 10, seed=3)

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import time
+from threading import Thread
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.integrate import solve_ivp
+from scipy.optimize import minimize
+from scipy.stats import lognorm, norm
+
+from surrokit.bounds import BoundedPotential
+from surrokit.errors import EvaluationError, NumericalError, ShapeError
+from surrokit_problems.lotka_volterra import log_populations
+from surrokit_problems.lynx_hare import COUNTS, TIMES, LynxHare
+
+# Means and standard deviations of posteriordb's reference draws of
+# hudson_lynx_hare-lotka_volterra (BSD-3-Clause).
+REFERENCE_MEAN = np.array([0.5469, 0.02775, 0.8001, 0.02409, 34.04, 5.936, 0.2481, 0.2510])
+REFERENCE_SD = np.array([0.0631, 0.00415, 0.0894, 0.00353, 2.92, 0.531, 0.0433, 0.0436])
+WILD = [1e3, 1.0, 1e3, 1.0, 34.0, 6.0, 0.25, 0.25]  # thousands of oscillations
+
+
+@pytest.fixture(scope="module")
+def potential():
+    return LynxHare()
+
+
+@pytest.fixture
+def positions():
+    return REFERENCE_MEAN * np.exp(0.1 * np.random.default_rng(0).standard_normal((4, 8)))
+
+
+def slow_minus_log_density(position):
+    alpha, beta, gamma, delta, hare, lynx, *sigmas = position
+
+    def slopes(_, z):
+        return [(alpha - beta * z[1]) * z[0], (delta * z[0] - gamma) * z[1]]
+
+    path = solve_ivp(
+        slopes, (0, 20), [hare, lynx], "DOP853", t_eval=TIMES, rtol=1e-11, atol=1e-11
+    ).y
+    total = norm(1, 0.5).logpdf([alpha, gamma]).sum()
+    total += norm(0.05, 0.05).logpdf([beta, delta]).sum()
+    total += lognorm(1.0, scale=10.0).logpdf([hare, lynx]).sum()
+    total += lognorm(1.0, scale=np.exp(-1.0)).logpdf(sigmas).sum()
+    for counts, populations, sigma in zip(COUNTS.T, path, sigmas, strict=True):
+        total += lognorm(sigma, scale=populations).logpdf(counts).sum()
+    return -total
+
+
+def test_value_is_minus_the_log_density_up_to_a_constant(potential, positions):
+    expected = [slow_minus_log_density(position) for position in positions]
+    assert_allclose(np.diff(potential.value(positions)), np.diff(expected), atol=1e-5)
+
+
+def test_value_is_the_energy_of_the_outputs(potential, positions):
+    outputs = potential.forward(positions)
+    assert outputs.shape == (4, 42)
+    assert_allclose(outputs[:, :2], np.log(positions[:, 4:6]))
+    assert_allclose(potential.value(positions), potential.energy.value(outputs, positions))
+
+
+def test_outputs_go_by_year_hare_first(potential):
+    outputs = potential.forward(REFERENCE_MEAN[None])[0].reshape(21, 2)
+    errors = outputs - np.log(COUNTS)
+    assert np.abs(errors).max() < 4 * 0.25
+
+
+def test_gradient(potential, positions, differences):
+    value, gradient = potential.value_and_gradient(positions)
+    expected = differences(potential.value, positions, step=1e-4)
+    assert_allclose(value, potential.value(positions), atol=1e-6)
+    assert_allclose(gradient, expected, rtol=1e-4, atol=1e-3)
+
+
+def test_jacobian(potential, positions, differences):
+    outputs, jacobian = potential.forward_and_jacobian(positions)
+    assert_allclose(outputs, potential.forward(positions), atol=1e-7)
+    expected = differences(potential.forward, positions, step=1e-4)
+    scale = np.abs(expected).max(axis=(0, 1))
+    scale[6:] = 1.0
+    assert_allclose(jacobian / scale, expected / scale, atol=1e-5)
+
+
+def test_gradients_of_the_energy(potential, positions, differences):
+    outputs = potential.forward(positions)
+    _, by_outputs, by_positions = potential.energy.value_and_gradients(outputs, positions)
+    energy = potential.energy.value
+    assert_allclose(
+        by_outputs, differences(lambda z: energy(z, positions), outputs), rtol=1e-5, atol=1e-5
+    )
+    assert_allclose(
+        by_positions, differences(lambda q: energy(outputs, q), positions), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_rows_do_not_depend_on_their_batch(potential):
+    batch = potential.initial(np.random.default_rng(3), 12)
+    together = potential.value_and_gradient(batch)
+    values = potential.value(batch)
+    for i in range(12):
+        alone = potential.value_and_gradient(batch[i : i + 1])
+        assert_allclose(potential.value(batch[i : i + 1]), values[i], atol=1e-5)
+        assert_allclose(alone[0], together[0][i], atol=1e-5)
+        assert_allclose(alone[1][0], together[1][i], rtol=1e-5, atol=1e-4)
+
+
+def test_outside_the_support_the_value_is_infinite(potential, positions):
+    expected = potential.value(positions)
+    bad = np.concatenate([positions, positions])
+    bad[4:, :4] = [[-1, 1, 1, 1], [np.inf, 1, 1, 1], [np.nan, 1, 1, 1], [1, 0, 1, 1]]
+    value, gradient = potential.value_and_gradient(bad)
+    assert_allclose(value[:4], expected, atol=1e-6)
+    assert_allclose(value[4:], np.inf)
+    assert np.isfinite(gradient[:4]).all()
+    assert np.isnan(gradient[4:]).all()
+    assert_allclose(potential.value(bad), value, atol=1e-6)
+    assert_allclose(potential.value(bad[4:]), np.inf)
+    assert np.isnan(potential.forward(bad)[4:]).all()
+
+
+def test_a_wild_row_costs_the_others_nothing(potential, positions):
+    expected = potential.value(positions)
+    batch = np.concatenate([[-positions[0], WILD], positions])
+    start = time.perf_counter()
+    with pytest.raises(EvaluationError) as caught:
+        potential.value(batch)
+    assert time.perf_counter() - start < 5.0
+    assert list(caught.value.causes) == [1]
+    assert isinstance(caught.value.causes[1], NumericalError)
+    (values,) = caught.value.results
+    assert values[0] == np.inf
+    assert np.isnan(values[1])
+    assert_allclose(values[2:], expected, atol=1e-6)
+    with pytest.raises(EvaluationError) as caught:
+        potential.value_and_gradient(batch)
+    values, gradients = caught.value.results
+    assert_allclose(values[2:], expected, atol=1e-6)
+    assert np.isnan(gradients[:2]).all()
+    assert np.isfinite(gradients[2:]).all()
+    with pytest.raises(EvaluationError) as caught:
+        potential.forward_and_jacobian(batch)
+    assert [result.shape for result in caught.value.results] == [(6, 42), (6, 42, 8)]
+
+
+@pytest.mark.parametrize("rates", [[1e3, 1, 1e3, 1], [50, 1, 50, 1], [1e300] * 4])
+def test_wild_rows_alone_fail_without_noise(potential, rates, capfd):
+    position = np.array([[*rates, 34.0, 6.0, 0.25, 0.25]])
+    with pytest.raises(EvaluationError, match="1 of 1 positions could not be evaluated") as caught:
+        potential.value(position)
+    assert caught.value.results == ()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_no_rows(potential):
+    nothing = np.empty((0, 8))
+    assert potential.value(nothing).shape == (0,)
+    value, gradient = potential.value_and_gradient(nothing)
+    assert value.shape == (0,)
+    assert gradient.shape == (0, 8)
+
+
+def test_positions_must_be_rows(potential):
+    message = r"positions must have shape \(n, 8\), got \(3,\); pass one row for each point"
+    for method in (potential.value, potential.value_and_gradient, potential.forward):
+        with pytest.raises(ShapeError, match=message):
+            method(np.ones(3))
+
+
+def test_read_only_positions_stay_as_they_are(potential, positions):
+    kept = positions.copy()
+    positions.setflags(write=False)
+    potential.value(positions)
+    value, gradient = potential.value_and_gradient(positions)
+    outputs, jacobian = potential.forward_and_jacobian(positions)
+    assert_allclose(positions, kept, rtol=0)
+    assert all(array.flags.writeable for array in (value, gradient, outputs, jacobian))
+
+
+def test_threads_do_not_disturb_each_other(potential, positions):
+    expected = potential.value(positions)
+    results = {}
+
+    def evaluate(i):
+        results[i] = potential.value(positions)
+
+    threads = [Thread(target=evaluate, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for i in range(8):
+        assert_allclose(results[i], expected, rtol=1e-12)
+
+
+def test_populations_keep_the_conserved_quantity():
+    # delta u - gamma log u + beta v - alpha log v is constant along a path
+    parameters = REFERENCE_MEAN[None, :6]
+    alpha, beta, gamma, delta, *_ = parameters[0]
+    log_u, log_v = log_populations(parameters, np.linspace(0, 100, 500))[0].T
+    conserved = delta * np.exp(log_u) - gamma * log_u + beta * np.exp(log_v) - alpha * log_v
+    assert_allclose(conserved, conserved[0], atol=1e-6)
+
+
+def test_starts_reach_the_mode_of_the_reference():
+    inner = LynxHare()
+    potential = BoundedPotential(inner, inner.parameters)
+
+    def objective(z):
+        value, gradient = potential.value_and_gradient(z[None])
+        return value[0], gradient[0]
+
+    starts = potential.initial(np.random.default_rng(1), 20)
+    ends = [minimize(objective, z, jac=True, method="L-BFGS-B", tol=1e-6) for z in starts]
+    assert_allclose([end.fun for end in ends], ends[0].fun, atol=1e-2)
+    mode = np.exp(ends[0].x)
+    assert (np.abs(mode - REFERENCE_MEAN) < REFERENCE_SD).all()
+
+
+def test_parameters_are_named_and_positive():
+    assert LynxHare.parameters.labels == [
+        *("alpha", "beta", "gamma", "delta", "hare_0", "lynx_0", "sigma_hare", "sigma_lynx")
+    ]
+    lower, upper = LynxHare.parameters.bounds()
+    assert_allclose(lower, 0.0)
+    assert_allclose(upper, np.inf)
