@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,8 +127,13 @@ def _write_json(path: Path, figures: Any) -> None:
         ) from error
 
 
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"Warning: {message}", err=True)
+
+
 def main() -> None:
     """Run the command line; errors of surrokit's own end in one line, not in a traceback."""
+    warnings.showwarning = _show_warning
     try:
         cli()
     except SurrokitError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from surrokit.catalogue import default_catalogue
 from surrokit.components import Kind
 from surrokit.composer import Composer, Spec, named
 from surrokit.discovery import default_plugins
-from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
+from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning, ShapeError
 from surrokit.exact_calls import OnError
 from surrokit.observers import Observers
 from surrokit.protocols import (
@@ -165,6 +166,7 @@ def sample(
     own_schedule = _schedule(composer, schedule, learner)
     own_explorer = _explorer(composer, explorer, exact, own_sampler) if learner else None
     _check_needs(exact, own_sampler, own_correction, own_explorer, learner)
+    _warn_if_untuned(own_sampler, warmup)
     plan = Plan(
         target=RecordingPotential(
             exact,
@@ -228,6 +230,16 @@ def _check_nothing_to_learn(**given: object) -> None:
                 f"{name} is given, but there is no surrogate to learn from it; pass "
                 f"surrogate=..., or leave {name} out"
             )
+
+
+def _warn_if_untuned(sampler: Sampler, warmup: int) -> None:
+    if not warmup and sampler.tunes:
+        warnings.warn(
+            f"there is no warm-up to tune {', '.join(sorted(sampler.tunes))} in; give them, or "
+            "pass warmup=...",
+            SamplingWarning,
+            stacklevel=3,
+        )
 
 
 def _check_target(target: object) -> None:

@@ -75,7 +75,8 @@ class Plan:
 def run(plan: Plan, rng: np.random.Generator, observers: Observers) -> Run:
     """Carry out a plan.
 
-    An interrupt (Ctrl-C) returns what was drawn, marked as incomplete.
+    An interrupt (Ctrl-C) returns what was drawn, marked as incomplete; any exception carries it
+    as its attribute ``partial``.
 
     Raises
     ------
@@ -91,6 +92,10 @@ def run(plan: Plan, rng: np.random.Generator, observers: Observers) -> Run:
         loop.sample()
     except KeyboardInterrupt:
         complete = False
+    except Exception as error:
+        error.partial = loop.outcome(complete=False)  # type: ignore[attr-defined]
+        error.add_note("What was drawn until then is in this exception's attribute 'partial'.")
+        raise
     outcome = loop.outcome(complete)
     observers.tell("surrokit_run_finished", run=loop.info, outcome=outcome)
     return outcome
@@ -163,14 +168,18 @@ class _Loop:
             covariance=self.covariance,
             step_size=self.step_size,
         )
-        if self.state is None:
-            with self.clock.phase("warmup"):
+        with self.clock.phase("warmup"):
+            if self.state is None:
                 self.state = self._begin_chains()
+            elif self.surrogate is None:  # the explorer's sampler need not be this one
+                self._move_on(self.target)
+            self.sampler = self.tuner.tuned(self.tuner_state, self.sampler)
         for _ in range(n_iterations):
             with self.clock.phase("warmup"):
                 step = self._transition()
                 assert self.state is not None
                 self.tuner_state = self.tuner.update(self.tuner_state, self.state.positions, step)
+                self.sampler = self.tuner.tuned(self.tuner_state, self.sampler)
             self._after("warmup", self.warmup, step, self._paid_rows())
 
     def sample(self) -> None:
@@ -184,16 +193,10 @@ class _Loop:
 
     def _transition(self) -> StepInfo:
         assert self.state is not None
-        sampler = self._tuned()
-        self.step_size = sampler.step
-        proposal = sampler.propose(self.state, self.rng)
+        self.step_size = self.sampler.step
+        proposal = self.sampler.propose(self.state, self.rng)
         self.state, step = self.correction.decide(self.state, proposal, self.rng)
         return step
-
-    def _tuned(self) -> Sampler:
-        assert self.tuner is not None
-        assert self.tuner_state is not None
-        return self.tuner.tuned(self.tuner_state, self.sampler)
 
     def _after(
         self,
@@ -247,6 +250,8 @@ class _Loop:
             with self.clock.phase("training"):
                 surrogate = self.plan.learner.fitted()
         except SurrogateFitError as error:
+            if not self.sampler.needs <= self.target.capabilities:
+                raise  # without a surrogate there is nothing to move on
             warnings.warn(
                 f"no surrogate could be fitted, and the run goes on without a new one: {error}",
                 SamplingWarning,
@@ -254,11 +259,8 @@ class _Loop:
             )
             return
         self.surrogate = surrogate
-        self.sampler = self.sampler.with_potential(surrogate)
         self.deployments.append(self.iteration)
-        if self.state is not None:
-            cache = self.sampler.cache(self.state.positions)
-            self.state = attrs.evolve(self.state, cache=cache)
+        self._move_on(surrogate)
         self.observers.tell(
             "surrokit_surrogate_deployed",
             run=self.info,
@@ -266,6 +268,12 @@ class _Loop:
             evaluations=self.n_observed,
             reason=reason,
         )
+
+    def _move_on(self, potential: Potential) -> None:
+        assert self.state is not None
+        self.sampler = self.sampler.with_potential(potential)
+        cache = self.sampler.cache(self.state.positions)
+        self.state = attrs.evolve(self.state, cache=cache)
 
     # --- what was paid ---
 
@@ -335,5 +343,5 @@ class _Loop:
             complete=complete,
             parts=self.plan.parts,
             surrogate=self.surrogate,
-            sampler=self.sampler if self.tuner_state is None else self._tuned(),
+            sampler=self.sampler,
         )

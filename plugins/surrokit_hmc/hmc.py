@@ -44,6 +44,8 @@ class HMC:
         Mean acceptance on its own potential that tuning of the step size aims at.
     potential
         What it moves on.
+    tuning, longest_path
+        What tuning found: for whatever was left free, and the longest path as a length.
 
     Raises
     ------
@@ -59,6 +61,7 @@ class HMC:
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
     potential: Potential | None = None
     tuning: Tuning | None = None
+    longest_path: float | None = None
 
     @property
     def needs(self) -> Capabilities:
@@ -94,17 +97,14 @@ class HMC:
 
     @property
     def max_steps(self) -> int:
-        """The longest path in steps, given or tuned."""
+        """The longest path in steps, given or tuned; 1 while nothing is known."""
         if self.n_steps is not None:
             return self.n_steps
-        if self.tuning is None:
-            return 1
-        if self.tuning.n_steps is not None:
+        if self.tuning is not None and self.tuning.n_steps is not None:
             return self.tuning.n_steps
-        if self.tuning.covariance is None:
+        if self.longest_path is None:
             return 1
-        length = PATH_LENGTH * self.metric.longest_scale(self.tuning.covariance)
-        return int(np.clip(math.ceil(length / self.step), 1, MAX_STEPS))
+        return min(max(math.ceil(self.longest_path / self.step), 1), MAX_STEPS)
 
     def with_potential(self, potential: Potential) -> HMC:
         """Return a copy that moves on another potential."""
@@ -112,10 +112,13 @@ class HMC:
 
     def tuned(self, tuning: Tuning) -> HMC:
         """Return a copy that uses ``tuning`` for what was left free."""
-        metric = self.metric
-        if metric.tunable and tuning.covariance is not None:
-            metric = metric.adapted(tuning.covariance)
-        return attrs.evolve(self, tuning=tuning, metric=metric)
+        if self.tuning is not None and tuning.covariance is self.tuning.covariance:
+            return attrs.evolve(self, tuning=tuning)  # saves factoring the same matrix again
+        if tuning.covariance is None:
+            return attrs.evolve(self, tuning=tuning, longest_path=None)
+        metric = self.metric.adapted(tuning.covariance) if self.metric.tunable else self.metric
+        longest_path = PATH_LENGTH * metric.longest_scale(tuning.covariance)
+        return attrs.evolve(self, tuning=tuning, metric=metric, longest_path=longest_path)
 
     def cache(self, positions: FloatArray) -> Cache:
         """Return what the integrator keeps for positions of shape (n, dim)."""

@@ -193,6 +193,8 @@ class DenseMetric:
         """Return the largest standard deviation of a covariance in units of this metric."""
         if self._factor is None:
             return _largest_scale(covariance)
+        if covariance is self._covariance():
+            return 1.0
         half = solve_triangular(self._factor, covariance, lower=True)
         return _largest_scale(solve_triangular(self._factor, half.T, lower=True))
 

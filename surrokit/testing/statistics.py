@@ -9,7 +9,7 @@ changed. These rates are part of the interface.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import attrs
 import numpy as np
@@ -28,6 +28,7 @@ FAMILY_RATE = CHECK_RATE * FAMILY_SIZE
 
 
 _FAR = 1e6
+_ENOUGH_MOVES = 20
 
 
 @attrs.frozen
@@ -156,19 +157,29 @@ def balanced_flux(
     label
         Goes into the names of the comparisons.
     n_regions
-        Regions of equal probability, in each coordinate and in the squared radius.
+        Regions of equal probability, in each coordinate and in the squared radius; pairs of
+        coordinates have its square.
     """
-    dim = before.shape[1]
-    edges = np.arange(1, n_regions) / n_regions
-    kinds = [(f"coordinate {k + 1}", ndtr(before[:, k]), ndtr(after[:, k])) for k in range(dim)]
-    radii = (chdtr(dim, np.square(side).sum(axis=1)) for side in (before, after))
-    kinds.append(("radius", *radii))
+    kinds = zip(_regions(before, n_regions), _regions(after, n_regions), strict=True)
     comparisons = []
-    for name, x, y in kinds:
-        counts = np.zeros((n_regions, n_regions), dtype=np.int64)
-        np.add.at(counts, (np.digitize(x, edges), np.digitize(y, edges)), 1)
+    for (name, x), (_, y) in kinds:
+        size = max(int(x.max()), int(y.max())) + 1
+        counts = np.zeros((size, size), dtype=np.int64)
+        np.add.at(counts, (x, y), 1)
         comparisons += _both_ways(f"{label}regions of {name}", counts)
     return Verdict(tuple(comparisons))
+
+
+def _regions(normals: FloatArray, n_regions: int) -> Iterator[tuple[str, IntArray]]:
+    """Yield the region of each row, in several divisions of the space."""
+    dim = normals.shape[1]
+    edges = np.arange(1, n_regions) / n_regions
+    cells = [np.digitize(ndtr(normals[:, k]), edges) for k in range(dim)]
+    for k, cell in enumerate(cells):
+        yield f"coordinate {k + 1}", cell
+    yield "radius", np.digitize(chdtr(dim, np.square(normals).sum(axis=1)), edges)
+    for k in range(dim - 1):
+        yield f"coordinates {k + 1} and {k + 2}", cells[k] * n_regions + cells[k + 1]
 
 
 def _both_ways(name: str, counts: IntArray) -> list[Comparison]:
@@ -179,7 +190,16 @@ def _both_ways(name: str, counts: IntArray) -> list[Comparison]:
             p_value = min(1.0, 2.0 * float(bdtr(min(there, back), there + back, 0.5)))
             what = f"{name}, moves {i + 1} to {j + 1} less those back"
             found.append(Comparison(what, there - back, p_value))
-    return found
+    return [*found, _all_ways(name, counts)]
+
+
+def _all_ways(name: str, counts: IntArray) -> Comparison:
+    """Compare all pairs of regions at once, where there were moves enough for a chi-square."""
+    both, odd = np.triu(counts + counts.T, 1), np.triu(counts - counts.T, 1)
+    enough = both >= _ENOUGH_MOVES
+    total, pairs = float((odd[enough] ** 2 / both[enough]).sum()), int(enough.sum())
+    p_value = float(chdtrc(pairs, total)) if pairs else 1.0
+    return Comparison(f"{name}, chi-square of all {pairs} pairs", total, p_value)
 
 
 def _projections(rows: FloatArray) -> Iterable[tuple[str, FloatArray]]:
