@@ -7,7 +7,7 @@ from typing import cast
 import attrs
 import numpy as np
 
-from surrokit.errors import ShapeError
+from surrokit.errors import EvaluationError, ShapeError
 from surrokit.parameters import Parameters
 from surrokit.positions import checked_positions
 from surrokit.protocols import (
@@ -113,17 +113,19 @@ class BoundedPotential:
         q = self.transform.to_bounded(z)
         d = self.transform.derivatives(z)
         inner = cast(HessianPotential, self.inner)
+        if not self.parameters.bounded:
+            return inner.hessian(q)
+        try:
+            gradient = cast(GradientPotential, inner).value_and_gradient(q)[1]
+        except EvaluationError as error:
+            # the curvature of the transform needs the gradient: no gradient, no Hessian
+            raise EvaluationError(error.causes, (), n=len(q)) from error
 
-        def evaluate() -> tuple[FloatArray, FloatArray]:
-            return inner.hessian(q), cast(GradientPotential, inner).value_and_gradient(q)[1]
-
-        def from_inner(hessian: FloatArray, gradient: FloatArray) -> tuple[FloatArray]:
+        def from_inner(hessian: FloatArray) -> tuple[FloatArray]:
             congruent = hessian * d.first[:, :, None] * d.first[:, None, :]
             return (_plus_diagonal(congruent, gradient * d.second - d.log_second),)
 
-        if not self.parameters.bounded:
-            return inner.hessian(q)
-        return mapped(evaluate, from_inner, len(q))[0]
+        return mapped(lambda: (inner.hessian(q),), from_inner, len(q))[0]
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the inner metric in z, plus the Jacobian's own curvature, which is not negative.

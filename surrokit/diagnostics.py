@@ -86,6 +86,8 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "bulk") -> Float
 def r_hat(draws: npt.ArrayLike) -> FloatArray:
     """Return rank-normalised split R-hat of each parameter.
 
+    A single chain is cut into two first.
+
     Parameters
     ----------
     draws : array_like of shape (chains, draws, dim)
@@ -106,6 +108,11 @@ def r_hat(draws: npt.ArrayLike) -> FloatArray:
         return np.full(array.shape[2], np.nan)
     from arviz_stats.base import array_stats
 
+    if len(array) == 1:
+        half = array.shape[1] // 2
+        array = np.concatenate([array[:, :half], array[:, -half:]])
+        if half < MIN_DRAWS:
+            return np.full(array.shape[2], np.nan)
     return _by_parameter(array_stats.rhat, array, method="rank")
 
 

@@ -77,12 +77,15 @@ class ExactCalls:
 
     def without_nan(self, values: FloatArray) -> FloatArray:
         """Return values with ``inf`` in place of NaN, which is counted as a failure."""
-        nan = np.isnan(values)
-        if not nan.any():
-            return values
-        self._warn("returned NaN")
-        self.failures += int(nan.sum())
-        return np.where(nan, np.inf, values)
+        self.count_nan(values[:, None])
+        return np.where(np.isnan(values), np.inf, values)
+
+    def count_nan(self, rows: FloatArray) -> None:
+        """Count rows with NaN, shape (n, ...), as failures."""
+        nan = np.isnan(rows).reshape(len(rows), -1).any(axis=1)
+        if nan.any():
+            self._warn("returned NaN")
+            self.failures += int(nan.sum())
 
     def _row_by_row(
         self, kind: CallKind, function: Function, positions: FloatArray

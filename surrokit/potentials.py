@@ -179,16 +179,18 @@ class FunctionPotential:
         """
         if self.function is None:
             return self.value_and_gradient(positions)[0]
-        return self._evaluated(self._only_value, positions)[0]
+        return self._evaluated(self._only_value, positions, (np.empty(0),))[0]
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim); raises as ``value`` does."""
-        values, gradients = self._evaluated(self._both, positions)
+        values, gradients = self._evaluated(
+            self._both, positions, (np.empty(0), np.empty((0, self.dim)))
+        )
         return values, gradients
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U, shape (n, dim); raises as ``value`` does."""
-        return self._evaluated(self._only_gradient, positions)[0]
+        return self._evaluated(self._only_gradient, positions, (np.empty((0, self.dim)),))[0]
 
     def _only_value(self, q: FloatArray) -> tuple[FloatArray, ...]:
         assert self.function is not None
@@ -228,7 +230,12 @@ class FunctionPotential:
         return self.sign * array
 
     def _evaluated(
-        self, evaluate: Callable[[FloatArray], tuple[FloatArray, ...]], positions: FloatArray
+        self,
+        evaluate: Callable[[FloatArray], tuple[FloatArray, ...]],
+        positions: FloatArray,
+        of_no_rows: tuple[FloatArray, ...],
     ) -> tuple[FloatArray, ...]:
         q = checked_positions(positions, self.dim)
-        return evaluate(q.copy()) if self.batched else row_by_row(evaluate, q)
+        if self.batched:
+            return evaluate(q.copy())
+        return row_by_row(evaluate, q) if len(q) else of_no_rows

@@ -108,7 +108,9 @@ class RecordingPotential:
             return self.value_and_gradient(positions)[1]
         target = cast(GradientAlonePotential, self.target)
         results = self._exact.evaluate("gradient", lambda q: (target.gradient(q),), positions)
-        return np.full(positions.shape, np.nan) if results is None else results[0]
+        gradients = np.full(positions.shape, np.nan) if results is None else results[0]
+        self._exact.count_nan(gradients)
+        return gradients
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs of the forward map, shape (n, m); NaN where it failed."""
@@ -120,6 +122,7 @@ class RecordingPotential:
         results = self._exact.evaluate("jacobian", target.forward_and_jacobian, positions)
         if results is None:
             outputs = self._known_outputs(None, len(positions))
+            self._exact.count_nan(outputs)
             return outputs, np.full((*outputs.shape, self.dim), np.nan)
         outputs, jacobians = results
         self._n_outputs = outputs.shape[1]

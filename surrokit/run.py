@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -16,7 +16,8 @@ from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.gradient_check import warn_if_gradient_disagrees
 from surrokit.history import History
 from surrokit.observers import Observers
-from surrokit.protocols import Correction, Explorer, Learner, Potential, Sampler, Schedule
+from surrokit.parts import Parts
+from surrokit.protocols import Explorer, Potential
 from surrokit.recording import RecordingPotential
 from surrokit.records import (
     ChainState,
@@ -42,34 +43,23 @@ class Plan:
     ----------
     target
         The exact potential, recorded.
-    sampler, correction
-        The kernel; not bound to a potential yet.
-    schedule
-        When to learn and deploy.
-    explorer, learner
-        None for a run that learns nothing.
+    parts
+        What it is made of.
     chains, warmup, draws
         Sizes; ``warmup`` counts the exploration.
     initial : ndarray of shape (chains, dim), optional
         The user's starting positions, in the sampling coordinates.
     evaluations
         Exact evaluations already paid for, in the sampling coordinates.
-    parts
-        Kind of part to a description, for observers and the output.
     """
 
     target: RecordingPotential
-    sampler: Sampler
-    correction: Correction
-    schedule: Schedule
-    explorer: Explorer | None
-    learner: Learner | None
+    parts: Parts
     chains: int
     warmup: int
     draws: int
     initial: FloatArray | None
     evaluations: Evaluations | None
-    parts: Mapping[str, str]
 
 
 def run(plan: Plan, rng: np.random.Generator, observers: Observers) -> Run:
@@ -109,8 +99,8 @@ class _Loop:
         self.rng = rng
         self.observers = observers
         self.target = plan.target
-        self.correction = plan.correction.with_potential(plan.target)
-        self.sampler = plan.sampler.with_potential(plan.target)
+        self.correction = plan.parts.correction.with_potential(plan.target)
+        self.sampler = plan.parts.sampler.with_potential(plan.target)
         self.surrogate: Potential | None = None
         self.state: ChainState | None = None
         self.tuner: Tuner | None = None
@@ -132,17 +122,17 @@ class _Loop:
             chains=plan.chains,
             warmup=plan.warmup,
             draws=plan.draws,
-            parts=plan.parts,
+            parts=plan.parts.described,
         )
 
     # --- the three phases ---
 
     def explore(self) -> None:
         """Explore, if the plan says so, and hand what was found to learner and sampler."""
-        if self.plan.explorer is None:
+        if self.plan.parts.explorer is None:
             return
         with self.clock.phase("warmup"):
-            explorer = self.plan.explorer.with_potential(self.target)
+            explorer = self.plan.parts.explorer.with_potential(self.target)
             exploration = self._begin_exploration(explorer)
         if self.plan.evaluations is not None:
             self._observe(self.plan.evaluations)
@@ -229,7 +219,7 @@ class _Loop:
         self._learn(Moment(stage=stage, iteration=self.iteration, explored=explored), rows)
 
     def _learn(self, moment: Moment, rows: Evaluations | None) -> None:
-        decision: Decision = self.plan.schedule.decide(moment, self.rng)
+        decision: Decision = self.plan.parts.schedule.decide(moment, self.rng)
         if decision.observe and rows is not None and len(rows):
             self._observe(rows)
         if decision.deploy:
@@ -239,16 +229,16 @@ class _Loop:
             self.target.keep = self.has_outputs
 
     def _observe(self, rows: Evaluations) -> None:
-        assert self.plan.learner is not None
+        assert self.plan.parts.learner is not None
         with self.clock.phase("training"):
-            self.plan.learner.observe(rows)
+            self.plan.parts.learner.observe(rows)
         self.n_observed += len(rows)
 
     def _deploy(self, reason: str) -> None:
-        assert self.plan.learner is not None
+        assert self.plan.parts.learner is not None
         try:
             with self.clock.phase("training"):
-                surrogate = self.plan.learner.fitted()
+                surrogate = self.plan.parts.learner.fitted()
         except SurrogateFitError as error:
             if not self.sampler.needs <= self.target.capabilities:
                 raise  # without a surrogate there is nothing to move on
@@ -341,7 +331,7 @@ class _Loop:
                 frozen_before_draws=not any(d > self.plan.warmup for d in self.deployments),
             ),
             complete=complete,
-            parts=self.plan.parts,
+            parts=self.plan.parts.described,
             surrogate=self.surrogate,
             sampler=self.sampler,
         )

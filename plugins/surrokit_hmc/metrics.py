@@ -136,6 +136,7 @@ class DenseMetric:
     inverse_mass: FloatArray | None = attrs.field(default=None, converter=_optional_array)
     learnt: FloatArray | None = attrs.field(default=None, kw_only=True)
     _factor: FloatArray | None = attrs.field(init=False)
+    _inverse_factor: FloatArray | None = attrs.field(init=False)
 
     @_factor.default
     def _cholesky(self) -> FloatArray | None:
@@ -159,6 +160,14 @@ class DenseMetric:
             f"{'' if symmetric else ', not finite or not symmetric'}"
         )
 
+    @_inverse_factor.default
+    def _inverted(self) -> FloatArray | None:
+        # Once here, so that a draw is one small product. A triangular solve for each draw goes
+        # through threads of the BLAS, which on a busy machine cost a thousand times the work.
+        if self._factor is None:
+            return None
+        return np.asarray(solve_triangular(self._factor, np.eye(len(self._factor)), lower=True))
+
     def _covariance(self) -> FloatArray | None:
         return self.learnt if self.inverse_mass is None else self.inverse_mass
 
@@ -174,10 +183,8 @@ class DenseMetric:
     def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
         """Draw momenta from N(0, M), shape (n, dim)."""
         white = _fitting(rng.standard_normal((n, dim)), self.inverse_mass)
-        if self._factor is None:
-            return white
-        # M^-1 = L L^T, so p = L^-T x has covariance M
-        return np.asarray(solve_triangular(self._factor, white.T, trans="T", lower=True).T)
+        # M^-1 = L L^T, so p = L^-T x has covariance M; here p and x are rows
+        return white if self._inverse_factor is None else white @ self._inverse_factor
 
     def velocity(self, momenta: FloatArray) -> FloatArray:
         """Return M^-1 p, shape (n, dim)."""
@@ -191,12 +198,11 @@ class DenseMetric:
 
     def longest_scale(self, covariance: FloatArray) -> float:
         """Return the largest standard deviation of a covariance in units of this metric."""
-        if self._factor is None:
+        if self._inverse_factor is None:
             return _largest_scale(covariance)
         if covariance is self._covariance():
             return 1.0
-        half = solve_triangular(self._factor, covariance, lower=True)
-        return _largest_scale(solve_triangular(self._factor, half.T, lower=True))
+        return _largest_scale(self._inverse_factor @ covariance @ self._inverse_factor.T)
 
 
 def _half_squares(rows: FloatArray) -> FloatArray:

@@ -112,89 +112,91 @@ def make_a9a(
     return LogisticRegression(*a9a_regression(path, projected, seed), prior_variance)
 
 
+_COMPONENTS = (
+    Component(
+        kind="potential",
+        name="gaussian",
+        factory=make_gaussian,
+        summary="Gaussian of given mean and covariance",
+        examples=(
+            {},
+            {"dim": 5},
+            {"mean": (1.0, -2.0), "covariance": ((2.0, 0.6), (0.6, 0.5))},
+        ),
+    ),
+    Component(
+        kind="potential",
+        name="gaussian-32",
+        factory=make_gaussian_32,
+        summary="Gaussian with one long axis among 32",
+        references=(f"{_PAPER}, figure 3",),
+    ),
+    Component(
+        kind="potential",
+        name="banana",
+        factory=make_banana,
+        summary="Curved ridge in two dimensions",
+        references=(
+            f"{_PAPER}, figure 2",
+            "Girolami and Calderhead (2011), doi:10.1111/j.1467-9868.2010.00765.x",
+        ),
+    ),
+    Component(
+        kind="potential",
+        name="lynx-hare",
+        factory=make_lynx_hare,
+        summary="Lotka-Volterra model of the Hudson's Bay Company's pelts, 8 parameters",
+        references=(
+            "Carpenter (2018), Predator-prey population dynamics: the Lotka-Volterra model in Stan",
+            "posteriordb: hudson_lynx_hare-lotka_volterra",
+        ),
+    ),
+    Component(
+        kind="potential",
+        name="logistic",
+        factory=make_logistic,
+        summary="Logistic regression on a design and responses, arrays or .npy files",
+        examples=(
+            {
+                "design": ((1.0, 0.3), (1.0, -1.2), (1.0, 0.8), (1.0, 2.1), (1.0, -0.4)),
+                "response": (0, 0, 1, 1, 1),
+            },
+        ),
+    ),
+    Component(
+        kind="potential",
+        name="simulated-logistic",
+        factory=make_simulated_logistic,
+        summary="Simulated logistic regression, 100000 rows and 50 parameters",
+        references=(f"{_PAPER}, section 5.1",),
+        examples=({"n_rows": 2000, "dim": 5},),
+    ),
+    Component(
+        kind="potential",
+        name="bank",
+        factory=make_bank,
+        summary="Logistic regression on the Bank Marketing data, 25 parameters",
+        references=(
+            f"{_PAPER}, section 5.1",
+            "Moro, Cortez and Rita (2014), doi:10.1016/j.dss.2014.03.001",
+        ),
+        examples=(),
+    ),
+    Component(
+        kind="potential",
+        name="a9a",
+        factory=make_a9a,
+        summary="Logistic regression on a9a: 124 parameters, or a random projection",
+        references=(
+            f"{_PAPER}, section 5.1",
+            "Lin, Weng and Keerthi (2008), JMLR 9, 627-650",
+        ),
+        examples=(),
+    ),
+)
+
+
 @hookimpl
 def surrokit_register_potentials() -> Sequence[Component]:
     """Return the targets."""
-    return (
-        Component(
-            kind="potential",
-            name="gaussian",
-            factory=make_gaussian,
-            summary="Gaussian of given mean and covariance",
-            examples=(
-                {},
-                {"dim": 5},
-                {"mean": (1.0, -2.0), "covariance": ((2.0, 0.6), (0.6, 0.5))},
-            ),
-        ),
-        Component(
-            kind="potential",
-            name="gaussian-32",
-            factory=make_gaussian_32,
-            summary="Gaussian with one long axis among 32",
-            references=(f"{_PAPER}, figure 3",),
-        ),
-        Component(
-            kind="potential",
-            name="banana",
-            factory=make_banana,
-            summary="Curved ridge in two dimensions",
-            references=(
-                f"{_PAPER}, figure 2",
-                "Girolami and Calderhead (2011), doi:10.1111/j.1467-9868.2010.00765.x",
-            ),
-        ),
-        Component(
-            kind="potential",
-            name="lynx-hare",
-            factory=make_lynx_hare,
-            summary="Lotka-Volterra model of the Hudson's Bay Company's pelts, 8 parameters",
-            references=(
-                "Carpenter (2018), Predator-prey population dynamics: the Lotka-Volterra model in "
-                "Stan",
-                "posteriordb: hudson_lynx_hare-lotka_volterra",
-            ),
-        ),
-        Component(
-            kind="potential",
-            name="logistic",
-            factory=make_logistic,
-            summary="Logistic regression on a design and responses, arrays or .npy files",
-            examples=(
-                {
-                    "design": ((1.0, 0.3), (1.0, -1.2), (1.0, 0.8), (1.0, 2.1), (1.0, -0.4)),
-                    "response": (0, 0, 1, 1, 1),
-                },
-            ),
-        ),
-        Component(
-            kind="potential",
-            name="simulated-logistic",
-            factory=make_simulated_logistic,
-            summary="Simulated logistic regression, 100000 rows and 50 parameters",
-            references=(f"{_PAPER}, section 5.1",),
-            examples=({"n_rows": 2000, "dim": 5},),
-        ),
-        Component(
-            kind="potential",
-            name="bank",
-            factory=make_bank,
-            summary="Logistic regression on the Bank Marketing data, 25 parameters",
-            references=(
-                f"{_PAPER}, section 5.1",
-                "Moro, Cortez and Rita (2014), doi:10.1016/j.dss.2014.03.001",
-            ),
-            examples=(),
-        ),
-        Component(
-            kind="potential",
-            name="a9a",
-            factory=make_a9a,
-            summary="Logistic regression on a9a: 124 parameters, or a random projection",
-            references=(
-                f"{_PAPER}, section 5.1",
-                "Lin, Weng and Keerthi (2008), JMLR 9, 627-650",
-            ),
-            examples=(),
-        ),
-    )
+    return _COMPONENTS

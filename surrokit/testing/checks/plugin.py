@@ -135,7 +135,11 @@ def check_settings(make: Factory) -> None:
                 f"the factory of {what} does not take {parameter.name!r} by keyword; settings are "
                 "always passed so",
             )
-        demand(component.examples, f"{what} lists no examples, so nothing of it can be checked")
+        demand(
+            component.examples or component.kind == "potential",
+            f"{what} lists no examples, so nothing of it can be checked; only targets whose data "
+            "must be fetched may have none",
+        )
         for settings in (component.parts, *component.examples):
             unknown = sorted(set(settings) - set(parameters))
             demand(not unknown, f"{what} has no setting {unknown}; it has {sorted(parameters)}")

@@ -1,0 +1,226 @@
+"""The parts of a run: chosen by name or given, made, and checked against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, require, with_forward
+from surrokit.composer import Composer, Spec, named
+from surrokit.errors import CapabilityError, ConfigurationError
+from surrokit.protocols import (
+    Correction,
+    Explorer,
+    Learner,
+    Potential,
+    Sampler,
+    Schedule,
+    Surrogate,
+)
+from surrokit.records import LearningProblem
+
+DEFAULT_SCHEDULE = "once"
+DEFAULT_EXPLORER = "sampler"
+GRADIENT_FREE_SAMPLER = "random-walk"
+"""Explores targets that do not offer what the run's sampler needs."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Parts:
+    """What a run is made of.
+
+    Parameters
+    ----------
+    sampler, correction
+        The kernel; not bound to a potential yet.
+    schedule
+        When to learn and deploy.
+    explorer, learner
+        None for a run that learns nothing.
+    described
+        Kind of part to a description, for observers and the output.
+    """
+
+    sampler: Sampler
+    correction: Correction
+    schedule: Schedule
+    explorer: Explorer | None
+    learner: Learner | None
+    described: Mapping[str, str]
+
+
+def chosen_parts(
+    composer: Composer,
+    exact: Potential,
+    rng: np.random.Generator,
+    *,
+    sampler: Sampler | Spec,
+    sampler_settings: Mapping[str, Any],
+    surrogate: Surrogate | Spec | None,
+    schedule: Schedule | Spec | None,
+    explorer: Explorer | Spec | None,
+    correction: Correction | Spec,
+) -> Parts:
+    """Make all parts, and check that each gets what it needs, without an exact call.
+
+    Parameters
+    ----------
+    composer
+        Makes parts.
+    exact
+        The target.
+    rng
+        Draws what is random in a learner.
+    sampler, surrogate, schedule, explorer, correction
+        Names, pairs of name and settings, or objects.
+    sampler_settings
+        More settings of the sampler; None where not given.
+
+    Raises
+    ------
+    UnknownComponentError
+        If a name is not registered.
+    CapabilityError
+        If a part needs what the target or the surrogate does not offer.
+    ConfigurationError
+        If settings cannot work.
+    """
+    own_sampler: Sampler = composer.make("sampler", sampler, **sampler_settings)
+    own_correction: Correction = composer.make("correction", correction)
+    composer = composer.with_own({"sampler": own_sampler, "correction": own_correction})
+    if surrogate is None:
+        if explorer is not None:
+            raise ConfigurationError(
+                "an explorer is given, but there is no surrogate to learn from it; pass "
+                "surrogate=..., or leave explorer out"
+            )
+        learner = None
+    else:
+        learner = _learner(composer, surrogate, exact, rng)
+    own_explorer = None if learner is None else _explorer(composer, explorer, exact, own_sampler)
+    _check_needs(exact, own_sampler, own_correction, own_explorer, learner)
+    default = "never" if learner is None else DEFAULT_SCHEDULE
+    return Parts(
+        sampler=own_sampler,
+        correction=own_correction,
+        schedule=_schedule(composer, schedule or default, learner),
+        explorer=own_explorer,
+        learner=learner,
+        described=_described(
+            sampler=sampler,
+            surrogate=surrogate or "none",
+            schedule=schedule or default,
+            explorer="none" if learner is None else explorer or DEFAULT_EXPLORER,
+            correction=correction,
+        ),
+    )
+
+
+def checked_target(target: Potential) -> Potential:
+    """Return a target, if it is a potential.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is not.
+    """
+    missing = [name for name in ("dim", "capabilities", "value") if not hasattr(target, name)]
+    if missing:
+        raise ConfigurationError(
+            f"a target must be a potential, got {type(target).__name__} without "
+            f"{', '.join(missing)}; make one with surrokit.potential(value, gradient, dim=...)"
+        )
+    return target
+
+
+def _learner(
+    composer: Composer,
+    surrogate: Surrogate | Spec | None,
+    exact: Potential,
+    rng: np.random.Generator,
+) -> Learner:
+    made: Surrogate = composer.make("surrogate", surrogate)
+    problem = LearningProblem(
+        dim=exact.dim,
+        capabilities=exact.capabilities,
+        energy=with_forward(exact).energy if FORWARD in exact.capabilities else None,
+    )
+    return made.learner(problem, rng)
+
+
+def _schedule(composer: Composer, schedule: Schedule | Spec, learner: Learner | None) -> Schedule:
+    made: Schedule = composer.make("schedule", schedule)
+    if made.learns and learner is None:
+        raise ConfigurationError(
+            f"schedule {schedule!r} deploys a surrogate, but none is named; pass surrogate=..., "
+            "or leave schedule out"
+        )
+    if learner is not None and not made.learns:
+        raise ConfigurationError(
+            f"a surrogate is named, but schedule {schedule!r} never deploys it; pass "
+            f"schedule={DEFAULT_SCHEDULE!r}, or leave surrogate out"
+        )
+    return made
+
+
+def _explorer(
+    composer: Composer, explorer: Explorer | Spec | None, exact: Potential, sampler: Sampler
+) -> Explorer:
+    if explorer is not None or sampler.needs <= exact.capabilities:
+        made: Explorer = composer.make("explorer", explorer or DEFAULT_EXPLORER)
+        return made
+    gradient_free = (DEFAULT_EXPLORER, {"sampler": GRADIENT_FREE_SAMPLER})
+    found: Explorer = composer.make("explorer", gradient_free)
+    return found
+
+
+def _check_needs(
+    exact: Potential,
+    sampler: Sampler,
+    correction: Correction,
+    explorer: Explorer | None,
+    learner: Learner | None,
+) -> None:
+    advice = (
+        f"give the target what is missing, or use sampler={GRADIENT_FREE_SAMPLER!r}, or a "
+        "surrogate that learns from values"
+    )
+    require("the correction", correction.needs, exact.capabilities, "the target", advice)
+    if learner is None:
+        require("the sampler", sampler.needs, exact.capabilities, "the target", advice)
+        return
+    if explorer is not None:
+        require("the explorer", explorer.needs, exact.capabilities, "the target", advice)
+    require(
+        "the sampler", sampler.needs, learner.provides, "the surrogate", "use another surrogate"
+    )
+    _check_learnable(learner, exact)
+
+
+def _check_learnable(learner: Learner, exact: Potential) -> None:
+    offered = {"value"}
+    offered |= {"gradient"} if GRADIENT in exact.capabilities else set()
+    offered |= {"outputs"} if FORWARD in exact.capabilities else set()
+    offered |= {"jacobian"} if JACOBIAN in exact.capabilities else set()
+    missing = learner.needs - offered
+    if missing:
+        raise CapabilityError(
+            f"the surrogate learns from {', '.join(sorted(learner.needs))}, but evaluations of "
+            f"the target give only {', '.join(sorted(offered))}; use another surrogate, or give "
+            "the target what is missing"
+        )
+
+
+def _described(**specs: object) -> dict[str, str]:
+    described = {}
+    for kind, spec in specs.items():
+        found = named(spec)
+        if found is None:
+            described[kind] = type(spec).__name__
+        else:
+            settings = ", ".join(f"{name}={value!r}" for name, value in found[1].items())
+            described[kind] = found[0] + (f"({settings})" if settings else "")
+    return described
