@@ -115,17 +115,23 @@ class BoundedPotential:
         inner = cast(HessianPotential, self.inner)
         if not self.parameters.bounded:
             return inner.hessian(q)
+        failed: EvaluationError | None = None
         try:
             gradient = cast(GradientPotential, inner).value_and_gradient(q)[1]
         except EvaluationError as error:
-            # the curvature of the transform needs the gradient: no gradient, no Hessian
-            raise EvaluationError(error.causes, (), n=len(q)) from error
+            if not error.results:
+                raise
+            # without a gradient a row has no curvature of the transform, and so no Hessian
+            failed, gradient = error, error.results[1]
 
         def from_inner(hessian: FloatArray) -> tuple[FloatArray]:
             congruent = hessian * d.first[:, :, None] * d.first[:, None, :]
             return (_plus_diagonal(congruent, gradient * d.second - d.log_second),)
 
-        return mapped(lambda: (inner.hessian(q),), from_inner, len(q))[0]
+        hessian = mapped(lambda: (inner.hessian(q),), from_inner, len(q))[0]
+        if failed is not None:
+            raise EvaluationError(failed.causes, (hessian,)) from failed
+        return hessian
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the inner metric in z, plus the Jacobian's own curvature, which is not negative.

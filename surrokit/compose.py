@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
@@ -18,7 +19,7 @@ from surrokit.errors import ConfigurationError, SamplingWarning
 from surrokit.exact_calls import OnError
 from surrokit.observers import Observers
 from surrokit.paid_evaluations import paid_evaluations
-from surrokit.parts import checked_target, chosen_parts
+from surrokit.parts import checked_target, chosen_parts, described
 from surrokit.protocols import Correction, Explorer, Potential, Sampler, Schedule, Surrogate
 from surrokit.recording import RecordingPotential
 from surrokit.records import Evaluations
@@ -168,7 +169,7 @@ def sample(
         target=RecordingPotential(
             exact, keep=learns or FORWARD in exact.capabilities, on_error=on_error
         ),
-        parts=parts,
+        parts=attrs.evolve(parts, described={"target": described(target), **parts.described}),
         chains=chains,
         warmup=warmup,
         draws=draws,

@@ -39,7 +39,7 @@ def to_arviz(run: Run) -> Any:
             from arviz_base import from_dict
         except ImportError:
             return _inference_data(groups)
-        tree = from_dict(groups)
+        tree = from_dict(groups, save_warmup=True)
     tree.attrs.update(_attributes(run))
     return tree
 
@@ -76,7 +76,7 @@ def check_can_save(path: str | os.PathLike[str]) -> None:
     ConfigurationError
         If the folder does not exist.
     """
-    for name in ("arviz", "h5netcdf"):
+    for name in ("arviz", "h5netcdf", "h5py"):
         if find_spec(name) is None:
             raise MissingDependencyError(
                 f"{name} is needed to save draws and is not installed; run {_INSTALL}"

@@ -109,13 +109,13 @@ def chosen_parts(
         schedule=_schedule(composer, schedule or default, learner),
         explorer=own_explorer,
         learner=learner,
-        described=_described(
-            sampler=sampler,
-            surrogate=surrogate or "none",
-            schedule=schedule or default,
-            explorer="none" if learner is None else explorer or DEFAULT_EXPLORER,
-            correction=correction,
-        ),
+        described={
+            "sampler": described(sampler),
+            "surrogate": described(surrogate or "none"),
+            "schedule": described(schedule or default),
+            "explorer": described("none" if learner is None else explorer or DEFAULT_EXPLORER),
+            "correction": described(correction),
+        },
     )
 
 
@@ -214,13 +214,10 @@ def _check_learnable(learner: Learner, exact: Potential) -> None:
         )
 
 
-def _described(**specs: object) -> dict[str, str]:
-    described = {}
-    for kind, spec in specs.items():
-        found = named(spec)
-        if found is None:
-            described[kind] = type(spec).__name__
-        else:
-            settings = ", ".join(f"{name}={value!r}" for name, value in found[1].items())
-            described[kind] = found[0] + (f"({settings})" if settings else "")
-    return described
+def described(spec: object) -> str:
+    """Return a name with its settings, or the type of an object."""
+    found = named(spec)
+    if found is None:
+        return type(spec).__name__
+    settings = ", ".join(f"{name}={value!r}" for name, value in found[1].items())
+    return found[0] + (f"({settings})" if settings else "")

@@ -17,6 +17,7 @@ from surrokit.testing.checks import (
     sampler,
     schedule,
     surrogate,
+    tuning,
     wrapper,
 )
 from surrokit.testing.results import Check
@@ -40,7 +41,7 @@ CHECKS: dict[CheckedKind, tuple[Check, ...]] = {
     "surrogate": surrogate.CHECKS,
     "explorer": explorer.CHECKS,
     "schedule": schedule.CHECKS,
-    "sampler": sampler.CHECKS + kernel.CHECKS,
+    "sampler": sampler.CHECKS + tuning.CHECKS + kernel.CHECKS,
     "integrator": integrator.CHECKS,
     "metric": metric.CHECKS,
     "correction": correction.CHECKS,

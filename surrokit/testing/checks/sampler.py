@@ -53,7 +53,8 @@ def started(sampler: Any, target: Target, n: int = N_CHAINS) -> ChainState:
     )
 
 
-def _demand_same(first: Proposal, second: Proposal, what: str) -> None:
+def demand_same(first: Proposal, second: Proposal, what: str) -> None:
+    """Demand that two proposals are equal bit for bit."""
     for name in ("positions", "log_correction", "moved", "status", "n_steps"):
         demand_equal(getattr(first, name), getattr(second, name), f"{name} of {what}")
     demand(set(first.cache) == set(second.cache), f"caches of {what} hold different names")
@@ -160,10 +161,10 @@ def check_same_proposal(make: Factory) -> None:
         first = fresh.propose(state, np.random.default_rng(6))
         for i in range(12):
             again = sampler.propose(state, np.random.default_rng(6))
-            _demand_same(again, first, f"proposal {i + 1} from one state and one generator")
+            demand_same(again, first, f"proposal {i + 1} from one state and one generator")
         sampler.propose(started(sampler, target, 3), np.random.default_rng(7))
         again = sampler.propose(state, np.random.default_rng(6))
-        _demand_same(again, first, "a proposal before and after one from other chains")
+        demand_same(again, first, "a proposal before and after one from other chains")
 
 
 def check_global_random_state(make: Factory) -> None:
@@ -182,7 +183,7 @@ def check_global_random_state(make: Factory) -> None:
     np.random.seed(0)  # noqa: NPY002
     second = sampler.propose(state, np.random.default_rng(8))
     np.random.set_state(before)  # noqa: NPY002
-    _demand_same(first, second, "a proposal under two global random states")
+    demand_same(first, second, "a proposal under two global random states")
 
 
 def check_state_untouched(make: Factory) -> None:
@@ -207,13 +208,13 @@ def check_with_potential(make: Factory) -> None:
     state = started(original, target)
     expected = original.propose(state, np.random.default_rng(10))
     moved_on = original.with_potential(left).with_potential(target)
-    _demand_same(
+    demand_same(
         moved_on.propose(state, np.random.default_rng(10)),
         expected,
         "a proposal after with_potential went to another potential and back",
     )
     original.with_potential(left)
-    _demand_same(
+    demand_same(
         original.propose(state, np.random.default_rng(10)),
         expected,
         "a proposal before and after with_potential made a copy",
@@ -228,7 +229,7 @@ def check_exact_values_unused(make: Factory) -> None:
     other = ChainState(
         positions=state.positions, values=np.full(N_CHAINS, np.nan), cache=state.cache
     )
-    _demand_same(
+    demand_same(
         sampler.propose(state, np.random.default_rng(12)),
         sampler.propose(other, np.random.default_rng(12)),
         "proposals from states that differ only in their exact values",
@@ -270,57 +271,6 @@ def _demand_flagged(fenced: Fenced, proposal: Proposal) -> None:
     )
 
 
-def check_tuning(make: Factory) -> None:
-    """``tuned`` sets what ``tunes`` names and nothing else, in a copy."""
-    target = usable(make, (Banana(),))[0]
-    sampler = make().with_potential(target)
-    small, large = Tuning(step_size=0.01, n_steps=1), Tuning(step_size=0.3, n_steps=3)
-    state = started(sampler, target)
-
-    def proposal(tuning: Tuning) -> Proposal:
-        result: Proposal = sampler.tuned(tuning).propose(state, np.random.default_rng(16))
-        return result
-
-    demand(
-        sampler.tuned(small).tunes == sampler.tunes,
-        f"tunes was {sorted(sampler.tunes)} and is {sorted(sampler.tuned(small).tunes)} after "
-        "tuned; it says what the user left free, which tuning does not change",
-    )
-    if not sampler.tunes:
-        plain = sampler.propose(state, np.random.default_rng(16))
-        _demand_same(proposal(small), plain, "a sampler that tunes nothing, tuned and not")
-        return
-    first = proposal(small)
-    if "step_size" in sampler.tunes:
-        near, far = _moves(state, first), _moves(state, proposal(large))
-        demand(
-            near < 0.5 * far,
-            f"step_size is left free, but moves at step sizes 0.01 and 0.3 are {near:.3g} and "
-            f"{far:.3g} long",
-        )
-    _demand_same(proposal(small), first, "a tuned sampler before and after another tuning")
-
-
-def _moves(state: ChainState, proposal: Proposal) -> float:
-    ok = proposal.status == Status.OK
-    return float(np.abs(proposal.positions[ok] - state.positions[ok]).mean())
-
-
-def check_tuned_metric(make: Factory) -> None:
-    """Where the metric is left free, ``tuned`` takes the shape of moves from the covariance."""
-    target = Gaussian()
-    sampler = make().with_potential(target)
-    wide = Tuning(step_size=0.1, covariance=np.diag([9.0, 0.01]), n_steps=1)
-    sampler = sampler.tuned(wide)
-    state = started(sampler, target, 400)
-    proposal = sampler.propose(state, np.random.default_rng(18))
-    size = np.abs(proposal.positions - state.positions).mean(axis=0)
-    demand(
-        size[0] > 3.0 * size[1],
-        f"the metric is left free, but with standard deviations 3 and 0.1 moves have sizes {size}",
-    )
-
-
 def check_state_survives(make: Factory) -> None:
     """Chains go on the same after their state has been written down and read again."""
     target = usable(make, (Mixture(), Banana()))[0]
@@ -352,8 +302,6 @@ CHECKS: tuple[Check, ...] = (
     Check(check_with_potential),
     Check(check_exact_values_unused),
     Check(check_failures_flagged),
-    Check(check_tuning, applies=lambda s: not s.tunes or "step_size" in s.tunes),
-    Check(check_tuned_metric, applies=lambda s: {"step_size", "metric"} <= s.tunes),
     Check(check_state_survives),
 )
 """For every sampler; those of whole kernels are in :mod:`~surrokit.testing.checks.kernel`."""

@@ -10,20 +10,25 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.errors import SurrogateFitError
-from surrokit.protocols import Learner, Potential
-from surrokit.records import Evaluations, LearningProblem
+from surrokit.protocols import Learner
+from surrokit.records import Evaluations
 from surrokit.testing.checks import forward, potential
+from surrokit.testing.checks.training import (
+    LOOSE,
+    TARGET,
+    demand_finite,
+    demand_same,
+    evaluated,
+    fitted_of,
+    learner_of,
+    places,
+    relative_error,
+    training,
+)
 from surrokit.testing.demands import demand, demand_close, demand_equal
 from surrokit.testing.plain import written_and_read
 from surrokit.testing.results import Check, Factory
-from surrokit.testing.targets import Banana, Target, sealed
-from surrokit.types import FloatArray
-
-VOCABULARY = frozenset({"value", "gradient", "outputs", "jacobian"})
-"""What a learner can need or use."""
-
-N_POINTS = 120
-"""Evaluations that learners are shown, unless a check is about their number."""
+from surrokit.testing.targets import sealed
 
 FEW, MANY = 30, 400
 """Evaluations between which the error must fall."""
@@ -31,80 +36,8 @@ FEW, MANY = 30, 400
 LEVEL = 50.0
 """Constant that is added to U."""
 
-LOOSE = 1e-4
-"""Relative agreement of fits that differ in nothing but rounding, for ill-conditioned ones too."""
-
-NEGLIGIBLE = 0.05
-"""Part of the error of a fit that such a difference may be, if that is more."""
-
-TARGET = Banana()
-"""What surrogates are fitted to: smooth, curved, and a forward potential."""
-
-
-def problem_of(target: Target) -> LearningProblem:
-    """Return what a surrogate may know of a target."""
-    energy = target.energy if isinstance(target, Banana) else None
-    return LearningProblem(dim=target.dim, capabilities=target.capabilities, energy=energy)
-
-
-def evaluated(target: Target, positions: FloatArray) -> Evaluations:
-    """Return all that there is to learn at positions of shape (n, 2)."""
-    values, gradients = target.value_and_gradient(positions)
-    outputs, jacobians = None, None
-    if isinstance(target, Banana):
-        outputs, jacobians = target.forward_and_jacobian(positions)
-    return Evaluations(
-        positions=positions,
-        values=values,
-        gradients=gradients,
-        outputs=outputs,
-        jacobians=jacobians,
-    )
-
-
-def training(n: int = N_POINTS, seed: int = 0) -> Evaluations:
-    """Return evaluations of :data:`TARGET` at n exact draws."""
-    return evaluated(TARGET, TARGET.sample(np.random.default_rng([1604, seed]), n))
-
-
-def learner_of(make: Factory, *blocks: Evaluations, seed: int = 0) -> Learner:
-    """Return a fresh learner of :data:`TARGET` that has observed some blocks.
-
-    The target refuses every evaluation meanwhile.
-    """
-    surrogate = make()
-    with sealed():
-        learner: Learner = surrogate.learner(problem_of(TARGET), np.random.default_rng(seed))
-        for block in blocks:
-            learner.observe(block)
-    return learner
-
-
-def fitted_of(make: Factory, *blocks: Evaluations, seed: int = 0) -> Any:
-    """Return the potential fitted to some blocks, without one exact call."""
-    learner = learner_of(make, *blocks, seed=seed)
-    with sealed():
-        return learner.fitted()
-
-
-def _places(n: int = 40, spread: float = 0.6) -> FloatArray:
-    # nearer to the middle than draws are: beyond the data a fit is ruled by its rounding
-    return TARGET.from_normals(spread * np.random.default_rng(1605).standard_normal((n, 2)))
-
-
-def _demand_same(first: Any, second: Any, what: str, *, exactly: bool = False) -> None:
-    places = _places()
-    one, two = potential.answers(first, places), potential.answers(second, places)
-    exact = potential.answers(TARGET, places)
-    for name, array in one.items():
-        if exactly:
-            demand_equal(two[name], array, f"{name} of {what}")
-            continue
-        room = LOOSE * max(float(np.abs(array).max()), 1.0)
-        if name in exact and exact[name].shape == array.shape:
-            # an ill-conditioned fit keeps few digits; fewer than it has right do not matter
-            room = max(room, NEGLIGIBLE * float(np.std(array - exact[name])))
-        demand_close(two[name], array, f"{name} of {what}", rtol=0, atol=room)
+VOCABULARY = frozenset({"value", "gradient", "outputs", "jacobian"})
+"""What a learner can need or use."""
 
 
 def check_learner(make: Factory) -> None:
@@ -156,11 +89,11 @@ def _on_fitted(check: Check) -> Check:
 def check_no_exact_call(make: Factory) -> None:
     """Learning, fitting and the fitted potential make do with what was paid for."""
     learner = learner_of(make, training())
-    more, places = training(20, seed=3), _places()
+    more, where = training(20, seed=3), places()
     with sealed():
         learner.observe(more)
         fitted = learner.fitted()
-        potential.answers(fitted, places)
+        potential.answers(fitted, where)
         learner.restored(learner.state()).fitted()
 
 
@@ -180,34 +113,29 @@ def check_least_data(make: Factory) -> None:
     if "outputs" in missing:
         missing["jacobians"] = None
     least = attrs.evolve(full, **missing)
-    _demand_finite(fitted_of(make, least), f"fitted to {sorted(needs)} alone")
-    _demand_finite(
+    demand_finite(fitted_of(make, least), f"fitted to {sorted(needs)} alone")
+    demand_finite(
         fitted_of(make, full, least), "fitted to some rows with all there is and some without"
     )
-
-
-def _demand_finite(fitted: Any, what: str) -> None:
-    for name, array in potential.answers(fitted, _places()).items():
-        demand(np.isfinite(array).all(), f"{name} of a potential {what} is not finite")
 
 
 def check_snapshot_frozen(make: Factory) -> None:
     """A fitted potential stays what it is when its learner observes more and fits again."""
     learner = learner_of(make, training(60))
     first = learner.fitted()
-    before = {name: a.copy() for name, a in potential.answers(first, _places()).items()}
+    before = {name: a.copy() for name, a in potential.answers(first, places()).items()}
     shifted = training(60, seed=5)
     learner.observe(attrs.evolve(shifted, values=shifted.values + LEVEL))
-    after = potential.answers(first, _places())
+    after = potential.answers(first, places())
     second = learner.fitted()
-    last = potential.answers(first, _places())
+    last = potential.answers(first, places())
     for name, array in before.items():
         for later, when in ((after, "observed more"), (last, "fitted again")):
             demand_equal(
                 later[name], array, f"{name} of a snapshot before and after its learner {when}"
             )
     demand(
-        not np.array_equal(second.value(_places()), before["value"]),
+        not np.array_equal(second.value(places()), before["value"]),
         "a learner that observed sixty more points, at another level, fits the same as before",
     )
 
@@ -216,9 +144,9 @@ def check_same_fit(make: Factory) -> None:
     """The same data and generator give the same fit; fitting twice changes nothing."""
     learner = learner_of(make, training())
     first, second = learner.fitted(), learner.fitted()
-    _demand_same(first, second, "two fits by one learner")
+    demand_same(first, second, "two fits by one learner")
     again = fitted_of(make, training())
-    _demand_same(first, again, "fits by two learners to the same data", exactly=True)
+    demand_same(first, again, "fits by two learners to the same data", exactly=True)
 
 
 def check_row_order(make: Factory) -> None:
@@ -226,9 +154,9 @@ def check_row_order(make: Factory) -> None:
     rows = training()
     turned = rows.take(np.arange(len(rows))[::-1])
     first = fitted_of(make, rows)
-    _demand_same(first, fitted_of(make, turned), "fits to rows in two orders")
+    demand_same(first, fitted_of(make, turned), "fits to rows in two orders")
     blocks = [rows.take(slice(i, i + 40)) for i in range(0, len(rows), 40)]
-    _demand_same(first, fitted_of(make, *blocks), "fits to one block and to three")
+    demand_same(first, fitted_of(make, *blocks), "fits to one block and to three")
 
 
 def check_level(make: Factory) -> None:
@@ -236,8 +164,8 @@ def check_level(make: Factory) -> None:
     rows = training()
     higher = attrs.evolve(rows, values=rows.values + LEVEL)
     first, second = fitted_of(make, rows), fitted_of(make, higher)
-    places = _places()
-    before, after = potential.answers(first, places), potential.answers(second, places)
+    where = places()
+    before, after = potential.answers(first, where), potential.answers(second, where)
     for name, array in before.items():
         shift = LEVEL if name in ("value", "value_and_gradient[0]") else 0.0
         room = LOOSE * max(float(np.abs(array).max()), LEVEL)
@@ -255,19 +183,12 @@ def check_repeated_points(make: Factory) -> None:
     rows = training(60)
     repeated = Evaluations.joined([rows, rows, *[rows.take(slice(0, 1))] * 10], 2)
     fitted = fitted_of(make, repeated)
-    _demand_finite(fitted, "fitted to repeated points")
-    error, clean = _error(fitted), _error(fitted_of(make, rows))
+    demand_finite(fitted, "fitted to repeated points")
+    error, clean = relative_error(fitted), relative_error(fitted_of(make, rows))
     demand(
         error < max(2.0 * clean, 0.5),
         f"with repeated points the relative error is {error:.3g}, without {clean:.3g}",
     )
-
-
-def _error(fitted: Potential) -> float:
-    """Var(V - U) over Var(U) where there are data."""
-    places = _places(500, 0.8)
-    exact = TARGET.value(places)
-    return float(np.var(fitted.value(places) - exact) / np.var(exact))
 
 
 def check_failed_rows(make: Factory) -> None:
@@ -286,8 +207,8 @@ def check_failed_rows(make: Factory) -> None:
     away = evaluated(TARGET, np.array([[1e4, 0.0], [0.0, -1e9], [1e30, 1.0]]))
     for block, what in ((failed, "with U = inf"), (away, "of paths that ran away")):
         fitted = fitted_of(make, rows, block)
-        _demand_finite(fitted, f"fitted beside rows {what}")
-        error, clean = _error(fitted), _error(fitted_of(make, rows))
+        demand_finite(fitted, f"fitted beside rows {what}")
+        error, clean = relative_error(fitted), relative_error(fitted_of(make, rows))
         demand(
             error < max(2.0 * clean, 0.5),
             f"beside rows {what} the relative error is {error:.3g}, without them {clean:.3g}; "
@@ -298,7 +219,9 @@ def check_failed_rows(make: Factory) -> None:
 def check_error_falls(make: Factory) -> None:
     """The error on a smooth target falls as points grow, and is less than a constant's."""
     few, many = (
-        float(np.median([_error(fitted_of(make, training(n, s), seed=s)) for s in range(3)]))
+        float(
+            np.median([relative_error(fitted_of(make, training(n, s), seed=s)) for s in range(3)])
+        )
         for n in (FEW, MANY)
     )
     demand(
@@ -330,7 +253,7 @@ def check_empty_learner(make: Factory) -> None:
         else:
             raise AssertionError(f"fitted must raise SurrogateFitError after {what}")
         learner.observe(training())
-        _demand_finite(learner.fitted(), f"fitted to good rows that came after {what}")
+        demand_finite(learner.fitted(), f"fitted to good rows that came after {what}")
 
 
 def check_learner_survives(make: Factory) -> None:
@@ -338,11 +261,11 @@ def check_learner_survives(make: Factory) -> None:
     learner = learner_of(make, training())
     first = learner.fitted()
     other = learner_of(make, seed=99).restored(written_and_read(learner.state()))
-    _demand_same(first, other.fitted(), "fits before and after a state was written and read")
+    demand_same(first, other.fitted(), "fits before and after a state was written and read")
     more = training(60, seed=7)
     learner.observe(more)
     other.observe(more)
-    _demand_same(learner.fitted(), other.fitted(), "fits of a learner and its restored twin")
+    demand_same(learner.fitted(), other.fitted(), "fits of a learner and its restored twin")
 
 
 CHECKS: tuple[Check, ...] = (
