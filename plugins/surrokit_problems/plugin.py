@@ -118,6 +118,7 @@ _COMPONENTS = (
         name="gaussian",
         factory=make_gaussian,
         summary="Gaussian of given mean and covariance",
+        references=(f"{_PAPER}, section 3.4",),
         examples=(
             {},
             {"dim": 5},
@@ -156,6 +157,7 @@ _COMPONENTS = (
         name="logistic",
         factory=make_logistic,
         summary="Logistic regression on a design and responses, arrays or .npy files",
+        references=(f"{_PAPER}, section 5.1",),
         examples=(
             {
                 "design": ((1.0, 0.3), (1.0, -1.2), (1.0, 0.8), (1.0, 2.1), (1.0, -0.4)),
