@@ -77,8 +77,11 @@ class ExactCalls:
 
     def without_nan(self, values: FloatArray) -> FloatArray:
         """Return values with ``inf`` in place of NaN, which is counted as a failure."""
+        nan = np.isnan(values)
+        if not nan.any():
+            return values
         self.count_nan(values[:, None])
-        return np.where(np.isnan(values), np.inf, values)
+        return np.where(nan, np.inf, values)
 
     def count_nan(self, rows: FloatArray) -> None:
         """Count rows with NaN, shape (n, ...), as failures."""

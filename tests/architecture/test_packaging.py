@@ -1,0 +1,114 @@
+"""What pyproject.toml must say about what lies in the folders."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import surrokit
+
+FORBIDDEN = {"utils.py", "util.py", "helpers.py", "helper.py", "common.py", "misc.py", "base.py"}
+
+
+def test_each_plugin_is_in_the_wheel(plugin_package, project):
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert f"plugins/{plugin_package.name}" in packages
+
+
+def test_the_wheel_has_nothing_else(project, plugin_names):
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert sorted(packages) == sorted(["surrokit", *(f"plugins/{name}" for name in plugin_names)])
+
+
+def test_each_plugin_has_exactly_one_entry_point(plugin_package, project):
+    entries = project["project"]["entry-points"]["surrokit"]
+    own = [key for key, value in entries.items() if value == f"{plugin_package.name}.plugin"]
+    assert len(own) == 1
+
+
+def test_each_entry_point_is_named_for_its_package(project):
+    for key, value in project["project"]["entry-points"]["surrokit"].items():
+        assert value == f"surrokit_{key}.plugin"
+
+
+def test_each_plugin_is_typed(plugin_package):
+    assert (plugin_package / "py.typed").is_file()
+
+
+def test_each_plugin_is_a_package_with_a_plugin_module(plugin_package):
+    assert (plugin_package / "__init__.py").is_file()
+    assert (plugin_package / "plugin.py").is_file()
+
+
+def test_each_plugin_is_named_for_the_project(plugin_package):
+    assert plugin_package.name.startswith("surrokit_")
+
+
+def test_the_core_is_typed(root):
+    assert (root / "surrokit" / "py.typed").is_file()
+
+
+def test_the_shelf_is_no_package(root):
+    assert not list((root / "plugins").glob("*.py"))
+
+
+def test_tests_are_no_package(root):
+    assert not list((root / "tests").rglob("__init__.py"))
+
+
+def test_no_file_has_a_name_that_says_nothing(source_file):
+    assert source_file.name not in FORBIDDEN
+
+
+def test_every_third_party_import_is_declared(project, root):
+    import ast
+    import sys
+
+    names = {"arviz-stats": "arviz_stats", "scikit-learn": "sklearn"}
+    extras = project["project"]["optional-dependencies"]
+    declared = {
+        names.get(name, name)
+        for requirement in [*project["project"]["dependencies"], *extras["arviz"], *extras["testing"]]
+        for name in [requirement.partition(">=")[0]]
+    } | {"arviz_base"}
+    found = set()
+    for folder in (root / "surrokit", root / "plugins"):
+        for path in folder.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    found |= {alias.name.partition(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom):
+                    found.add((node.module or "").partition(".")[0])
+    third_parties = {n for n in found - set(sys.stdlib_module_names) if not n.startswith("surrokit")}
+    assert third_parties <= declared
+
+
+def test_the_extra_for_files_brings_what_writes_them(project):
+    """h5netcdf 1.8 and later come without h5py unless asked."""
+    extra = project["project"]["optional-dependencies"]["arviz"]
+    assert any("h5py" in requirement for requirement in extra)
+
+
+def test_pytest_is_strict(root):
+    options = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    assert options["filterwarnings"] == ["error"]
+    assert options["xfail_strict"]
+    assert {"--strict-markers", "--strict-config"} <= set(options["addopts"])
+
+
+def test_the_version_is_that_of_the_distribution():
+    assert surrokit.__version__ == metadata.version("surrokit")
+
+
+def test_all_lists_only_what_exists():
+    assert len(set(surrokit.__all__)) == len(surrokit.__all__)
+    assert [name for name in surrokit.__all__ if not hasattr(surrokit, name)] == []
+
+
+@pytest.mark.skipif("TOX_ENV_NAME" not in os.environ, reason="not run by tox")
+def test_tox_tests_the_installed_package():
+    assert "site-packages" in Path(surrokit.__file__).parts

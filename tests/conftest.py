@@ -1,0 +1,47 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return ROOT
+
+
+@pytest.fixture(autouse=True)
+def _environment_is_left_alone() -> Iterator[None]:
+    before = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+    yield
+    after = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+    assert after == before, "a test changed os.environ; use monkeypatch"
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20240917)
+
+
+@pytest.fixture
+def differences() -> Callable:
+    """Central differences of a function of rows, along the last axis of the result."""
+
+    def differentiate(function: Callable, positions: np.ndarray, step: float = 1e-5) -> np.ndarray:
+        columns = []
+        for k in range(positions.shape[1]):
+            steps = np.zeros_like(positions)
+            steps[:, k] = step * np.maximum(np.abs(positions[:, k]), 1.0)
+            ahead, behind = function(positions + steps), function(positions - steps)
+            columns.append((ahead - behind) / (2 * steps[:, k]).reshape(-1, *[1] * (ahead.ndim - 1)))
+        return np.stack(columns, axis=-1)
+
+    return differentiate

@@ -1,0 +1,28 @@
+"""Built-in plugin modules keep to the contract of plugins, and listing them stays light."""
+
+import pytest
+
+from surrokit.discovery import default_plugins
+from surrokit.testing.checks.plugin import HEAVY, demand_light
+from surrokit.testing.kinds import CHECKS
+from surrokit.testing.selection import Case
+
+MODULES = [plugin.module for plugin in default_plugins().loaded]
+CASES = [
+    Case(check, module.__name__, lambda module=module: module)
+    for module in MODULES
+    for check in CHECKS["plugin"]
+]
+
+
+@pytest.mark.parametrize("check", CASES, ids=[case.name for case in CASES])
+def test_plugin_contract(check):
+    check()
+
+
+def test_building_the_catalogue_imports_nothing_heavy():
+    demand_light(
+        "import sys; from surrokit.catalogue import default_catalogue; default_catalogue()\n"
+        f"print(*sorted(set({HEAVY!r}) & set(sys.modules)))",
+        "building the catalogue",
+    )

@@ -1,0 +1,406 @@
+"""The suite itself: targets, reference parts, selection, messages, fixtures."""
+
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from surrokit.components import Component
+from surrokit.errors import ConfigurationError, PluginLoadError
+from surrokit.markers import hookimpl
+from surrokit.testing import (
+    check_names,
+    check_plugin,
+    check_sampler,
+    check_schedule,
+    checks_for,
+    from_plain,
+    kind_of,
+    parametrize_with_checks,
+    to_plain,
+    written_and_read,
+)
+from surrokit.testing.fixtures import HookCalls
+from surrokit.testing.reference import (
+    ConstantMetric,
+    IndependentDraws,
+    LeaningWalk,
+    OneSidedWalk,
+    SubChain,
+)
+from surrokit.testing.statistics import CHECK_RATE, Verdict, normality, same_distribution
+from surrokit.testing.targets import ALL, ExactCallRefusedError, Gaussian, sealed
+
+
+@parametrize_with_checks(ALL)
+def test_targets_are_sound(check):
+    check()
+
+
+@parametrize_with_checks([LeaningWalk, OneSidedWalk, SubChain, ConstantMetric])
+def test_reference_parts_are_sound(check):
+    check()
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_samples_are_what_the_maps_say(target):
+    positions = target().sample(np.random.default_rng(0), 20_000)
+
+    normality(target().to_normals(positions)).require("draws are exact")
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_potential_is_that_of_the_samples(target):
+    # E q_i dU/dq_i = 1 for every density that vanishes at the edge of its support
+    target = target()
+    positions = target.sample(np.random.default_rng(1), 200_000)
+    virial = positions * target.gradient(positions)
+
+    error = virial.std(axis=0) / np.sqrt(len(virial))
+    assert (np.abs(virial.mean(axis=0) - 1.0) < 5.0 * error).all()
+
+
+def test_sealed_targets_refuse():
+    with sealed(), pytest.raises(ExactCallRefusedError, match="Gaussian was evaluated at 3 pos"):
+        Gaussian().value(np.zeros((3, 2)))
+    assert np.isfinite(Gaussian().value(np.zeros((1, 2)))).all()
+
+
+class TestStatistics:
+    def test_sound_samples_pass_and_their_p_values_are_spread(self):
+        p_values = []
+        for seed in range(200):
+            verdict = normality(np.random.default_rng(seed).standard_normal((500, 2)))
+            p_values += [one.p_value for one in verdict.comparisons]
+            assert not verdict.rejected
+        for level in (0.01, 0.1):
+            assert np.mean(np.array(p_values) < level) == pytest.approx(level, rel=0.35)
+
+    @pytest.mark.parametrize(
+        "spoilt",
+        [
+            lambda z: 1.03 * z,
+            lambda z: z + np.array([0.05, 0.0]),
+            lambda z: z @ np.array([[1.0, 0.06], [0.0, 1.0]]),
+            lambda z: z[np.square(z).sum(axis=1) < 9.0],
+        ],
+        ids=["scale", "shift", "correlation", "truncation"],
+    )
+    def test_small_errors_are_seen(self, spoilt):
+        z = np.random.default_rng(2).standard_normal((20_000, 2))
+
+        assert normality(spoilt(z)).rejected
+
+    def test_two_samples(self):
+        rng = np.random.default_rng(3)
+        z, other = rng.standard_normal((20_000, 2)), rng.standard_normal((10_000, 2))
+
+        assert not same_distribution(z, other).rejected
+        assert same_distribution(z, 1.1 * other).rejected
+
+    def test_message_lists_the_worst(self):
+        z = 2.0 * np.random.default_rng(4).standard_normal((1000, 2))
+
+        with pytest.raises(AssertionError, match=r"are normal, but of 13 .*\n.*mean square"):
+            normality(z).require("draws are normal")
+
+    def test_nothing_compared_is_not_rejected(self):
+        assert Verdict(()).p_value == 1.0 > CHECK_RATE
+
+
+class TestSelection:
+    def test_names_carry_the_part(self):
+        names = [case.name for case in checks_for(LeaningWalk)]
+
+        assert "check_invariant[leaning-walk]" in names
+        assert names[0] == "check_builds[leaning-walk]"
+
+    def test_levels(self):
+        levels = {case.level for case in checks_for(LeaningWalk, levels=("long",))}
+
+        assert levels == {"long"}
+
+    def test_declared_capabilities_choose(self):
+        value_only = [c.check.name for c in checks_for(lambda: _Flat(frozenset()))]
+        with_gradient = [c.check.name for c in checks_for(lambda: _Flat(frozenset({"gradient"})))]
+
+        assert "check_gradient" not in value_only
+        assert "check_gradient" in with_gradient
+
+    def test_labels_of_equal_factories_differ(self):
+        parts = {case.part for case in checks_for(lambda: SubChain(), lambda: SubChain(length=2))}
+
+        assert parts == {"sub-chain", "sub-chain-2"}
+
+    def test_examples_of_a_component(self):
+        component = Component(
+            kind="sampler",
+            name="leaning",
+            factory=lambda *, lean=0.5: LeaningWalk(lean=lean),
+            summary="leans",
+            examples=({}, {"lean": 0.1}),
+        )
+
+        assert {c.part for c in checks_for(component)} == {"leaning", "leaning-lean=0.1"}
+
+    def test_check_names_by_kind(self):
+        assert "check_reversible" in check_names("integrator")
+
+    def test_unknown_kind(self):
+        with pytest.raises(ConfigurationError, match=r"kind must be one of potential, .*'smapler'"):
+            check_names("smapler")
+
+    def test_part_of_no_kind(self):
+        with pytest.raises(ConfigurationError, match="a dict has the methods of no kind of part"):
+            kind_of({})
+
+    def test_part_instead_of_factory(self):
+        with pytest.raises(ConfigurationError, match="zero-argument factories, got LeaningWalk"):
+            list(checks_for(LeaningWalk()))
+
+    def test_part_that_cannot_be_made_fails_one_check(self):
+        def broken():
+            raise ValueError("no luck")
+
+        (result,) = check_sampler(broken)
+
+        assert result.name == "check_builds[broken]"
+        assert result.outcome == "failed"
+        assert "cannot be made: ValueError: no luck" in result.message
+
+
+class _Flat:
+    dim = 2
+
+    def __init__(self, capabilities):
+        self.capabilities = capabilities
+
+    def value(self, positions):
+        return np.zeros(len(positions))
+
+
+class TestKnownFailures:
+    def test_reason_is_needed(self):
+        with pytest.raises(ConfigurationError, match="'check_flux' needs a reason, got ''"):
+            parametrize_with_checks([LeaningWalk], known_failures={"check_flux": ""})
+
+    def test_unknown_name(self):
+        with pytest.raises(ConfigurationError, match=r"names no check of .* mean 'check_flux"):
+            parametrize_with_checks([LeaningWalk], known_failures={"check_fluxx": "because"})
+
+    def test_marks_are_strict(self):
+        mark = parametrize_with_checks(
+            [LeaningWalk], known_failures={"check_flux[leaning-walk]": "because"}
+        )
+        (parameters,) = [p for p in mark.args[1] if p.id == "check_flux[leaning-walk]"]
+        xfail = next(mark for mark in parameters.marks if mark.name == "xfail")
+
+        assert xfail.kwargs == {"reason": "because", "strict": True}
+        assert "statistical" in {mark.name for mark in parameters.marks}
+
+    def test_plain_results(self):
+        class Forgetful:
+            learns = False
+
+            def decide(self, moment, rng):
+                raise RuntimeError("forgot")
+
+        results = check_schedule(
+            Forgetful, known_failures={"check_builds": "x", "check_learns": "known"}
+        )
+        by_name = {result.name.partition("[")[0]: result for result in results}
+
+        assert by_name["check_learns"].outcome == "known failure"
+        assert by_name["check_learns"].message == "known"
+        assert by_name["check_builds"].outcome == "failed"  # it passed, though known to fail
+        assert "passed, though it was known to fail because x" in by_name["check_builds"].message
+        assert by_name["check_decisions"].message == "RuntimeError: forgot"
+
+
+class TestPlain:
+    def test_round_trip_shares_nothing(self):
+        sampler_state = _state()
+        copy = written_and_read(sampler_state)
+
+        assert type(copy) is type(sampler_state)
+        assert copy.positions is not sampler_state.positions
+        np.testing.assert_array_equal(copy.cache["value"], sampler_state.cache["value"])
+
+    def test_what_cannot_be_written_is_named(self):
+        with pytest.raises(AssertionError, match=r"state.cache\['f'\] is of type function"):
+            to_plain(_state(f=_state))
+
+    def test_plain_is_plain(self):
+        plain = to_plain(_state())
+
+        assert set(plain) == {"positions", "values", "cache"}
+        assert from_plain(plain, _state()).values.shape == (3,)
+
+
+def _state(**cache):
+    from surrokit.records import ChainState
+
+    positions = np.zeros((3, 2))
+    return ChainState(positions=positions, values=np.zeros(3), cache={"value": np.ones(3), **cache})
+
+
+class TestCheckPlugin:
+    def test_sound_plugin(self):
+        results = check_plugin(_module(_sound), levels=("quick",))
+
+        failed = [r for r in results if r.outcome == "failed"]
+        assert {r.name for r in failed} == {"check_imports_light[toy]"}  # it is in no file
+        assert any(r.name == "check_proposal[toy]" for r in results)
+
+    def test_unmarked_hook(self):
+        def surrokit_register_samplers():
+            return []
+
+        message = _failure(_module(surrokit_register_samplers), "check_hooks")
+
+        assert "named as a hook but not marked" in message
+
+    def test_unknown_hook(self):
+        @hookimpl
+        def surrokit_register_widgets():
+            return []
+
+        assert "is no hook of this version" in _failure(
+            _module(surrokit_register_widgets), "check_hooks"
+        )
+
+    def test_defaulted_argument(self):
+        @hookimpl
+        def surrokit_run_started(run=None):
+            pass
+
+        assert "pluggy never passes" in _failure(_module(surrokit_run_started), "check_hooks")
+
+    def test_argument_that_is_not_passed(self):
+        @hookimpl
+        def surrokit_run_started(ran):
+            pass
+
+        assert "takes 'ran', which the hook does not pass" in _failure(
+            _module(surrokit_run_started), "check_hooks"
+        )
+
+    def test_missing_references(self):
+        @hookimpl
+        def surrokit_register_samplers():
+            return [Component(kind="sampler", name="toy", factory=LeaningWalk, summary="A toy")]
+
+        message = _failure(_module(surrokit_register_samplers), "check_descriptions")
+
+        assert "has no references" in message
+
+    def test_no_examples(self):
+        @hookimpl
+        def surrokit_register_samplers():
+            return [
+                Component(kind="sampler", name="toy", factory=LeaningWalk, summary="x", examples=())
+            ]
+
+        message = _failure(_module(surrokit_register_samplers), "check_settings")
+
+        assert "lists no examples" in message
+
+    def test_heavy_import(self, tmp_path, monkeypatch):
+        (tmp_path / "heavy_toy.py").write_text("import scipy\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        import heavy_toy
+
+        assert "imports scipy" in _failure(heavy_toy, "check_imports_light")
+
+
+@hookimpl
+def _sound():
+    return [
+        Component(
+            kind="sampler",
+            name="toy",
+            factory=lambda *, lean=0.5: LeaningWalk(lean=lean),
+            summary="A walk that leans",
+            references=("nobody",),
+        )
+    ]
+
+
+def _module(function):
+    module = types.ModuleType("toy")
+    name = "surrokit_register_samplers" if function is _sound else function.__name__
+    setattr(module, name, function)
+    return module
+
+
+def _failure(module, name):
+    results = check_plugin(module, levels=("quick",))
+    (result,) = [r for r in results if r.name.startswith(f"{name}[")]
+    assert result.outcome == "failed"
+    return result.message
+
+
+class TestFixtures:
+    def test_plugin_set_starts_empty_and_takes_modules(self, surrokit_plugins):
+        assert not surrokit_plugins.plugins.manager.get_plugins()
+        surrokit_plugins.add(module := _module(_sound))
+        assert surrokit_plugins.plugins.manager.get_plugins() == {module}
+        assert surrokit_plugins.catalogue.names("sampler") == ["toy"]
+
+    def test_plugin_set_refuses_unknown_hooks(self, surrokit_plugins):
+        @hookimpl
+        def surrokit_register_widgets():
+            return []
+
+        with pytest.raises(PluginLoadError, match="surrokit_register_widgets"):
+            surrokit_plugins.add(_module(surrokit_register_widgets))
+
+    def test_hook_calls_keep_order(self, hook_calls):
+        hook_calls.surrokit_run_started(run=1)
+        hook_calls.surrokit_transition_done(run=1, state=2, info=3)
+
+        assert hook_calls.names == ["surrokit_run_started", "surrokit_transition_done"]
+        assert hook_calls.of("surrokit_transition_done")[0].arguments["state"] == 2
+
+    def test_one_line_opts_in(self, tmp_path):
+        (tmp_path / "conftest.py").write_text('pytest_plugins = ["surrokit.testing.fixtures"]\n')
+        (tmp_path / "test_it.py").write_text(_AUTHORS_TEST)
+
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def test_hook_calls_can_observe(self):
+        from surrokit.observers import EVENTS
+
+        assert all(callable(getattr(HookCalls(), event)) for event in EVENTS)
+
+
+_AUTHORS_TEST = """
+from surrokit.testing import parametrize_with_checks
+from surrokit.testing.reference import LeaningWalk
+
+@parametrize_with_checks([LeaningWalk])
+def test_contract(check):
+    check()
+
+def test_fixtures(surrokit_plugins, hook_calls):
+    assert not surrokit_plugins.plugins.loaded and not hook_calls.calls
+"""
+
+
+def test_independent_draws_with_idle_chains_report_them():
+    draws = IndependentDraws(surrogate=Gaussian(), idle=0.5)
+    from surrokit.testing.checks.sampler import started
+
+    proposal = draws.propose(started(draws, Gaussian(), 200), np.random.default_rng(0))
+
+    assert 60 < proposal.moved.sum() < 140

@@ -1,0 +1,253 @@
+"""Every part broken on purpose is caught, by the check named here; unbroken, it passes that check.
+
+A check that no mutant trips may check nothing. Thresholds are those of the suite: a statistical
+mutant must be caught at the rate of false alarms that is promised to sound parts, with margin.
+"""
+
+import numpy as np
+import pytest
+
+from surrokit.compose import make
+from surrokit.testing import CHECK_RATE, checks_for, mutants
+from surrokit.testing.checks import (
+    correction,
+    integrator,
+    kernel,
+    metric,
+    sampler,
+    schedule,
+    surrogate,
+    wrapper,
+)
+from surrokit.testing.checks.training import TARGET
+from surrokit.testing.counting import Wrapped
+from surrokit.testing.reference import ReferenceCorrection, SubChain, transitions
+from surrokit.testing.statistics import Verdict
+from surrokit.testing.targets import Gaussian
+
+MARGIN = 1e-3
+"""A mutant's p-value is to be so many times below the threshold."""
+
+
+def hmc(**settings):
+    return make("sampler", "hmc", **{"step_size": 0.5, "n_steps": 4, **settings})
+
+
+def leapfrog():
+    return make("integrator", "leapfrog")
+
+
+def never():
+    return make("schedule", "never")
+
+
+def once():
+    return make("schedule", "once")
+
+
+def additive():
+    return make("surrogate", "additive")
+
+
+CONTROLS = [
+    # name, mutant, original, the check that catches it
+    (
+        "surrogate energy in the acceptance ratio",
+        lambda: mutants.SurrogateDecides(inner=make("correction", "metropolis")),
+        lambda: make("correction", "metropolis"),
+        correction.check_exact_draws_kept,
+    ),
+    (
+        "kinetic energy left out of the log correction",
+        lambda: mutants.KineticEnergyLeftOut(hmc()),
+        hmc,
+        kernel.check_invariant,
+    ),
+    (
+        "sign of the log correction turned",
+        lambda: mutants.SignTurned(hmc()),
+        hmc,
+        kernel.check_invariant,
+    ),
+    (
+        "leapfrog without its last half step",
+        lambda: mutants.LastHalfStepMissing(leapfrog()),
+        leapfrog,
+        integrator.check_reversible,
+    ),
+    (
+        "surrogate refitted inside a trajectory",
+        lambda: mutants.RefittedInsidePath(leapfrog()),
+        leapfrog,
+        integrator.check_reversible,
+    ),
+    (
+        "reversible, but volume not preserved",
+        lambda: mutants.VolumeChanged(leapfrog()),
+        leapfrog,
+        integrator.check_volume,
+    ),
+    (
+        "net switched on by a stuck chain: no proposal may remember",
+        lambda: mutants.NetForStuckChains(hmc()),
+        hmc,
+        sampler.check_same_proposal,
+    ),
+    (
+        "net switched on by a stuck chain: the bias",
+        lambda: mutants.NetForStuckChains(hmc()),
+        hmc,
+        kernel.check_invariant_on_wrong_surrogate,
+    ),
+    (
+        "momenta drawn with one metric, scored with another",
+        lambda: mutants.MismatchedMetric(make("metric", "identity")),
+        lambda: make("metric", "identity"),
+        metric.check_momenta,
+    ),
+    (
+        "momenta drawn with one metric, scored with another: the bias",
+        lambda: hmc(metric=mutants.MismatchedMetric(make("metric", "identity"))),
+        hmc,
+        kernel.check_invariant,
+    ),
+    (
+        "sub-chain that stops at its first move",
+        mutants.StopsAtFirstMove,
+        SubChain,
+        kernel.check_invariant,
+    ),
+    (
+        "sub-chain of two kernels that is not palindromic",
+        mutants.NotPalindromic,
+        SubChain,
+        kernel.check_flux,
+    ),
+    (
+        "sub-chain of two kernels that is not palindromic: the bias",
+        mutants.NotPalindromic,
+        SubChain,
+        kernel.check_invariant_on_wrong_surrogate,
+    ),
+    (
+        "rejecting where the Hessian is not positive definite",
+        lambda: mutants.RejectsIndefinite(hmc()),
+        hmc,
+        kernel.check_invariant,
+    ),
+    (
+        "schedule that never freezes",
+        lambda: mutants.NeverFreezes(never()),
+        never,
+        schedule.check_learning_ends,
+    ),
+    (
+        "schedule that deploys after freezing",
+        lambda: mutants.DeploysAfterFreezing(once()),
+        once,
+        schedule.check_frozen_stays,
+    ),
+    (
+        "snapshot that goes on learning",
+        lambda: mutants.LiveSnapshot(additive()),
+        additive,
+        surrogate.check_snapshot_frozen,
+    ),
+    (
+        "learner that calls the exact target",
+        lambda: mutants.CallsExactTarget(additive(), TARGET),
+        additive,
+        surrogate.check_no_exact_call,
+    ),
+    (
+        "learner for which the order of rows matters",
+        lambda: mutants.OnlyFirstRows(additive()),
+        additive,
+        surrogate.check_row_order,
+    ),
+    (
+        "wrapper that drops a capability",
+        lambda: mutants.DropsCapability,
+        lambda: Wrapped,
+        wrapper.check_capabilities_kept,
+    ),
+    (
+        "wrapper that invents a capability",
+        lambda: mutants.InventsCapability,
+        lambda: Wrapped,
+        wrapper.check_capabilities_kept,
+    ),
+]
+IDS = [f"{name} ({check.__name__})" for name, _, _, check in CONTROLS]
+
+
+@pytest.fixture
+def smallest_p_value(monkeypatch):
+    """The p-values of the verdicts that a test has asked for."""
+    seen = []
+    require = Verdict.require
+
+    def recorded(verdict, claim):
+        seen.append(verdict.p_value)
+        require(verdict, claim)
+
+    monkeypatch.setattr(Verdict, "require", recorded)
+    return seen
+
+
+@pytest.mark.parametrize(("name", "mutant", "original", "check"), CONTROLS, ids=IDS)
+def test_mutant_is_caught(name, mutant, original, check, smallest_p_value):
+    with pytest.raises(AssertionError):
+        check(mutant)
+
+    assert all(p_value < MARGIN * CHECK_RATE for p_value in smallest_p_value)
+
+
+@pytest.mark.parametrize(("name", "mutant", "original", "check"), CONTROLS, ids=IDS)
+def test_original_passes(name, mutant, original, check):
+    check(original)
+
+
+def test_every_mutant_has_a_control():
+    used = "".join(
+        repr(value)
+        for _, mutant, _, _ in CONTROLS
+        for value in (mutant, getattr(mutant, "__code__", None) and mutant.__code__.co_names)
+    )
+
+    assert [name for name in mutants.__all__ if name not in used] == []
+
+
+def test_quick_checks_of_a_kernel_do_not_see_a_bias():
+    # why statistical checks are there at all
+    for check in sampler.CHECKS:
+        if check.name != "check_path_quantities" and check.applies(hmc()):
+            check.function(lambda: mutants.KineticEnergyLeftOut(hmc()))
+
+
+def test_volume_is_the_only_check_that_sees_a_change_of_volume():
+    for check in integrator.CHECKS:
+        if check.function not in (integrator.check_volume, integrator.check_order):
+            check.function(lambda: mutants.VolumeChanged(leapfrog()))
+
+
+@pytest.mark.parametrize(("scale", "low", "high"), [(0.5, 0.9, 0.97), (2.4, 1.2, 1.3)])
+def test_stopping_at_the_first_move_changes_the_spread(scale, low, high):
+    target = Gaussian(mean=(0.0, 0.0), covariance=((1.0, 0.0), (0.0, 1.0)))
+    eager = mutants.StopsAtFirstMove(length=50, scale=scale).with_potential(target)
+    rng = np.random.default_rng(0)
+    positions, _ = transitions(
+        eager, ReferenceCorrection(potential=target), target.sample(rng, 10_000), 40, rng
+    )
+
+    assert low < np.square(positions).mean() < high  # where it should be 1
+
+
+def test_a_sampler_that_says_it_is_not_reversible_is_not_asked_for_flux():
+    class Declared(mutants.NotPalindromic):
+        reversible = False
+
+    names = [case.check.name for case in checks_for(Declared)]
+
+    assert "check_flux" not in names
+    assert "check_invariant" in names

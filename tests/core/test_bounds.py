@@ -1,0 +1,261 @@
+"""A bounded target seen from the whole line: the chain rule, for each capability."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from surrokit import BoundedPotential, Parameters
+from surrokit.bounds import parameters_of, transform_of
+from surrokit.errors import EvaluationError, ShapeError
+from surrokit.forward import GaussianEnergy, GaussianPrior, gradient_of_energy
+
+BOUNDS = {"a": (0.0, None), "b": (None, None), "c": (-1.0, 2.0), "d": (None, 1.0)}
+PARAMETERS = Parameters.declared(BOUNDS)
+ENERGY = GaussianEnergy(data=[1.0, -1.0], noise_sd=[0.5, 2.0], prior=GaussianPrior(mean=0.3, sd=1.7))
+
+
+@attrs.frozen
+class Everything:
+    """A potential of four numbers with each capability: a nonlinear map under a Gaussian energy."""
+
+    dim: int = 4
+    capabilities: frozenset = frozenset(
+        {"gradient", "gradient-alone", "hessian", "metric", "forward", "jacobian", "initial"}
+    )
+    energy = ENERGY
+
+    def forward(self, q):
+        return np.column_stack([q[:, 0] * q[:, 1] + q[:, 2], np.square(q[:, 3]) + q[:, 0]])
+
+    def jacobian(self, q):
+        zero, one = np.zeros(len(q)), np.ones(len(q))
+        return np.stack(
+            [
+                np.column_stack([q[:, 1], q[:, 0], one, zero]),
+                np.column_stack([one, zero, zero, 2 * q[:, 3]]),
+            ],
+            axis=1,
+        )
+
+    def forward_and_jacobian(self, q):
+        return self.forward(q), self.jacobian(q)
+
+    def value(self, q):
+        return self.energy.value(self.forward(q), q)
+
+    def value_and_gradient(self, q):
+        return gradient_of_energy(self.energy, *self.forward_and_jacobian(q), q)
+
+    def gradient(self, q):
+        return self.value_and_gradient(q)[1]
+
+    def hessian(self, q):
+        weight = 1 / np.square(self.energy.noise_sd)
+        jacobian = self.jacobian(q)
+        hessian = np.einsum("nmi,m,nmj->nij", jacobian, weight, jacobian) + np.eye(4) / 1.7**2
+        misfit = (self.forward(q) - self.energy.data) * weight
+        hessian[:, 0, 1] += misfit[:, 0]
+        hessian[:, 1, 0] += misfit[:, 0]
+        hessian[:, 3, 3] += 2 * misfit[:, 1]
+        return hessian
+
+    def metric(self, q):
+        weight = 1 / np.square(self.energy.noise_sd)
+        return np.einsum("nmi,m,nmj->nij", self.jacobian(q), weight, self.jacobian(q))
+
+    def initial(self, rng, n):
+        return np.tile([1.0, 0.0, 0.5, 0.0], (n, 1)) + 0.1 * rng.random((n, 4))
+
+
+INNER = Everything()
+
+
+@pytest.fixture
+def target():
+    return BoundedPotential(INNER, PARAMETERS)
+
+
+@pytest.fixture
+def z(rng):
+    return rng.standard_normal((6, 4))
+
+
+@pytest.fixture
+def q(target, z):
+    return target.transform.to_bounded(z)
+
+
+def test_the_value_has_the_jacobian_in_it(target, z, q):
+    assert_allclose(target.value(z), INNER.value(q) - target.transform.log_jacobian(z))
+
+
+def test_the_density_integrates_to_that_of_the_bounded_parameter():
+    half_normal = BoundedPotential(
+        Squared(), Parameters.declared({"a": (0, None)})
+    )
+    z = np.linspace(-30, 8, 20001)
+    mass = np.trapezoid(np.exp(-half_normal.value(z[:, None])), z)
+    assert_allclose(mass, np.sqrt(np.pi / 2), rtol=1e-6)
+
+
+class Squared:
+    dim = 1
+    capabilities = frozenset()
+
+    def value(self, q):
+        return 0.5 * np.square(q[:, 0])
+
+
+def test_the_gradient_agrees_with_differences(target, z, differences):
+    value, gradient = target.value_and_gradient(z)
+    assert_allclose(value, target.value(z))
+    assert_allclose(gradient, differences(target.value, z), rtol=1e-5, atol=1e-5)
+
+
+def test_the_gradient_alone_is_the_same(target, z):
+    assert_allclose(target.gradient(z), target.value_and_gradient(z)[1])
+
+
+def test_the_hessian_agrees_with_differences(target, z, differences):
+    expected = differences(target.gradient, z)
+    assert_allclose(target.hessian(z), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_metric_follows_the_chain_rule(target, z, q):
+    d = target.transform.derivatives(z)
+    slopes = np.stack([np.diag(row) for row in d.first])
+    expected = slopes @ INNER.metric(q) @ slopes - np.stack([np.diag(row) for row in d.log_second])
+    assert_allclose(target.metric(z), expected)
+
+
+def test_the_metric_stays_positive_semidefinite(target, rng):
+    metric = target.metric(4 * rng.standard_normal((50, 4)))
+    eigenvalues = np.linalg.eigvalsh(metric)
+    assert (eigenvalues >= -1e-9 * np.abs(metric).max(axis=(1, 2))[:, None]).all()
+
+
+def test_outputs_are_those_at_the_bounded_position(target, z, q):
+    assert_allclose(target.forward(z), INNER.forward(q))
+
+
+def test_the_jacobian_of_outputs_agrees_with_differences(target, z, differences):
+    outputs, jacobian = target.forward_and_jacobian(z)
+    assert_allclose(outputs, target.forward(z))
+    assert_allclose(jacobian, differences(target.forward, z), rtol=1e-5, atol=1e-6)
+
+
+def test_the_energy_gives_the_value_from_outputs(target, z):
+    outputs = target.forward(z)
+    assert_allclose(target.energy.value(outputs, z), target.value(z))
+    assert_allclose(target.energy.value_and_gradients(outputs, z)[0], target.value(z))
+
+
+def test_the_energy_gives_the_gradient_from_jacobians(target, z):
+    gradient = gradient_of_energy(target.energy, *target.forward_and_jacobian(z), z)[1]
+    assert_allclose(gradient, target.gradient(z))
+
+
+def test_starts_are_unbounded(target):
+    starts = target.initial(np.random.default_rng(1), 5)
+    expected = INNER.initial(np.random.default_rng(1), 5)
+    assert_allclose(target.transform.to_bounded(starts), expected)
+
+
+def test_capabilities_are_those_of_the_inner_potential(target):
+    assert target.capabilities == INNER.capabilities
+
+
+def test_parameters_of_the_wrong_size_are_refused():
+    with pytest.raises(ShapeError, match="hold 1 numbers, but the potential takes 4"):
+        BoundedPotential(INNER, Parameters.declared({"a": None}))
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3), (2, 4, 1)])
+@pytest.mark.parametrize(
+    "method",
+    ["value", "value_and_gradient", "gradient", "hessian", "metric", "forward", "forward_and_jacobian"],
+)
+def test_positions_must_be_rows(target, method, shape):
+    with pytest.raises(ShapeError, match=r"must have shape \(n, 4\), got"):
+        getattr(target, method)(np.zeros(shape))
+
+
+class Half:
+    """Fails in its first row, and gives what the inner potential gives in the others."""
+
+    def __init__(self, inner):
+        self.inner = inner
+        self.dim, self.capabilities = inner.dim, inner.capabilities
+
+    def __getattr__(self, name):
+        method = getattr(self.inner, name)
+
+        def failing(q):
+            results = method(q)
+            results = results if isinstance(results, tuple) else (results,)
+            for array in results:
+                array[0] = np.nan
+            raise EvaluationError({0: ValueError("first row")}, results)
+
+        return failing
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "value",
+        "value_and_gradient",
+        "gradient",
+        "forward",
+        "forward_and_jacobian",
+        "hessian",
+        "metric",
+    ],
+)
+def test_what_was_paid_before_a_failure_comes_back_transformed(target, z, method):
+    expected = getattr(target, method)(z)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    with pytest.raises(EvaluationError, match="1 of 6 positions") as caught:
+        getattr(BoundedPotential(Half(INNER), PARAMETERS), method)(z)
+    assert list(caught.value.causes) == [0]
+    for known, full in zip(caught.value.results, expected, strict=True):
+        assert np.isnan(known[0]).all()
+        assert_allclose(known[1:], full[1:])
+
+
+class AllFail(Half):
+    def __getattr__(self, name):
+        def failing(q):
+            raise EvaluationError({i: ValueError("all") for i in range(len(q))}, (), n=len(q))
+
+        return failing
+
+
+def test_a_failure_of_all_rows_stays_one(z):
+    with pytest.raises(EvaluationError, match="6 of 6 positions") as caught:
+        BoundedPotential(AllFail(INNER), PARAMETERS).value_and_gradient(z)
+    assert caught.value.results == ()
+
+
+def test_other_exceptions_pass(z):
+    class Broken(Squared):
+        dim = 4
+
+        def value(self, q):
+            raise KeyError("as it was")
+
+    with pytest.raises(KeyError, match="as it was"):
+        BoundedPotential(Broken(), PARAMETERS).value(z)
+
+
+def test_a_potential_without_parameters_has_numbered_ones():
+    assert parameters_of(INNER) == Parameters.unnamed(4)
+    assert_allclose(transform_of(INNER).to_bounded(np.ones((1, 4))), 1.0)
+
+
+def test_parameters_and_transform_of_a_bounded_potential_are_its_own(target):
+    assert parameters_of(target) is PARAMETERS
+    assert transform_of(target) is target.transform

@@ -1,0 +1,52 @@
+"""Asking for capabilities by name."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+
+from surrokit import capabilities as can
+from surrokit.errors import CapabilityError, ConfigurationError
+
+
+def potential(*names):
+    return types.SimpleNamespace(capabilities=frozenset(names))
+
+
+WITH = {
+    can.GRADIENT: can.with_gradient,
+    can.GRADIENT_ALONE: can.with_gradient_alone,
+    can.HESSIAN: can.with_hessian,
+    can.METRIC: can.with_metric,
+    can.FORWARD: can.with_forward,
+}
+EACH = pytest.mark.parametrize(("name", "function"), WITH.items(), ids=WITH)
+
+
+@EACH
+def test_a_potential_that_can_is_returned(name, function):
+    able = potential(name)
+    assert function(able) is able
+
+
+@EACH
+def test_a_potential_that_cannot_is_refused(name, function):
+    message = f"this computation needs {name} from SimpleNamespace, which offers values only"
+    with pytest.raises(CapabilityError, match=message):
+        function(potential())
+
+
+def test_the_message_lists_what_is_missing_and_what_is_offered():
+    with pytest.raises(ConfigurationError) as caught:
+        can.require("x", frozenset("dba"), frozenset("bc"), "y", "do z")
+    assert str(caught.value) == "x needs a, d from y, which offers b, c; do z"
+
+
+def test_nothing_is_said_if_all_is_there():
+    can.require("x", frozenset("a"), frozenset("ab"), "y", "z")
+
+
+def test_all_names_are_known():
+    names = {v for k, v in vars(can).items() if k.isupper() and isinstance(v, str)}
+    assert names == can.KNOWN

@@ -1,0 +1,182 @@
+"""Effective sample size, R-hat, Monte Carlo error, relative error of the mean."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from numpy.testing import assert_allclose
+from scipy.signal import lfilter
+
+from surrokit import effective_sample_size, r_hat, relative_error_of_mean
+from surrokit.diagnostics import mean_error
+from surrokit.errors import ConfigurationError, ShapeError
+
+
+def autoregressive(rng, phi, chains=4, draws=4000, dim=1):
+    noise = rng.standard_normal((chains, draws + 500, dim)) * np.sqrt(1 - phi**2)
+    return lfilter([1.0], [1.0, -phi], noise, axis=1)[:, 500:]
+
+
+@pytest.fixture
+def draws(rng):
+    return autoregressive(rng, np.array(0.6), draws=500, dim=3) * [1.0, 10.0, 0.1] + [0.0, 5.0, -1.0]
+
+
+def of_each(function, draws, **options):
+    return [
+        float(function(draws[:, :, i], chain_axis=0, draw_axis=1, **options))
+        for i in range(draws.shape[2])
+    ]
+
+
+def test_bulk_is_that_of_arviz(draws):
+    assert_allclose(
+        effective_sample_size(draws), of_each(array_stats.ess, draws, method="bulk"), rtol=1e-10
+    )
+
+
+def test_tail_is_the_smaller_of_both_quantiles(draws):
+    ends = [of_each(array_stats.ess, draws, method="quantile", prob=p) for p in (0.05, 0.95)]
+    assert_allclose(effective_sample_size(draws, "tail"), np.minimum(*ends), rtol=1e-10)
+
+
+def test_r_hat_is_that_of_arviz(draws):
+    draws[0, :, 1] += 20.0
+    expected = of_each(array_stats.rhat, draws, method="rank")
+    assert_allclose(r_hat(draws), expected, rtol=1e-10)
+    assert r_hat(draws)[1] > 1.1
+    assert r_hat(draws)[0] < 1.05
+
+
+def test_the_error_of_the_mean_is_sd_over_root_ess(draws):
+    ess = np.array(of_each(array_stats.ess, draws, method="mean"))
+    assert_allclose(mean_error(draws), draws.std(axis=(0, 1), ddof=1) / np.sqrt(ess), rtol=1e-3)
+
+
+# --- the estimator of the paper ---
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.5, 0.9])
+def test_the_papers_estimator_knows_autoregression(rng, phi):
+    """For x' = phi x + noise, ESS = B (1 - phi) / (1 + phi)."""
+    draws = autoregressive(rng, phi, chains=4, draws=20_000)
+    expected = 4 * 20_000 * (1 - phi) / (1 + phi)
+    assert_allclose(effective_sample_size(draws, "paper"), expected, rtol=0.15)
+
+
+def test_the_papers_estimator_never_exceeds_the_draws(rng):
+    alternating = autoregressive(rng, -0.9, draws=1000)
+    assert_allclose(effective_sample_size(alternating, "paper"), 4000.0)
+
+
+def by_hand(x):
+    """Geyer's initial monotone sequence for one chain, written out."""
+    n, centred = len(x), x - x.mean()
+    gamma = [centred[: n - k] @ centred[k:] / (centred @ centred) for k in range(n)]
+    total, least = 0.0, np.inf
+    for k in range(n // 2):
+        pair = gamma[2 * k] + gamma[2 * k + 1]
+        if pair <= 0:
+            break
+        least = min(least, pair)
+        total += least
+    return n / max(2 * total - 1, 1.0)
+
+
+@pytest.mark.parametrize("n", [4, 5, 60, 61])
+@pytest.mark.parametrize("phi", [0.3, 0.95])
+def test_the_papers_estimator_is_the_initial_monotone_sequence(rng, n, phi):
+    draws = autoregressive(rng, phi, chains=3, draws=n)
+    expected = sum(by_hand(chain[:, 0]) for chain in draws)
+    assert_allclose(effective_sample_size(draws, "paper"), expected, rtol=1e-9)
+
+
+def test_chains_add_up(rng):
+    draws = autoregressive(rng, 0.7, chains=3, draws=300)
+    alone = [effective_sample_size(draws[i : i + 1], "paper") for i in range(3)]
+    assert_allclose(effective_sample_size(draws, "paper"), np.sum(alone, axis=0))
+
+
+@pytest.mark.parametrize("kind", ["bulk", "tail", "paper"])
+def test_location_and_scale_do_not_matter(draws, kind):
+    assert_allclose(
+        effective_sample_size(3.0 - 2.0 * draws, kind), effective_sample_size(draws, kind), rtol=0.02
+    )
+
+
+# --- nothing to say ---
+
+MEASURES = {
+    "bulk": effective_sample_size,
+    "tail": lambda draws: effective_sample_size(draws, "tail"),
+    "paper": lambda draws: effective_sample_size(draws, "paper"),
+    "r-hat": r_hat,
+    "error": mean_error,
+}
+EACH = pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
+
+
+@EACH
+@pytest.mark.parametrize("constant", [0.0, 0.1, 0.3, 1e8])
+def test_a_parameter_that_never_moved_is_nan_without_a_warning(draws, measure, constant):
+    draws[:, :, 1] = constant
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = measure(draws)
+    assert np.isnan(result).tolist() == [False, True, False]
+
+
+@EACH
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_too_few_draws_are_nan(measure, n):
+    result = measure(np.arange(2.0 * n * 3).reshape(2, n, 3))
+    assert result.shape == (3,)
+    assert np.isnan(result).all()
+
+
+@EACH
+@pytest.mark.parametrize("shape", [(10,), (4, 10), (1, 4, 10, 2)])
+def test_draws_must_have_three_axes(measure, shape):
+    with pytest.raises(ShapeError, match=r"must have shape \(chains, draws, dim\), got"):
+        measure(np.zeros(shape))
+
+
+@EACH
+def test_one_chain_is_enough(draws, measure):
+    assert np.isfinite(measure(draws[:1])).all()
+
+
+def test_an_unknown_kind_is_refused(draws):
+    with pytest.raises(ConfigurationError, match="must be one of bulk, tail, paper, got 'mean'"):
+        effective_sample_size(draws, "mean")
+
+
+# --- relative error of the mean ---
+
+
+def test_the_relative_error_is_that_of_the_running_mean():
+    draws = np.array([[[3.0, 0.0], [1.0, 4.0], [5.0, 2.0]]])
+    mean = np.array([3.0, 4.0])
+    expected = [
+        np.linalg.norm(draws[0, :t].mean(axis=0) - mean) / np.linalg.norm(mean) for t in (1, 2, 3)
+    ]
+    assert_allclose(relative_error_of_mean(draws, mean), [expected])
+
+
+def test_each_chain_has_its_curve(draws):
+    curves = relative_error_of_mean(draws, [1.0, 5.0, -1.0])
+    assert curves.shape == draws.shape[:2]
+    assert_allclose(curves[2], relative_error_of_mean(draws[2:3], [1.0, 5.0, -1.0])[0])
+
+
+def test_a_mean_of_another_size_is_refused(draws):
+    with pytest.raises(ShapeError, match=r"mean must have shape \(3,\), got \(2,\)"):
+        relative_error_of_mean(draws, [1.0, 2.0])
+
+
+def test_nothing_is_relative_to_zero(draws):
+    with pytest.raises(ConfigurationError, match="the mean is zero"):
+        relative_error_of_mean(draws, np.zeros(3))

@@ -1,0 +1,235 @@
+"""From entry points to loaded plugins: distributions as pip would leave them, made on the spot."""
+
+from __future__ import annotations
+
+import sys
+import types
+import uuid
+
+import pytest
+
+from surrokit import discovery, hookimpl
+from surrokit.catalogue import make_catalogue
+from surrokit.discovery import DISABLE_VARIABLE, find, load, make_plugins
+from surrokit.errors import ComponentClashError, PluginLoadError
+
+GOOD = """
+from surrokit import Component, hookimpl
+
+@hookimpl
+def surrokit_register_samplers():
+    return [Component(kind="sampler", name="{name}", factory=dict, summary="made for a test")]
+"""
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Put distributions on the path, each in a folder of its own, and nothing else."""
+    folders = []
+    monkeypatch.setattr(
+        discovery, "distributions", lambda: original(path=[str(folder) for folder in folders])
+    )
+
+    def add(distribution, entry="mine", source=GOOD, target=None, group="surrokit", name="found"):
+        folder = tmp_path / f"{len(folders)}"
+        module = f"module_{uuid.uuid4().hex}"
+        information = folder / f"{distribution.replace('-', '_')}-1.2.dist-info"
+        information.mkdir(parents=True)
+        (information / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n"
+        )
+        (information / "entry_points.txt").write_text(
+            f"[{group}]\n{entry} = {target or module}\n"
+        )
+        (folder / f"{module}.py").write_text(source.replace("{name}", name))
+        folders.append(folder)
+        monkeypatch.syspath_prepend(str(folder))
+        return module
+
+    return add
+
+
+original = discovery.distributions
+
+
+def test_a_plugin_is_found_without_being_imported(install):
+    module = install("stranger", source="raise AssertionError('imported')")
+    (found,) = find(())
+    assert (found.distribution, found.version, found.label) == ("stranger", "1.2", "stranger[mine]")
+    assert module not in sys.modules
+
+
+def test_a_found_plugin_is_loaded_and_offers_its_parts(install):
+    install("stranger", name="strange")
+    catalogue = make_catalogue(load(find(())))
+    assert [(entry.component.name, entry.plugin) for entry in catalogue] == [
+        ("strange", "stranger[mine]")
+    ]
+
+
+def test_other_groups_are_not_ours(install):
+    install("stranger", group="console_scripts")
+    assert find(()) == ()
+
+
+def test_plugins_are_sorted_by_distribution_and_entry(install):
+    for distribution, entry in (("b", "x"), ("a", "z"), ("c", "y")):
+        install(distribution, entry)
+    assert [plugin.label for plugin in find(())] == ["a[z]", "b[x]", "c[y]"]
+
+
+def test_a_second_copy_of_a_distribution_is_not_counted(install):
+    first = install("twice", "mine")
+    install("twice", "mine")
+    (found,) = find(())
+    assert found.entry.module == first
+
+
+def test_one_entry_name_of_two_distributions_names_both(install):
+    install("one", "same")
+    install("two", "same")
+    message = r"two distributions announce a plugin named 'same': one\[same\] and two\[same\]; uninst"
+    with pytest.raises(ComponentClashError, match=message):
+        find(())
+
+
+def test_one_part_of_two_distributions_names_both(install):
+    install("one", "a", name="same")
+    install("two", "b", name="same")
+    message = r"one\[a\] and two\[b\] both register a sampler named 'same'; uninstall one"
+    with pytest.raises(ComponentClashError, match=message):
+        make_catalogue(load(find(())))
+
+
+def test_a_distribution_without_metadata_is_passed_over(install, tmp_path):
+    install("good")
+    (tmp_path / "0" / "broken-0.dist-info").mkdir()
+    assert [plugin.distribution for plugin in find(())] == ["good"]
+
+
+# --- switched off ---
+
+
+def test_disabled_entries_are_left_out(install, monkeypatch):
+    install("one", "a")
+    install("two", "b")
+    monkeypatch.setenv(DISABLE_VARIABLE, " a , ,nonsense")
+    assert [plugin.label for plugin in find()] == ["two[b]"]
+
+
+def test_a_disabled_plugin_is_not_imported_however_broken(install, monkeypatch):
+    install("broken", "bad", source="raise RuntimeError")
+    install("good", "fine")
+    monkeypatch.setenv(DISABLE_VARIABLE, "bad")
+    assert [plugin.label for plugin in load(find()).loaded] == ["good[fine]"]
+
+
+def test_a_clash_can_be_ended_by_switching_the_name_off(install, monkeypatch):
+    install("one", "same")
+    install("two", "same")
+    monkeypatch.setenv(DISABLE_VARIABLE, "same")
+    assert find() == ()
+
+
+def test_without_the_variable_nothing_is_disabled(install, monkeypatch):
+    monkeypatch.delenv(DISABLE_VARIABLE, raising=False)
+    install("one", "a")
+    assert len(find()) == 1
+
+
+# --- what can be wrong with a plugin ---
+
+
+@pytest.mark.parametrize(
+    ("source", "cause"),
+    [
+        ("import a_module_that_is_not_there", "ModuleNotFoundError: No module named"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("def (", "SyntaxError"),
+    ],
+)
+def test_a_plugin_that_fails_to_import_is_named_with_the_cause(install, source, cause):
+    install("stranger", "bad", source=source)
+    message = rf"plugin stranger\[bad\] could not be imported from .*: {cause}"
+    with pytest.raises(PluginLoadError, match=message) as caught:
+        load(find(()))
+    assert f"set {DISABLE_VARIABLE}=bad" in str(caught.value)
+    assert caught.value.__cause__ is not None
+
+
+def test_an_entry_that_is_not_there_is_named(install):
+    install("stranger", "bad", target="nowhere_at_all")
+    with pytest.raises(PluginLoadError, match=r"stranger\[bad\] .* from 'nowhere_at_all'"):
+        load(find(()))
+
+
+def test_an_entry_must_be_a_module(install):
+    install("stranger", "bad", target="os:getcwd")
+    message = r"stranger\[bad\] must name a module, but 'os:getcwd' is of type builtin_function"
+    with pytest.raises(PluginLoadError, match=message):
+        load(find(()))
+
+
+def test_an_unknown_hook_needs_a_newer_version(install):
+    source = (
+        "from surrokit import hookimpl\n@hookimpl\ndef surrokit_register_teapots(): return []\n"
+    )
+    install("stranger", "new", source=source)
+    with pytest.raises(PluginLoadError, match=r"stranger\[new\] does not fit this version") as caught:
+        load(find(()))
+    assert "surrokit_register_teapots" in str(caught.value)
+    assert "upgrade surrokit" in str(caught.value)
+
+
+def test_a_hook_with_an_unknown_argument_is_refused(install):
+    source = (
+        "from surrokit import hookimpl\n@hookimpl\ndef surrokit_run_started(run, more): pass\n"
+    )
+    install("stranger", "new", source=source)
+    with pytest.raises(PluginLoadError, match=r"stranger\[new\] does not fit .*'more'"):
+        load(find(()))
+
+
+def test_two_entries_may_not_name_one_module(install):
+    module = install("one", "a")
+    install("two", "b", target=module)
+    with pytest.raises(PluginLoadError, match=rf"two\[b\] names the module {module}, which another"):
+        load(find(()))
+
+
+# --- by hand ---
+
+
+def listening():
+    module = types.ModuleType("by_hand")
+    module.told = []
+
+    def surrokit_run_started(run):
+        module.told.append(run)
+
+    module.surrokit_run_started = hookimpl(surrokit_run_started)
+    return module
+
+
+def test_modules_can_be_registered_by_hand(install):
+    install("stranger")
+    module = listening()
+    plugins = make_plugins(module)
+    plugins.manager.hook.surrokit_run_started(run=7)
+    assert module.told == [7]
+    assert plugins.loaded == ()
+    assert plugins.label_of(module) == "by_hand"
+
+
+def test_modules_can_join_those_announced(install):
+    install("stranger", "mine")
+    plugins = make_plugins(listening(), discover=True)
+    assert [plugin.label for plugin in plugins.loaded] == ["stranger[mine]"]
+    assert plugins.label_of(plugins.loaded[0].module) == "stranger[mine]"
+
+
+def test_each_set_of_plugins_is_its_own():
+    module = listening()
+    make_plugins(module)
+    make_plugins().manager.hook.surrokit_run_started(run=7)
+    assert module.told == []

@@ -1,0 +1,209 @@
+"""Targets with a forward map and an energy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import surrokit as sk
+from surrokit.errors import ConfigurationError, EvaluationError, ShapeError
+from surrokit.forward import GaussianEnergy
+
+MATRIX = np.array([[1.0, 2.0], [0.0, 1.0], [3.0, -1.0]])
+DATA = np.array([1.0, -1.0, 0.5])
+SD = np.array([0.5, 1.0, 2.0])
+
+
+def forward(q):
+    return MATRIX @ q + np.square(q[0])
+
+
+def jacobian(q):
+    return MATRIX + np.array([2 * q[0], 0.0])
+
+
+def linear(**options):
+    return sk.forward_potential(forward, jacobian, data=DATA, noise_sd=SD, dim=2, **options)
+
+
+@pytest.fixture
+def q(rng):
+    return rng.standard_normal((5, 2))
+
+
+def misfit(q):
+    return np.array([0.5 * np.square((forward(x) - DATA) / SD).sum() for x in q])
+
+
+def test_the_value_is_half_the_squared_misfit(q):
+    assert_allclose(linear().value(q), misfit(q))
+
+
+def test_the_prior_is_added(q):
+    target = linear(prior=sk.gaussian_prior(mean=[1.0, 0.0], sd=2.0))
+    prior = 0.5 * np.square((q - [1.0, 0.0]) / 2.0).sum(axis=1)
+    assert_allclose(target.value(q), misfit(q) + prior)
+
+
+def test_the_gradient_agrees_with_differences(q, differences):
+    target = linear(prior=sk.gaussian_prior(mean=[1.0, 0.0], sd=2.0))
+    values, gradients = target.value_and_gradient(q)
+    assert_allclose(values, target.value(q))
+    assert_allclose(gradients, differences(target.value, q), rtol=1e-5, atol=1e-5)
+
+
+def test_one_noise_scale_serves_all_outputs(q):
+    one = sk.forward_potential(forward, data=DATA, noise_sd=0.5, dim=2)
+    each = sk.forward_potential(forward, data=DATA, noise_sd=[0.5] * 3, dim=2)
+    assert_allclose(one.value(q), each.value(q))
+
+
+def test_functions_of_rows_give_the_same(q):
+    rows = sk.forward_potential(
+        lambda x: np.stack([forward(row) for row in x]),
+        lambda x: np.stack([jacobian(row) for row in x]),
+        data=DATA,
+        noise_sd=SD,
+        dim=2,
+        batched=True,
+    )
+    for one, other in zip(rows.value_and_gradient(q), linear().value_and_gradient(q), strict=True):
+        assert_allclose(one, other)
+
+
+def test_a_map_with_one_output_may_return_a_number():
+    target = sk.forward_potential(lambda q: q.sum(), data=[1.0], noise_sd=2.0, dim=2)
+    assert_allclose(target.value(np.array([[1.0, 2.0], [0.0, 1.0]])), [0.5, 0.0])
+
+
+def test_capabilities_follow_the_jacobian():
+    assert linear().capabilities == {"forward", "jacobian", "gradient"}
+    assert sk.forward_potential(forward, data=DATA, noise_sd=SD, dim=2).capabilities == {"forward"}
+
+
+class Laplace:
+    """An energy of one's own: absolute misfit."""
+
+    def value(self, outputs, positions):
+        return np.abs(outputs).sum(axis=1) + 0.5 * np.square(positions).sum(axis=1)
+
+    def value_and_gradients(self, outputs, positions):
+        return self.value(outputs, positions), np.sign(outputs), positions
+
+
+def test_an_energy_of_ones_own_is_used(q, differences):
+    target = sk.forward_potential(forward, jacobian, energy=Laplace(), dim=2)
+    expected = [np.abs(forward(x)).sum() + 0.5 * x @ x for x in q]
+    assert_allclose(target.value(q), expected)
+    gradient = target.value_and_gradient(q)[1]
+    assert_allclose(gradient, differences(target.value, q), rtol=1e-5, atol=1e-5)
+
+
+def test_an_energy_receives_bounded_positions():
+    seen = []
+
+    class Looking(Laplace):
+        def value(self, outputs, positions):
+            seen.append(positions)
+            return super().value(outputs, positions)
+
+    sk.forward_potential(
+        lambda q: q, energy=Looking(), parameters={"rate": (0, None)}
+    ).value(np.array([[-1.0]]))
+    assert_allclose(seen, [[[np.exp(-1.0)]]])
+
+
+def test_the_prior_alone_has_its_gradient(differences, q):
+    prior = sk.gaussian_prior(mean=0.5, sd=[1.0, 3.0])
+    value, gradient = prior.value_and_gradient(q)
+    assert_allclose(value, 0.5 * np.square((q - 0.5) / [1.0, 3.0]).sum(axis=1))
+    assert_allclose(
+        gradient, differences(lambda x: prior.value_and_gradient(x)[0], q), rtol=1e-6, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "data is missing, noise_sd is missing"),
+        ({"data": DATA}, "data is given, noise_sd is missing"),
+        ({"noise_sd": 1.0}, "data is missing, noise_sd is given"),
+    ],
+)
+def test_data_and_noise_go_together(given, said):
+    with pytest.raises(ConfigurationError, match=f"needs data and noise_sd, or an energy; {said}"):
+        sk.forward_potential(forward, **given, dim=2)
+
+
+@pytest.mark.parametrize("extra", [{"data": DATA}, {"noise_sd": 1.0}, {"prior": sk.gaussian_prior()}])
+def test_an_energy_stands_alone(extra):
+    with pytest.raises(ConfigurationError, match="energy is given together with"):
+        sk.forward_potential(forward, energy=Laplace(), **extra, dim=2)
+
+
+@pytest.mark.parametrize("sd", [0.0, -1.0, np.nan, np.inf, [1.0, 0.0, 1.0]])
+def test_noise_must_be_positive(sd):
+    with pytest.raises(ConfigurationError, match="noise_sd must be positive and finite"):
+        sk.forward_potential(forward, data=DATA, noise_sd=sd, dim=2)
+
+
+@pytest.mark.parametrize("sd", [0.0, -1.0, np.nan])
+def test_the_sd_of_a_prior_must_be_positive(sd):
+    with pytest.raises(ConfigurationError, match="sd of a prior must be positive"):
+        sk.gaussian_prior(sd=sd)
+
+
+def test_data_must_be_flat():
+    with pytest.raises(ShapeError, match=r"data must have shape \(m,\), got \(1, 3\); flatten it"):
+        sk.forward_potential(forward, data=DATA[None], noise_sd=1.0, dim=2)
+
+
+def test_noise_must_be_of_the_shape_of_the_data():
+    with pytest.raises(ShapeError, match="noise_sd"):
+        sk.forward_potential(forward, data=DATA, noise_sd=[1.0, 1.0], dim=2)
+
+
+def test_outputs_must_correspond_to_data(q):
+    target = sk.forward_potential(forward, data=DATA[:2], noise_sd=1.0, dim=2)
+    with pytest.raises(ShapeError, match="gives 3 outputs, but data holds 2"):
+        target.value(q)
+
+
+def test_a_jacobian_of_another_shape_is_refused(q):
+    target = sk.forward_potential(forward, lambda q: MATRIX.T, data=DATA, noise_sd=1.0, dim=2)
+    with pytest.raises(ShapeError, match=r"must return shape \(3, 2\) .*got \(2, 3\)"):
+        target.value_and_gradient(q)
+
+
+def test_outputs_may_not_change_shape(q):
+    target = sk.forward_potential(
+        lambda x: forward(x)[: 2 if x[0] > 0 else 3], data=DATA, noise_sd=1.0, dim=2
+    )
+    with pytest.raises(ShapeError, match="at one position and .* at another"):
+        target.value(np.array([[1.0, 0.0], [-1.0, 0.0]]))
+
+
+def failing(q):
+    if q[0] > 0:
+        raise RuntimeError("no solution")
+    return forward(q)
+
+
+@pytest.mark.parametrize("method", ["value", "value_and_gradient", "forward", "forward_and_jacobian"])
+def test_outputs_that_were_paid_for_survive_a_failure(method):
+    q = np.array([[-1.0, 0.5], [1.0, 0.0], [-0.3, 0.2]])
+    target = sk.forward_potential(failing, jacobian, data=DATA, noise_sd=SD, dim=2)
+    expected = getattr(linear(), method)(q)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    with pytest.raises(EvaluationError, match="1 of 3 positions.*no solution") as caught:
+        getattr(target, method)(q)
+    for known, full in zip(caught.value.results, expected, strict=True):
+        assert_allclose(known[[0, 2]], full[[0, 2]])
+        assert np.isnan(known[1]).all()
+
+
+def test_arrays_of_an_energy_cannot_be_changed():
+    energy = GaussianEnergy(data=DATA, noise_sd=SD)
+    with pytest.raises(ValueError, match="read-only"):
+        energy.data[0] = 1.0

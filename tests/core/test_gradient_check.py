@@ -1,0 +1,156 @@
+"""Whether a gradient agrees with its value."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import surrokit as sk
+from surrokit.errors import CapabilityError, GradientWarning, ShapeError
+
+SCALE = np.array([1.0, 5.0, 0.2])
+AT = np.array([1.5, -0.7, 2.0])
+RUN = {"chains": 2, "warmup": 20, "draws": 2, "seed": 1, "progress": False, "initial": AT}
+
+
+def value(q):
+    return 0.5 * (SCALE * q) @ q + q[0] * q[1]
+
+
+def right(q):
+    return SCALE * q + np.array([q[1], q[0], 0.0])
+
+
+WRONG = {
+    "sign": lambda q: -right(q),
+    "factor": lambda q: 2 * right(q),
+    "order": lambda q: right(q)[[1, 2, 0]],
+    "missing-term": lambda q: np.array([q[0], 0.0, 0.2 * q[2]]),
+}
+EACH_WRONG = pytest.mark.parametrize("gradient", WRONG.values(), ids=WRONG)
+
+
+def target(gradient, **options):
+    return sk.potential(value, gradient, **(options or {"dim": 3}))
+
+
+def test_a_right_gradient_agrees():
+    check = sk.check_gradient(target(right), AT)
+    assert check.ok
+    assert check.wrong == []
+    assert_allclose(check.given, check.differences, rtol=1e-6)
+
+
+@EACH_WRONG
+def test_a_wrong_gradient_disagrees(gradient):
+    check = sk.check_gradient(target(gradient), AT)
+    assert not check.ok
+
+
+def test_the_wrong_parameter_is_named():
+    def one_wrong(q):
+        return right(q) * [1.0, 1.1, 1.0]
+
+    check = sk.check_gradient(target(one_wrong, parameters=dict.fromkeys("abc")), AT)
+    assert check.wrong == ["b"]
+
+
+def test_the_check_is_written_out():
+    check = sk.check_gradient(target(lambda q: right(q) * [1.0, 1.1, 1.0]), AT)
+    lines = str(check).splitlines()
+    assert len(lines) == 4
+    assert [line.endswith("<- disagrees") for line in lines] == [False, False, True, False]
+
+
+def test_bounded_parameters_are_checked_in_sampling_coordinates():
+    bounded = sk.potential(
+        lambda q: q[0] - 3 * np.log(q[0]),
+        lambda q: np.array([1 - 3 / q[0]]),
+        parameters={"rate": (0, None)},
+    )
+    check = sk.check_gradient(bounded, [1.5])
+    assert check.ok
+    assert check.labels == ["rate"]
+    assert_allclose(check.given, 1.5 * (1 - 3 / 1.5) - 1)
+
+
+def test_a_gradient_of_zero_agrees_with_differences_of_zero():
+    flat = sk.potential(lambda q: 1.0, lambda q: 0 * q, dim=2)
+    assert sk.check_gradient(flat, [1.0, 2.0]).ok
+
+
+def test_a_gradient_that_is_not_a_number_disagrees():
+    nan = sk.potential(value, lambda q: np.array([np.nan, 1.0, 1.0]), dim=3)
+    assert "q[0]" in sk.check_gradient(nan, AT).wrong
+
+
+def test_the_cost_is_what_it_says():
+    counts = {"value": 0, "gradient": 0}
+
+    def counted(name, function):
+        def call(q):
+            counts[name] += 1
+            return function(q)
+
+        return call
+
+    sk.check_gradient(
+        sk.potential(counted("value", value), counted("gradient", right), dim=3), AT
+    )
+    assert counts == {"value": 1 + 6, "gradient": 1}
+
+
+@pytest.mark.parametrize("position", [[1.0], [[1.0, 2.0, 3.0]], 1.0])
+def test_a_position_of_another_shape_is_refused(position):
+    with pytest.raises(ShapeError, match=r"position must have shape \(3,\), got"):
+        sk.check_gradient(target(right), position)
+
+
+def test_without_a_gradient_there_is_nothing_to_check():
+    with pytest.raises(CapabilityError, match="needs gradient"):
+        sk.check_gradient(sk.potential(value, dim=3), AT)
+
+
+# --- at the start of a run ---
+
+
+@EACH_WRONG
+def test_a_run_with_a_wrong_gradient_warns(gradient):
+    with pytest.warns(GradientWarning, match="see surrokit.check_gradient"):
+        sk.sample(target(gradient), **RUN)
+
+
+@EACH_WRONG
+def test_an_exploration_with_a_wrong_gradient_warns(gradient):
+    surrogate = sk.batch_surrogate(lambda evaluations, rng: target(right))
+    with pytest.warns(GradientWarning, match="Draws stay exact, acceptance suffers"):
+        sk.sample(target(gradient), surrogate=surrogate, **RUN)
+
+
+def test_a_run_with_a_right_gradient_does_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sk.sample(target(right), **RUN)
+
+
+def test_a_steep_and_curved_target_does_not_warn():
+    def steep(q):
+        return 1e4 * (q[1] - q[0] ** 2) ** 2 + q[0] ** 2
+
+    def slope(q):
+        bent = q[1] - q[0] ** 2
+        return np.array([-4e4 * bent * q[0] + 2 * q[0], 2e4 * bent])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GradientWarning)
+        for seed in range(10):
+            sk.sample(sk.potential(steep, slope, dim=2), **{**RUN, "initial": None, "seed": seed})
+
+
+def test_a_start_at_the_mode_does_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sk.sample(target(right), **{**RUN, "initial": np.zeros(3)})

@@ -1,0 +1,115 @@
+"""The progress bar: there on a terminal, and nowhere else."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+import pytest
+
+import surrokit as sk
+from surrokit.progress import progress_bar
+
+RUN = {"chains": 2, "warmup": 20, "draws": 10, "seed": 1}
+
+
+def target():
+    return sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    for name, value in {"TERM": "xterm", "COLUMNS": "160"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return stream
+
+
+def test_a_file_gets_no_bar(capfd):
+    sk.sample(target(), **RUN)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_terminal_gets_a_bar(terminal):
+    sk.sample(target(), **RUN)
+    shown = terminal.getvalue()
+    assert "30/30" in shown
+    assert "sampling" in shown
+    assert "acceptance 0." in shown or "acceptance 1." in shown
+    assert "exact calls" in shown
+
+
+def test_the_bar_shows_the_calls_spent(terminal):
+    run = sk.sample(target(), **RUN)
+    assert f"{run.total_calls} exact calls" in terminal.getvalue()
+
+
+def test_the_bar_can_be_switched_off(terminal):
+    sk.sample(target(), **RUN, progress=False)
+    assert terminal.getvalue() == ""
+
+
+def test_the_bar_goes_to_standard_error(terminal, capsys):
+    sk.sample(target(), **RUN)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_without_a_terminal_there_is_no_observer(enabled):
+    with progress_bar(enabled=enabled) as observers:
+        assert observers == []
+
+
+def test_the_bar_ends_when_the_run_fails(terminal):
+    def breaks(q):
+        raise ValueError("oh")
+
+    with pytest.raises(sk.errors.TargetError):
+        sk.sample(sk.potential(breaks, dim=1), sampler="random-walk", on_error="raise", **RUN)
+    assert terminal.getvalue().endswith(("\n", "\x1b[?25h"))
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo terminals here")
+def test_a_pseudo_terminal_is_one(monkeypatch):
+    import subprocess
+    import threading
+
+    leader, follower = os.openpty()
+    shown = []
+
+    def read():
+        try:
+            while block := os.read(leader, 65536):
+                shown.append(block)
+        except OSError:
+            pass  # the other end was closed
+
+    code = (
+        "import surrokit as sk\n"
+        "target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2)\n"
+        "sk.sample(target, chains=2, warmup=20, draws=10, seed=1)\n"
+    )
+    reader = threading.Thread(target=read)
+    reader.start()
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        stderr=follower,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "COLUMNS": "160", "TERM": "xterm"},
+        check=False,
+        timeout=60,
+    )
+    os.close(follower)
+    reader.join(timeout=10)
+    os.close(leader)
+    assert result.returncode == 0
+    assert result.stdout == b""
+    assert b"30/30" in b"".join(shown)

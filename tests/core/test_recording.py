@@ -1,0 +1,356 @@
+"""The wrapper through which exact calls go: what it counts, keeps and forgives."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import surrokit as sk
+from surrokit.errors import EvaluationWarning, ShapeError, TargetError
+from surrokit.recording import RecordingPotential
+
+Q = np.array([[-1.0, 0.5], [1.0, 0.0], [-0.3, 0.2]])
+LEFT = np.array([True, False, True])
+
+
+def value(q):
+    return 0.5 * np.square(q).sum(axis=-1)
+
+
+def gradient(q):
+    return q
+
+
+def plain(**options):
+    return RecordingPotential(
+        sk.potential(value, gradient, dim=2, batched=True), keep=True, **options
+    )
+
+
+def mapped(**options):
+    target = sk.forward_potential(
+        lambda q: 2 * q, lambda q: 2 * np.eye(2), data=[0.0, 0.0], noise_sd=1.0, dim=2
+    )
+    return RecordingPotential(target, keep=True, **options)
+
+
+def counted(recording):
+    return {kind: n for kind, n in recording.calls.items() if n}
+
+
+@pytest.mark.parametrize(
+    ("method", "calls"),
+    [("value", {"value": 3}), ("value_and_gradient", {"gradient": 3}), ("gradient", {"gradient": 3})],
+)
+def test_positions_are_counted_by_kind(method, calls):
+    recording = plain()
+    getattr(recording, method)(Q)
+    assert counted(recording) == calls
+
+
+@pytest.mark.parametrize(
+    ("method", "calls"),
+    [
+        ("value", {"forward": 3}),
+        ("value_and_gradient", {"jacobian": 3}),
+        ("gradient", {"jacobian": 3}),
+        ("forward", {"forward": 3}),
+        ("forward_and_jacobian", {"jacobian": 3}),
+    ],
+)
+def test_calls_of_a_forward_map_are_counted_as_such(method, calls):
+    recording = mapped()
+    if method == "gradient":
+        recording.gradient(Q)
+    else:
+        getattr(recording, method)(Q)
+    assert counted(recording) == calls
+
+
+def test_all_kinds_are_listed():
+    kinds = ["value", "gradient", "forward", "jacobian", "hessian", "metric", "rows"]
+    assert list(plain().calls) == kinds
+
+
+def test_results_are_those_of_the_target():
+    recording = plain()
+    assert_allclose(recording.value(Q), value(Q))
+    assert_allclose(recording.value_and_gradient(Q)[1], Q)
+    assert_allclose(recording.gradient(Q), Q)
+
+
+def test_what_was_paid_can_be_drained_once():
+    recording = plain()
+    recording.value(Q[:1])
+    recording.value_and_gradient(Q[1:])
+    paid = recording.drain()
+    assert_array_equal(paid.positions, Q)
+    assert_allclose(paid.values, value(Q))
+    assert paid.gradients is not None
+    assert_array_equal(paid.gradients, [[np.nan, np.nan], *Q[1:].tolist()])
+    assert len(recording.drain()) == 0
+
+
+def test_later_changes_of_the_positions_do_not_reach_the_record():
+    recording, q = plain(), Q.copy()
+    recording.value(q)
+    q[:] = 7.0
+    assert_array_equal(recording.drain().positions, Q)
+
+
+def test_nothing_is_kept_unless_asked():
+    recording = RecordingPotential(sk.potential(value, gradient, dim=2, batched=True), keep=False)
+    recording.value_and_gradient(Q)
+    assert len(recording.drain()) == 0
+    assert counted(recording) == {"gradient": 3}
+
+
+def test_a_gradient_that_is_kept_is_evaluated_with_its_value():
+    recording = plain()
+    recording.gradient(Q)
+    assert_allclose(recording.drain().values, value(Q))
+
+
+def test_a_gradient_that_is_not_kept_is_evaluated_alone():
+    recording = RecordingPotential(
+        sk.potential(lambda q: pytest.fail("the value was evaluated"), gradient, dim=2, batched=True),
+        keep=False,
+    )
+    assert_allclose(recording.gradient(Q), Q)
+
+
+def test_outputs_and_jacobians_are_kept():
+    recording = mapped()
+    recording.value(Q[:1])
+    recording.value_and_gradient(Q[1:])
+    paid = recording.drain()
+    assert paid.outputs is not None
+    assert paid.jacobians is not None
+    assert paid.gradients is not None
+    assert_allclose(paid.outputs, 2 * Q)
+    assert_allclose(paid.values, 4 * value(Q))
+    assert_allclose(paid.jacobians[1:], [2 * np.eye(2)] * 2)
+    assert np.isnan(paid.jacobians[0]).all()
+    assert_allclose(paid.gradients[1:], 4 * Q[1:])
+
+
+def test_asking_for_outputs_keeps_values():
+    recording = mapped()
+    assert_allclose(recording.forward(Q), 2 * Q)
+    outputs, jacobians = recording.forward_and_jacobian(Q)
+    assert_allclose(outputs, 2 * Q)
+    assert jacobians.shape == (3, 2, 2)
+    assert_allclose(recording.drain().values, 4 * np.tile(value(Q), 2))
+
+
+class Curved:
+    dim = 2
+    capabilities = frozenset({"hessian", "metric", "initial"})
+
+    def value(self, q):
+        return value(q)
+
+    def hessian(self, q):
+        if (q[:, 0] > 0).any():
+            raise ValueError("right half")
+        return np.tile(np.eye(2), (len(q), 1, 1))
+
+    metric = hessian
+
+    def initial(self, rng, n):
+        return rng.standard_normal((n, 2))
+
+
+@pytest.mark.parametrize("kind", ["hessian", "metric"])
+def test_matrices_are_counted_and_nan_where_they_fail(kind):
+    recording = RecordingPotential(Curved(), keep=True)
+    with pytest.warns(EvaluationWarning, match="right half"):
+        matrices = getattr(recording, kind)(Q)
+    assert_allclose(matrices[LEFT], [np.eye(2)] * 2)
+    assert np.isnan(matrices[~LEFT]).all()
+    assert recording.calls[kind] == 6  # the batch, and each row again
+
+
+def test_starts_are_the_targets_own():
+    starts = RecordingPotential(Curved(), keep=True).initial(np.random.default_rng(3), 2)
+    assert_array_equal(starts, np.random.default_rng(3).standard_normal((2, 2)))
+
+
+def test_what_the_target_offers_is_offered():
+    assert plain().capabilities == {"gradient", "gradient-alone"}
+    assert RecordingPotential(Curved(), keep=True).capabilities == Curved.capabilities
+    assert plain().dim == 2
+
+
+# --- failures ---
+
+
+def nan_on_the_right(q):
+    return np.where(q[..., 0] > 0, np.nan, value(q))
+
+
+def test_nan_is_a_rejection_and_counted():
+    recording = RecordingPotential(sk.potential(nan_on_the_right, dim=2, batched=True), keep=True)
+    with pytest.warns(EvaluationWarning, match="the target returned NaN; such positions are rejected"):
+        values = recording.value(Q)
+    assert_array_equal(values, np.where(LEFT, value(Q), np.inf))
+    assert recording.failures == 1
+    assert_array_equal(recording.drain().values, values)
+
+
+def test_infinity_is_no_failure():
+    recording = RecordingPotential(sk.potential(lambda q: np.inf, dim=2), keep=True)
+    assert_array_equal(recording.value(Q), np.inf)
+    assert recording.failures == 0
+
+
+def raises_on_the_right(q):
+    if q[0] > 0:
+        raise ZeroDivisionError("no luck")
+    return value(q)
+
+
+def test_a_row_that_raises_is_rejected_and_the_others_are_paid_once():
+    recording = RecordingPotential(sk.potential(raises_on_the_right, dim=2), keep=True)
+    with pytest.warns(EvaluationWarning, match="raised ZeroDivisionError: no luck"):
+        values = recording.value(Q)
+    assert_array_equal(values, np.where(LEFT, value(Q), np.inf))
+    assert counted(recording) == {"value": 3}
+    assert recording.failures == 1
+
+
+def test_a_gradient_that_raises_is_nan():
+    target = sk.potential(value, lambda q: raises_on_the_right(q) * 0 + q, dim=2)
+    recording = RecordingPotential(target, keep=True)
+    with pytest.warns(EvaluationWarning, match="no luck"):
+        values, gradients = recording.value_and_gradient(Q)
+    assert_array_equal(values, np.where(LEFT, value(Q), np.inf))
+    assert_array_equal(gradients, np.where(LEFT[:, None], Q, np.nan))
+
+
+def test_a_gradient_alone_that_raises_is_nan_and_counted_as_a_failure():
+    target = sk.potential(value, lambda q: raises_on_the_right(q) * 0 + q, dim=2)
+    recording = RecordingPotential(target, keep=False)
+    with pytest.warns(EvaluationWarning, match="no luck"):
+        gradients = recording.gradient(Q)
+    assert_array_equal(gradients, np.where(LEFT[:, None], Q, np.nan))
+    assert recording.failures == 1
+
+
+def batch_raises_on_the_right(q):
+    if (q[:, 0] > 0).any():
+        raise FloatingPointError("one of the batch")
+    return value(q)
+
+
+def test_a_batch_that_raises_is_tried_row_by_row_and_each_attempt_counted():
+    recording = RecordingPotential(
+        sk.potential(batch_raises_on_the_right, dim=2, batched=True), keep=True
+    )
+    with pytest.warns(EvaluationWarning, match="one of the batch"):
+        values = recording.value(Q)
+    assert_array_equal(values, np.where(LEFT, value(Q), np.inf))
+    assert counted(recording) == {"value": 6}
+    assert recording.failures == 1
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_all_rows_may_fail(batched):
+    def broken(q):
+        raise RuntimeError("never")
+
+    recording = RecordingPotential(sk.potential(broken, broken, dim=2, batched=batched), keep=True)
+    with pytest.warns(EvaluationWarning, match="never"):
+        values, gradients = recording.value_and_gradient(Q)
+    assert_array_equal(values, np.inf)
+    assert np.isnan(gradients).all()
+    assert gradients.shape == (3, 2)
+    assert recording.failures == 3
+
+
+def test_only_the_first_failure_is_reported():
+    recording = RecordingPotential(sk.potential(raises_on_the_right, dim=2), keep=True)
+    with pytest.warns(EvaluationWarning, match="further failures are not reported") as caught:
+        recording.value(Q)
+        recording.value(Q)
+    assert len(caught) == 1
+    assert recording.failures == 2
+
+
+def test_the_report_names_the_line_of_the_target():
+    recording = RecordingPotential(sk.potential(raises_on_the_right, dim=2), keep=True)
+    with pytest.warns(EvaluationWarning, match=r"test_recording\.py, line \d+"):
+        recording.value(Q)
+
+
+@pytest.mark.parametrize("function", [raises_on_the_right, batch_raises_on_the_right])
+def test_the_first_exception_stops_if_asked(function):
+    target = sk.potential(function, dim=2, batched=function is batch_raises_on_the_right)
+    recording = RecordingPotential(target, keep=True, on_error="raise")
+    with pytest.raises(TargetError, match='make it return inf there, or pass on_error="reject"') as e:
+        recording.value(Q)
+    assert isinstance(e.value.__cause__, ArithmeticError)
+
+
+def test_a_wrong_shape_always_stops():
+    recording = RecordingPotential(sk.potential(lambda q: q, dim=2), keep=True)
+    with pytest.raises(ShapeError):
+        recording.value(Q)
+
+
+def solves_on_the_left(q):
+    if q[0] > 0:
+        raise RuntimeError("no solution")
+    return 2 * q
+
+
+def half_mapped(function=solves_on_the_left):
+    target = sk.forward_potential(
+        function, lambda q: 2 * np.eye(2), data=[0.0, 0.0], noise_sd=1.0, dim=2
+    )
+    return RecordingPotential(target, keep=True)
+
+
+@pytest.mark.parametrize("method", ["value", "value_and_gradient"])
+def test_a_map_that_fails_in_a_row_is_rejected_there(method):
+    recording = half_mapped()
+    with pytest.warns(EvaluationWarning, match="no solution"):
+        result = getattr(recording, method)(Q)
+    values = result if method == "value" else result[0]
+    assert_allclose(values, np.where(LEFT, 4 * value(Q), np.inf))
+    paid = recording.drain()
+    assert paid.outputs is not None
+    assert_allclose(paid.outputs[LEFT], 2 * Q[LEFT])
+    assert np.isnan(paid.outputs[~LEFT]).all()
+    assert recording.failures == 1
+
+
+@pytest.mark.parametrize("method", ["value", "value_and_gradient", "forward", "forward_and_jacobian"])
+def test_a_map_may_fail_everywhere_once_its_outputs_are_known(method):
+    recording = half_mapped()
+    recording.value(Q[LEFT])
+    with pytest.warns(EvaluationWarning, match="no solution"):
+        result = getattr(recording, method)(Q[~LEFT])
+    first = result[0] if isinstance(result, tuple) else result
+    assert np.isinf(first).all() if "value" in method else np.isnan(first).all()
+    assert recording.failures == 1
+
+
+@pytest.mark.parametrize("method", ["forward", "forward_and_jacobian"])
+def test_outputs_of_unknown_number_cannot_be_made_up(method):
+    recording = half_mapped()
+    with (
+        pytest.warns(EvaluationWarning, match="no solution"),
+        pytest.raises(TargetError, match="failed at the very first positions"),
+    ):
+        getattr(recording, method)(Q[~LEFT])
+
+
+def test_an_overflow_in_the_energy_is_no_warning():
+    recording = half_mapped(lambda q: 1e200 * q)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isinf(recording.value(Q[LEFT])).all()

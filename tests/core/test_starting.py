@@ -1,0 +1,181 @@
+"""Where chains start, and what is said when they cannot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import surrokit as sk
+from surrokit.errors import EvaluationWarning, ShapeError, TargetError
+from surrokit.starting import ATTEMPTS, drawn_positions, given_positions
+
+ONE = {"chains": 3, "warmup": 0, "draws": 1, "seed": 1, "progress": False, "step_size": 1e-9}
+
+
+def target(**options):
+    return sk.potential(
+        lambda q: 0.5 * np.square(np.log(q[0])) + 0.5 * q[1] ** 2,
+        parameters={"rate": (0, None), "slope": None},
+        **options,
+    )
+
+
+def starts(exact, initial=None, **options):
+    return sk.sample(exact, sampler="random-walk", initial=initial, **ONE, **options).draws[:, 0]
+
+
+def test_one_position_serves_all_chains():
+    assert_allclose(starts(target(), [2.0, 0.5]), [[2.0, 0.5]] * 3, rtol=1e-6)
+
+
+def test_each_chain_may_have_its_own():
+    own = [[1.0, 0.0], [2.0, 1.0], [3.0, 2.0]]
+    assert_allclose(starts(target(), own), own, atol=1e-6)
+
+
+def test_positions_may_be_given_by_name():
+    assert_allclose(starts(target(), {"slope": 0.5, "rate": 2.0}), [[2.0, 0.5]] * 3, rtol=1e-6)
+
+
+def test_positions_by_name_may_differ_between_chains():
+    initial = {"rate": [1.0, 2.0, 3.0], "slope": [0.0, 1.0, 2.0]}
+    assert_allclose(starts(target(), initial)[:, 0], [1.0, 2.0, 3.0], rtol=1e-6)
+
+
+def test_positions_by_name_may_be_shared_in_part():
+    positions = given_positions({"rate": [1.0, 2.0, 3.0], "slope": 0.5}, target(), 3)
+    assert_allclose(positions, np.column_stack([np.log([1.0, 2.0, 3.0]), [0.5] * 3]))
+
+
+def test_positions_are_taken_to_the_whole_line():
+    assert_allclose(given_positions([2.0, 0.5], target(), 2), [[np.log(2.0), 0.5]] * 2)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (2, 2), (3, 3), (1, 3, 2), ()])
+def test_other_shapes_are_refused(shape):
+    with pytest.raises(ShapeError, match=r"shape \(2,\) for all chains or \(3, 2\) for each, got"):
+        given_positions(np.ones(shape), target(), 3)
+
+
+@pytest.mark.parametrize("initial", ["ab", [["x", "y"]], {"rate": "x", "slope": 1.0}])
+def test_what_is_no_number_is_refused(initial):
+    with pytest.raises(ShapeError, match="initial|numbers|rate"):
+        given_positions(initial, target(), 3)
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ShapeError, match="must be given for rate, slope, got rate, slop"):
+        given_positions({"rate": 1.0, "slop": 1.0}, target(), 3)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+def test_a_number_outside_its_bounds_is_named(bad):
+    initial = [[1.0, 0.0], [bad, 0.0], [1.0, 0.0]]
+    message = r"'rate' in chain 1 is .*; it must be finite strictly between 0 and inf"
+    with pytest.raises(TargetError, match=message):
+        given_positions(initial, target(), 3)
+
+
+def test_a_number_that_is_not_finite_is_named_without_bounds():
+    free = sk.potential(lambda q: q @ q, dim=2)
+    with pytest.raises(TargetError, match=r"'q\[1\]' in chain 0 is nan; it must be finite$"):
+        given_positions([0.0, np.nan], free, 1)
+
+
+def test_bad_starts_cost_no_exact_call():
+    calls = []
+    exact = sk.potential(lambda q: calls.append(1) or 0.0, parameters={"rate": (0, None)})
+    with pytest.raises(TargetError):
+        sk.sample(exact, sampler="random-walk", initial=[-1.0], **ONE)
+    assert not calls
+
+
+# --- a target that is not finite at the start ---
+
+
+def nowhere(q):
+    return np.inf
+
+
+def test_a_start_outside_the_support_is_refused_with_its_numbers():
+    exact = sk.potential(lambda q: np.inf if q[0] > 1 else 0.0, parameters={"rate": (0, None)})
+    with pytest.raises(TargetError, match=r"potential inf at the start of chain 0 \(rate = 2\)"):
+        sk.sample(exact, sampler="random-walk", initial=[2.0], **ONE)
+
+
+def test_the_bad_chain_is_named():
+    exact = sk.potential(lambda q: np.inf if q[0] > 1 else 0.0, dim=1)
+    with pytest.raises(TargetError, match=r"the start of chain 2 \(q\[0\] = 3\)"):
+        sk.sample(exact, sampler="random-walk", initial=[[0.0], [0.5], [3.0]], **ONE)
+
+
+def test_a_gradient_that_is_not_finite_is_named():
+    exact = sk.potential(
+        lambda q: 0.5 * q @ q, lambda q: np.array([q[0], np.nan]), parameters={"a": None, "b": None}
+    )
+    with pytest.raises(TargetError, match=r"gradient is not finite in b at the start of chain 0"):
+        sk.sample(exact, initial=[1.0, 2.0], n_steps=1, metric="identity", **ONE)
+
+
+@pytest.mark.parametrize("surrogate", [None, "additive"])
+def test_a_target_that_is_nowhere_finite_is_given_up(surrogate):
+    options = {**ONE, "warmup": 20}
+    exact = sk.potential(nowhere, lambda q: q, dim=1)
+    with pytest.raises(TargetError, match=f"no start was found in {ATTEMPTS} attempts") as caught:
+        sk.sample(exact, surrogate=surrogate, **options)
+    assert "pass initial=..." in str(caught.value)
+
+
+def test_a_target_that_always_raises_is_given_up():
+    def broken(q):
+        raise ValueError("broken")
+
+    with (
+        pytest.warns(EvaluationWarning, match="broken"),
+        pytest.raises(TargetError, match="no start was found"),
+    ):
+        sk.sample(sk.potential(broken, dim=1), sampler="random-walk", **ONE)
+
+
+def test_only_chains_without_a_start_draw_again():
+    seen = []
+
+    def positive_only(q):
+        seen.append(q[0])
+        return 0.0 if q[0] > 0 else np.inf
+
+    found = starts(sk.potential(positive_only, dim=1))
+    assert (found > 0).all()
+    first = np.array(seen[:3])
+    assert (first < 0).any()
+    assert_allclose(found[first > 0, 0], first[first > 0], atol=1e-6)
+
+
+# --- drawn starts ---
+
+
+def test_starts_are_uniform_on_the_whole_line(rng):
+    positions = drawn_positions(target(), rng, 2000)
+    assert positions.shape == (2000, 2)
+    assert abs(positions).max() <= 2.0
+    assert abs(positions).max(axis=0).min() > 1.9
+    assert_allclose(positions.std(axis=0), 4 / np.sqrt(12), rtol=0.05)
+
+
+def test_a_target_may_draw_its_own_starts():
+    class Own:
+        dim = 1
+        capabilities = frozenset({"initial"})
+
+        def value(self, q):
+            return np.where(np.abs(q[:, 0] - 50) < 1, 0.0, np.inf)
+
+        def initial(self, rng, n):
+            return np.full((n, 1), 50.0)
+
+    assert_array_equal(np.round(starts(Own())), 50.0)
+
+
+def test_starts_depend_on_the_seed_only():
+    assert_array_equal(starts(target()), starts(target()))

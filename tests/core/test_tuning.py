@@ -1,0 +1,302 @@
+"""Step size and covariance in warm-up."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import surrokit as sk
+from surrokit.errors import SamplingWarning
+from surrokit.records import StepInfo
+from surrokit.tuning import STEPS_BEFORE_COVARIANCE, Tuner, windows
+
+ALL = frozenset({"step_size", "n_steps", "metric"})
+
+
+def info(acceptance):
+    acceptance = np.asarray(acceptance, dtype=float)
+    n = len(acceptance)
+    return StepInfo(
+        accepted=acceptance > 0.5,
+        acceptance=acceptance,
+        path_acceptance=acceptance,
+        status=np.zeros(n, dtype=np.int64),
+        divergent=np.zeros(n, dtype=bool),
+        n_steps=np.ones(n, dtype=np.int64),
+    )
+
+
+@attrs.frozen
+class Listening:
+    """A sampler that does nothing but hold what it is told."""
+
+    tuning: object = None
+    tunes: frozenset = ALL
+    target_acceptance: float = 0.8
+
+    def tuned(self, tuning):
+        return attrs.evolve(self, tuning=tuning)
+
+
+def driven(tuner, acceptance_at, positions, state=None, start=None):
+    """Run a tuner against a known acceptance curve; return states, one for each iteration."""
+    chains, dim = positions[0].shape
+    state = state or tuner.start(chains, dim, **(start or {}))
+    states = [state]
+    for position in positions:
+        step = tuner.tuned(state, Listening(tunes=tuner.tunes)).tuning.step_size
+        state = tuner.update(state, position, info(acceptance_at(step) * np.ones(chains)))
+        states.append(state)
+    return states
+
+
+def gaussian_acceptance(step):
+    """Return a curve that falls from 1 to 0, through 0.8 at 0.3."""
+    return 1.0 / (1.0 + 0.25 * (step / 0.3) ** 2)
+
+
+def still(n, chains=4, dim=2):
+    return [np.zeros((chains, dim))] * n
+
+
+# --- windows ---
+
+
+@pytest.mark.parametrize("n", [40, 50, 99, 149, 150, 151, 300, 499, 500, 1000, 5000])
+def test_windows_follow_each_other_inside_the_warm_up(n):
+    first, ends = windows(n)
+    assert 0 <= first < ends[0]
+    assert list(ends) == sorted(set(ends))
+    assert ends[-1] < n
+
+
+@pytest.mark.parametrize("n", [0, 1, 39])
+def test_a_short_warm_up_has_no_window(n):
+    assert windows(n) == (0, ())
+
+
+def test_lengths_are_those_of_stan():
+    assert windows(1000) == (75, (100, 150, 250, 450, 950))
+
+
+def test_windows_double_and_the_last_takes_the_rest():
+    first, ends = windows(3000)
+    lengths = np.diff([first, *ends])
+    assert_allclose(lengths[1:-1] / lengths[:-2], 2.0)
+    assert lengths[-1] >= 2 * lengths[-2]
+
+
+def test_a_warm_up_below_150_has_one_window():
+    assert windows(100) == (15, (75,))
+
+
+# --- step size ---
+
+
+@pytest.mark.parametrize("start", [1e-4, 0.01, 0.3, 5.0, 1e3])
+def test_the_search_crosses_the_wanted_acceptance(start):
+    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=19)
+    states = driven(tuner, gaussian_acceptance, still(19), start={"step_size": start})
+    first_after = next(state for state in states if state.searching < 0)
+    found = np.exp(first_after.log_step)
+    assert 0.3 / 2 <= found <= 0.3 * 2
+
+
+def test_a_search_that_never_crosses_ends():
+    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=60)
+    states = driven(tuner, lambda step: 0.0, still(60, chains=2))
+    assert states[40].searching == -1
+    assert np.isfinite(states[-1].log_step)
+
+
+@pytest.mark.parametrize("target", [0.6, 0.8, 0.9])
+def test_dual_averaging_reaches_the_target_acceptance(target):
+    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=target, n_iterations=600)
+    states = driven(tuner, gaussian_acceptance, still(600))
+    final = tuner.tuned(states[-1], Listening(tunes=tuner.tunes)).tuning.step_size
+    assert abs(gaussian_acceptance(final) - target) < 0.03
+
+
+def test_the_average_is_used_after_the_warm_up_and_the_latest_before():
+    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=100)
+    states = driven(tuner, gaussian_acceptance, still(100))
+    sampler = Listening(tunes=tuner.tunes)
+    last, before = states[-1], states[-2]
+    assert tuner.tuned(before, sampler).tuning.step_size == pytest.approx(np.exp(before.log_step))
+    assert tuner.tuned(last, sampler).tuning.step_size == pytest.approx(
+        np.exp(last.averaged_log_step)
+    )
+    assert last.log_step != last.averaged_log_step
+
+
+def test_a_search_takes_single_steps():
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=50)
+    assert tuner.tuned(tuner.start(4, 2), Listening()).tuning.n_steps == 1
+
+
+def test_paths_are_short_until_the_scales_are_known():
+    tuner = Tuner(tunes=frozenset({"n_steps"}), target_acceptance=0.8, n_iterations=50)
+    assert tuner.tuned(tuner.start(4, 2), Listening(tunes=tuner.tunes)).tuning.n_steps == (
+        STEPS_BEFORE_COVARIANCE
+    )
+    known = tuner.start(4, 2, covariance=np.eye(2))
+    assert tuner.tuned(known, Listening(tunes=tuner.tunes)).tuning.n_steps is None
+
+
+def test_a_stuck_chain_does_not_spoil_the_step_size():
+    def states(stuck):
+        tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=600)
+        state = tuner.start(4, 2)
+        for _ in range(600):
+            step = tuner.tuned(state, Listening(tunes=tuner.tunes)).tuning.step_size
+            acceptance = np.full(4, gaussian_acceptance(step))
+            acceptance[0] *= not stuck
+            state = tuner.update(state, np.zeros((4, 2)), info(acceptance))
+        return tuner.tuned(state, Listening(tunes=tuner.tunes)).tuning.step_size
+
+    assert states(stuck=True) == pytest.approx(states(stuck=False), rel=0.1)
+
+
+# --- covariance ---
+
+
+def drawn(rng, n, covariance, offsets):
+    factor = np.linalg.cholesky(covariance)
+    return [offsets + rng.standard_normal((len(offsets), 2)) @ factor.T for _ in range(n)]
+
+
+COVARIANCE = np.array([[4.0, 1.2], [1.2, 0.5]])
+
+
+def test_the_covariance_is_found(rng):
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=1000)
+    states = driven(tuner, gaussian_acceptance, drawn(rng, 1000, COVARIANCE, np.zeros((4, 2))))
+    assert_allclose(states[-1].covariance, COVARIANCE, rtol=0.15)
+
+
+def test_the_covariance_is_pooled_within_chains(rng):
+    """Chains far from each other do not make it wider."""
+    offsets = 100.0 * np.arange(8.0).reshape(4, 2)
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=1000)
+    states = driven(tuner, gaussian_acceptance, drawn(rng, 1000, COVARIANCE, offsets))
+    assert_allclose(states[-1].covariance, COVARIANCE, rtol=0.15)
+
+
+def test_the_start_of_the_warm_up_is_forgotten(rng):
+    """A long way in from the tails does not make it wider."""
+    way_in = [np.full((4, 2), 1e3 / (i + 1)) for i in range(75)]
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=500)
+    positions = way_in + drawn(rng, 425, COVARIANCE, np.zeros((4, 2)))
+    states = driven(tuner, gaussian_acceptance, positions)
+    assert_allclose(states[-1].covariance, COVARIANCE, rtol=0.2)
+
+
+def test_a_stuck_chain_does_not_spoil_the_covariance(rng):
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=300)
+    state = tuner.start(4, 2)
+    for position in drawn(rng, 300, COVARIANCE, np.zeros((4, 2))):
+        position[0] = 7.0
+        state = tuner.update(state, position, info([0.0, 0.8, 0.8, 0.8]))
+    assert_allclose(state.covariance, COVARIANCE, rtol=0.3)
+
+
+def test_a_covariance_is_symmetric_and_positive_definite_even_of_few_draws(rng):
+    dim = 30
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=40)
+    state = tuner.start(1, dim)
+    for _ in range(40):
+        state = tuner.update(state, rng.standard_normal((1, dim)), info([0.8]))
+    assert state.covariance is not None
+    assert_allclose(state.covariance, state.covariance.T)
+    assert np.linalg.eigvalsh(state.covariance)[0] > 0
+
+
+@pytest.mark.parametrize("position", [np.zeros((4, 2)), np.full((4, 2), np.nan)], ids=["flat", "nan"])
+def test_no_covariance_is_made_up(position):
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=50)
+    with np.errstate(invalid="ignore"):
+        states = driven(tuner, gaussian_acceptance, [position] * 50)
+    assert states[-1].covariance is None
+
+
+def test_a_known_covariance_is_kept_until_there_is_a_better_one(rng):
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=300)
+    positions = drawn(rng, 300, COVARIANCE, np.zeros((4, 2)))
+    known = 9.0 * np.eye(2)
+    states = driven(tuner, gaussian_acceptance, positions, start={"covariance": known})
+    _, ends = windows(300)
+    assert states[ends[0] - 1].covariance is known
+    assert states[-1].covariance is not known
+
+
+# --- all in all ---
+
+
+def test_states_are_not_changed_in_place():
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=100)
+    states = driven(tuner, gaussian_acceptance, still(80))
+    assert [state.iteration for state in states] == list(range(81))
+    assert states[0].count == 0
+    assert not states[0].scatter.any()
+
+
+def test_the_same_history_gives_the_same_tuning(rng):
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=200)
+    positions = drawn(rng, 200, COVARIANCE, np.zeros((4, 2)))
+    one, two = (driven(tuner, gaussian_acceptance, positions)[-1] for _ in range(2))
+    assert one.log_step == two.log_step
+    assert (one.covariance == two.covariance).all()
+
+
+def test_nothing_is_tuned_when_all_is_given():
+    sampler = Listening(tunes=frozenset())
+    tuner = Tuner.of(sampler, 100)
+    state = tuner.start(4, 2)
+    for _ in range(100):
+        state = tuner.update(state, np.zeros((4, 2)), info([0.1] * 4))
+    assert tuner.tuned(state, sampler) is sampler
+
+
+def target(scale=1.0, dim=3):
+    return sk.potential(lambda q: 0.5 * scale * q @ q, lambda q: scale * q, dim=dim)
+
+
+@pytest.mark.parametrize("warmup", [1, 3, 5, 20, 25, 30, 45])
+def test_kept_paths_are_longer_than_one_step_after_a_short_warm_up(warmup):
+    run = sk.sample(target(1e4), warmup=warmup, draws=40, seed=1, progress=False)
+    assert run.kept.n_steps.max() > 1
+
+
+def test_without_a_warm_up_the_first_guess_is_used():
+    with pytest.warns(SamplingWarning, match="no warm-up to tune the step size in"):
+        run = sk.sample(target(), warmup=0, draws=10, seed=1, progress=False)
+    assert (run.kept.step_size == 0.5).all()
+
+
+@pytest.mark.parametrize("metric", ["dense", "diagonal", "identity"])
+def test_the_acceptance_of_hmc_on_a_gaussian_is_near_the_target(metric):
+    scales = np.array([1.0, 4.0, 0.25, 1.0, 2.0])
+    gaussian = sk.potential(
+        lambda q: 0.5 * (scales * q * q).sum(axis=1), lambda q: scales * q, dim=5, batched=True
+    )
+    run = sk.sample(gaussian, metric=metric, warmup=400, draws=150, seed=3, progress=False)
+    assert 0.6 < run.kept.path_acceptance.mean() < 0.97
+
+
+def test_a_step_size_given_is_used_throughout():
+    run = sk.sample(target(), step_size=0.11, warmup=60, draws=20, seed=1, progress=False)
+    assert (run.warmup.step_size == 0.11).all()
+    assert (run.kept.step_size == 0.11).all()
+
+
+def test_a_number_of_steps_given_is_never_exceeded():
+    run = sk.sample(target(), n_steps=3, warmup=60, draws=60, seed=1, progress=False)
+    assert set(np.unique(run.kept.n_steps)) == {1, 2, 3}
+
+
+def test_the_step_size_does_not_change_while_draws_are_kept():
+    run = sk.sample(target(), warmup=100, draws=30, seed=1, progress=False)
+    assert len(np.unique(run.kept.step_size)) == 1
+    assert len(np.unique(run.warmup.step_size)) > 10

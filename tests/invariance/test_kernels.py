@@ -1,0 +1,201 @@
+"""Whole kernels of registered parts leave the target as it is, surrogate or no surrogate."""
+
+import numpy as np
+import pytest
+
+from surrokit.catalogue import default_catalogue
+from surrokit.compose import make
+from surrokit.errors import SurrogateFitError
+from surrokit.recording import RecordingPotential
+from surrokit.testing.checks.kernel import SURROGATES, flux, invariance
+from surrokit.testing.checks.sampler import TUNING
+from surrokit.testing.checks.training import evaluated, problem_of
+from surrokit.testing.statistics import FAMILY_SIZE, Verdict
+from surrokit.testing.targets import Banana, Gaussian, HalfPlane, Mixture, Student
+
+CATALOGUE = default_catalogue()
+N_CHAINS = 10_000  # half of what the checks of a sampler take: there are many kernels
+TARGETS = (Gaussian(), Mixture(), Banana(), Student(), HalfPlane())
+
+pytestmark = pytest.mark.statistical
+
+
+def built_in(kind):
+    return [
+        entry.component
+        for entry in CATALOGUE
+        if entry.component.kind == kind and entry.plugin.startswith("surrokit[")
+    ]
+
+
+def label(name, settings):
+    return "-".join([name, *(f"{k}={v}" for k, v in settings.items())]).replace(" ", "")
+
+
+def specs(kind):
+    return [
+        pytest.param((component.name, dict(settings)), id=label(component.name, settings))
+        for component in built_in(kind)
+        for settings in component.examples
+    ]
+
+
+def sampler_with(kind):
+    """Every sampler that takes a part of some kind, at short steps, with each such part."""
+    return [
+        pytest.param(
+            component.name,
+            setting,
+            (part.name, dict(settings)),
+            id=f"{component.name}-{label(part.name, settings)}",
+        )
+        for component in built_in("sampler")
+        for setting, wanted in component.parts.items()
+        if wanted.kind == kind
+        for part in built_in(kind)
+        for settings in part.examples
+    ]
+
+
+def ready(sampler, potential):
+    sampler = sampler.with_potential(potential)
+    return sampler.tuned(TUNING) if sampler.tunes else sampler
+
+
+def verdicts(sampler, correction, potential, target, name):
+    """Invariance and flux of one kernel."""
+    if not (sampler.needs <= potential.capabilities and correction.needs <= target.capabilities):
+        return []
+    kernel = ready(sampler, potential), correction.with_potential(target)
+    found = [invariance(*kernel, target, f"{name}: ", n_chains=N_CHAINS)]
+    if getattr(sampler, "reversible", True):
+        found.append(flux(*kernel, target, f"{name}, flux: ", n_chains=2 * N_CHAINS))
+    return found
+
+
+def require(found, claim):
+    assert found, "nothing was compared; the parts need what no target offers"
+    Verdict.joined(found).require(claim)
+
+
+@pytest.mark.parametrize("correction", specs("correction"))
+@pytest.mark.parametrize("sampler", specs("sampler"))
+def test_exact_kernel(sampler, correction):
+    sampler, correction = (
+        make("sampler", sampler[0], **sampler[1]),
+        make("correction", correction[0], **correction[1]),
+    )
+    require(
+        [
+            verdict
+            for target in TARGETS
+            for verdict in verdicts(sampler, correction, target, target, type(target).__name__)
+        ],
+        "the kernel leaves its target as it is",
+    )
+
+
+@pytest.mark.parametrize("correction", specs("correction"))
+@pytest.mark.parametrize("sampler", specs("sampler"))
+def test_kernel_on_wrong_surrogate(sampler, correction):
+    sampler, correction = (
+        make("sampler", sampler[0], **sampler[1]),
+        make("correction", correction[0], **correction[1]),
+    )
+    require(
+        [
+            verdict
+            for name, surrogate in SURROGATES
+            for target in (Gaussian(), Mixture())
+            for verdict in verdicts(
+                sampler, correction, surrogate, target, f"{name} for {type(target).__name__}"
+            )
+        ],
+        "a wrong surrogate costs mixing only",
+    )
+
+
+@pytest.mark.parametrize(
+    ("sampler", "setting", "part"), [*sampler_with("metric"), *sampler_with("integrator")]
+)
+def test_kernel_with_every_part(sampler, setting, part):
+    correction = make("correction", "metropolis")
+    kernel = make("sampler", sampler, **{setting: part})
+
+    require(
+        [
+            verdict
+            for surrogate, target in ((Mixture(), Mixture()), (SURROGATES[1][1], Gaussian()))
+            for verdict in verdicts(kernel, correction, surrogate, target, type(target).__name__)
+        ],
+        "the kernel leaves its target as it is with every part",
+    )
+
+
+def training():
+    """Few points, so that whatever learns from them is wrong."""
+    target = Banana()
+    return target, evaluated(target, target.sample(np.random.default_rng(5), 25))
+
+
+@pytest.mark.parametrize("surrogate", specs("surrogate"))
+def test_kernel_on_fitted_surrogate(surrogate):
+    target, rows = training()
+    learner = make("surrogate", surrogate[0], **surrogate[1]).learner(
+        problem_of(target), np.random.default_rng(6)
+    )
+    learner.observe(rows)
+    try:
+        fitted = learner.fitted()
+    except SurrogateFitError as error:
+        pytest.skip(f"25 points are too few for it: {error}")
+    found = []
+    for component in built_in("sampler"):
+        # one short path each: most of what is to be seen shows in the first transitions
+        sampler = make("sampler", component.name)
+        if sampler.needs <= fitted.capabilities:
+            kernel = ready(sampler, fitted), make("correction", "metropolis").with_potential(target)
+            found.append(
+                invariance(*kernel, target, f"{component.name}: ", n_chains=4000, n_transitions=6)
+            )
+    require(found, "draws are exact on a surrogate fitted to few points")
+
+
+def test_recorded_exact_kernel_pays_nothing_in_the_correction():
+    target = Banana()
+    recording = RecordingPotential(target, keep=False)
+    sampler = make("sampler", "hmc", step_size=0.4, n_steps=3, randomize=False)
+    kernel = (
+        sampler.with_potential(recording),
+        make("correction", "metropolis").with_potential(recording),
+    )
+
+    verdict = invariance(*kernel, target, "", n_chains=2000, n_transitions=4)
+
+    verdict.require("recording changes nothing")
+    assert recording.calls["forward"] == recording.calls["value"] == 0
+    assert recording.calls["jacobian"] == 2000 * (1 + 4 * 3)
+
+
+def test_chains_that_start_outside_the_support_stay_or_enter():
+    target = HalfPlane()
+    sampler = make("sampler", "random-walk", step_size=1.0)
+    correction = make("correction", "metropolis").with_potential(target)
+    positions = np.array([[-0.5, 0.0]] * 50)
+    rng = np.random.default_rng(7)
+    state = correction.start(positions, {}, None)
+    assert (state.values == np.inf).all()
+
+    for _ in range(20):
+        state, _ = correction.decide(state, sampler.propose(state, rng), rng)
+
+    inside = state.positions[:, 0] > 0
+    assert inside.any()
+    assert (np.isfinite(state.values) == inside).all()
+
+
+def test_statistical_tests_here_fit_in_the_family_whose_rate_is_stated():
+    n_kernels = 2 * len(specs("sampler")) * len(specs("correction"))
+    n_parts = len(sampler_with("metric")) + len(sampler_with("integrator"))
+
+    assert n_kernels + n_parts + len(specs("surrogate")) + 1 <= FAMILY_SIZE / 2
