@@ -84,7 +84,8 @@ def find(disabled: Iterable[str] | None = None) -> tuple[FoundPlugin, ...]:
     found: dict[str, FoundPlugin] = {}
     seen: set[str] = set()
     for distribution in distributions():
-        name = distribution.metadata["Name"]
+        metadata = distribution.metadata
+        name = metadata["Name"] if "Name" in metadata else None  # what a broken uninstall left
         if name is None or name in seen:
             continue  # a second copy further down the path is never imported
         seen.add(name)
