@@ -1,0 +1,122 @@
+"""Pages that are made from the code when the documentation is built, so that none goes stale.
+
+A page holds a placeholder, an HTML comment such as ``<!-- generated: parts -->``, and the text
+takes its place before the page is parsed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+PLACEHOLDER = re.compile(r"<!-- generated: ([a-z]+)(?: ([a-z]+))? -->")
+
+
+def parts(_: str | None) -> str:
+    """Return a table of each kind of part in the catalogue, built-in plugins only."""
+    from surrokit.catalogue import default_catalogue
+    from surrokit.components import KINDS
+    from surrokit.report import part_rows
+
+    rows = [row for row in part_rows(default_catalogue()) if row["plugin"].startswith("surrokit[")]
+    text = []
+    for kind in KINDS:
+        text += [f"## {kind.capitalize()}", "", "| name | what it is | settings | from |"]
+        text.append("|---|---|---|---|")
+        for row in rows:
+            if row["kind"] == kind:
+                settings = ", ".join(f"`{name}={value}`" for name, value in row["settings"].items())
+                cells = (f"`{row['name']}`", row["summary"], settings, _references(row))
+                text.append("| " + " | ".join(cells) + " |")
+        text.append("")
+    return "\n".join(text)
+
+
+def _references(row: dict[str, Any]) -> str:
+    return "; ".join([*row["references"], f"`{row['plugin']}`"])
+
+
+def hooks(group: str | None) -> str:
+    """Return a heading with the exact argument names, and the docstring, of each hook."""
+    from surrokit import hookspecs
+
+    registers = group == "registration"
+    text = []
+    for name, function in vars(hookspecs).items():
+        if not name.startswith("surrokit_"):
+            continue
+        if name.startswith("surrokit_register_") == registers:
+            arguments = ", ".join(inspect.signature(function).parameters)
+            text += [f"### `{name}({arguments})`", "", "```{eval-rst}"]
+            text += [f".. autofunction:: surrokit.hookspecs.{name}", "```", ""]
+    return "\n".join(text)
+
+
+def options(command: str | None) -> str:
+    """Return what ``surrokit COMMAND --help`` prints."""
+    from click.testing import CliRunner
+
+    from surrokit.cli import cli
+
+    arguments = [] if command is None else [command]
+    result = CliRunner().invoke(cli, [*arguments, "--help"], prog_name="surrokit")
+    assert result.exit_code == 0, result.output
+    typed = " ".join(["$ surrokit", *arguments, "--help"])
+    return f"```console\n{typed}\n{result.output.rstrip()}\n```"
+
+
+def checks(_: str | None) -> str:
+    """Return a table of the conformance checks of each kind, each with its first docstring line."""
+    from surrokit.testing.kinds import CHECKS
+
+    text = []
+    for kind, found in CHECKS.items():
+        text += [f"### {kind.capitalize()}", "", "| check | level | what it demands |"]
+        text.append("|---|---|---|")
+        for check in found:
+            first = inspect.getdoc(check.function).partition("\n\n")[0].replace("\n", " ")
+            text.append(f"| `{check.name}` | {check.level} | {first.replace('|', chr(92) + '|')} |")
+        text.append("")
+    return "\n".join(text)
+
+
+GENERATORS: dict[str, Callable[[str | None], str]] = {
+    "parts": parts,
+    "hooks": hooks,
+    "options": options,
+    "checks": checks,
+}
+
+
+def _generated(match: re.Match[str]) -> str:
+    return GENERATORS[match[1]](match[2])
+
+
+def _read(app: Any, docname: str, source: list[str]) -> None:
+    if PLACEHOLDER.search(source[0]):
+        source[0] = PLACEHOLDER.sub(_generated, source[0])
+        app.env.metadata[docname]["generated"] = True
+
+
+def _outdated(app: Any, env: Any, added: set, changed: set, removed: set) -> list[str]:  # noqa: ARG001
+    """Have pages with generated text read again in every build."""
+    return [name for name, data in env.metadata.items() if data.get("generated")]
+
+
+def _plain(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:  # noqa: ARG001
+    """Keep the bars of absolute values, and types in words, from being read as markup."""
+    for i, line in enumerate(lines):
+        pieces = line.split("``")
+        pieces[::2] = [piece.replace("|", r"\|") for piece in pieces[::2]]
+        text = "``".join(pieces)
+        lines[i] = re.sub(r"^(\s*:type [^:]+: )([^*].*)$", r"\1*\2*", text)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.connect("source-read", _read)
+    app.connect("env-get-outdated", _outdated)
+    app.connect("autodoc-process-docstring", _plain, priority=900)  # after napoleon
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,34 @@
+"""Snippets of the guide "Use the paper's scheme"."""
+
+# [scheme]
+import surrokit as sk
+
+target = sk.make("potential", "simulated-logistic", n_rows=20_000, dim=10)
+paper = ("additive", {"n_nodes": 200, "whiten": False, "weight_scale": 1.0,
+                      "level": "minimum", "ridge": 1e-6, "tail": "full"})  # fmt: skip
+run = sk.sample(
+    target,
+    sampler="hmc",
+    metric="identity",
+    step_size=0.045,
+    n_steps=6,
+    surrogate=paper,
+    schedule="once",
+    explorer=("sampler", {"iterations": 250, "discard": 50, "learn_from": "states"}),
+    chains=1,
+    warmup=300,
+    draws=500,
+    seed=1,
+)
+print(run.acceptance, run.ess("paper"))
+# [rbf]
+paper_rbf = ("rbf", {"n_nodes": 200, "whiten": False, "widths": "chi-square",
+                     "width_scale": 1.0, "level": "minimum", "ridge": 1e-6,
+                     "tail": "full"})  # fmt: skip
+# [fixed]
+sampler = ("hmc", {"randomize": False})
+run = sk.sample(
+    target, sampler=sampler, metric="identity", step_size=0.045, n_steps=6,
+    warmup=100, draws=100, seed=1,
+)  # fmt: skip
+# [end]

@@ -1,0 +1,67 @@
+"""Run the commands and scripts that the pages show, and write what they print to ``output``.
+
+Run it after a change that alters draws or tables: ``python docs/examples/record.py``.
+"""
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+HERE = Path(__file__).parent
+COMMANDS = {
+    "lynx_hare": "surrokit sample lynx-hare --seed 1 --compare",
+    "coffee": "surrokit sample coffee.py:smooth --seed 1",
+    "unknown": "surrokit sample lynx-hair",
+}
+SCRIPTS = ("expensive_model", "own_target", "save", "give_a_target", "paper_scheme", "traps")
+
+
+def write(name: str, text: str) -> None:
+    """Write one output."""
+    lines = [line.rstrip() for line in text.strip("\n").splitlines()]
+    (HERE / "output" / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(name)
+
+
+def record_command(name: str, command: str) -> None:
+    """Record what a command prints; warnings of the target are left out."""
+    done = subprocess.run(command.split(), capture_output=True, text=True, cwd=HERE, check=False)
+    printed = done.stdout or done.stderr
+    write(name, f"$ {command}\n{printed}")
+
+
+def record_script(name: str) -> None:
+    """Record what each section of a script prints."""
+    source = (HERE / f"{name}.py").read_text(encoding="utf-8")
+    pieces = re.split(r"^# \[(.*)\]$", source, flags=re.MULTILINE)
+    scope = {"__name__": "recorded"}
+    exec(compile(pieces[0], name, "exec"), scope)
+    for section, code in zip(pieces[1::2], pieces[2::2], strict=True):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, section, "exec"), scope)
+        if printed.getvalue() and not (name == "save" and section == "save"):
+            write(f"{name}.{section.replace(' ', '_')}", printed.getvalue())
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(HERE))
+    os.environ["SURROKIT_DISABLE_PLUGINS"] = "toy"  # what a reader sees who has not installed it
+    (HERE / "output").mkdir(exist_ok=True)
+    chosen = sys.argv[1:] or [*COMMANDS, *SCRIPTS]
+    warnings.simplefilter("ignore")
+    for each in chosen:
+        if each in COMMANDS:
+            record_command(each, COMMANDS[each])
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for each in chosen:
+            if each in SCRIPTS:
+                record_script(each)
+        os.chdir(HERE)

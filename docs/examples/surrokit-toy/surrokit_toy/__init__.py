@@ -1,0 +1,1 @@
+"""An example plugin for surrokit."""
