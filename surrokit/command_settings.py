@@ -46,7 +46,7 @@ def specs_of(
     Raises
     ------
     ConfigurationError
-        If settings are given for a part that has no name and no default.
+        If settings are given for a surrogate where none is wanted.
     """
     specs: dict[str, Any] = {}
     defaults = {"sampler": "hmc", "schedule": "once", "explorer": "sampler", "metric": "dense"}
@@ -55,6 +55,10 @@ def specs_of(
         name = names.get(kind)
         if kind not in settings:
             specs[kind] = name
+        elif name == "none":
+            raise ConfigurationError(
+                f"there is no {kind} to set {', '.join(settings[kind])} of; name one with --{kind}"
+            )
         else:
             specs[kind] = (name or defaults[kind], settings[kind])
     return specs
