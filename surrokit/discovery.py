@@ -84,8 +84,7 @@ def find(disabled: Iterable[str] | None = None) -> tuple[FoundPlugin, ...]:
     found: dict[str, FoundPlugin] = {}
     seen: set[str] = set()
     for distribution in distributions():
-        metadata = distribution.metadata
-        name = metadata["Name"] if "Name" in metadata else None  # what a broken uninstall left
+        name = distribution.metadata.get("Name")  # None is what a broken uninstall leaves
         if name is None or name in seen:
             continue  # a second copy further down the path is never imported
         seen.add(name)

@@ -41,7 +41,9 @@ def differences() -> Callable:
             steps = np.zeros_like(positions)
             steps[:, k] = step * np.maximum(np.abs(positions[:, k]), 1.0)
             ahead, behind = function(positions + steps), function(positions - steps)
-            columns.append((ahead - behind) / (2 * steps[:, k]).reshape(-1, *[1] * (ahead.ndim - 1)))
+            columns.append(
+                (ahead - behind) / (2 * steps[:, k]).reshape(-1, *[1] * (ahead.ndim - 1))
+            )
         return np.stack(columns, axis=-1)
 
     return differentiate

@@ -14,6 +14,7 @@ from surrokit.positions import checked_positions
 from surrokit.types import Capabilities, FloatArray
 
 _NUMBERS_IN_A_BLOCK = 200_000
+_NUMBERS_FOR_ONE = 400_000
 _RESULTS_IN_A_BLOCK = 1_000_000
 _FACTORS_IN_A_PRODUCT = 8
 
@@ -44,10 +45,9 @@ class LogisticRegression:
 
     Notes
     -----
-    For several positions, rows are worked through in blocks that stay in the processor's cache, so
-    that the product with the transpose finds them there. Where a block would be used once only, or
-    for one position, where a product is bound by memory whatever the block, blocks are only there
-    to bound the temporaries, and threads of the BLAS pay. Methods raise
+    Rows are worked through in blocks that stay in the processor's cache, so that the product with
+    the transpose finds them there; the sizes were measured. For a value, which uses each block
+    once, blocks only bound the temporaries. Methods raise
     :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
     """
 
@@ -119,8 +119,9 @@ class LogisticRegression:
         """Yield blocks of the design with 1 + exp(-x . b), shape (rows in the block, n)."""
         minus_b = np.ascontiguousarray(-b.T)
         size = _RESULTS_IN_A_BLOCK // max(1, len(b))
-        if reused and len(b) > 1:
-            size = min(size, _NUMBERS_IN_A_BLOCK // self.dim)
+        if reused:
+            numbers = _NUMBERS_IN_A_BLOCK if len(b) > 1 else _NUMBERS_FOR_ONE
+            size = min(size, numbers // self.dim)
         size = max(1024, size)
         for start in range(0, len(self._design), size):
             rows = self._design[start : start + size]

@@ -97,7 +97,11 @@ def test_the_data_loader_imports_scikit_learn_inside_a_function(tree_of, root):
 
 @pytest.mark.parametrize(
     "code",
-    ["import surrokit_hmc.hmc", "from surrokit_hmc import hmc", "def f():\n    import surrokit_hmc"],
+    [
+        "import surrokit_hmc.hmc",
+        "from surrokit_hmc import hmc",
+        "def f():\n    import surrokit_hmc",
+    ],
 )
 def test_the_walk_sees_an_import(code):
     assert imported_names(ast.parse(code)) == {"surrokit_hmc"}

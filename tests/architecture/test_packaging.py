@@ -72,7 +72,11 @@ def test_every_third_party_import_is_declared(project, root):
     extras = project["project"]["optional-dependencies"]
     declared = {
         names.get(name, name)
-        for requirement in [*project["project"]["dependencies"], *extras["arviz"], *extras["testing"]]
+        for requirement in [
+            *project["project"]["dependencies"],
+            *extras["arviz"],
+            *extras["testing"],
+        ]
         for name in [requirement.partition(">=")[0]]
     } | {"arviz_base"}
     found = set()
@@ -83,7 +87,9 @@ def test_every_third_party_import_is_declared(project, root):
                     found |= {alias.name.partition(".")[0] for alias in node.names}
                 elif isinstance(node, ast.ImportFrom):
                     found.add((node.module or "").partition(".")[0])
-    third_parties = {n for n in found - set(sys.stdlib_module_names) if not n.startswith("surrokit")}
+    third_parties = {
+        n for n in found - set(sys.stdlib_module_names) if not n.startswith("surrokit")
+    }
     assert third_parties <= declared
 
 

@@ -26,9 +26,7 @@ def refused(**options):
     return sk.sample(Unused(), **{"progress": False, **options})
 
 
-@pytest.mark.parametrize(
-    ("name", "least"), [("chains", 1), ("warmup", 0), ("draws", 1)]
-)
+@pytest.mark.parametrize(("name", "least"), [("chains", 1), ("warmup", 0), ("draws", 1)])
 @pytest.mark.parametrize("value", [-1, 2.5, "3", None, True, np.nan])
 def test_sizes_are_whole_numbers(name, least, value):
     message = f"{name} must be a whole number of at least {least}, got {value!r}"
@@ -76,7 +74,9 @@ def test_a_seed_is_a_whole_number_or_a_generator(seed):
 
 @pytest.mark.parametrize("value", [0, 1, -0.1, 1.5, np.nan, "0.8", True])
 def test_the_target_acceptance_is_a_fraction(value):
-    with pytest.raises(ConfigurationError, match="target_acceptance must be a number between 0 and 1"):
+    with pytest.raises(
+        ConfigurationError, match="target_acceptance must be a number between 0 and 1"
+    ):
         sk.make("sampler", "hmc", target_acceptance=value)
 
 
@@ -100,7 +100,10 @@ class Named:
 
 
 VALIDATORS = {
-    settings.positive: ([1, 0.5, np.float64(2), np.int64(3)], [0, -1, np.inf, np.nan, True, "1", None]),
+    settings.positive: (
+        [1, 0.5, np.float64(2), np.int64(3)],
+        [0, -1, np.inf, np.nan, True, "1", None],
+    ),
     settings.optional_positive: ([None, 0.1], [0, -1, np.inf, True, "1"]),
     settings.not_negative: ([0, 0.0, 2], [-1e-9, np.inf, np.nan, False, None]),
     settings.fraction: ([0.5, 1e-9], [0, 1, 2, np.nan, True, None]),
@@ -124,5 +127,5 @@ def test_good_settings_pass(validate, value):
     ids=lambda x: getattr(x, "__name__", repr(x)),
 )
 def test_bad_settings_are_refused_by_name(validate, value):
-    with pytest.raises(ConfigurationError, match="rate must be .*, got"):
+    with pytest.raises(ConfigurationError, match=r"rate must be .*, got"):
         validate(None, Named, value)

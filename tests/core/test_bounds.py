@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.integrate import trapezoid
 
 from surrokit import BoundedPotential, Parameters
 from surrokit.bounds import parameters_of, transform_of
@@ -14,7 +15,9 @@ from surrokit.forward import GaussianEnergy, GaussianPrior, gradient_of_energy
 
 BOUNDS = {"a": (0.0, None), "b": (None, None), "c": (-1.0, 2.0), "d": (None, 1.0)}
 PARAMETERS = Parameters.declared(BOUNDS)
-ENERGY = GaussianEnergy(data=[1.0, -1.0], noise_sd=[0.5, 2.0], prior=GaussianPrior(mean=0.3, sd=1.7))
+ENERGY = GaussianEnergy(
+    data=[1.0, -1.0], noise_sd=[0.5, 2.0], prior=GaussianPrior(mean=0.3, sd=1.7)
+)
 
 
 @attrs.frozen
@@ -93,11 +96,9 @@ def test_the_value_has_the_jacobian_in_it(target, z, q):
 
 
 def test_the_density_integrates_to_that_of_the_bounded_parameter():
-    half_normal = BoundedPotential(
-        Squared(), Parameters.declared({"a": (0, None)})
-    )
+    half_normal = BoundedPotential(Squared(), Parameters.declared({"a": (0, None)}))
     z = np.linspace(-30, 8, 20001)
-    mass = np.trapezoid(np.exp(-half_normal.value(z[:, None])), z)
+    mass = trapezoid(np.exp(-half_normal.value(z[:, None])), z)
     assert_allclose(mass, np.sqrt(np.pi / 2), rtol=1e-6)
 
 
@@ -176,7 +177,15 @@ def test_parameters_of_the_wrong_size_are_refused():
 @pytest.mark.parametrize("shape", [(4,), (2, 3), (2, 4, 1)])
 @pytest.mark.parametrize(
     "method",
-    ["value", "value_and_gradient", "gradient", "hessian", "metric", "forward", "forward_and_jacobian"],
+    [
+        "value",
+        "value_and_gradient",
+        "gradient",
+        "hessian",
+        "metric",
+        "forward",
+        "forward_and_jacobian",
+    ],
 )
 def test_positions_must_be_rows(target, method, shape):
     with pytest.raises(ShapeError, match=r"must have shape \(n, 4\), got"):
@@ -226,6 +235,27 @@ def test_what_was_paid_before_a_failure_comes_back_transformed(target, z, method
         assert_allclose(known[1:], full[1:])
 
 
+class GradientFails(Half):
+    """Gives Hessians everywhere, and gradients in all rows but the first."""
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name) if name == "hessian" else super().__getattr__(name)
+
+
+def test_a_hessian_without_its_gradient_is_nan_in_that_row(target, z):
+    with pytest.raises(EvaluationError, match="1 of 6 positions") as caught:
+        BoundedPotential(GradientFails(INNER), PARAMETERS).hessian(z)
+    (known,) = caught.value.results
+    assert_allclose(known[1:], target.hessian(z)[1:])
+    assert np.isnan(np.diagonal(known[0])).any()
+
+
+@pytest.mark.parametrize("method", ["hessian", "metric"])
+def test_without_bounds_matrices_are_those_of_the_inner_potential(z, method):
+    free = BoundedPotential(INNER, Parameters.unnamed(4))
+    assert_allclose(getattr(free, method)(z), getattr(INNER, method)(z))
+
+
 class AllFail(Half):
     def __getattr__(self, name):
         def failing(q):
@@ -237,6 +267,15 @@ class AllFail(Half):
 def test_a_failure_of_all_rows_stays_one(z):
     with pytest.raises(EvaluationError, match="6 of 6 positions") as caught:
         BoundedPotential(AllFail(INNER), PARAMETERS).value_and_gradient(z)
+    assert caught.value.results == ()
+
+
+def test_a_hessian_fails_with_all_its_gradients(z):
+    class NoGradient(GradientFails):
+        value_and_gradient = property(lambda self: AllFail(self.inner).value_and_gradient)
+
+    with pytest.raises(EvaluationError, match="6 of 6 positions") as caught:
+        BoundedPotential(NoGradient(INNER), PARAMETERS).hessian(z)
     assert caught.value.results == ()
 
 

@@ -59,7 +59,9 @@ def test_entries_are_in_order_of_kind_and_name():
 
 
 def test_entries_know_their_plugin():
-    found = catalogue(plugin("p", samplers=[component("a")]), plugin("q", samplers=[component("b")]))
+    found = catalogue(
+        plugin("p", samplers=[component("a")]), plugin("q", samplers=[component("b")])
+    )
     assert {entry.component.name: entry.plugin for entry in found} == {"a": "p", "b": "q"}
 
 
@@ -95,7 +97,9 @@ def test_a_hook_that_raises_is_named():
     def breaks():
         raise ZeroDivisionError("oh")
 
-    message = "plugin p raised ZeroDivisionError in surrokit_register_samplers: oh; fix it, or switch"
+    message = (
+        "plugin p raised ZeroDivisionError in surrokit_register_samplers: oh; fix it, or switch"
+    )
     with pytest.raises(PluginError, match=message):
         catalogue(plugin("p", samplers=breaks))
 
@@ -115,7 +119,9 @@ def some():
 
 
 def test_the_nearest_name_is_proposed(some):
-    with pytest.raises(UnknownComponentError, match="did you mean 'random-walk'. registered are: hmc"):
+    with pytest.raises(
+        UnknownComponentError, match=r"did you mean 'random-walk'\? registered are: hmc"
+    ):
         some.get("sampler", "randomwalk")
 
 
@@ -131,6 +137,8 @@ def test_a_name_of_another_kind_is_recognised(some):
 
 
 def test_an_empty_catalogue_says_what_to_install():
-    message = "no samplers are registered, so there is no 'hmc'; install surrokit itself .*pip install"
+    message = (
+        "no samplers are registered, so there is no 'hmc'; install surrokit itself .*pip install"
+    )
     with pytest.raises(UnknownComponentError, match=message):
         catalogue().get("sampler", "hmc")

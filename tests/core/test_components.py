@@ -16,7 +16,9 @@ def factory(*, size, scale=2.0, sampler=None):
 
 
 def component(**changed):
-    return Component(**{"kind": "metric", "name": "mine", "factory": factory, "summary": "s"} | changed)
+    return Component(
+        **{"kind": "metric", "name": "mine", "factory": factory, "summary": "s"} | changed
+    )
 
 
 @pytest.mark.parametrize("name", ["a", "mine", "my-own", "rbf2", "a-b-c"])

@@ -22,7 +22,11 @@ def autoregressive(rng, phi, chains=4, draws=4000, dim=1):
 
 @pytest.fixture
 def draws(rng):
-    return autoregressive(rng, np.array(0.6), draws=500, dim=3) * [1.0, 10.0, 0.1] + [0.0, 5.0, -1.0]
+    return autoregressive(rng, np.array(0.6), draws=500, dim=3) * [1.0, 10.0, 0.1] + [
+        0.0,
+        5.0,
+        -1.0,
+    ]
 
 
 def of_each(function, draws, **options):
@@ -103,7 +107,9 @@ def test_chains_add_up(rng):
 @pytest.mark.parametrize("kind", ["bulk", "tail", "paper"])
 def test_location_and_scale_do_not_matter(draws, kind):
     assert_allclose(
-        effective_sample_size(3.0 - 2.0 * draws, kind), effective_sample_size(draws, kind), rtol=0.02
+        effective_sample_size(3.0 - 2.0 * draws, kind),
+        effective_sample_size(draws, kind),
+        rtol=0.02,
     )
 
 
@@ -147,6 +153,17 @@ def test_draws_must_have_three_axes(measure, shape):
 @EACH
 def test_one_chain_is_enough(draws, measure):
     assert np.isfinite(measure(draws[:1])).all()
+
+
+def test_r_hat_of_one_chain_compares_its_halves(draws):
+    assert (r_hat(draws[:1]) < 1.1).all()
+    draws[0, :250] += 30.0
+    assert (r_hat(draws[:1]) > 1.5).all()
+
+
+@pytest.mark.parametrize(("n", "known"), [(7, False), (8, True)])
+def test_halves_of_one_chain_must_be_long_enough(draws, n, known):
+    assert np.isfinite(r_hat(draws[:1, :n])).all() == known
 
 
 def test_an_unknown_kind_is_refused(draws):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import sys
 import types
 import warnings
@@ -22,16 +21,8 @@ def hidden(monkeypatch):
     """Make modules look as if they were not installed."""
 
     def hide(*names):
-        imported = builtins.__import__
-
-        def without(name, *args, **kwargs):
-            if name.partition(".")[0] in names:
-                raise ImportError(f"No module named {name!r}")
-            return imported(name, *args, **kwargs)
-
-        for name in [m for m in sys.modules if m.partition(".")[0] in names]:
-            monkeypatch.delitem(sys.modules, name)
-        monkeypatch.setattr(builtins, "__import__", without)
+        for name in names:
+            monkeypatch.setitem(sys.modules, name, None)
 
     return hide
 
@@ -44,7 +35,9 @@ def test_draws_are_the_posterior(bounded_run):
     assert posterior["w"].dims[:2] == ("chain", "draw")
 
 
-@pytest.mark.parametrize(("group", "part"), [("sample_stats", "kept"), ("warmup_sample_stats", "warmup")])
+@pytest.mark.parametrize(
+    ("group", "part"), [("sample_stats", "kept"), ("warmup_sample_stats", "warmup")]
+)
 def test_statistics_have_arviz_names(bounded_run, group, part):
     trace = getattr(bounded_run, part)
     statistics = bounded_run.to_arviz()[group]
@@ -88,14 +81,17 @@ def test_without_arviz_the_message_says_what_to_install(bounded_run, hidden):
     hidden("arviz", "arviz_base")
     with pytest.raises(MissingDependencyError, match=r"pip install 'surrokit\[arviz\]'"):
         bounded_run.to_arviz()
-    with pytest.raises(ImportError, match="ArviZ is needed"):
+    with pytest.raises(ImportError, match=r"(?i)arviz is needed"):
         bounded_run.save("never.nc")
 
 
-def test_without_a_netcdf_library_the_message_says_what_to_install(bounded_run, hidden, tmp_path):
-    bounded_run.to_arviz()
-    hidden("h5netcdf")
-    with pytest.raises(MissingDependencyError, match=r"h5netcdf is needed to write netCDF"):
+@pytest.mark.parametrize("name", ["h5netcdf", "h5py"])
+def test_without_a_netcdf_library_the_message_says_what_to_install(
+    bounded_run, hidden, tmp_path, name
+):
+    hidden(name)
+    message = rf"{name} is needed to .*pip install 'surrokit\[arviz\]'"
+    with pytest.raises(MissingDependencyError, match=message):
         bounded_run.save(tmp_path / "run.nc")
 
 

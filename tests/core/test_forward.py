@@ -108,9 +108,9 @@ def test_an_energy_receives_bounded_positions():
             seen.append(positions)
             return super().value(outputs, positions)
 
-    sk.forward_potential(
-        lambda q: q, energy=Looking(), parameters={"rate": (0, None)}
-    ).value(np.array([[-1.0]]))
+    sk.forward_potential(lambda q: q, energy=Looking(), parameters={"rate": (0, None)}).value(
+        np.array([[-1.0]])
+    )
     assert_allclose(seen, [[[np.exp(-1.0)]]])
 
 
@@ -136,7 +136,9 @@ def test_data_and_noise_go_together(given, said):
         sk.forward_potential(forward, **given, dim=2)
 
 
-@pytest.mark.parametrize("extra", [{"data": DATA}, {"noise_sd": 1.0}, {"prior": sk.gaussian_prior()}])
+@pytest.mark.parametrize(
+    "extra", [{"data": DATA}, {"noise_sd": 1.0}, {"prior": sk.gaussian_prior()}]
+)
 def test_an_energy_stands_alone(extra):
     with pytest.raises(ConfigurationError, match="energy is given together with"):
         sk.forward_potential(forward, energy=Laplace(), **extra, dim=2)
@@ -152,6 +154,33 @@ def test_noise_must_be_positive(sd):
 def test_the_sd_of_a_prior_must_be_positive(sd):
     with pytest.raises(ConfigurationError, match="sd of a prior must be positive"):
         sk.gaussian_prior(sd=sd)
+
+
+@pytest.mark.parametrize("prior", [{"mean": np.zeros(3)}, {"sd": np.ones((2, 2))}, {"sd": [1.0]}])
+def test_a_prior_must_fit_the_parameters(prior, q):
+    message = rf"{next(iter(prior))} of a prior must be one number or have shape \(2,\), got"
+    with pytest.raises(ShapeError, match=message):
+        linear(prior=sk.gaussian_prior(**prior)).value(q)
+
+
+@pytest.mark.parametrize(
+    ("function", "got"),
+    [
+        (lambda q: forward(q[0]), r"\(3, 1\)"),
+        (lambda q: np.zeros((2, 3)), r"\(2, 3\)"),
+        (lambda q: np.zeros((5, 3, 1)), r"\(5, 3, 1\)"),
+    ],
+)
+def test_a_map_of_rows_must_return_rows(function, got, q):
+    target = sk.forward_potential(function, data=DATA, noise_sd=1.0, dim=2, batched=True)
+    with pytest.raises(ShapeError, match=rf"must return shape \(n, m\) .* got {got}"):
+        target.value(q)
+
+
+def test_a_map_of_one_position_must_return_a_vector(q):
+    target = sk.forward_potential(lambda q: np.ones((3, 1)), data=DATA, noise_sd=1.0, dim=2)
+    with pytest.raises(ShapeError, match=r"must return shape \(m,\) .* got \(3, 1\)"):
+        target.value(q)
 
 
 def test_data_must_be_flat():
@@ -180,7 +209,7 @@ def test_outputs_may_not_change_shape(q):
     target = sk.forward_potential(
         lambda x: forward(x)[: 2 if x[0] > 0 else 3], data=DATA, noise_sd=1.0, dim=2
     )
-    with pytest.raises(ShapeError, match="at one position and .* at another"):
+    with pytest.raises(ShapeError, match=r"at one position and .* at another"):
         target.value(np.array([[1.0, 0.0], [-1.0, 0.0]]))
 
 
@@ -190,13 +219,15 @@ def failing(q):
     return forward(q)
 
 
-@pytest.mark.parametrize("method", ["value", "value_and_gradient", "forward", "forward_and_jacobian"])
+@pytest.mark.parametrize(
+    "method", ["value", "value_and_gradient", "forward", "forward_and_jacobian"]
+)
 def test_outputs_that_were_paid_for_survive_a_failure(method):
     q = np.array([[-1.0, 0.5], [1.0, 0.0], [-0.3, 0.2]])
     target = sk.forward_potential(failing, jacobian, data=DATA, noise_sd=SD, dim=2)
     expected = getattr(linear(), method)(q)
     expected = expected if isinstance(expected, tuple) else (expected,)
-    with pytest.raises(EvaluationError, match="1 of 3 positions.*no solution") as caught:
+    with pytest.raises(EvaluationError, match=r"1 of 3 positions.*no solution") as caught:
         getattr(target, method)(q)
     for known, full in zip(caught.value.results, expected, strict=True):
         assert_allclose(known[[0, 2]], full[[0, 2]])

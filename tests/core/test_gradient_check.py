@@ -97,9 +97,7 @@ def test_the_cost_is_what_it_says():
 
         return call
 
-    sk.check_gradient(
-        sk.potential(counted("value", value), counted("gradient", right), dim=3), AT
-    )
+    sk.check_gradient(sk.potential(counted("value", value), counted("gradient", right), dim=3), AT)
     assert counts == {"value": 1 + 6, "gradient": 1}
 
 

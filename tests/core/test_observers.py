@@ -192,9 +192,7 @@ def test_an_observer_that_raises_stops_the_run():
         raise ArithmeticError("in the observer")
 
     with pytest.raises(ArithmeticError, match="in the observer"):
-        sk.sample(
-            target(), observers=[types.SimpleNamespace(surrokit_run_started=fails)], **SMALL
-        )
+        sk.sample(target(), observers=[types.SimpleNamespace(surrokit_run_started=fails)], **SMALL)
 
 
 def test_states_told_are_not_changed_later():

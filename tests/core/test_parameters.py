@@ -9,7 +9,12 @@ from numpy.testing import assert_array_equal
 from surrokit import Parameter, Parameters, vector
 from surrokit.errors import ConfigurationError, ShapeError
 
-MIXED = {"rate": (0, np.inf), "slope": None, "w": vector(2, lower=0, upper=1), "m": Parameter((2, 2))}
+MIXED = {
+    "rate": (0, np.inf),
+    "slope": None,
+    "w": vector(2, lower=0, upper=1),
+    "m": Parameter((2, 2)),
+}
 
 
 @pytest.fixture
@@ -67,7 +72,12 @@ def test_values_by_name_may_have_chains_in_front():
 
 
 def test_position_and_slices_agree(mixed):
-    values = {"rate": 5.0, "slope": -1.0, "w": np.array([0.1, 0.2]), "m": np.arange(4.0).reshape(2, 2)}
+    values = {
+        "rate": 5.0,
+        "slope": -1.0,
+        "w": np.array([0.1, 0.2]),
+        "m": np.arange(4.0).reshape(2, 2),
+    }
     position = mixed.position(values)
     for name, part in mixed.slices().items():
         assert_array_equal(position[part].reshape(mixed.specs[name].shape), values[name])

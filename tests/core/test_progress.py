@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import surrokit as sk
+from surrokit.errors import TargetError
 from surrokit.progress import progress_bar
 
 RUN = {"chains": 2, "warmup": 20, "draws": 10, "seed": 1}
@@ -25,12 +26,17 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stderr", stream)
-    for name, value in {"TERM": "xterm", "COLUMNS": "160"}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    return stream
+    """Make standard error a terminal; called in the test, since pytest swaps it until then."""
+
+    def make():
+        stream = Terminal()
+        monkeypatch.setattr(sys, "stderr", stream)
+        for name, value in {"TERM": "xterm", "COLUMNS": "160"}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        return stream
+
+    return make
 
 
 def test_a_file_gets_no_bar(capfd):
@@ -39,8 +45,9 @@ def test_a_file_gets_no_bar(capfd):
 
 
 def test_a_terminal_gets_a_bar(terminal):
+    stream = terminal()
     sk.sample(target(), **RUN)
-    shown = terminal.getvalue()
+    shown = stream.getvalue()
     assert "30/30" in shown
     assert "sampling" in shown
     assert "acceptance 0." in shown or "acceptance 1." in shown
@@ -48,16 +55,19 @@ def test_a_terminal_gets_a_bar(terminal):
 
 
 def test_the_bar_shows_the_calls_spent(terminal):
+    stream = terminal()
     run = sk.sample(target(), **RUN)
-    assert f"{run.total_calls} exact calls" in terminal.getvalue()
+    assert f"{run.total_calls} exact calls" in stream.getvalue()
 
 
 def test_the_bar_can_be_switched_off(terminal):
+    stream = terminal()
     sk.sample(target(), **RUN, progress=False)
-    assert terminal.getvalue() == ""
+    assert stream.getvalue() == ""
 
 
 def test_the_bar_goes_to_standard_error(terminal, capsys):
+    terminal()
     sk.sample(target(), **RUN)
     assert capsys.readouterr().out == ""
 
@@ -72,9 +82,10 @@ def test_the_bar_ends_when_the_run_fails(terminal):
     def breaks(q):
         raise ValueError("oh")
 
-    with pytest.raises(sk.errors.TargetError):
+    stream = terminal()
+    with pytest.raises(TargetError):
         sk.sample(sk.potential(breaks, dim=1), sampler="random-walk", on_error="raise", **RUN)
-    assert terminal.getvalue().endswith(("\n", "\x1b[?25h"))
+    assert stream.getvalue().endswith(("\n", "\x1b[?25h"))
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo terminals here")

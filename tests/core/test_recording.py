@@ -43,7 +43,11 @@ def counted(recording):
 
 @pytest.mark.parametrize(
     ("method", "calls"),
-    [("value", {"value": 3}), ("value_and_gradient", {"gradient": 3}), ("gradient", {"gradient": 3})],
+    [
+        ("value", {"value": 3}),
+        ("value_and_gradient", {"gradient": 3}),
+        ("gradient", {"gradient": 3}),
+    ],
 )
 def test_positions_are_counted_by_kind(method, calls):
     recording = plain()
@@ -116,7 +120,9 @@ def test_a_gradient_that_is_kept_is_evaluated_with_its_value():
 
 def test_a_gradient_that_is_not_kept_is_evaluated_alone():
     recording = RecordingPotential(
-        sk.potential(lambda q: pytest.fail("the value was evaluated"), gradient, dim=2, batched=True),
+        sk.potential(
+            lambda q: pytest.fail("the value was evaluated"), gradient, dim=2, batched=True
+        ),
         keep=False,
     )
     assert_allclose(recording.gradient(Q), Q)
@@ -194,7 +200,9 @@ def nan_on_the_right(q):
 
 def test_nan_is_a_rejection_and_counted():
     recording = RecordingPotential(sk.potential(nan_on_the_right, dim=2, batched=True), keep=True)
-    with pytest.warns(EvaluationWarning, match="the target returned NaN; such positions are rejected"):
+    with pytest.warns(
+        EvaluationWarning, match="the target returned NaN; such positions are rejected"
+    ):
         values = recording.value(Q)
     assert_array_equal(values, np.where(LEFT, value(Q), np.inf))
     assert recording.failures == 1
@@ -271,12 +279,12 @@ def test_all_rows_may_fail(batched):
     assert recording.failures == 3
 
 
-def test_only_the_first_failure_is_reported():
+def test_only_the_first_failure_is_reported(recwarn):
     recording = RecordingPotential(sk.potential(raises_on_the_right, dim=2), keep=True)
-    with pytest.warns(EvaluationWarning, match="further failures are not reported") as caught:
-        recording.value(Q)
-        recording.value(Q)
-    assert len(caught) == 1
+    recording.value(Q)
+    recording.value(Q)
+    (warning,) = recwarn
+    assert "further failures are not reported" in str(warning.message)
     assert recording.failures == 2
 
 
@@ -290,7 +298,9 @@ def test_the_report_names_the_line_of_the_target():
 def test_the_first_exception_stops_if_asked(function):
     target = sk.potential(function, dim=2, batched=function is batch_raises_on_the_right)
     recording = RecordingPotential(target, keep=True, on_error="raise")
-    with pytest.raises(TargetError, match='make it return inf there, or pass on_error="reject"') as e:
+    with pytest.raises(
+        TargetError, match='make it return inf there, or pass on_error="reject"'
+    ) as e:
         recording.value(Q)
     assert isinstance(e.value.__cause__, ArithmeticError)
 
@@ -328,7 +338,9 @@ def test_a_map_that_fails_in_a_row_is_rejected_there(method):
     assert recording.failures == 1
 
 
-@pytest.mark.parametrize("method", ["value", "value_and_gradient", "forward", "forward_and_jacobian"])
+@pytest.mark.parametrize(
+    "method", ["value", "value_and_gradient", "forward", "forward_and_jacobian"]
+)
 def test_a_map_may_fail_everywhere_once_its_outputs_are_known(method):
     recording = half_mapped()
     recording.value(Q[LEFT])

@@ -105,7 +105,11 @@ def test_divergences_are_counted_by_chain():
     run = sk.sample(
         sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2),
         metric="identity",
-        **{"step_size": 50.0, "n_steps": 5, "warmup": 0, "draws": 20, "chains": 2},
+        step_size=50.0,
+        n_steps=5,
+        warmup=0,
+        draws=20,
+        chains=2,
         seed=1,
         progress=False,
     )
@@ -212,7 +216,7 @@ def test_parameters_are_those_of_the_target(forward_run):
 
 # --- the table ---
 
-COLUMNS = "mean sd q05 q50 q95 ess ess_tail rhat mcse calls_per_ess".split()
+COLUMNS = ["mean", "sd", "q05", "q50", "q95", "ess", "ess_tail", "rhat", "mcse", "calls_per_ess"]
 
 
 def test_the_summary_has_its_columns(bounded_run):

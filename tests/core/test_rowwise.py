@@ -49,7 +49,10 @@ def test_a_failure_leaves_the_others():
     assert_array_equal(total, [3, np.nan, 11])
     assert_array_equal(rows, [[1, 2], [np.nan, np.nan], [5, 6]])
     assert isinstance(caught.value.causes[1], OSError)
-    assert str(caught.value) == "1 of 3 positions could not be evaluated; the first raised OSError: three"
+    assert (
+        str(caught.value)
+        == "1 of 3 positions could not be evaluated; the first raised OSError: three"
+    )
 
 
 def test_a_shape_error_is_wrong_everywhere():

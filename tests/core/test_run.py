@@ -203,16 +203,12 @@ def test_the_exploration_is_half_of_the_warm_up():
 
 
 def test_the_exploration_can_be_set():
-    run = sk.sample(
-        Normal(), surrogate=right(), explorer=("sampler", {"iterations": 33}), **SMALL
-    )
+    run = sk.sample(Normal(), surrogate=right(), explorer=("sampler", {"iterations": 33}), **SMALL)
     assert run.adaptation.deployments == (33,)
 
 
 def test_the_warm_up_may_be_all_exploration():
-    run = sk.sample(
-        Normal(), surrogate=right(), explorer=("sampler", {"iterations": 40}), **SMALL
-    )
+    run = sk.sample(Normal(), surrogate=right(), explorer=("sampler", {"iterations": 40}), **SMALL)
     assert run.adaptation.deployments == (40,)
     assert run.adaptation.frozen_before_draws
     assert len(run.kept) == 30
@@ -252,6 +248,18 @@ def test_without_a_fit_the_run_warns_and_goes_on_exactly():
     assert run.draws.shape == (3, 30, 2)
     assert run.kept.calls["gradient"][-1] > run.warmup.calls["gradient"][-1]
     assert_allclose(run.kept.acceptance, run.kept.path_acceptance)
+
+
+def test_once_nothing_more_is_learnt_gradients_are_paid_without_values():
+    """Values on a path are of use to a learner only."""
+    exact = CountingPotential(Normal())
+    with pytest.warns(SamplingWarning, match="no surrogate could be fitted"):
+        run = sk.sample(exact, surrogate=sk.batch_surrogate(raising), **FIXED, **SMALL)
+    explored = run.warmup.n_steps[:, :20].sum()
+    later = run.warmup.n_steps[:, 20:].sum() + run.kept.n_steps.sum()
+    iterations = 3 * (20 + 30)
+    assert exact.positions["gradient"] == later - iterations
+    assert exact.positions["value_and_gradient"] >= explored + iterations
 
 
 def test_without_a_fit_and_without_a_gradient_the_run_stops():
@@ -348,7 +356,8 @@ def interrupting_at(iteration):
 
 
 @pytest.mark.parametrize(
-    ("iteration", "warmup", "draws"), [(1, 1, 0), (20, 20, 0), (25, 25, 0), (40, 40, 0), (50, 40, 10)]
+    ("iteration", "warmup", "draws"),
+    [(1, 1, 0), (20, 20, 0), (25, 25, 0), (40, 40, 0), (50, 40, 10)],
 )
 @pytest.mark.parametrize("surrogate", [None, "additive"])
 def test_an_interrupt_by_an_observer_returns_what_was_drawn(surrogate, iteration, warmup, draws):

@@ -60,7 +60,7 @@ def test_other_shapes_are_refused(shape):
 
 @pytest.mark.parametrize("initial", ["ab", [["x", "y"]], {"rate": "x", "slope": 1.0}])
 def test_what_is_no_number_is_refused(initial):
-    with pytest.raises(ShapeError, match="initial|numbers|rate"):
+    with pytest.raises(ShapeError, match=r"initial|numbers|rate"):
         given_positions(initial, target(), 3)
 
 
@@ -75,6 +75,14 @@ def test_a_number_outside_its_bounds_is_named(bad):
     message = r"'rate' in chain 1 is .*; it must be finite strictly between 0 and inf"
     with pytest.raises(TargetError, match=message):
         given_positions(initial, target(), 3)
+
+
+@pytest.mark.parametrize("bad", [1.0, 2.0])
+def test_a_number_on_or_above_its_upper_bound_is_named(bad):
+    below = sk.potential(lambda q: q @ q, parameters={"share": (0, 1)})
+    message = rf"'share' in chain 0 is {bad}; it must be finite strictly between 0 and 1"
+    with pytest.raises(TargetError, match=message):
+        given_positions([bad], below, 2)
 
 
 def test_a_number_that_is_not_finite_is_named_without_bounds():

@@ -84,7 +84,9 @@ def test_derivatives_agree_with_differences(transform, z, differences):
         return np.diagonal(differences(function, z), axis1=1, axis2=2)
 
     assert_allclose(d.first, diagonal(transform.to_bounded), rtol=1e-5, atol=1e-7)
-    assert_allclose(d.second, diagonal(lambda x: transform.derivatives(x).first), rtol=1e-5, atol=1e-7)
+    assert_allclose(
+        d.second, diagonal(lambda x: transform.derivatives(x).first), rtol=1e-5, atol=1e-7
+    )
     logs = [lambda x: np.log(np.abs(transform.derivatives(x).first))]
     assert_allclose(d.log_first, diagonal(logs[0]), rtol=1e-4, atol=1e-6)
     assert_allclose(

@@ -213,7 +213,9 @@ def test_a_covariance_is_symmetric_and_positive_definite_even_of_few_draws(rng):
     assert np.linalg.eigvalsh(state.covariance)[0] > 0
 
 
-@pytest.mark.parametrize("position", [np.zeros((4, 2)), np.full((4, 2), np.nan)], ids=["flat", "nan"])
+@pytest.mark.parametrize(
+    "position", [np.zeros((4, 2)), np.full((4, 2), np.nan)], ids=["flat", "nan"]
+)
 def test_no_covariance_is_made_up(position):
     tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=50)
     with np.errstate(invalid="ignore"):

@@ -1,0 +1,275 @@
+"""The merged leapfrog, against the textbook's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from surrokit.errors import CapabilityError
+from surrokit.hamiltonian import Hamiltonian
+from surrokit.records import Phase, Status
+from surrokit.testing.counting import CountingPotential, Limited
+from surrokit_hmc.leapfrog import Leapfrog
+from surrokit_hmc.metrics import DenseMetric, DiagonalMetric, IdentityMetric
+
+COVARIANCE = np.array([[1.0, 0.4], [0.4, 0.5]])
+METRICS = {
+    "identity": IdentityMetric(),
+    "diagonal": DiagonalMetric([0.5, 2.0]),
+    "dense": DenseMetric(COVARIANCE),
+}
+EACH_METRIC = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+
+
+class Quartic:
+    """A nonlinear potential of two numbers."""
+
+    dim = 2
+    capabilities = frozenset({"gradient", "gradient-alone"})
+
+    def value(self, q):
+        return 0.25 * (q**4).sum(axis=1) + 0.5 * q[:, 0] * q[:, 1]
+
+    def gradient(self, q):
+        return q**3 + 0.5 * q[:, ::-1]
+
+    def value_and_gradient(self, q):
+        return self.value(q), self.gradient(q)
+
+
+class RightHalf(Quartic):
+    """Not a number where q1 < 0."""
+
+    def value(self, q):
+        return np.where(q[:, 0] > 0, super().value(q), np.nan)
+
+    def gradient(self, q):
+        return np.where(q[:, :1] > 0, super().gradient(q), np.nan)
+
+
+def textbook(potential, metric, q, p, step_size, n_steps):
+    """Algorithm 1 of the paper, with two half kicks in each step."""
+    q, p = q[None].copy(), p[None].copy()
+    for _ in range(n_steps):
+        p -= 0.5 * step_size * potential.gradient(q)
+        q += step_size * metric.velocity(p)
+        p -= 0.5 * step_size * potential.gradient(q)
+    return q[0], p[0]
+
+
+def advanced(potential, metric, q, p, step_size, n_steps):
+    hamiltonian = Hamiltonian(potential=potential, metric=metric)
+    phase = Phase(positions=q, momenta=p, cache=Leapfrog().cache(hamiltonian, q))
+    n = len(q)
+    return Leapfrog().advance(
+        hamiltonian,
+        phase,
+        np.broadcast_to(np.asarray(step_size, dtype=float), n).copy(),
+        np.broadcast_to(np.asarray(n_steps), n).copy(),
+    )
+
+
+@pytest.fixture
+def start(rng):
+    return rng.standard_normal((6, 2)), rng.standard_normal((6, 2))
+
+
+@EACH_METRIC
+@pytest.mark.parametrize("n_steps", [1, 2, 7])
+def test_ends_are_those_of_the_textbook(start, metric, n_steps):
+    q, p = start
+    end, status = advanced(Quartic(), metric, q, p, 0.1, n_steps)
+    assert_array_equal(status, Status.OK)
+    for i in range(6):
+        expected = textbook(Quartic(), metric, q[i], p[i], 0.1, n_steps)
+        assert_allclose(end.positions[i], expected[0], rtol=1e-10, atol=1e-12)
+        assert_allclose(end.momenta[i], expected[1], rtol=1e-10, atol=1e-12)
+
+
+@EACH_METRIC
+def test_every_chain_has_its_own_step_and_length(start, metric):
+    q, p = start
+    steps = np.array([0.05, 0.2, -0.1, 0.1, 0.01, 0.15])
+    lengths = np.array([3, 1, 8, 8, 2, 3])
+    end, _ = advanced(Quartic(), metric, q, p, steps, lengths)
+    for i in range(6):
+        expected = textbook(Quartic(), metric, q[i], p[i], steps[i], lengths[i])
+        assert_allclose(end.positions[i], expected[0], rtol=1e-10, atol=1e-12)
+        assert_allclose(end.momenta[i], expected[1], rtol=1e-10, atol=1e-12)
+
+
+def test_mixed_lengths_end_where_single_ones_do(start):
+    q, p = start
+    lengths = np.array([5, 1, 3, 5, 2, 1])
+    mixed, _ = advanced(Quartic(), IdentityMetric(), q, p, 0.1, lengths)
+    for i, n in enumerate(lengths):
+        single, _ = advanced(Quartic(), IdentityMetric(), q[i : i + 1], p[i : i + 1], 0.1, n)
+        assert_array_equal(mixed.positions[i], single.positions[0])
+        assert_array_equal(mixed.momenta[i], single.momenta[0])
+        assert mixed.cache["value"][i] == single.cache["value"][0]
+
+
+def test_the_order_of_chains_does_not_matter(start, rng):
+    q, p = start
+    lengths, order = np.array([5, 1, 3, 5, 2, 1]), rng.permutation(6)
+    one, _ = advanced(Quartic(), IdentityMetric(), q, p, 0.1, lengths)
+    two, _ = advanced(Quartic(), IdentityMetric(), q[order], p[order], 0.1, lengths[order])
+    assert_array_equal(one.positions[order], two.positions)
+
+
+def test_values_and_gradients_at_the_end_are_kept(start):
+    end, _ = advanced(Quartic(), IdentityMetric(), *start, 0.1, [1, 2, 3, 3, 2, 1])
+    assert_allclose(end.cache["value"], Quartic().value(end.positions))
+    assert_allclose(end.cache["gradient"], Quartic().gradient(end.positions))
+
+
+@EACH_METRIC
+def test_a_negative_step_comes_back(start, metric):
+    q, p = start
+    there, _ = advanced(Quartic(), metric, q, p, 0.1, 9)
+    back, _ = advanced(Quartic(), metric, there.positions, there.momenta, -0.1, 9)
+    assert_allclose(back.positions, q, atol=1e-11)
+    assert_allclose(back.momenta, p, atol=1e-11)
+
+
+def test_the_error_of_energy_is_of_second_order(start):
+    hamiltonian = Hamiltonian(potential=Quartic(), metric=IdentityMetric())
+    q, p = start
+    before = Quartic().value(q) + IdentityMetric().energy(p)
+    errors = [
+        np.abs(
+            hamiltonian.energy(advanced(Quartic(), IdentityMetric(), q, p, step, n)[0]) - before
+        ).max()
+        for step, n in ((0.02, 50), (0.01, 100))
+    ]
+    assert 3.0 < errors[0] / errors[1] < 5.0
+
+
+def test_the_start_is_left_as_it_is(start):
+    q, p = start
+    before = q.copy(), p.copy()
+    hamiltonian = Hamiltonian(potential=Quartic(), metric=IdentityMetric())
+    cache = Leapfrog().cache(hamiltonian, q)
+    gradient = cache["gradient"].copy()
+    phase = Phase(positions=q, momenta=p, cache=cache)
+    steps, lengths = np.full(6, 0.1), np.array([3, 1, 2, 3, 1, 1])
+    Leapfrog().advance(hamiltonian, phase, steps, lengths)
+    assert_array_equal(q, before[0])
+    assert_array_equal(p, before[1])
+    assert_array_equal(cache["gradient"], gradient)
+    assert_array_equal(lengths, [3, 1, 2, 3, 1, 1])
+    assert_array_equal(steps, 0.1)
+
+
+def test_read_only_arrays_are_taken(start):
+    for array in start:
+        array.setflags(write=False)
+    assert (advanced(Quartic(), DenseMetric(COVARIANCE), *start, 0.1, 3)[1] == Status.OK).all()
+
+
+# --- what a path costs ---
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 10])
+def test_a_path_costs_a_gradient_a_step_and_values_at_the_end_only(start, n_steps):
+    counting = CountingPotential(Quartic())
+    q, p = start
+    advanced(counting, IdentityMetric(), q, p, 0.1, n_steps)
+    started = 6
+    assert counting.positions["value_and_gradient"] == started + 6
+    assert counting.positions["gradient"] == 6 * (n_steps - 1)
+    assert counting.positions["value"] == 0
+    assert sum(counting.batches.values()) == 1 + n_steps
+
+
+def test_mixed_lengths_cost_a_gradient_for_each_step(start):
+    counting = CountingPotential(Quartic())
+    lengths = np.array([5, 1, 3, 5, 2, 1])
+    advanced(counting, IdentityMetric(), *start, 0.1, lengths)
+    assert counting.gradients() == 6 + lengths.sum()
+
+
+def test_without_a_gradient_alone_paths_are_the_same(start):
+    joint_only = Limited(Quartic(), frozenset({"gradient"}))
+    lengths = np.array([5, 1, 3, 5, 2, 1])
+    one, _ = advanced(Quartic(), IdentityMetric(), *start, 0.1, lengths)
+    two, _ = advanced(joint_only, IdentityMetric(), *start, 0.1, lengths)
+    assert_array_equal(one.positions, two.positions)
+    assert_array_equal(one.momenta, two.momenta)
+
+
+def test_a_gradient_is_needed():
+    assert Leapfrog().needs == {"gradient"}
+    without = Limited(Quartic(), frozenset())
+    with pytest.raises(CapabilityError, match="needs gradient"):
+        Leapfrog().cache(Hamiltonian(potential=without, metric=IdentityMetric()), np.zeros((1, 2)))
+
+
+# --- paths that are lost ---
+
+
+def lost_and_safe(lengths, step_size=0.1):
+    """Chains 1 and 3 run into the left half at once; the others never do."""
+    q = np.array([[2.0, 0.0], [0.05, 0.0], [3.0, 0.0], [0.05, 1.0], [2.5, 0.5]])
+    p = np.array([[0.5, 1.0], [-9.0, 0.0], [1.0, 0.0], [-9.0, 1.0], [0.1, 0.1]])
+    with np.errstate(all="ignore"):
+        return q, p, advanced(RightHalf(), IdentityMetric(), q, p, step_size, lengths)
+
+
+SAFE, LOST = [0, 2, 4], [1, 3]
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [[4, 4, 4, 4, 4], [1, 4, 2, 3, 4], [4, 2, 3, 2, 4], [3, 1, 2, 1, 2], [2, 5, 2, 5, 2]],
+    ids=str,
+)
+def test_lost_chains_do_not_disturb_the_others(lengths):
+    q, p, (end, status) = lost_and_safe(np.array(lengths))
+    assert_array_equal(status[SAFE], Status.OK)
+    assert_array_equal(status[LOST], Status.NOT_FINITE)
+    for i in SAFE:
+        expected = textbook(RightHalf(), IdentityMetric(), q[i], p[i], 0.1, lengths[i])
+        assert_allclose(end.positions[i], expected[0], rtol=1e-10)
+        assert_allclose(end.momenta[i], expected[1], rtol=1e-10)
+        assert end.cache["value"][i] == pytest.approx(Quartic().value(end.positions[i : i + 1])[0])
+
+
+def test_lost_chains_are_not_evaluated_further():
+    q = np.array([[2.0, 0.0], [0.05, 0.0]])
+    p = np.array([[0.0, 0.0], [-9.0, 0.0]])
+    counting = CountingPotential(RightHalf())
+    advanced(counting, IdentityMetric(), q, p, 0.01, 20)
+    assert counting.gradients() <= 2 + 20 + 2
+
+
+def test_all_chains_may_be_lost():
+    q, p = np.full((3, 2), 0.05), np.full((3, 2), -9.0)
+    end, status = advanced(RightHalf(), IdentityMetric(), q, p, 0.1, [3, 4, 5])
+    assert_array_equal(status, Status.NOT_FINITE)
+    assert end.positions.shape == (3, 2)
+
+
+def test_a_start_that_is_not_finite_is_lost():
+    q, p = np.array([[-1.0, 0.0], [2.0, 0.0]]), np.zeros((2, 2))
+    _, status = advanced(RightHalf(), IdentityMetric(), q, p, 0.1, 3)
+    assert_array_equal(status, [Status.NOT_FINITE, Status.OK])
+
+
+def test_an_end_outside_the_support_is_lost():
+    class Walled(Quartic):
+        def value(self, q):
+            return np.where(q[:, 0] > 0, super().value(q), np.inf)
+
+    q, p = np.array([[0.05, 0.0], [2.0, 0.0]]), np.array([[-9.0, 0.0], [0.0, 0.0]])
+    _, status = advanced(Walled(), IdentityMetric(), q, p, 0.1, 2)
+    assert_array_equal(status, [Status.NOT_FINITE, Status.OK])
+
+
+def test_an_overflow_is_a_status():
+    with np.errstate(all="ignore"):
+        _, status = advanced(
+            Quartic(), IdentityMetric(), np.ones((2, 2)), np.ones((2, 2)), 50.0, 60
+        )
+    assert_array_equal(status, Status.NOT_FINITE)

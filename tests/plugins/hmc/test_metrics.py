@@ -1,0 +1,147 @@
+"""Constant mass matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit_hmc.metrics import DenseMetric, DiagonalMetric, IdentityMetric
+
+INVERSE = np.array([[2.0, 0.6], [0.6, 0.5]])
+COVARIANCE = np.array([[3.0, -0.5], [-0.5, 1.0]])
+
+CASES = {
+    "identity": (IdentityMetric(), np.eye(2)),
+    "diagonal": (DiagonalMetric([2.0, 0.5]), np.diag([2.0, 0.5])),
+    "diagonal-free": (DiagonalMetric(), np.eye(2)),
+    "diagonal-learnt": (DiagonalMetric().adapted(COVARIANCE), np.diag([3.0, 1.0])),
+    "dense": (DenseMetric(INVERSE), INVERSE),
+    "dense-free": (DenseMetric(), np.eye(2)),
+    "dense-learnt": (DenseMetric().adapted(COVARIANCE), COVARIANCE),
+}
+EACH = pytest.mark.parametrize(("metric", "inverse"), CASES.values(), ids=CASES)
+
+
+@pytest.fixture
+def momenta(rng):
+    return rng.standard_normal((7, 2))
+
+
+@EACH
+def test_the_velocity_is_the_inverse_mass_times_momentum(metric, inverse, momenta):
+    assert_allclose(metric.velocity(momenta), momenta @ inverse)
+
+
+@EACH
+def test_the_energy_is_half_the_product_of_momentum_and_velocity(metric, inverse, momenta):
+    assert_allclose(
+        metric.energy(momenta), 0.5 * np.einsum("ni,ij,nj->n", momenta, inverse, momenta)
+    )
+
+
+@EACH
+def test_the_velocity_is_the_gradient_of_the_energy(metric, inverse, momenta, differences):
+    assert_allclose(metric.velocity(momenta), differences(metric.energy, momenta), atol=1e-8)
+
+
+@EACH
+@pytest.mark.statistical
+def test_draws_have_the_mass_as_covariance(metric, inverse, rng):
+    """Each of four entries within five standard errors."""
+    n = 40_000
+    draws = metric.draw(rng, n, 2)
+    mass = np.linalg.inv(inverse)
+    errors = np.sqrt((np.outer(np.diag(mass), np.diag(mass)) + mass**2) / n)
+    assert (np.abs(draws.T @ draws / n - mass) < 5 * errors).all()
+    assert (np.abs(draws.mean(axis=0)) < 5 * np.sqrt(np.diag(mass) / n)).all()
+
+
+@EACH
+@pytest.mark.statistical
+def test_the_energy_of_draws_is_half_the_dimension(metric, inverse, rng):
+    energies = metric.energy(metric.draw(rng, 40_000, 2))
+    assert abs(energies.mean() - 1.0) < 5 / np.sqrt(40_000)
+
+
+@EACH
+def test_draws_depend_on_the_generator_only(metric, inverse):
+    one, two = (metric.draw(np.random.default_rng(3), 4, 2) for _ in range(2))
+    assert_array_equal(one, two)
+    assert one.shape == (4, 2)
+
+
+@EACH
+def test_the_longest_scale_is_that_of_the_whitened_covariance(metric, inverse):
+    expected = np.sqrt(np.linalg.eigvals(np.linalg.solve(inverse, COVARIANCE)).real.max())
+    assert metric.longest_scale(COVARIANCE) == pytest.approx(expected)
+
+
+def test_a_metric_that_fits_has_scale_one():
+    assert DenseMetric().adapted(COVARIANCE).longest_scale(COVARIANCE) == pytest.approx(1.0)
+    assert DenseMetric().adapted(COVARIANCE).longest_scale(COVARIANCE.copy()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("metric", [DiagonalMetric(), DenseMetric()])
+def test_what_is_not_given_is_tuned(metric):
+    assert metric.tunable
+    assert metric.adapted(COVARIANCE).tunable
+    assert metric.adapted(COVARIANCE) is not metric
+
+
+@pytest.mark.parametrize(
+    "metric", [DiagonalMetric([1.0, 2.0]), DenseMetric(INVERSE), IdentityMetric()]
+)
+def test_what_is_given_is_kept(metric, momenta):
+    assert not metric.tunable
+    assert_array_equal(metric.adapted(COVARIANCE).velocity(momenta), metric.velocity(momenta))
+
+
+def test_adapting_leaves_the_metric_as_it_is(momenta):
+    metric = DenseMetric()
+    metric.adapted(COVARIANCE)
+    assert_array_equal(metric.velocity(momenta), momenta)
+
+
+def test_the_arrays_given_can_be_changed_afterwards(momenta):
+    given = INVERSE.copy()
+    metric = DenseMetric(given)
+    given[:] = 0.0
+    assert_allclose(metric.velocity(momenta), momenta @ INVERSE)
+
+
+@pytest.mark.parametrize(
+    "inverse_mass", [[1.0, 0.0], [1.0, -1.0], [1.0, np.nan], [np.inf, 1.0], np.eye(2), 3.0], ids=str
+)
+def test_a_diagonal_must_be_positive(inverse_mass):
+    with pytest.raises(
+        ConfigurationError, match="must be a vector of positive finite numbers, got"
+    ):
+        DiagonalMetric(inverse_mass)
+
+
+@pytest.mark.parametrize(
+    "inverse_mass",
+    [
+        [[1.0, 2.0], [2.0, 1.0]],
+        [[1.0, 0.5], [0.0, 1.0]],
+        [[1.0, 0.0], [0.0, 0.0]],
+        [[np.nan, 0.0], [0.0, 1.0]],
+        [[np.inf, 0.0], [0.0, 1.0]],
+        [1.0, 2.0],
+        [[1.0, 0.0]],
+    ],
+    ids=str,
+)
+def test_a_dense_matrix_must_be_positive_definite(inverse_mass):
+    with pytest.raises(ConfigurationError, match="symmetric positive definite matrix of finite"):
+        DenseMetric(inverse_mass)
+
+
+@pytest.mark.parametrize("metric", [DiagonalMetric([1.0, 2.0]), DenseMetric(INVERSE)])
+def test_a_mass_for_another_number_of_parameters_is_refused(metric, rng):
+    with pytest.raises(
+        ShapeError, match="is for 2 parameters, but the target has 3; give one for each"
+    ):
+        metric.draw(rng, 4, 3)
