@@ -35,16 +35,18 @@ def to_arviz(run: Run) -> Any:
     with warnings.catch_warnings():
         # ArviZ takes fewer draws than chains for swapped axes
         warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
-        try:
-            from arviz_base import from_dict
-        except ImportError:
-            return _inference_data(groups)
-        tree = from_dict(groups, save_warmup=True)
-    tree.attrs.update(_attributes(run))
-    return tree
+        converted = _converted(groups)
+    converted.attrs.update(_attributes(run))
+    return converted
 
 
-def _inference_data(groups: dict[str, dict[str, np.ndarray]]) -> Any:
+def _converted(groups: dict[str, dict[str, np.ndarray]]) -> Any:
+    try:
+        from arviz_base import from_dict
+    except ImportError:
+        pass
+    else:
+        return from_dict(groups, save_warmup=True)
     try:
         import arviz
     except ImportError as error:

@@ -18,12 +18,16 @@ def root() -> Path:
     return ROOT
 
 
+def _environment() -> dict[str, str]:
+    # pytest names the test there, and scikit-learn sets up OpenMP when it is first imported
+    return {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "KMP_"))}
+
+
 @pytest.fixture(autouse=True)
 def _environment_is_left_alone() -> Iterator[None]:
-    before = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+    before = _environment()
     yield
-    after = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
-    assert after == before, "a test changed os.environ; use monkeypatch"
+    assert _environment() == before, "a test changed os.environ; use monkeypatch"
 
 
 @pytest.fixture
