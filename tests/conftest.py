@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 ROOT = Path(__file__).parents[1]
 
@@ -16,6 +17,13 @@ ROOT = Path(__file__).parents[1]
 def root() -> Path:
     """The repository."""
     return ROOT
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_blas_thread() -> Iterator[None]:
+    # arrays here are small, and threads that wait for one another on a busy machine are slow
+    with threadpool_limits(1):
+        yield
 
 
 def _environment() -> dict[str, str]:

@@ -105,9 +105,11 @@ def test_an_older_arviz_gets_its_own_call(bounded_run, hidden, monkeypatch):
     hidden("arviz_base")
     given = {}
     older = types.ModuleType("arviz")
-    older.from_dict = lambda **groups: given.update(groups)
+    data = types.SimpleNamespace(attrs={})
+    older.from_dict = lambda **groups: given.update(groups) or data
     monkeypatch.setitem(sys.modules, "arviz", older)
-    bounded_run.to_arviz()
+    assert bounded_run.to_arviz() is data
+    assert data.attrs["inference_library"] == "surrokit"
     assert set(given) == {"posterior", "sample_stats", "warmup_sample_stats", "save_warmup"}
     assert_array_equal(given["posterior"]["rate"], bounded_run["rate"])
 
