@@ -82,11 +82,13 @@ def sample(
     The target decides every acceptance exactly; the surrogate only proposes.
     """
     from surrokit.command_settings import parsed_settings, specs_of
-    from surrokit.export import check_can_save
+    from surrokit.export import check_can_save, check_folder
     from surrokit.report import print_run
     from surrokit.target_file import resolved_target
 
     parts = parsed_settings(settings)
+    if json_path is not None:
+        check_folder(json_path)
     if out is not None:
         check_can_save(out)
     exact = resolved_target(target, parts.pop("target", {}))

@@ -78,11 +78,22 @@ def check_can_save(path: str | os.PathLike[str]) -> None:
     ConfigurationError
         If the folder does not exist.
     """
+    check_folder(path)
     for name in ("arviz", "h5netcdf", "h5py"):
         if find_spec(name) is None:
             raise MissingDependencyError(
                 f"{name} is needed to save draws and is not installed; run {_INSTALL}"
             )
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Find out before a long run whether there is a folder to write a file to.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none.
+    """
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         raise ConfigurationError(f"cannot write {path}: there is no folder {folder}; make it first")

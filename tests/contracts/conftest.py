@@ -1,7 +1,5 @@
 """The fixtures that the suite gives to plugin authors, for tests of the suite itself."""
 
-import pytest
-
 from surrokit.testing.fixtures import hook_calls, surrokit_plugins
 
 __all__ = ["hook_calls", "surrokit_plugins"]
