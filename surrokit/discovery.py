@@ -84,8 +84,11 @@ def find(disabled: Iterable[str] | None = None) -> tuple[FoundPlugin, ...]:
     found: dict[str, FoundPlugin] = {}
     seen: set[str] = set()
     for distribution in distributions():
-        name = distribution.metadata.get("Name")  # None is what a broken uninstall leaves
-        if name is None or name in seen:
+        metadata = distribution.metadata
+        if "Name" not in metadata:
+            continue  # what a broken uninstall leaves
+        name = metadata["Name"]
+        if name in seen:
             continue  # a second copy further down the path is never imported
         seen.add(name)
         for entry in distribution.entry_points.select(group=GROUP):

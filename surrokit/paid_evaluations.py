@@ -52,7 +52,7 @@ def paid_evaluations(
 def _in_sampling_coordinates(evaluations: Evaluations, exact: Potential) -> Evaluations:
     transform = transform_of(exact)
     z = transform.to_unbounded(evaluations.positions)
-    inside = np.isfinite(z).all(axis=1)
+    inside = np.asarray(np.isfinite(z).all(axis=1))
     kept = evaluations.take(inside)
     z = z[inside]
     d = transform.derivatives(z)

@@ -100,7 +100,7 @@ class Run:
     @property
     def divergences(self) -> IntArray:
         """Kept iterations in which each chain's path failed, shape (chains,)."""
-        return self.kept.divergent.sum(axis=1)
+        return np.asarray(self.kept.divergent.sum(axis=1))
 
     @property
     def labels(self) -> list[str]:

@@ -273,6 +273,6 @@ def _pooled(state: TunerState, moving: BoolArray) -> FloatArray | None:
         return None
     dim = len(variance)
     weight = n / (n + 5.0 + dim)
-    shrunk = weight * 0.5 * (covariance + covariance.T)
+    shrunk: FloatArray = weight * 0.5 * (covariance + covariance.T)
     shrunk[np.arange(dim), np.arange(dim)] += (1.0 - weight) * variance
     return shrunk

@@ -110,7 +110,7 @@ class DiagonalMetric:
 
     def energy(self, momenta: FloatArray) -> FloatArray:
         """Return p^T M^-1 p / 2, shape (n,)."""
-        return 0.5 * (np.square(momenta) * self._variance()).sum(axis=1)
+        return np.asarray(0.5 * (np.square(momenta) * self._variance()).sum(axis=1))
 
     def longest_scale(self, covariance: FloatArray) -> float:
         """Return the largest standard deviation of a covariance in units of this metric."""

@@ -49,7 +49,7 @@ def _triangle(design: Design) -> FloatArray:
     triangle: FloatArray | None = None
     for block in design.blocks():
         rows = block if triangle is None else np.vstack([triangle, block])
-        triangle = np.linalg.qr(rows, mode="r")
+        triangle = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
     assert triangle is not None
     return triangle
 
@@ -63,7 +63,7 @@ def _ridge_solution(
         # v lies in the row space: v = basis u with |v| = |u|, and the problem is square.
         basis, corner = np.linalg.qr(features.T)
         inner, degrees = _ridge_solution(corner.T, targets, ridge)
-        return basis @ inner, degrees
+        return np.asarray(basis @ inner, dtype=np.float64), degrees
     from scipy.linalg import solve_triangular
 
     bottom = np.sqrt(ridge) * np.eye(n_features)
@@ -74,4 +74,4 @@ def _ridge_solution(
 
 def _least_norm(features: FloatArray, targets: FloatArray) -> tuple[FloatArray, float]:
     weights, _, rank, _ = np.linalg.lstsq(features, targets, rcond=None)
-    return weights, float(rank)
+    return np.asarray(weights, dtype=np.float64), float(rank)

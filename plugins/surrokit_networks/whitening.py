@@ -96,7 +96,7 @@ def _cholesky(covariance: FloatArray) -> FloatArray:
             factor = np.linalg.cholesky(correlation + jitter * np.eye(len(scales)))
         except np.linalg.LinAlgError:
             continue
-        return factor * scales[:, None]
+        return np.asarray(factor * scales[:, None], dtype=np.float64)
     raise SurrogateFitError(
         "the covariance of the training positions has no Cholesky factor; "
         "give the learner positions that vary in every direction"

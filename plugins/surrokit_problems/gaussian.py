@@ -100,7 +100,7 @@ def _cholesky(mean: FloatArray, covariance: FloatArray) -> FloatArray:
     try:
         if not (np.isfinite(mean).all() and np.allclose(covariance, covariance.T)):
             raise np.linalg.LinAlgError("not finite or not symmetric")
-        factor: FloatArray = np.linalg.cholesky(covariance)
+        factor = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
     except np.linalg.LinAlgError as error:
         raise ConfigurationError(
             "mean must be finite and covariance symmetric and positive definite, got one that is "

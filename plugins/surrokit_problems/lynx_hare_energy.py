@@ -16,8 +16,7 @@ _LOG_MEDIAN = np.array([np.log(10.0), np.log(10.0), -1.0, -1.0])
 
 def in_support(positions: FloatArray) -> BoolArray:
     """Return which positions (n, 8) are positive and finite, shape (n,)."""
-    inside: BoolArray = ((positions > 0) & (positions < np.inf)).all(axis=1)
-    return inside
+    return np.asarray(((positions > 0) & (positions < np.inf)).all(axis=1))
 
 
 @attrs.frozen(eq=False)

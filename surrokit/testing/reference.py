@@ -108,7 +108,7 @@ class ConstantMetric:
 
     def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
         """Draw momenta from N(0, M), shape (n, 2)."""
-        return rng.standard_normal((n, dim)) / np.sqrt(_INVERSE_MASS)
+        return np.asarray(rng.standard_normal((n, dim)) / np.sqrt(_INVERSE_MASS))
 
     def velocity(self, momenta: FloatArray) -> FloatArray:
         """Return M^-1 p, shape (n, 2)."""

@@ -141,7 +141,7 @@ class Gaussian(Target):
 
     def from_normals(self, normals: FloatArray) -> FloatArray:
         """Return mean + L z, with L L^T the covariance."""
-        factor: FloatArray = np.linalg.cholesky(self.covariance)
+        factor = np.asarray(np.linalg.cholesky(self.covariance), dtype=np.float64)
         return self.mean + normals @ factor.T
 
     def to_normals(self, positions: FloatArray) -> FloatArray:
@@ -270,7 +270,7 @@ class Banana(Target):
         return np.column_stack([positions[:, 0], bent])
 
     def _energy(self, q: FloatArray) -> FloatArray:
-        return 0.5 * np.square(self.to_normals(q)).sum(axis=1)
+        return np.asarray(0.5 * np.square(self.to_normals(q)).sum(axis=1))
 
     def _slope(self, q: FloatArray) -> FloatArray:
         bent = (q[:, 1] - np.square(q[:, 0])) / self.sd**2
