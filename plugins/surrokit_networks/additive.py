@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import attrs
 import numpy as np
 
@@ -63,7 +61,7 @@ class Additive:
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
 
     def __attrs_post_init__(self) -> None:
-        self._regression()
+        Regression(level=self.level, ridge=self.ridge)  # refuses what makes no sense
 
     @classmethod
     def paper(cls, n_nodes: int = 1000, ridge: float = 1e-6) -> Additive:
@@ -92,19 +90,13 @@ class Additive:
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
         """Return a learner for a problem; the seed of its nodes is drawn here."""
-        return NetworkLearner(
-            dim=problem.dim,
-            seed=int(rng.integers(2**53)),
-            draw=partial(self._draw, problem.dim),
-            regression=self._regression(),
-            whiten=self.whiten,
-            tail=self.tail,
-        )
+        return NetworkLearner.of(self, problem.dim, rng)
 
-    def _regression(self) -> Regression:
-        return Regression(level=self.level, ridge=self.ridge)
+    def draw(self, dim: int, n_points: int, rng: np.random.Generator) -> AdditiveNodes:
+        """Return nodes for a dimension and a number of points.
 
-    def _draw(self, dim: int, n_points: int, rng: np.random.Generator) -> AdditiveNodes:
+        The same generator gives a larger network the nodes of a smaller one, and more.
+        """
         size = self.n_nodes or default_size(dim, n_points)
         # Row by row, so that a larger network has the nodes of a smaller one, and more.
         normal = rng.standard_normal((size, dim + 1))

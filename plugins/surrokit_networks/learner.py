@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from functools import partial
+from typing import Any, Protocol, Self
 
 import attrs
 import numpy as np
@@ -13,11 +14,39 @@ from surrokit.records import Evaluations
 from surrokit.types import Capabilities, FloatArray
 from surrokit_networks.fitted import CAPABILITIES, FittedNetwork
 from surrokit_networks.nodes import Nodes
-from surrokit_networks.regression import Regression
+from surrokit_networks.regression import Level, Regression
 from surrokit_networks.training_rows import Tail, TrainingRows
 from surrokit_networks.whitening import Whitening
 
 _VALUE = frozenset({"value"})
+
+
+class NetworkSettings(Protocol):
+    """What both kinds of network set."""
+
+    @property
+    def level(self) -> Level:
+        """Whether the output bias is trained."""
+        ...
+
+    @property
+    def ridge(self) -> float | None:
+        """A fixed ridge; None to choose it from the data."""
+        ...
+
+    @property
+    def whiten(self) -> bool:
+        """Whether nodes see whitened positions."""
+        ...
+
+    @property
+    def tail(self) -> Tail:
+        """What far-tail rows count."""
+        ...
+
+    def draw(self, dim: int, n_points: int, rng: np.random.Generator) -> Nodes:
+        """Return nodes for a dimension and a number of points."""
+        ...
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -50,6 +79,18 @@ class NetworkLearner:
     _positions: list[FloatArray] = attrs.field(factory=list, init=False, repr=False)
     _values: list[FloatArray] = attrs.field(factory=list, init=False, repr=False)
     _whitening: Whitening | None = attrs.field(default=None, init=False, repr=False)
+
+    @classmethod
+    def of(cls, settings: NetworkSettings, dim: int, rng: np.random.Generator) -> Self:
+        """Return the learner that settings call for; the seed of its nodes is drawn here."""
+        return cls(
+            dim=dim,
+            seed=int(rng.integers(2**53)),
+            draw=partial(settings.draw, dim),
+            regression=Regression(level=settings.level, ridge=settings.ridge),
+            whiten=settings.whiten,
+            tail=settings.tail,
+        )
 
     @property
     def needs(self) -> frozenset[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Literal, TypeAlias
 
 import attrs
@@ -68,7 +67,7 @@ class Rbf:
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
 
     def __attrs_post_init__(self) -> None:
-        self._regression()
+        Regression(level=self.level, ridge=self.ridge)  # refuses what makes no sense
 
     @classmethod
     def paper(cls, n_nodes: int = 1000, ridge: float = 1e-6, width_scale: float = 1.0) -> Rbf:
@@ -98,19 +97,10 @@ class Rbf:
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
         """Return a learner for a problem; the seed of its nodes is drawn here."""
-        return NetworkLearner(
-            dim=problem.dim,
-            seed=int(rng.integers(2**53)),
-            draw=partial(self._draw, problem.dim),
-            regression=self._regression(),
-            whiten=self.whiten,
-            tail=self.tail,
-        )
+        return NetworkLearner.of(self, problem.dim, rng)
 
-    def _regression(self) -> Regression:
-        return Regression(level=self.level, ridge=self.ridge)
-
-    def _draw(self, dim: int, n_points: int, rng: np.random.Generator) -> RbfNodes:
+    def draw(self, dim: int, n_points: int, rng: np.random.Generator) -> RbfNodes:
+        """Return nodes for a dimension and a number of points."""
         size = self.n_nodes or default_size(dim, n_points)
         # Row by row, so that a larger network has the nodes of a smaller one, and more.
         normal = rng.standard_normal((size, dim + 1))

@@ -8,23 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import ModuleType
+from typing import Protocol
 
+from surrokit.testing.kinds import CheckedKind
 from surrokit.testing.results import DEFAULT_LEVELS, CheckResult, Factory, Level
 from surrokit.testing.selection import KnownFailures, checks_for, plugin_cases, run_checks
 
 
-def check_potential(
-    make: Factory,
-    *,
-    levels: Iterable[Level] = DEFAULT_LEVELS,
-    known_failures: KnownFailures | None = None,
-) -> list[CheckResult]:
-    """Check a potential: shapes, derivatives, capabilities, purity.
+class Runner(Protocol):
+    """How the functions of this module are called."""
+
+    def __call__(
+        self,
+        make: Factory,
+        *,
+        levels: Iterable[Level] = DEFAULT_LEVELS,
+        known_failures: KnownFailures | None = None,
+    ) -> list[CheckResult]:
+        """Run the checks."""
+        ...
+
+
+_DOCUMENTATION = """{summary}
 
     Parameters
     ----------
     make
-        Makes the part.
+        Makes {what}.
     levels
         Levels of the checks wanted.
     known_failures
@@ -35,207 +45,49 @@ def check_potential(
     ConfigurationError
         If a known failure has no reason, or names no check of this part.
     """
-    return run_checks(checks_for(make, kind="potential", levels=levels), known_failures)
 
 
-def check_surrogate(
-    make: Factory,
-    *,
-    levels: Iterable[Level] = DEFAULT_LEVELS,
-    known_failures: KnownFailures | None = None,
-) -> list[CheckResult]:
-    """Check a surrogate: its learners, and the potentials that they fit.
+def _runner(kind: CheckedKind, summary: str, what: str = "the part") -> Runner:
+    def check(
+        make: Factory,
+        *,
+        levels: Iterable[Level] = DEFAULT_LEVELS,
+        known_failures: KnownFailures | None = None,
+    ) -> list[CheckResult]:
+        return run_checks(checks_for(make, kind=kind, levels=levels), known_failures)
 
-    Parameters
-    ----------
-    make
-        Makes the part.
-    levels
-        Levels of the checks wanted.
-    known_failures
-        Name of a check to the reason why it fails; one that passes after all is a failure.
-
-    Raises
-    ------
-    ConfigurationError
-        If a known failure has no reason, or names no check of this part.
-    """
-    return run_checks(checks_for(make, kind="surrogate", levels=levels), known_failures)
+    check.__name__ = check.__qualname__ = f"check_{kind}"
+    check.__doc__ = _DOCUMENTATION.format(summary=summary, what=what)
+    return check
 
 
-def check_integrator(
-    make: Factory,
-    *,
-    levels: Iterable[Level] = DEFAULT_LEVELS,
-    known_failures: KnownFailures | None = None,
-) -> list[CheckResult]:
-    """Check an integrator: reversibility, volume, order, failures.
-
-    Parameters
-    ----------
-    make
-        Makes the part.
-    levels
-        Levels of the checks wanted.
-    known_failures
-        Name of a check to the reason why it fails; one that passes after all is a failure.
-
-    Raises
-    ------
-    ConfigurationError
-        If a known failure has no reason, or names no check of this part.
-    """
-    return run_checks(checks_for(make, kind="integrator", levels=levels), known_failures)
-
-
-def check_metric(
-    make: Factory,
-    *,
-    levels: Iterable[Level] = DEFAULT_LEVELS,
-    known_failures: KnownFailures | None = None,
-) -> list[CheckResult]:
-    """Check a metric: energy, velocity, momenta, adaptation.
-
-    Parameters
-    ----------
-    make
-        Makes the part.
-    levels
-        Levels of the checks wanted.
-    known_failures
-        Name of a check to the reason why it fails; one that passes after all is a failure.
-
-    Raises
-    ------
-    ConfigurationError
-        If a known failure has no reason, or names no check of this part.
-    """
-    return run_checks(checks_for(make, kind="metric", levels=levels), known_failures)
-
-
-def check_sampler(
-    make: Factory,
-    *,
-    levels: Iterable[Level] = DEFAULT_LEVELS,
-    known_failures: KnownFailures | None = None,
-) -> list[CheckResult]:
-    """Check a sampler: proposals, reproducibility, and the distribution that it keeps.
-
-    Parameters
-    ----------
-    make
-        Makes the part.
-    levels
-        Levels of the checks wanted.
-    known_failures
-        Name of a check to the reason why it fails; one that passes after all is a failure.
-
-    Raises
-    ------
-    ConfigurationError
-        If a known failure has no reason, or names no check of this part.
-    """
-    return run_checks(checks_for(make, kind="sampler", levels=levels), known_failures)
-
-
-def check_correction(
-    make: Factory,
-    *,
-    levels: Iterable[Level] = DEFAULT_LEVELS,
-    known_failures: KnownFailures | None = None,
-) -> list[CheckResult]:
-    """Check a correction: decisions, cost, and the distribution that it keeps.
-
-    Parameters
-    ----------
-    make
-        Makes the part.
-    levels
-        Levels of the checks wanted.
-    known_failures
-        Name of a check to the reason why it fails; one that passes after all is a failure.
-
-    Raises
-    ------
-    ConfigurationError
-        If a known failure has no reason, or names no check of this part.
-    """
-    return run_checks(checks_for(make, kind="correction", levels=levels), known_failures)
-
-
-def check_schedule(
-    make: Factory,
-    *,
-    levels: Iterable[Level] = DEFAULT_LEVELS,
-    known_failures: KnownFailures | None = None,
-) -> list[CheckResult]:
-    """Check a schedule: same history, same decisions; learning ends.
-
-    Parameters
-    ----------
-    make
-        Makes the part.
-    levels
-        Levels of the checks wanted.
-    known_failures
-        Name of a check to the reason why it fails; one that passes after all is a failure.
-
-    Raises
-    ------
-    ConfigurationError
-        If a known failure has no reason, or names no check of this part.
-    """
-    return run_checks(checks_for(make, kind="schedule", levels=levels), known_failures)
-
-
-def check_explorer(
-    make: Factory,
-    *,
-    levels: Iterable[Level] = DEFAULT_LEVELS,
-    known_failures: KnownFailures | None = None,
-) -> list[CheckResult]:
-    """Check an explorer: it ends, finds what is so, and can be taken up again.
-
-    Parameters
-    ----------
-    make
-        Makes the part.
-    levels
-        Levels of the checks wanted.
-    known_failures
-        Name of a check to the reason why it fails; one that passes after all is a failure.
-
-    Raises
-    ------
-    ConfigurationError
-        If a known failure has no reason, or names no check of this part.
-    """
-    return run_checks(checks_for(make, kind="explorer", levels=levels), known_failures)
-
-
-def check_wrapper(
-    make: Factory,
-    *,
-    levels: Iterable[Level] = DEFAULT_LEVELS,
-    known_failures: KnownFailures | None = None,
-) -> list[CheckResult]:
-    """Check a wrapper of potentials: capabilities are kept, and calls not multiplied.
-
-    Parameters
-    ----------
-    make
-        Makes a function, or a class, that takes a potential and returns it wrapped.
-    levels
-        Levels of the checks wanted.
-    known_failures
-        Name of a check to the reason why it fails; one that passes after all is a failure.
-
-    Raises
-    ------
-    ConfigurationError
-        If a known failure has no reason, or names no check of this part.
-    """
-    return run_checks(checks_for(make, kind="wrapper", levels=levels), known_failures)
+check_potential = _runner(
+    "potential", "Check a potential: shapes, derivatives, capabilities, purity."
+)
+check_surrogate = _runner(
+    "surrogate", "Check a surrogate: its learners, and the potentials that they fit."
+)
+check_integrator = _runner(
+    "integrator", "Check an integrator: reversibility, volume, order, failures."
+)
+check_metric = _runner("metric", "Check a metric: energy, velocity, momenta, adaptation.")
+check_sampler = _runner(
+    "sampler", "Check a sampler: proposals, reproducibility, and the distribution that it keeps."
+)
+check_correction = _runner(
+    "correction", "Check a correction: decisions, cost, and the distribution that it keeps."
+)
+check_schedule = _runner(
+    "schedule", "Check a schedule: same history, same decisions; learning ends."
+)
+check_explorer = _runner(
+    "explorer", "Check an explorer: it ends, finds what is so, and can be taken up again."
+)
+check_wrapper = _runner(
+    "wrapper",
+    "Check a wrapper of potentials: capabilities are kept, and calls not multiplied.",
+    "a function, or a class, that takes a potential and returns it wrapped",
+)
 
 
 def check_plugin(
