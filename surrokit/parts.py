@@ -192,6 +192,11 @@ def _check_needs(
     if learner is None:
         require("the sampler", sampler.needs, exact.capabilities, "the target", advice)
         return
+    if sampler.with_potential(exact).potential is None:
+        raise ConfigurationError(
+            "a surrogate is named, but the sampler moves without any potential and would never use "
+            "it; pass another sampler, or leave surrogate out"
+        )
     if explorer is not None:
         require("the explorer", explorer.needs, exact.capabilities, "the target", advice)
     require(

@@ -429,3 +429,9 @@ def test_parts_are_described_by_name_and_settings():
     assert run.parts["sampler"] == "hmc(metric='identity', n_steps=3)"
     assert run.parts["target"] == "BoundedPotential"
     assert run.parts["correction"] == "metropolis"
+
+
+def test_a_surrogate_that_the_sampler_would_never_use_is_refused():
+    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2)
+    with pytest.raises(ConfigurationError, match="moves without any potential"):
+        sk.sample(target, sampler="random-walk", surrogate="additive", progress=False)
