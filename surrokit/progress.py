@@ -36,7 +36,7 @@ def progress_bar(*, enabled: bool) -> Iterator[list[ProgressBar]]:
         TextColumn("{task.fields[stage]:<11}"),
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("acceptance {task.fields[acceptance]:.2f}"),
+        TextColumn("acceptance {task.fields[acceptance]}"),
         TextColumn("{task.fields[calls]} exact calls"),
         TimeRemainingColumn(),
     )
@@ -55,7 +55,7 @@ class ProgressBar:
     def surrokit_run_started(self, run: RunInfo) -> None:
         """Draw the bar."""
         self._task = self._progress.add_task(
-            "", total=run.warmup + run.draws, stage="starting", acceptance=float("nan"), calls=0
+            "", total=run.warmup + run.draws, stage="starting", acceptance="-", calls=0
         )
 
     def surrokit_transition_done(
@@ -74,6 +74,6 @@ class ProgressBar:
             self._task,
             completed=info.iteration,
             stage=info.stage,
-            acceptance=self._acceptance,
+            acceptance="-" if np.isnan(self._acceptance) else f"{self._acceptance:.2f}",
             calls=sum(info.calls.values()),
         )
