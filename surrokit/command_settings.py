@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from surrokit.components import KINDS
+from surrokit.compose import DEFAULT_CORRECTION, DEFAULT_SAMPLER
 from surrokit.errors import ConfigurationError
+from surrokit.parts import DEFAULT_EXPLORER, DEFAULT_SCHEDULE
 
 _PARTS = ("target", *(kind for kind in KINDS if kind != "potential"))
 
@@ -49,8 +51,14 @@ def specs_of(
         If settings are given for a surrogate where none is wanted.
     """
     specs: dict[str, Any] = {}
-    defaults = {"sampler": "hmc", "schedule": "once", "explorer": "sampler", "metric": "dense"}
-    defaults |= {"integrator": "leapfrog", "correction": "metropolis"}
+    defaults = {
+        "sampler": DEFAULT_SAMPLER,
+        "schedule": DEFAULT_SCHEDULE,
+        "explorer": DEFAULT_EXPLORER,
+        "metric": "dense",
+        "integrator": "leapfrog",
+        "correction": DEFAULT_CORRECTION,
+    }
     for kind in {**names, **settings}:
         name = names.get(kind)
         if kind not in settings:

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from surrokit.errors import EvaluationError, EvaluationWarning, ShapeError, TargetError
+from surrokit.rowwise import stacked
 from surrokit.types import FloatArray
 
 CallKind: TypeAlias = Literal[
@@ -97,15 +98,8 @@ class ExactCalls:
         for i in range(len(positions)):
             one = self.evaluate(kind, function, positions[i : i + 1])
             if one is not None:
-                rows[i] = one
-        if not rows:
-            return None
-        first = next(iter(rows.values()))
-        results = tuple(np.full((len(positions), *array.shape[1:]), np.nan) for array in first)
-        for i, arrays in rows.items():
-            for result, array in zip(results, arrays, strict=True):
-                result[i] = array[0]
-        return results
+                rows[i] = tuple(array[0] for array in one)
+        return stacked(rows, len(positions)) or None
 
     def _raised(self, error: Exception) -> None:
         place = traceback.extract_tb(error.__traceback__)

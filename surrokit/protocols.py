@@ -383,10 +383,3 @@ class Explorer(Protocol):
     def findings(self, state: Any) -> Findings:
         """Return what was found."""
         ...
-
-
-class Observer(Protocol):
-    """An object whose methods, any of these, are called as a run goes on.
-
-    The names are those of the hooks in :mod:`surrokit.hookspecs`; see there.
-    """

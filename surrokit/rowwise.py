@@ -65,13 +65,20 @@ def row_by_row(
             raise
         except Exception as error:
             causes[i] = error
-    results = _stacked(rows, len(positions))
+    results = stacked(rows, len(positions))
     if causes:
         raise EvaluationError(causes, results, n=len(positions))
     return results
 
 
-def _stacked(rows: dict[int, tuple[FloatArray, ...]], n: int) -> tuple[FloatArray, ...]:
+def stacked(rows: dict[int, tuple[FloatArray, ...]], n: int) -> tuple[FloatArray, ...]:
+    """Put the results of single rows, by row number, into arrays of n rows; NaN where none is.
+
+    Raises
+    ------
+    ShapeError
+        If results of one kind differ in shape.
+    """
     if not rows:
         return ()
     results = tuple(np.full((n, *array.shape), np.nan) for array in next(iter(rows.values())))

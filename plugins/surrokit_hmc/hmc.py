@@ -13,6 +13,7 @@ from surrokit.protocols import Integrator, Metric, Potential
 from surrokit.records import ChainState, Phase, Proposal, Status, Tuning
 from surrokit.settings import fraction, optional_positive, optional_positive_integer
 from surrokit.types import Cache, Capabilities, FloatArray
+from surrokit_hmc.step import step_in_use
 
 PATH_LENGTH = math.pi
 """Longest path in standard deviations of the widest direction.
@@ -87,13 +88,7 @@ class HMC:
         ConfigurationError
             If it is neither.
         """
-        if self.step_size is not None:
-            return self.step_size
-        if self.tuning is None:
-            raise ConfigurationError(
-                "hmc has no step size yet; give step_size, or let a warm-up tune it"
-            )
-        return self.tuning.step_size
+        return step_in_use("hmc", self.step_size, self.tuning)
 
     @property
     def max_steps(self) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.errors import ConfigurationError
 from surrokit.protocols import Potential
 from surrokit.records import ChainState, Proposal, Status, Tuning
 from surrokit.settings import fraction, optional_positive
 from surrokit.types import Cache, Capabilities, FloatArray
+from surrokit_hmc.step import step_in_use
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -65,13 +65,7 @@ class RandomWalk:
         ConfigurationError
             If it is neither.
         """
-        if self.step_size is not None:
-            return self.step_size
-        if self.tuning is None:
-            raise ConfigurationError(
-                "random-walk has no step size yet; give step_size, or let a warm-up tune it"
-            )
-        return self.tuning.step_size
+        return step_in_use("random-walk", self.step_size, self.tuning)
 
     def with_potential(self, potential: Potential) -> RandomWalk:  # noqa: ARG002
         """Return itself."""

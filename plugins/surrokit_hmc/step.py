@@ -1,0 +1,32 @@
+"""The step size that a sampler uses."""
+
+from __future__ import annotations
+
+from surrokit.errors import ConfigurationError
+from surrokit.records import Tuning
+
+
+def step_in_use(sampler: str, given: float | None, tuning: Tuning | None) -> float:
+    """Return the step size that was given, or else the tuned one.
+
+    Parameters
+    ----------
+    sampler
+        Its name, for the message.
+    given
+        What the user asked for.
+    tuning
+        What tuning found.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is neither.
+    """
+    if given is not None:
+        return given
+    if tuning is None:
+        raise ConfigurationError(
+            f"{sampler} has no step size yet; give step_size, or let a warm-up tune it"
+        )
+    return tuning.step_size
