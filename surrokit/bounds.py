@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import attrs
 import numpy as np
 
+from surrokit.curvatures import energy_capabilities, with_curvatures
 from surrokit.errors import EvaluationError, ShapeError
 from surrokit.parameters import Parameters
-from surrokit.positions import checked_positions
+from surrokit.positions import checked_matrices, checked_positions, checked_vectors
 from surrokit.protocols import (
     Energy,
     ForwardPotential,
     GradientAlonePotential,
     GradientPotential,
+    HessianDerivativePotential,
     HessianPotential,
     InitialPotential,
     MetricPotential,
@@ -30,7 +33,7 @@ class BoundedPotential:
     """A potential of bounded parameters q, as one of unbounded z with the Jacobian in it.
 
     U(z) = U(q(z)) - log |dq/dz|. Every capability of the inner potential is passed on through
-    the chain rule; a Hessian needs its gradient as well.
+    the chain rule; a Hessian needs the gradient as well, and its derivative needs both.
 
     Parameters
     ----------
@@ -115,23 +118,82 @@ class BoundedPotential:
         inner = cast(HessianPotential, self.inner)
         if not self.parameters.bounded:
             return inner.hessian(q)
-        failed: EvaluationError | None = None
-        try:
-            gradient = cast(GradientPotential, inner).value_and_gradient(q)[1]
-        except EvaluationError as error:
-            if not error.results:
-                raise
-            # without a gradient a row has no curvature of the transform, and so no Hessian
-            failed, gradient = error, error.results[1]
+        # without a gradient a row has no curvature of the transform, and so no Hessian
+        (gradient, hessian), causes = _despite_failures(
+            lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
+            lambda: inner.hessian(q),
+        )
+        congruent = hessian * d.first[:, :, None] * d.first[:, None, :]
+        total = _plus_diagonal(congruent, gradient * d.second - d.log_second)
+        return _unless_failed(total, causes)
 
-        def from_inner(hessian: FloatArray) -> tuple[FloatArray]:
-            congruent = hessian * d.first[:, :, None] * d.first[:, None, :]
-            return (_plus_diagonal(congruent, gradient * d.second - d.log_second),)
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, G the Hessian in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        weights = checked_matrices(matrices, z)
+        q = self.transform.to_bounded(z)
+        inner = cast(HessianDerivativePotential, self.inner)
+        if not self.parameters.bounded:
+            return inner.hessian_trace_gradient(q, weights)
+        first = self.transform.derivatives(z).first
+        scaled = weights * first[:, :, None] * first[:, None, :]
+        return self._hessian_derivative(
+            z,
+            lambda: inner.hessian_trace_gradient(q, scaled),
+            lambda hessian: np.einsum("nkj,nkj,nj->nk", weights, hessian, first),
+            np.einsum("nkk->nk", weights),
+        )
 
-        hessian = mapped(lambda: (inner.hessian(q),), from_inner, len(q))[0]
-        if failed is not None:
-            raise EvaluationError(failed.causes, (hessian,)) from failed
-        return hessian
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, G the Hessian in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, z)
+        q = self.transform.to_bounded(z)
+        inner = cast(HessianDerivativePotential, self.inner)
+        if not self.parameters.bounded:
+            return inner.hessian_form_gradient(q, u)
+        scaled = u * self.transform.derivatives(z).first
+        return self._hessian_derivative(
+            z,
+            lambda: inner.hessian_form_gradient(q, scaled),
+            lambda hessian: u * _products(hessian, scaled),
+            np.square(u),
+        )
+
+    def _hessian_derivative(
+        self,
+        z: FloatArray,
+        contraction: Callable[[], FloatArray],
+        crossed: Callable[[FloatArray], FloatArray],
+        diagonal: FloatArray,
+    ) -> FloatArray:
+        """Return sum_ij A_ij d_k G_ij with G_ij = q'_i H_ij q'_j + [i = j] (g_i q''_i - l''_i).
+
+        H and g are the inner Hessian and gradient, and l the logarithm of the Jacobian.
+
+        Parameters
+        ----------
+        z : ndarray of shape (n, dim)
+            Unbounded positions.
+        contraction
+            Evaluates sum_ij A_ij q'_i q'_j dH_ij/dq_k.
+        crossed
+            From H to sum_j A_kj H_kj q'_j.
+        diagonal : ndarray of shape (n, dim)
+            A_kk.
+        """
+        q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
+        third, log_third = self.transform.third_derivatives(z)
+        inner = self.inner
+        (gradient, hessian, inside), causes = _despite_failures(
+            lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
+            lambda: cast(HessianPotential, inner).hessian(q),
+            contraction,
+        )
+        total = d.first * (inside + _products(hessian, diagonal * d.second))
+        total += 2.0 * d.second * crossed(hessian)
+        total += diagonal * (gradient * third - log_third)
+        return _unless_failed(total, causes)
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the inner metric in z, plus the Jacobian's own curvature, which is not negative.
@@ -208,6 +270,24 @@ class BoundedEnergy:
             by_positions * d.first - d.log_first,
         )
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the inner energy offers."""
+        return energy_capabilities(self.inner)
+
+    def curvatures(
+        self, outputs: FloatArray, positions: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the inner curvatures in z, the Jacobian's own included, which is not negative.
+
+        Shapes (n, m) or (n, m, m), and (n, dim, dim).
+        """
+        inner = with_curvatures(self.inner)
+        by_outputs, by_positions = inner.curvatures(outputs, self.transform.to_bounded(positions))
+        d = self.transform.derivatives(positions)
+        congruent = by_positions * d.first[:, :, None] * d.first[:, None, :]
+        return by_outputs, _plus_diagonal(congruent, -d.log_second)
+
 
 def parameters_of(potential: Potential) -> Parameters:
     """Return the parameters that a potential declares, or unbounded ones called q[i]."""
@@ -220,6 +300,33 @@ def transform_of(potential: Potential) -> Transform:
     if isinstance(potential, BoundedPotential):
         return potential.transform
     return Transform.of(Parameters.unnamed(potential.dim))
+
+
+def _despite_failures(
+    *evaluations: Callable[[], FloatArray],
+) -> tuple[list[FloatArray], dict[int, Exception]]:
+    """Return what each evaluation gives, and why rows failed in any; raise if all rows did."""
+    results: list[FloatArray] = []
+    causes: dict[int, Exception] = {}
+    for evaluate in evaluations:
+        try:
+            results.append(evaluate())
+        except EvaluationError as error:
+            if not error.results:
+                raise
+            causes |= error.causes
+            results.append(error.results[-1])
+    return results, causes
+
+
+def _unless_failed(result: FloatArray, causes: dict[int, Exception]) -> FloatArray:
+    if causes:
+        raise EvaluationError(causes, (result,))
+    return result
+
+
+def _products(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    return np.asarray(np.matmul(matrices, vectors[:, :, None])[:, :, 0])
 
 
 def _plus_diagonal(matrices: FloatArray, diagonals: FloatArray) -> FloatArray:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ForwardPotential,
         GradientAlonePotential,
         GradientPotential,
+        HessianDerivativePotential,
         HessianPotential,
         MetricPotential,
         Potential,
@@ -30,6 +31,11 @@ GRADIENT_ALONE = "gradient-alone"
 
 HESSIAN = "hessian"
 """``hessian(positions) -> (n, dim, dim)``: second derivatives of the potential."""
+
+HESSIAN_DERIVATIVE = "hessian-derivative"
+"""``hessian_trace_gradient(positions, matrices (n, dim, dim)) -> (n, dim)``, and
+``hessian_form_gradient(positions, vectors (n, dim)) -> (n, dim)``: two contractions of the third
+derivatives, never the whole of them."""
 
 METRIC = "metric"
 """``metric(positions) -> (n, dim, dim)``: Fisher or Gauss-Newton matrix of the target."""
@@ -46,7 +52,19 @@ VARIANCE = "variance"
 INITIAL = "initial"
 """``initial(rng, n) -> (n, dim)``: positions from which chains may start."""
 
-KNOWN = frozenset({GRADIENT, GRADIENT_ALONE, HESSIAN, METRIC, FORWARD, JACOBIAN, VARIANCE, INITIAL})
+KNOWN = frozenset(
+    {
+        GRADIENT,
+        GRADIENT_ALONE,
+        HESSIAN,
+        HESSIAN_DERIVATIVE,
+        METRIC,
+        FORWARD,
+        JACOBIAN,
+        VARIANCE,
+        INITIAL,
+    }
+)
 """All names above."""
 
 
@@ -121,6 +139,18 @@ def with_hessian(potential: Potential) -> HessianPotential:
     """
     _require(potential, HESSIAN)
     return cast("HessianPotential", potential)
+
+
+def with_hessian_derivative(potential: Potential) -> HessianDerivativePotential:
+    """Return the potential, typed as one that gives contractions of its Hessian's derivative.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    _require(potential, HESSIAN_DERIVATIVE)
+    return cast("HessianDerivativePotential", potential)
 
 
 def with_metric(potential: Potential) -> MetricPotential:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Protocol, cast
 
 import attrs
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from surrokit import capabilities as can
 from surrokit.bounds import BoundedPotential
+from surrokit.curvatures import CURVATURES, metric_of_outputs, offers_curvatures
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.parameters import Bounds, Parameter
 from surrokit.positions import checked_positions
@@ -21,10 +22,26 @@ from surrokit.types import Capabilities, FloatArray
 
 
 class Prior(Protocol):
-    """What :func:`forward_potential` takes as a prior: a potential with gradient."""
+    """What :func:`forward_potential` takes as a prior: a potential with gradient.
+
+    One that names ``metric`` in an attribute ``capabilities`` is a :class:`CurvedPrior`.
+    """
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return -log prior, shape (n,), and its gradient, shape (n, dim)."""
+        ...
+
+
+class CurvedPrior(Prior, Protocol):
+    """A prior with capability ``metric``."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Names of what it can do beyond its gradient."""
+        ...
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return a curvature of -log prior without negative eigenvalues, shape (n, dim, dim)."""
         ...
 
 
@@ -53,7 +70,8 @@ def forward_potential(
     noise_sd : float or array_like of shape (m,), optional
         Standard deviation of those errors.
     prior
-        -log prior and its gradient, such as :func:`gaussian_prior`; None for a flat one.
+        -log prior and its gradient, such as :func:`gaussian_prior`; None for a flat one. A prior
+        that also has a metric is a :class:`CurvedPrior`.
     energy
         Instead of ``data``, ``noise_sd`` and ``prior``: any cheap function of outputs and
         positions.
@@ -64,7 +82,8 @@ def forward_potential(
     -------
     Potential
         Of unbounded coordinates, with capability ``forward``, and ``jacobian`` and ``gradient``
-        where ``jacobian`` is given.
+        where ``jacobian`` is given; then also ``metric``, the Gauss-Newton matrix, where the
+        energy offers curvatures. That of ``data`` does, unless its prior has none.
 
     Raises
     ------
@@ -141,6 +160,11 @@ class GaussianPrior:
     def __attrs_post_init__(self) -> None:
         _positive("sd of a prior", self.sd)
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """``metric``: the precision."""
+        return frozenset({can.METRIC})
+
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return -log prior + constant, shape (n,), and its gradient, shape (n, dim).
 
@@ -149,14 +173,31 @@ class GaussianPrior:
         ShapeError
             If mean or sd do not fit the positions.
         """
+        self._check(positions)
+        scaled = (positions - self.mean) / self.sd
+        return 0.5 * np.square(scaled).sum(axis=1), scaled / self.sd
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the precision for every position, shape (n, dim, dim).
+
+        Raises
+        ------
+        ShapeError
+            If mean or sd do not fit the positions.
+        """
+        self._check(positions)
+        n, dim = positions.shape
+        matrices = np.zeros((n, dim, dim))
+        matrices[:, np.arange(dim), np.arange(dim)] = 1.0 / np.square(self.sd)
+        return matrices
+
+    def _check(self, positions: FloatArray) -> None:
         for name, array in (("mean", self.mean), ("sd", self.sd)):
             if array.shape not in ((), positions.shape[1:]):
                 raise ShapeError(
                     f"{name} of a prior must be one number or have shape {positions.shape[1:]}, "
                     f"got {array.shape}"
                 )
-        scaled = (positions - self.mean) / self.sd
-        return 0.5 * np.square(scaled).sum(axis=1), scaled / self.sd
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -187,6 +228,13 @@ class GaussianEnergy:
                 f"got {self.noise_sd.shape}"
             )
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """``curvatures``, unless there is a prior without a metric."""
+        offered: Capabilities = getattr(self.prior, "capabilities", frozenset())
+        curved = self.prior is None or can.METRIC in offered
+        return frozenset({CURVATURES} if curved else ())
+
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,)."""
         return self.value_and_gradients(outputs, positions)[0]
@@ -201,11 +249,7 @@ class GaussianEnergy:
         ShapeError
             If the forward map does not give one output for each datum.
         """
-        if outputs.shape[1] != len(self.data):
-            raise ShapeError(
-                f"the forward map gives {outputs.shape[1]} outputs, but data holds "
-                f"{len(self.data)}; they must correspond"
-            )
+        self._check(outputs)
         scaled = (outputs - self.data) / self.noise_sd
         value = 0.5 * np.square(scaled).sum(axis=1)
         by_positions = np.zeros_like(positions)
@@ -213,6 +257,30 @@ class GaussianEnergy:
             prior_value, by_positions = self.prior.value_and_gradient(positions)
             value = value + prior_value
         return value, scaled / self.noise_sd, by_positions
+
+    def curvatures(
+        self, outputs: FloatArray, positions: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the precision of the noise, (n, m), and the prior's metric, (n, dim, dim).
+
+        Raises
+        ------
+        ShapeError
+            If the forward map does not give one output for each datum.
+        """
+        self._check(outputs)
+        by_outputs = np.empty_like(outputs)
+        by_outputs[:] = 1.0 / np.square(self.noise_sd)
+        if self.prior is None:
+            return by_outputs, np.zeros((*positions.shape, positions.shape[1]))
+        return by_outputs, cast(CurvedPrior, self.prior).metric(positions)
+
+    def _check(self, outputs: FloatArray) -> None:
+        if outputs.shape[1] != len(self.data):
+            raise ShapeError(
+                f"the forward map gives {outputs.shape[1]} outputs, but data holds "
+                f"{len(self.data)}; they must correspond"
+            )
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -227,10 +295,14 @@ class MappedPotential:
 
     @property
     def capabilities(self) -> Capabilities:
-        """``forward``, and ``jacobian`` and ``gradient`` if there are derivatives."""
+        """``forward``, and ``jacobian`` and ``gradient`` if there are derivatives.
+
+        Also ``metric`` if the energy offers curvatures as well.
+        """
         if self.jacobian_function is None:
             return frozenset({can.FORWARD})
-        return frozenset({can.FORWARD, can.JACOBIAN, can.GRADIENT})
+        differentiable = frozenset({can.FORWARD, can.JACOBIAN, can.GRADIENT})
+        return differentiable | ({can.METRIC} if offers_curvatures(self.energy) else set())
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
@@ -241,6 +313,14 @@ class MappedPotential:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
         q = checked_positions(positions, self.dim)
         return value_and_gradient_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
+
+        C and R are the energy's curvatures (:class:`surrokit.protocols.CurvedEnergy`).
+        """
+        q = checked_positions(positions, self.dim)
+        return metric_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m).

@@ -1,4 +1,4 @@
-"""The check that positions are rows."""
+"""The checks that positions, and what goes with each of them, are rows."""
 
 from __future__ import annotations
 
@@ -21,5 +21,36 @@ def checked_positions(positions: npt.ArrayLike, dim: int) -> FloatArray:
     if array.ndim != 2 or array.shape[1] != dim:
         raise ShapeError(
             f"positions must have shape (n, {dim}), got {array.shape}; pass one row for each point"
+        )
+    return array
+
+
+def checked_vectors(vectors: npt.ArrayLike, positions: FloatArray) -> FloatArray:
+    """Return one vector for each position as a double-precision array of shape (n, dim).
+
+    Raises
+    ------
+    ShapeError
+        If they do not have the shape of ``positions``, (n, dim).
+    """
+    return _checked("vectors", vectors, positions.shape)
+
+
+def checked_matrices(matrices: npt.ArrayLike, positions: FloatArray) -> FloatArray:
+    """Return one matrix for each position as a double-precision array of shape (n, dim, dim).
+
+    Raises
+    ------
+    ShapeError
+        If they have another shape, ``positions`` having shape (n, dim).
+    """
+    return _checked("matrices", matrices, (*positions.shape, positions.shape[1]))
+
+
+def _checked(what: str, given: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    array = np.asarray(given, dtype=np.float64)
+    if array.shape != shape:
+        raise ShapeError(
+            f"{what} must have shape {shape}, got {array.shape}; pass one for each position"
         )
     return array

@@ -76,6 +76,28 @@ class HessianPotential(Potential, Protocol):
         ...
 
 
+class HessianDerivativePotential(HessianPotential, Protocol):
+    """A potential with capability ``hessian-derivative``: how its Hessian G(q) changes with q.
+
+    The forces of Riemannian dynamics, equations (7) to (9) of the paper, need two contractions of
+    the third derivatives, and never the ``dim`` matrices d_k G themselves.
+    """
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, shape (n, dim).
+
+        Each row has its own symmetric A, in ``matrices`` of shape (n, dim, dim).
+        """
+        ...
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, shape (n, dim).
+
+        Each row has its own u, in ``vectors`` of shape (n, dim).
+        """
+        ...
+
+
 class MetricPotential(Potential, Protocol):
     """A potential with capability ``metric``."""
 
@@ -93,7 +115,11 @@ class InitialPotential(Potential, Protocol):
 
 
 class Energy(Protocol):
-    """The cheap exact part of a forward potential: U(q) = energy(forward(q), q)."""
+    """The cheap exact part of a forward potential: U(q) = energy(forward(q), q).
+
+    An energy that can do more names it in an attribute ``capabilities``, a frozenset of names;
+    without the attribute it can do no more than this (see :class:`CurvedEnergy`).
+    """
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), from outputs of shape (n, m) and positions of shape (n, dim)."""
@@ -103,6 +129,36 @@ class Energy(Protocol):
         self, outputs: FloatArray, positions: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return U (n,), its gradient in the outputs (n, m), and in the positions (n, dim)."""
+        ...
+
+
+class CurvedEnergy(Energy, Protocol):
+    """An energy with ``curvatures`` among its capabilities: what Gauss-Newton matrices take.
+
+    With J the Jacobian of the forward map, J^T C J + R is the Gauss-Newton matrix of U: C and R
+    stand for the second derivatives of the energy in the outputs and in the positions. Where
+    those are not positive semi-definite everywhere, they are to be replaced by what is, such as
+    the Fisher information of a noise scale or the precision of a prior in the coordinates in
+    which it is normal. Mixed derivatives are left out.
+    """
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Names of what it can do beyond its gradients."""
+        ...
+
+    def curvatures(
+        self, outputs: FloatArray, positions: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return C and R at outputs of shape (n, m) and positions of shape (n, dim).
+
+        Returns
+        -------
+        by_outputs : ndarray of shape (n, m) or (n, m, m)
+            C, by its diagonals where it has nothing else. Positive semi-definite.
+        by_positions : ndarray of shape (n, dim, dim)
+            R, positive semi-definite.
+        """
         ...
 
 

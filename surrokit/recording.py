@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import numpy as np
@@ -11,9 +12,11 @@ from surrokit.capabilities import with_forward, with_gradient
 from surrokit.errors import TargetError
 from surrokit.exact_calls import ExactCalls, OnError
 from surrokit.forward import gradient_of_energy
+from surrokit.positions import checked_matrices, checked_positions, checked_vectors
 from surrokit.protocols import (
     Energy,
     GradientAlonePotential,
+    HessianDerivativePotential,
     HessianPotential,
     InitialPotential,
     MetricPotential,
@@ -31,7 +34,7 @@ class RecordingPotential:
 
     What is counted: ``gradient`` for positions where value and gradient were evaluated together
     (or the gradient alone), ``value`` for the value alone; for a forward potential ``jacobian``
-    and ``forward`` instead.
+    and ``forward`` instead. Derivatives of the Hessian count as ``hessian``.
 
     Parameters
     ----------
@@ -136,6 +139,19 @@ class RecordingPotential:
         results = self._exact.evaluate("hessian", lambda q: (target.hessian(q),), positions)
         return self._matrices(results, len(positions))
 
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return the exact tr(A d_k G), G the Hessian, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        target = cast(HessianDerivativePotential, self.target)
+        factors = checked_matrices(matrices, q)
+        return self._contraction(target.hessian_trace_gradient, q, factors)
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the exact u^T d_k G u, G the Hessian, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        target = cast(HessianDerivativePotential, self.target)
+        return self._contraction(target.hessian_form_gradient, q, checked_vectors(vectors, q))
+
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the target's metric, shape (n, dim, dim)."""
         target = cast(MetricPotential, self.target)
@@ -145,6 +161,22 @@ class RecordingPotential:
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions of the target's own, shape (n, dim)."""
         return cast(InitialPotential, self.target).initial(rng, n)
+
+    def _contraction(
+        self,
+        function: Callable[[FloatArray, FloatArray], FloatArray],
+        positions: FloatArray,
+        factors: FloatArray,
+    ) -> FloatArray:
+        shape = factors.shape[1:]
+
+        def evaluate(rows: FloatArray) -> tuple[FloatArray]:
+            return (function(rows[:, : self.dim], rows[:, self.dim :].reshape(-1, *shape)),)
+
+        # side by side, so that a row that has to be evaluated alone keeps its own factor
+        rows = np.hstack([positions, factors.reshape(len(factors), -1)])
+        results = self._exact.evaluate("hessian", evaluate, rows)
+        return np.full(positions.shape, np.nan) if results is None else results[0]
 
     def _valued_outputs(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         target = with_forward(self.target)

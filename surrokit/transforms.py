@@ -117,6 +117,22 @@ class Transform:
             log_second[:, between] = -2.0 * slope
         return Derivatives(first=first, second=second, log_first=log_first, log_second=log_second)
 
+    def third_derivatives(self, unbounded: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return d3q/dz3 and the third derivative of log |dq/dz|, each shape (n, dim)."""
+        z = unbounded
+        third, log_third = np.zeros_like(z), np.zeros_like(z)
+        with np.errstate(over="ignore"):
+            third[:, self._above] = np.exp(z[:, self._above])
+            third[:, self._below] = -np.exp(z[:, self._below])
+        between = self._between
+        if between.any():
+            p, rest = _logistic(z[:, between]), _logistic(-z[:, between])
+            slope = p * rest
+            width = self.upper[between] - self.lower[between]
+            third[:, between] = width * slope * (np.square(rest - p) - 2.0 * slope)
+            log_third[:, between] = -2.0 * slope * (rest - p)
+        return third, log_third
+
 
 def _logistic(z: FloatArray) -> FloatArray:
     # unlike the form with tanh it keeps the lower tail down to the smallest number

@@ -180,6 +180,22 @@ def _cosine_second(x: FloatArray) -> FloatArray:
     return -np.cos(x)
 
 
+def _identity(x: FloatArray) -> FloatArray:
+    return x.copy()
+
+
+def _one(x: FloatArray) -> FloatArray:
+    return np.ones_like(x)
+
+
+def _zero(x: FloatArray) -> FloatArray:
+    return np.zeros_like(x)
+
+
+def _half_square(x: FloatArray) -> FloatArray:
+    return 0.5 * x * x
+
+
 SOFTPLUS = Activation(
     name="softplus",
     value=_softplus,
@@ -215,5 +231,13 @@ COSINE = Activation(
 )
 """Cosine: random Fourier features."""
 
+LINEAR = Activation(name="linear", value=_identity, first=_one, second=_zero, third=_zero)
+"""x itself: a node of a linear trend."""
+
+HALF_SQUARE = Activation(
+    name="half-square", value=_half_square, first=_identity, second=_one, third=_zero
+)
+"""x^2 / 2: a node of a quadratic trend."""
+
 BUILT_IN = {activation.name: activation for activation in (SOFTPLUS, TANH, COSINE)}
-"""Activations that settings may name."""
+"""Activations that settings may name; those of trends are none for a network."""

@@ -2,48 +2,50 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import attrs
 import numpy as np
 
 from surrokit.records import LearningProblem
-from surrokit.settings import optional_positive_integer, positive
+from surrokit.settings import optional_positive, optional_positive_integer, positive
+from surrokit.types import FloatArray
 from surrokit_networks.activations import SOFTPLUS, Activation, named
 from surrokit_networks.additive_nodes import AdditiveNodes
 from surrokit_networks.choices import one_of
+from surrokit_networks.draws import Draws, normal_rows
 from surrokit_networks.learner import NetworkLearner
-from surrokit_networks.regression import Level, Regression
-from surrokit_networks.size import default_size
-from surrokit_networks.training_rows import Tail
+from surrokit_networks.learning import learner_of
+from surrokit_networks.training import Training
+
+WEIGHT_SCALES = (0.3, 1.0, 2.0)
+"""Scales of directions to choose from: smooth potentials want the least, sharp ones the others."""
 
 
 @attrs.frozen(kw_only=True)
 class Additive:
-    """A network of random additive nodes a(w . z + b), trained on values (section 3.1).
+    """A network of random additive nodes a(w . z + b) (section 3.1) on a trend.
 
     The defaults are meant to make a good surrogate of few evaluations: z is the whitened
-    position, directions are short, the level is trained and the ridge comes from the data.
-    :meth:`paper` returns the settings of the authors' code instead.
+    position, directions are short, gradients are trained on where there are any, the ridge comes
+    from the data. :meth:`paper` returns the settings of the authors' code instead.
 
     Parameters
     ----------
     n_nodes : int, optional
-        s; None to choose from the dimension and the number of points.
+        s; None to choose from the dimension and the number of equations.
     activation
         ``"softplus"``, ``"tanh"``, ``"cosine"`` or an
         :class:`~surrokit_networks.activations.Activation`.
-    whiten
-        Whether z is the whitened position, or the position itself.
-    weight_scale
-        Directions are w ~ N(0, weight_scale^2 I / dim).
+    weight_scale : float, optional
+        Directions are w ~ N(0, weight_scale^2 I / dim), or have that spread; None to choose one
+        of :data:`WEIGHT_SCALES`.
     bias_scale
         Biases are b ~ N(0, bias_scale^2).
-    level
-        ``"trained"``, or ``"minimum"`` for the least training value.
-    ridge : float, optional
-        lambda in lambda |v|^2 on the sum of squared errors; None for generalised
-        cross-validation, 0 for the Moore-Penrose inverse of Algorithm 2.
-    tail
-        ``"down-weighted"``: rows far above the least U count less; ``"full"``: as any other.
+    draws
+        How directions are drawn.
+    training
+        Trend, ridge and all else that both kinds of network share.
 
     Raises
     ------
@@ -53,22 +55,19 @@ class Additive:
 
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
     activation: Activation = attrs.field(default=SOFTPLUS, converter=named)
-    whiten: bool = True
-    weight_scale: float = attrs.field(default=0.3, validator=positive)
+    weight_scale: float | None = attrs.field(default=None, validator=optional_positive)
     bias_scale: float = attrs.field(default=1.0, validator=positive)
-    level: Level = attrs.field(default="trained")
-    ridge: float | None = attrs.field(default=None)
-    tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
-
-    def __attrs_post_init__(self) -> None:
-        Regression(level=self.level, ridge=self.ridge)  # refuses what makes no sense
+    draws: Draws = attrs.field(
+        default="gaussian", validator=one_of("gaussian", "orthogonal", "quasi-random")
+    )
+    training: Training = attrs.field(factory=Training)
 
     @classmethod
     def paper(cls, n_nodes: int = 1000, ridge: float = 1e-6) -> Additive:
         """Return the scheme of the paper's experiments.
 
-        Raw coordinates, w ~ N(0, I / dim), b ~ N(0, 1), softplus, level by the least U, a fixed
-        ridge, every row counted in full.
+        Raw coordinates, w ~ N(0, I / dim), b ~ N(0, 1), softplus, no trend, level by the least U,
+        values alone, a fixed ridge, every row counted in full.
 
         Parameters
         ----------
@@ -79,29 +78,32 @@ class Additive:
             1e-6 for the simulated data and the banana, 1e-9 for a9a, 1e-7 for bank marketing and
             the elliptic PDE.
         """
-        return cls(
-            n_nodes=n_nodes,
-            whiten=False,
-            weight_scale=1.0,
-            level="minimum",
-            ridge=ridge,
-            tail="full",
-        )
+        return cls(n_nodes=n_nodes, weight_scale=1.0, training=Training.paper(ridge))
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
         """Return a learner for a problem; the seed of its nodes is drawn here."""
-        return NetworkLearner.of(self, problem.dim, rng)
+        scales = WEIGHT_SCALES if self.weight_scale is None else (self.weight_scale,)
+        return learner_of(
+            problem,
+            rng,
+            n_nodes=self.n_nodes,
+            draws=tuple(partial(self.draw, weight_scale=scale) for scale in scales),
+            training=self.training,
+        )
 
-    def draw(self, dim: int, n_points: int, rng: np.random.Generator) -> AdditiveNodes:
-        """Return nodes for a dimension and a number of points.
+    def draw(
+        self, whitened: FloatArray, size: int, rng: np.random.Generator, *, weight_scale: float
+    ) -> AdditiveNodes:
+        """Return nodes for whitened training positions (n, dim).
 
         The same generator gives a larger network the nodes of a smaller one, and more.
         """
-        size = self.n_nodes or default_size(dim, n_points)
-        # Row by row, so that a larger network has the nodes of a smaller one, and more.
-        normal = rng.standard_normal((size, dim + 1))
+        dim = whitened.shape[1]
+        # From generators of their own, so that neither depends on the size.
+        directions, biases = rng.spawn(2)
         return AdditiveNodes(
-            directions=normal[:, :dim] * (self.weight_scale / np.sqrt(dim)),
-            biases=normal[:, dim] * self.bias_scale,
+            directions=normal_rows(self.draws, size, dim, directions)
+            * (weight_scale / np.sqrt(dim)),
+            biases=biases.standard_normal(size) * self.bias_scale,
             activation=self.activation,
         )

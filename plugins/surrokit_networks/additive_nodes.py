@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.types import FloatArray
 from surrokit_networks.activations import Activation, Core, Elementwise
-from surrokit_networks.outer import weighted_outer
+from surrokit_networks.outer import quadratic_forms, weighted_outer
 from surrokit_networks.whitening import Whitening
 
 
@@ -37,11 +37,30 @@ class AdditiveNodes:
     def __len__(self) -> int:
         return len(self.biases)
 
+    def arguments(self, whitened: FloatArray) -> FloatArray:
+        """Return w_i . z + b_i, shape (n, s), at whitened positions (n, dim)."""
+        arguments: FloatArray = whitened @ self.directions.T
+        arguments += self.biases
+        return arguments
+
     def features(self, whitened: FloatArray) -> FloatArray:
         """Return a(w_i . z + b_i), shape (n, s), at whitened positions (n, dim)."""
-        arguments = whitened @ self.directions.T
-        arguments += self.biases
-        return self.activation.value(arguments)
+        return self.activation.value(self.arguments(whitened))
+
+    def slopes(self, whitened: FloatArray) -> FloatArray:
+        """Return a'(w_i . z + b_i), shape (n, s), at whitened positions (n, dim)."""
+        core = self.activation.core
+        return _slopes(core.slope(_scaled(self.arguments(whitened), core.rate)), core)
+
+    def features_and_slopes(self, whitened: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return a and a' of w_i . z + b_i, each (n, s), for little more than one of them."""
+        core = self.activation.core
+        arguments = self.arguments(whitened)
+        linear = core.tilt * arguments if core.tilt else None
+        features, slopes = core.both(_scaled(arguments, core.rate))
+        if linear is not None:
+            features += linear
+        return features, _slopes(slopes, core)
 
     def weighted(self, weights: FloatArray, whitening: Whitening) -> WeightedAdditive:
         """Return the sum with ``weights (s,)``; the whitening is folded into the directions."""
@@ -51,6 +70,7 @@ class AdditiveNodes:
         return WeightedAdditive(
             core=core,
             second=self.activation.second,
+            third=self.activation.third,
             arguments=np.ascontiguousarray(core.rate * directions.T),
             biases=core.rate * biases,
             weights=weights.copy(),
@@ -58,6 +78,20 @@ class AdditiveNodes:
             tilt=core.tilt * (weights @ directions),
             level=core.tilt * float(weights @ biases),
         )
+
+
+def _scaled(arguments: FloatArray, rate: float) -> FloatArray:
+    if rate != 1.0:
+        arguments *= rate
+    return arguments
+
+
+def _slopes(slopes: FloatArray, core: Core) -> FloatArray:
+    """Turn slopes of k into those of a(x) = t x + k(r x)."""
+    slopes = _scaled(slopes, core.rate)
+    if core.tilt:
+        slopes += core.tilt
+    return slopes
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -69,8 +103,8 @@ class WeightedAdditive:
 
     Parameters
     ----------
-    core, second
-        k, and the second derivative of a.
+    core, second, third
+        k, and the second and the third derivative of a.
     arguments : ndarray of shape (dim, s)
         r w_i as columns. Measured: a product of few rows with an array of this layout takes less
         than half the time of one with its transpose.
@@ -88,6 +122,7 @@ class WeightedAdditive:
 
     core: Core
     second: Elementwise
+    third: Elementwise
     arguments: FloatArray
     biases: FloatArray
     weights: FloatArray
@@ -114,6 +149,21 @@ class WeightedAdditive:
         curvatures = self.second(self._arguments(positions) / rate)
         curvatures *= self.weights / rate**2
         return weighted_outer(curvatures, self.arguments)
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return sum_i v_i a'''(w_i . q + b_i) (w_i^T A w_i) w_i, shape (n, dim)."""
+        return self._bent(positions, quadratic_forms(matrices, self.arguments))
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return sum_i v_i a'''(w_i . q + b_i) (w_i . u)^2 w_i, shape (n, dim)."""
+        along: FloatArray = vectors @ self.arguments
+        return self._bent(positions, np.square(along, out=along))
+
+    def _bent(self, positions: FloatArray, forms: FloatArray) -> FloatArray:
+        """Return sum_i v_i a''' w_i times a form of r w_i, given in shape (n, s)."""
+        rate = self.core.rate
+        forms *= self.third(self._arguments(positions) / rate)
+        return np.asarray((forms @ self.slopes) / rate**3)
 
     def _arguments(self, positions: FloatArray) -> FloatArray:
         arguments: FloatArray = positions @ self.arguments

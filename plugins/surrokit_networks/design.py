@@ -1,4 +1,4 @@
-"""The rows of a regression, a block at a time, and what a regression returns."""
+"""The rows of a regression written out, and what a regression returns."""
 
 from __future__ import annotations
 
@@ -8,116 +8,97 @@ import attrs
 import numpy as np
 
 from surrokit.types import FloatArray
-from surrokit_networks.nodes import Nodes
-
-_BLOCK = 2_000_000
-"""Numbers in a block of rows, unless a row is longer."""
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Design:
-    """Weighted least squares of targets on features, not yet laid out in memory.
-
-    Parameters
-    ----------
-    nodes
-        What makes the features.
-    whitened : ndarray of shape (n, dim)
-        Whitened positions.
-    targets : ndarray of shape (n,)
-        What to fit; should be of order one about zero, for the sake of rounding.
-    weights : ndarray of shape (n,)
-        Weights of the squared errors.
-    count
-        How many independent rows there are: n less what is down-weighted.
-    trains_level
-        Whether a constant, which no ridge holds back, is fitted too. It is profiled out by taking
-        weighted means off features and targets.
-    block_rows : int, optional
-        Rows in a block; None for as many as fit a fixed amount of memory.
-    """
-
-    nodes: Nodes
-    whitened: FloatArray
-    targets: FloatArray
-    weights: FloatArray
-    count: float
-    trains_level: bool
-    block_rows: int | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """Rows."""
-        return len(self.targets)
-
-    @property
-    def n_features(self) -> int:
-        """Features, without the constant."""
-        return len(self.nodes)
-
-    def blocks(self) -> Iterator[FloatArray]:
-        """Yield sqrt(w) [1, features, target], shape (rows, s + 2), block by block.
-
-        The column of ones is there only if the level is trained.
-        """
-        size = self.block_rows or max(1, _BLOCK // (self.n_features + 2))
-        for start in range(0, self.n_rows, size):
-            yield self._block(slice(start, start + size))
-
-    def whole(self) -> FloatArray:
-        """Return all rows as one block; for few rows only."""
-        return self._block(slice(None))
-
-    def _block(self, rows: slice) -> FloatArray:
-        roots = np.sqrt(self.weights[rows])
-        lead = int(self.trains_level)
-        block = np.empty((len(roots), lead + self.n_features + 1))
-        block[:, :lead] = 1.0
-        block[:, lead:-1] = self.nodes.features(self.whitened[rows])
-        block[:, -1] = self.targets[rows]
-        block *= roots[:, None]
-        return block
+from surrokit_networks.basis import Basis
+from surrokit_networks.equations import Equations
+from surrokit_networks.normal_equations import blocks
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Solution:
-    """A fitted linear combination of features.
+    """A fitted linear combination of the columns of a basis.
 
     Parameters
     ----------
-    weights : ndarray of shape (s,)
-        v.
-    level
-        The constant added.
+    trend : ndarray of shape (p, m)
+        Coefficients of the trend's monomials.
+    weights : ndarray of shape (s, m)
+        v of each node.
+    level : ndarray of shape (m,)
+        The constants added.
     ridge
         lambda in lambda |v|^2.
     degrees
-        Effective number of parameters, the level included.
+        Effective number of parameters, trend and level included.
     error
-        Mean squared error to expect on new points, by generalised cross-validation, in the units
-        of the targets squared; ``inf`` where the fit has as many degrees of freedom as rows.
+        Mean squared error of an equation to expect at new points, by generalised
+        cross-validation, summed over targets; ``inf`` where the fit has as many degrees of
+        freedom as equations.
     """
 
+    trend: FloatArray
     weights: FloatArray
-    level: float
+    level: FloatArray
     ridge: float
     degrees: float
     error: float
 
+    @property
+    def finite(self) -> bool:
+        """Whether all numbers are finite."""
+        arrays = (self.trend, self.weights, self.level)
+        return all(bool(np.isfinite(array).all()) for array in arrays)
 
-def expected_error(design: Design, residual_square: float, degrees: float) -> float:
+
+def written_out(basis: Basis, equations: Equations, block_rows: int | None) -> Iterator[FloatArray]:
+    """Yield sqrt(w) [1, trend, nodes, targets], shape (rows, lead + k + m), block by block.
+
+    Rows of values come first in each block, then rows of gradients. The column of ones, with zeros
+    in rows of gradients, is there only if the level is trained.
+    """
+    per_position = 1 if equations.gradients is None else 1 + equations.whitened.shape[1]
+    width = len(basis) + equations.n_outputs + 1
+    for block in blocks(equations, width * per_position, block_rows):
+        values = _values(basis, block)
+        yield values if block.gradients is None else np.vstack([values, _gradients(basis, block)])
+
+
+def _values(basis: Basis, block: Equations) -> FloatArray:
+    used = block.value_weights > 0
+    lead, k = int(block.trains_level), len(basis)
+    rows = np.empty((int(used.sum()), lead + k + block.n_outputs))
+    rows[:, :lead] = 1.0
+    rows[:, lead : lead + k] = basis.features(block.whitened[used])
+    rows[:, lead + k :] = block.targets[used]
+    rows *= np.sqrt(block.value_weights[used])[:, None]
+    return rows
+
+
+def _gradients(basis: Basis, block: Equations) -> FloatArray:
+    assert block.gradients is not None
+    used = block.gradient_weights > 0
+    lead, k = int(block.trains_level), len(basis)
+    rows = np.zeros((int(used.sum()), block.whitened.shape[1], lead + k + block.n_outputs))
+    rows[:, :, lead : lead + k] = basis.jacobian(block.whitened[used])
+    rows[:, :, lead + k :] = block.gradients[used].transpose(0, 2, 1)
+    rows *= np.sqrt(block.gradient_weights[used])[:, None, None]
+    return rows.reshape(-1, rows.shape[2])
+
+
+def expected_error(equations: Equations, residual_squares: float, degrees: float) -> float:
     """Return the generalised cross-validation error of a fit (Golub, Heath and Wahba 1979).
 
     Parameters
     ----------
-    design
+    equations
         What was fitted.
-    residual_square
-        Weighted sum of squared residuals.
+    residual_squares
+        Weighted sum of squared residuals, over all targets.
     degrees
-        Effective number of parameters.
+        Effective number of parameters for each target.
     """
-    spare = 1.0 - degrees / design.count
+    spare = 1.0 - degrees / equations.count
     if spare <= 1e-10:
         return float("inf")
-    return float(residual_square / design.weights.sum() / spare**2)
+    dim = equations.whitened.shape[1]
+    weight = equations.value_weights.sum() + dim * equations.gradient_weights.sum()
+    return float(residual_squares / weight / spare**2)

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import attrs
+import numpy as np
 
-from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, HESSIAN
-from surrokit.positions import checked_positions
+from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE
+from surrokit.fit_quality import FitQuality
+from surrokit.positions import checked_matrices, checked_positions, checked_vectors
 from surrokit.types import Capabilities, FloatArray
 from surrokit_networks.nodes import WeightedNodes
+from surrokit_networks.polynomial import Polynomial
 
-CAPABILITIES: Capabilities = frozenset({GRADIENT, GRADIENT_ALONE, HESSIAN})
+CAPABILITIES: Capabilities = frozenset({GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE})
 """What every fitted network can do."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class FittedNetwork:
-    """V(q) = sum_i v_i a_i(q) + b, equation (10) of the paper, in nats.
+    """V(q) = sum_i v_i a_i(q) + b, equation (10) of the paper, on a trend; in nats.
 
-    Frozen and safe to share between threads. Every array it returns is new.
+    Frozen and safe to share between threads. Every array it returns is new. Methods raise
+    :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
 
     Parameters
     ----------
     dim
         Numbers in a position.
-    nodes
-        The weighted sum.
+    trend : Polynomial or None
+        What is added to the nodes; None for a constant.
+    nodes : WeightedNodes or None
+        The weighted sum; None for a trend alone.
     level
         b.
     n_nodes
@@ -36,70 +42,95 @@ class FittedNetwork:
     degrees
         Effective number of parameters.
     gcv_error
-        Generalised cross-validation estimate of the mean of (V - U)^2 on new points like the
-        training points, in nats squared; ``inf`` for a fit that passes through every point.
+        Generalised cross-validation estimate of the mean squared error of an equation (of V - U,
+        or of a component of the whitened gradient) on new points like the training points; ``inf``
+        for a fit that passes through every point.
+    quality : FitQuality or None
+        Error at points held out from a twin of the fit; None where there were too few.
     """
 
     dim: int
-    nodes: WeightedNodes
+    trend: Polynomial | None
+    nodes: WeightedNodes | None
     level: float
     n_nodes: int
     n_points: int
     ridge: float
     degrees: float
     gcv_error: float
+    quality: FitQuality | None = None
 
     @property
     def capabilities(self) -> Capabilities:
-        """Gradient, gradient alone, Hessian."""
+        """Gradient, gradient alone, Hessian and the contractions of its derivative."""
         return CAPABILITIES
 
     def __repr__(self) -> str:
+        held_out = "none" if self.quality is None else f"{self.quality.variance:.3g}"
         return (
             f"FittedNetwork(dim={self.dim}, n_nodes={self.n_nodes}, n_points={self.n_points}, "
-            f"ridge={self.ridge:.3g}, degrees={self.degrees:.1f}, gcv_error={self.gcv_error:.3g})"
+            f"ridge={self.ridge:.3g}, degrees={self.degrees:.1f}, gcv_error={self.gcv_error:.3g}, "
+            f"held_out_variance={held_out})"
         )
 
     def value(self, positions: FloatArray) -> FloatArray:
-        """Return V, shape (n,), at positions of shape (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
-        value = self.nodes.value(checked_positions(positions, self.dim))
-        value += self.level
+        """Return V, shape (n,), at positions of shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        value = np.full(len(q), self.level)
+        if self.nodes is not None:
+            value += self.nodes.value(q)
+        if self.trend is not None:
+            value += self.trend.value(q)
         return value
 
     def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
-        return self.nodes.gradient(checked_positions(positions, self.dim))
+        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        if self.nodes is None:
+            return np.zeros_like(q) if self.trend is None else self.trend.gradient(q)
+        gradient = self.nodes.gradient(q)
+        if self.trend is not None:
+            gradient += self.trend.gradient(q)
+        return gradient
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return V, shape (n,), and its gradient, shape (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
-        value, gradient = self.nodes.value_and_gradient(checked_positions(positions, self.dim))
+        """Return V, shape (n,), and its gradient, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        if self.nodes is None:
+            return self.value(q), self.gradient(q)
+        value, gradient = self.nodes.value_and_gradient(q)
         value += self.level
+        if self.trend is not None:
+            trend, slope = self.trend.value_and_gradient(q)
+            value += trend
+            gradient += slope
         return value, gradient
 
     def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return the second derivatives of V, shape (n, dim, dim).
+        """Return the second derivatives of V, shape (n, dim, dim)."""
+        q = checked_positions(positions, self.dim)
+        if self.nodes is None:
+            return self._flat(q) if self.trend is None else self.trend.hessian(q)
+        hessian = self.nodes.hessian(q)
+        if self.trend is not None:
+            hessian += self.trend.matrix
+        return hessian
 
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
-        return self.nodes.hessian(checked_positions(positions, self.dim))
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), shape (n, dim), G the Hessian and A symmetric (n, dim, dim)."""
+        q = checked_positions(positions, self.dim)
+        matrices = checked_matrices(matrices, q)
+        if self.nodes is None:
+            return np.zeros_like(q)
+        return self.nodes.hessian_trace_gradient(q, matrices)
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, shape (n, dim), G the Hessian and u of shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        vectors = checked_vectors(vectors, q)
+        if self.nodes is None:
+            return np.zeros_like(q)
+        return self.nodes.hessian_form_gradient(q, vectors)
+
+    def _flat(self, q: FloatArray) -> FloatArray:
+        return np.zeros((len(q), self.dim, self.dim))

@@ -1,57 +1,37 @@
-"""The learner that both kinds of network share."""
+"""The learner that every network shares."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, Protocol, Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 import attrs
 import numpy as np
 
-from surrokit.errors import ShapeError
+from surrokit.errors import ShapeError, SurrogateFitError
+from surrokit.forward import gradient_of_energy
+from surrokit.protocols import Energy
 from surrokit.records import Evaluations
-from surrokit.types import Capabilities, FloatArray
+from surrokit.types import BoolArray, Capabilities, FloatArray
+from surrokit_networks.emulator import FittedEmulator, emulator_capabilities
 from surrokit_networks.fitted import CAPABILITIES, FittedNetwork
-from surrokit_networks.nodes import Nodes
-from surrokit_networks.regression import Level, Regression
-from surrokit_networks.training_rows import Tail, TrainingRows
+from surrokit_networks.output_regression import OutputRegression
+from surrokit_networks.pilot import N_NODES, Candidate, Draw, best_of, candidates, pilot_rows
+from surrokit_networks.regression import Regression
+from surrokit_networks.size import default_size
+from surrokit_networks.training import Training
+from surrokit_networks.training_rows import (
+    LEAST_POINTS_WITH_GRADIENTS,
+    TrainingRows,
+    demand_numbers,
+    least_points,
+)
 from surrokit_networks.whitening import Whitening
-
-_VALUE = frozenset({"value"})
-
-
-class NetworkSettings(Protocol):
-    """What both kinds of network set."""
-
-    @property
-    def level(self) -> Level:
-        """Whether the output bias is trained."""
-        ...
-
-    @property
-    def ridge(self) -> float | None:
-        """A fixed ridge; None to choose it from the data."""
-        ...
-
-    @property
-    def whiten(self) -> bool:
-        """Whether nodes see whitened positions."""
-        ...
-
-    @property
-    def tail(self) -> Tail:
-        """What far-tail rows count."""
-        ...
-
-    def draw(self, dim: int, n_points: int, rng: np.random.Generator) -> Nodes:
-        """Return nodes for a dimension and a number of points."""
-        ...
 
 
 @attrs.define(kw_only=True, eq=False)
 class NetworkLearner:
-    """Keeps every value observed, and fits a network to all of them when asked.
+    """Keeps every evaluation observed, and fits a network to all of them when asked.
 
     Parameters
     ----------
@@ -59,53 +39,48 @@ class NetworkLearner:
         Numbers in a position.
     seed
         From which the nodes are drawn: the same nodes at every fit.
-    draw
-        Returns nodes for a number of points, from a generator. With more points there may be
+    n_nodes : int, optional
+        How many nodes; None to choose by the number of equations. With more equations there may be
         more nodes; those that were there before stay.
-    regression
-        How weights are found.
-    whiten
-        Whether nodes see whitened positions.
-    tail
-        What far-tail rows count.
+    draws
+        Ways to draw the nodes; with several the best one is chosen.
+    training
+        How they are trained.
+    energy : Energy, optional
+        Of a forward potential whose outputs are learnt; None to learn U itself.
     """
 
     dim: int
     seed: int
-    draw: Callable[[int, np.random.Generator], Nodes]
-    regression: Regression
-    whiten: bool
-    tail: Tail
-    _positions: list[FloatArray] = attrs.field(factory=list, init=False, repr=False)
-    _values: list[FloatArray] = attrs.field(factory=list, init=False, repr=False)
+    n_nodes: int | None
+    draws: tuple[Draw, ...]
+    training: Training
+    energy: Energy | None = None
+    _blocks: list[Evaluations] = attrs.field(factory=list, init=False, repr=False)
     _whitening: Whitening | None = attrs.field(default=None, init=False, repr=False)
-
-    @classmethod
-    def of(cls, settings: NetworkSettings, dim: int, rng: np.random.Generator) -> Self:
-        """Return the learner that settings call for; the seed of its nodes is drawn here."""
-        return cls(
-            dim=dim,
-            seed=int(rng.integers(2**53)),
-            draw=partial(settings.draw, dim),
-            regression=Regression(level=settings.level, ridge=settings.ridge),
-            whiten=settings.whiten,
-            tail=settings.tail,
-        )
 
     @property
     def needs(self) -> frozenset[str]:
-        """Values."""
-        return _VALUE
+        """Values, or outputs; and their derivatives where it trains on nothing else."""
+        train_on = self.training.regression.train_on
+        needed = {"value"} if self.energy is None else {"value", "outputs"}
+        return frozenset(needed | (set() if train_on in ("auto", "values") else self._derivatives))
 
     @property
     def uses(self) -> frozenset[str]:
-        """Values."""
-        return _VALUE
+        """What it needs, and derivatives where there are any, unless it trains on values alone."""
+        return self.needs | (
+            self._derivatives if self.training.regression.uses_gradients else frozenset()
+        )
 
     @property
     def provides(self) -> Capabilities:
-        """What a fitted network can do."""
-        return CAPABILITIES
+        """What a fitted network, or an emulator of a forward map, can do."""
+        return CAPABILITIES if self.energy is None else emulator_capabilities(self.energy)
+
+    @property
+    def _derivatives(self) -> frozenset[str]:
+        return frozenset({"gradient"} if self.energy is None else {"jacobian"})
 
     def observe(self, evaluations: Evaluations) -> None:
         """Take in exact evaluations; rows without a finite value are ignored when fitting.
@@ -114,17 +89,20 @@ class NetworkLearner:
         ------
         ShapeError
             If the positions have another dimension than the problem.
+        ConfigurationError
+            If a value is NaN, or a position that has a value; the message names the row.
         """
         if evaluations.positions.shape[1] != self.dim:
             raise ShapeError(
                 f"positions of evaluations must have shape (n, {self.dim}), "
                 f"got {evaluations.positions.shape}; pass evaluations of the same target"
             )
-        self._positions.append(evaluations.positions)
-        self._values.append(evaluations.values)
+        demand_numbers(evaluations)
+        if len(evaluations):
+            self._blocks.append(self._used(evaluations))
 
-    def fitted(self) -> FittedNetwork:
-        """Return the network fitted to everything observed.
+    def fitted(self) -> FittedNetwork | FittedEmulator:
+        """Return the network, or the emulator, fitted to everything observed.
 
         The first fit fixes the whitening.
 
@@ -133,20 +111,41 @@ class NetworkLearner:
         SurrogateFitError
             If there are too few points with a finite value, or they cannot be fitted.
         """
-        rows = TrainingRows.of(*self._observed(), self.tail)
+        rows = self._rows()
         if self._whitening is None:
-            self._whitening = (
-                Whitening.of(rows.positions, rows.weights)
-                if self.whiten
-                else Whitening.identity(self.dim)
-            )
-        nodes = self.draw(len(rows), np.random.default_rng(self.seed))
-        return self.regression.fitted(nodes, self._whitening, rows)
+            self._whitening = self.training.whitening(rows)
+        n_equations = len(rows) + self.dim * int(self._with_derivatives(rows).sum())
+        size = self.n_nodes or default_size(self.dim, n_equations)
+        way = self._chosen(rows, self._whitening, n_equations, size)
+        nodes = way.draw(
+            self._whitening.apply(rows.positions), size, np.random.default_rng(self.seed)
+        )
+        held = self.training.held(rows, np.random.default_rng([self.seed, 1]))
+        return self._regression(way).fitted(nodes, self._whitening, rows, held)
+
+    def _chosen(
+        self, rows: TrainingRows, whitening: Whitening, n_equations: int, size: int
+    ) -> Candidate:
+        """Return how nodes are drawn, and the trend, as small networks of each kind suggest."""
+        part = pilot_rows(rows, n_equations, np.random.default_rng([self.seed, 2]))
+        whitened = whitening.apply(part.positions)
+
+        def error(way: Candidate) -> float:
+            nodes = way.draw(whitened, min(size, N_NODES), np.random.default_rng(self.seed))
+            return self._regression(way).fitted(nodes, whitening, part).gcv_error
+
+        return best_of(candidates(self.draws, self.training.trend), error)
+
+    def _regression(self, way: Candidate) -> Regression | OutputRegression:
+        regression = attrs.evolve(self.training.regression, trend=way.trend)
+        if self.energy is None:
+            return regression
+        return OutputRegression(regression=regression, energy=self.energy)
 
     def state(self) -> dict[str, Any]:
         """Return the seed of the nodes, all rows observed, and the whitening once it is fixed."""
-        positions, values = self._observed()
-        state: dict[str, Any] = {"seed": self.seed, "positions": positions, "values": values}
+        rows = attrs.asdict(self._observed())
+        state: dict[str, Any] = {"seed": self.seed, "rows": rows}
         if self._whitening is not None:
             state["whitening_mean"] = self._whitening.mean
             state["whitening_factor"] = self._whitening.factor
@@ -155,8 +154,7 @@ class NetworkLearner:
     def restored(self, state: Mapping[str, Any]) -> Self:
         """Return a learner with the same settings that goes on from what ``state`` returned."""
         learner = attrs.evolve(self, seed=int(state["seed"]))
-        learner._positions = [np.asarray(state["positions"], dtype=np.float64)]
-        learner._values = [np.asarray(state["values"], dtype=np.float64)]
+        learner._blocks = [Evaluations(**state["rows"])]
         if "whitening_mean" in state:
             learner._whitening = Whitening(
                 mean=np.asarray(state["whitening_mean"], dtype=np.float64),
@@ -164,11 +162,55 @@ class NetworkLearner:
             )
         return learner
 
-    def _observed(self) -> tuple[FloatArray, FloatArray]:
-        if not self._values:
-            return np.empty((0, self.dim)), np.empty(0)
-        if len(self._values) > 1:
-            # Joined once, so that the next call finds one block.
-            self._positions = [np.concatenate(self._positions)]
-            self._values = [np.concatenate(self._values)]
-        return self._positions[0], self._values[0]
+    def _used(self, evaluations: Evaluations) -> Evaluations:
+        """Keep what is used only: Jacobians of large maps take memory."""
+        derivatives = self.training.regression.uses_gradients
+        if self.energy is None:
+            return Evaluations(
+                positions=evaluations.positions,
+                values=evaluations.values,
+                gradients=evaluations.gradients if derivatives else None,
+            )
+        jacobians = evaluations.jacobians if derivatives else None
+        return Evaluations(
+            positions=evaluations.positions,
+            values=evaluations.values,
+            gradients=self._gradients(evaluations) if derivatives else None,
+            outputs=evaluations.outputs,
+            jacobians=jacobians,
+        )
+
+    def _gradients(self, evaluations: Evaluations) -> FloatArray | None:
+        """Return gradients of U, made from Jacobians where none was handed over."""
+        outputs, jacobians = evaluations.outputs, evaluations.jacobians
+        if self.energy is None or outputs is None or jacobians is None:
+            return evaluations.gradients
+        with np.errstate(all="ignore"):
+            _, made = gradient_of_energy(self.energy, outputs, jacobians, evaluations.positions)
+        if evaluations.gradients is None:
+            return made
+        return np.where(np.isfinite(evaluations.gradients), evaluations.gradients, made)
+
+    def _with_derivatives(self, rows: TrainingRows) -> BoolArray:
+        return rows.with_gradient if self.energy is None else rows.with_jacobian
+
+    def _rows(self) -> TrainingRows:
+        observed = self._observed()
+        if self.energy is not None and observed.outputs is None:
+            raise SurrogateFitError(
+                "a network that learns the outputs of a forward map got no evaluations with "
+                "outputs; pass such, or learn the potential: learns='potential'"
+            )
+        rows = TrainingRows.of(observed, self.training.tail, needs_outputs=self.energy is not None)
+        enough = (
+            LEAST_POINTS_WITH_GRADIENTS
+            if np.count_nonzero(self._with_derivatives(rows)) >= LEAST_POINTS_WITH_GRADIENTS
+            else least_points(self.dim)
+        )
+        rows.demand_enough(enough, len(observed))
+        return rows
+
+    def _observed(self) -> Evaluations:
+        # Joined once, so that the next call finds one block.
+        self._blocks = [Evaluations.joined(self._blocks, self.dim)]
+        return self._blocks[0]

@@ -31,6 +31,21 @@ class WeightedNodes(Protocol):
         """Return the second derivatives of z, shape (n, dim, dim)."""
         ...
 
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, shape (n, dim).
+
+        G is the Hessian of z, and each row has its own symmetric A, in ``matrices`` of shape
+        (n, dim, dim).
+        """
+        ...
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, shape (n, dim).
+
+        G is the Hessian of z, and each row has its own u, in ``vectors`` of shape (n, dim).
+        """
+        ...
+
 
 class Nodes(Protocol):
     """Nodes a_i of whitened positions, before they have weights."""

@@ -7,47 +7,65 @@ costs a few times what :mod:`surrokit_networks.spectrum` does.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from surrokit.types import FloatArray
-from surrokit_networks.design import Design, Solution, expected_error
+from surrokit_networks.basis import Basis
+from surrokit_networks.design import Solution, expected_error, written_out
+from surrokit_networks.equations import Equations
 
 
-def solved(design: Design, ridge: float) -> Solution:
-    """Return the minimiser of the weighted squared error + ridge |v|^2.
+def solved(
+    basis: Basis, equations: Equations, ridge: float | FloatArray, block_rows: int | None = None
+) -> Solution:
+    """Return the minimiser of the weighted squared error + ridge |v|^2, or + v^T ridge v.
 
     Parameters
     ----------
-    design
-        What to fit.
-    ridge
+    basis
+        The columns.
+    equations
+        The rows.
+    ridge : float or ndarray of shape (s, s)
         lambda, on the sum of squared errors. With 0, the solution of least |v| among the
-        least-squares solutions: v = H^+ T of Algorithm 2.
+        least-squares solutions: v = H^+ T of Algorithm 2. Or a positive definite matrix, as a
+        Gaussian process has (section 3.3): with radial nodes at the data and the matrix sigma^2 K
+        the solution is its mean.
+    block_rows : int, optional
+        Positions written out at a time.
     """
-    triangle = _triangle(design)
-    means = np.zeros(triangle.shape[1])
-    if design.trains_level:
-        means = triangle[0, 1:] / triangle[0, 0]
-        triangle = triangle[1:, 1:]
-    features, targets = triangle[:, :-1], triangle[:, -1]
-    weights, degrees = (
-        _ridge_solution(features, targets, ridge) if ridge > 0.0 else _least_norm(features, targets)
-    )
-    degrees += design.trains_level
-    residual = targets - features @ weights
+    triangle = _triangle(written_out(basis, equations, block_rows))
+    n_outputs = equations.n_outputs
+    n_free = int(equations.trains_level) + basis.n_trend
+    top, bottom = triangle[:n_free], triangle[n_free:, n_free:]
+    features, targets = bottom[:, :-n_outputs], bottom[:, -n_outputs:]
+    if isinstance(ridge, np.ndarray):
+        weights, degrees = _penalised(features, targets, np.linalg.cholesky(ridge).T)
+    elif ridge > 0.0:
+        weights, degrees = _ridge_solution(features, targets, ridge)
+    else:
+        weights, degrees = _least_norm(features, targets)
+    known = top[:, -n_outputs:] - top[:, n_free:-n_outputs] @ weights
+    free = np.linalg.lstsq(top[:, :n_free], known, rcond=None)[0]
+    lead = int(equations.trains_level)
+    residuals = targets - features @ weights
+    degrees += n_free
     return Solution(
+        trend=free[lead:],
         weights=weights,
-        level=float(means[-1] - means[:-1] @ weights) if design.trains_level else 0.0,
-        ridge=ridge,
+        level=free[0] if lead else np.zeros(n_outputs),
+        ridge=float(np.mean(np.diag(ridge))) if isinstance(ridge, np.ndarray) else ridge,
         degrees=degrees,
-        error=expected_error(design, float(residual @ residual), degrees),
+        error=expected_error(equations, float(np.sum(residuals**2)), degrees),
     )
 
 
-def _triangle(design: Design) -> FloatArray:
+def _triangle(blocks: Iterable[FloatArray]) -> FloatArray:
     """Return R of the QR factorisation of all rows, at most as many rows as columns."""
     triangle: FloatArray | None = None
-    for block in design.blocks():
+    for block in blocks:
         rows = block if triangle is None else np.vstack([triangle, block])
         triangle = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
     assert triangle is not None
@@ -64,9 +82,16 @@ def _ridge_solution(
         basis, corner = np.linalg.qr(features.T)
         inner, degrees = _ridge_solution(corner.T, targets, ridge)
         return np.asarray(basis @ inner, dtype=np.float64), degrees
+    return _penalised(features, targets, np.sqrt(ridge) * np.eye(n_features))
+
+
+def _penalised(
+    features: FloatArray, targets: FloatArray, bottom: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return the solution under the penalty |bottom v|^2."""
     from scipy.linalg import solve_triangular
 
-    bottom = np.sqrt(ridge) * np.eye(n_features)
+    n_rows = len(features)
     basis, corner = np.linalg.qr(np.vstack([features, bottom]))
     weights: FloatArray = solve_triangular(corner, basis[:n_rows].T @ targets)
     return weights, float(np.sum(basis[:n_rows] ** 2))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from surrokit.components import Component
 from surrokit.markers import hookimpl
@@ -11,9 +11,15 @@ from surrokit.markers import hookimpl
 if TYPE_CHECKING:
     from surrokit_networks.activations import Activation
     from surrokit_networks.additive import Additive
-    from surrokit_networks.rbf import Rbf, Widths
-    from surrokit_networks.regression import Level
+    from surrokit_networks.draws import Draws
+    from surrokit_networks.laplace import Laplace
+    from surrokit_networks.quadratic import Quadratic
+    from surrokit_networks.rbf import Centres, Rbf, Widths
+    from surrokit_networks.regression import Level, TrainOn
+    from surrokit_networks.solving import ChooseRidge
+    from surrokit_networks.training import Hidden, Learns, Training
     from surrokit_networks.training_rows import Tail
+    from surrokit_networks.trend import Trend
 
 _PAPER = "Zhang, Shahbaba, Zhao 2017, arXiv:1506.05555"
 
@@ -22,12 +28,21 @@ def additive(
     *,
     n_nodes: int | None = None,
     activation: str | Activation = "softplus",
-    whiten: bool = True,
-    weight_scale: float = 0.3,
+    weight_scale: float | None = None,
     bias_scale: float = 1.0,
+    draws: Draws = "gaussian",
+    hidden: Hidden = "random",
+    trend: Trend = "auto",
+    train_on: TrainOn = "auto",
+    gradient_weight: float = 1.0,
+    whiten: bool = True,
     level: Level = "trained",
     ridge: float | None = None,
+    choose_ridge: ChooseRidge = "gcv",
     tail: Tail = "down-weighted",
+    hold_out: float = 0.1,
+    learns: Learns = "auto",
+    laplace: Laplace | None = None,
 ) -> Additive:
     """Return the additive random network; see :class:`surrokit_networks.additive.Additive`."""
     from surrokit_networks.activations import named
@@ -36,73 +51,190 @@ def additive(
     return Additive(
         n_nodes=n_nodes,
         activation=named(activation),
-        whiten=whiten,
         weight_scale=weight_scale,
         bias_scale=bias_scale,
-        level=level,
-        ridge=ridge,
-        tail=tail,
+        draws=draws,
+        training=_training(
+            hidden=hidden,
+            trend=trend,
+            train_on=train_on,
+            gradient_weight=gradient_weight,
+            whiten=whiten,
+            level=level,
+            ridge=ridge,
+            choose_ridge=choose_ridge,
+            tail=tail,
+            hold_out=hold_out,
+            learns=learns,
+            laplace=laplace,
+        ),
     )
 
 
 def rbf(
     *,
     n_nodes: int | None = None,
-    whiten: bool = True,
     centre_scale: float = 1.0,
     widths: Widths = "dimension",
-    width_scale: float = 4.0,
+    width_scale: float | None = None,
+    draws: Centres = "gaussian",
+    hidden: Hidden = "random",
+    trend: Trend = "auto",
+    train_on: TrainOn = "auto",
+    gradient_weight: float = 1.0,
+    whiten: bool = True,
     level: Level = "trained",
     ridge: float | None = None,
+    choose_ridge: ChooseRidge = "gcv",
     tail: Tail = "down-weighted",
+    hold_out: float = 0.1,
+    learns: Learns = "auto",
+    laplace: Laplace | None = None,
 ) -> Rbf:
     """Return the radial random network; see :class:`surrokit_networks.rbf.Rbf`."""
     from surrokit_networks.rbf import Rbf
 
     return Rbf(
         n_nodes=n_nodes,
-        whiten=whiten,
         centre_scale=centre_scale,
         widths=widths,
         width_scale=width_scale,
-        level=level,
-        ridge=ridge,
+        draws=draws,
+        training=_training(
+            hidden=hidden,
+            trend=trend,
+            train_on=train_on,
+            gradient_weight=gradient_weight,
+            whiten=whiten,
+            level=level,
+            ridge=ridge,
+            choose_ridge=choose_ridge,
+            tail=tail,
+            hold_out=hold_out,
+            learns=learns,
+            laplace=laplace,
+        ),
+    )
+
+
+def quadratic(
+    *,
+    trend: Literal["quadratic", "laplace"] = "quadratic",
+    train_on: TrainOn = "auto",
+    gradient_weight: float = 1.0,
+    whiten: bool = True,
+    tail: Tail = "down-weighted",
+    hold_out: float = 0.1,
+    learns: Learns = "auto",
+    laplace: Laplace | None = None,
+) -> Quadratic:
+    """Return the trend alone; see :class:`surrokit_networks.quadratic.Quadratic`."""
+    from surrokit_networks.quadratic import Quadratic
+
+    return Quadratic(
+        training=_training(
+            trend=trend,
+            train_on=train_on,
+            gradient_weight=gradient_weight,
+            whiten=whiten,
+            tail=tail,
+            hold_out=hold_out,
+            learns=learns,
+            laplace=laplace,
+        )
+    )
+
+
+def _training(
+    *,
+    whiten: bool,
+    tail: Tail,
+    hold_out: float,
+    learns: Learns,
+    laplace: Laplace | None,
+    hidden: Hidden = "random",
+    **regression: Any,
+) -> Training:
+    from surrokit_networks.regression import Regression
+    from surrokit_networks.training import Training
+
+    return Training(
+        regression=Regression(**regression),
+        whiten=whiten,
         tail=tail,
+        hold_out=hold_out,
+        hidden=hidden,
+        learns=learns,
+        laplace=laplace,
     )
 
 
 @hookimpl
 def surrokit_register_surrogates() -> Sequence[Component]:
-    """Register the additive and the radial random network."""
-    raw = {"whiten": False, "level": "minimum", "ridge": 1e-6, "tail": "full"}
+    """Register the additive and the radial random network, and the trend alone."""
+    raw = {
+        "whiten": False,
+        "level": "minimum",
+        "ridge": 1e-6,
+        "tail": "full",
+        "trend": "constant",
+        "train_on": "values",
+    }
+    values = {"learns": "potential", "train_on": "values"}
+    ways: tuple[Mapping[str, Any], ...] = (
+        {},
+        {"learns": "potential"},
+        values,
+        {"learns": "potential", "train_on": "gradients", "trend": "linear"},
+        {"learns": "potential", "trend": "constant", "choose_ridge": "held-out"},
+        {"learns": "potential", "trend": "laplace", "n_nodes": 30},
+    )
     return [
         Component(
             kind="surrogate",
             name="additive",
             factory=additive,
-            summary="network of random additive nodes, softplus by default, trained on values",
+            summary="network of random additive nodes, softplus by default, on a quadratic trend",
             references=(f"{_PAPER}, section 3.1, Algorithm 2, equations (10) to (12)",),
             examples=(
-                {},
-                {"activation": "tanh"},
-                {"activation": "cosine"},
-                {"n_nodes": 30},
-                {"n_nodes": 200, "weight_scale": 1.0, **raw},
-                {"n_nodes": 20, "ridge": 0.0},
+                *ways,
+                {"activation": "tanh", "learns": "potential"},
+                {"activation": "cosine", "draws": "orthogonal", "learns": "potential"},
+                {"n_nodes": 200, "weight_scale": 1.0, "learns": "potential", **raw},
+                {"n_nodes": 20, "ridge": 0.0, "trend": "constant", **values},
             ),
         ),
         Component(
             kind="surrogate",
             name="rbf",
             factory=rbf,
-            summary="network of random radial nodes, trained on values",
+            summary="network of random radial nodes on a quadratic trend",
             references=(f"{_PAPER}, section 3.1, Algorithm 2, equation (10)",),
             examples=(
+                *ways,
+                {
+                    "n_nodes": 200,
+                    "widths": "chi-square",
+                    "width_scale": 1.0,
+                    "learns": "potential",
+                    **raw,
+                },
+                {"draws": "data", "learns": "potential"},
+                {"n_nodes": 20, "width_scale": 1.0, "ridge": 0.0, "trend": "constant", **values},
+            ),
+        ),
+        Component(
+            kind="surrogate",
+            name="quadratic",
+            factory=quadratic,
+            summary="positive definite quadratic: the trend of the networks alone",
+            references=(
+                "MacKay 2003, Information Theory, Inference, and Learning Algorithms, chapter 27",
+            ),
+            examples=(
+                {"learns": "potential"},
+                {"learns": "potential", "train_on": "values"},
                 {},
-                {"n_nodes": 30},
-                {"n_nodes": 200, "widths": "chi-square", "width_scale": 1.0, **raw},
-                {"widths": "chi-square", "width_scale": 1.0},
-                {"n_nodes": 20, "ridge": 0.0},
             ),
         ),
     ]

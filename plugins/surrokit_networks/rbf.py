@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
 
 from surrokit.records import LearningProblem
-from surrokit.settings import optional_positive_integer, positive
+from surrokit.settings import optional_positive, optional_positive_integer, positive
 from surrokit.types import FloatArray
 from surrokit_networks.choices import one_of
+from surrokit_networks.draws import Draws, data_rows, normal_rows
 from surrokit_networks.learner import NetworkLearner
+from surrokit_networks.learning import learner_of
 from surrokit_networks.rbf_nodes import RbfNodes
-from surrokit_networks.regression import Level, Regression
-from surrokit_networks.size import default_size
-from surrokit_networks.training_rows import Tail
+from surrokit_networks.training import Training
+
+Centres: TypeAlias = Draws | Literal["data"]
+"""How centres are drawn."""
 
 Widths: TypeAlias = Literal["dimension", "chi-square"]
 """How widths are chosen: from the dimension, or drawn with heavy tails as in the authors' code."""
 
+WIDTH_SCALES: dict[Widths, tuple[float, ...]] = {
+    "dimension": (1.0, 4.0, 16.0),
+    "chi-square": (1.0,),
+}
+"""Scales of squared widths to choose from."""
+
 
 @attrs.frozen(kw_only=True)
 class Rbf:
-    """A network of random radial nodes exp(-|z - c|^2 / (2 l^2)), trained on values.
+    """A network of random radial nodes exp(-|z - c|^2 / (2 l^2)), on a trend.
 
     The defaults are meant to make a good surrogate of few evaluations: z is the whitened
     position, centres are spread like the training points, widths grow with the root of the
-    dimension as distances do. Away from the training points the network falls back to its level.
+    dimension as distances do. Away from the training points only the trend is left.
     :meth:`paper` returns the settings of the authors' code instead.
 
     Parameters
@@ -41,15 +51,12 @@ class Rbf:
     widths
         ``"dimension"``: l^2 = width_scale * dim for every node; ``"chi-square"``: l^2 =
         width_scale / chi2(1), drawn for each node.
-    width_scale
-        See ``widths``.
-    level
-        ``"trained"``, or ``"minimum"`` for the least training value.
-    ridge : float, optional
-        lambda in lambda |v|^2 on the sum of squared errors; None for generalised
-        cross-validation, 0 for the Moore-Penrose inverse of Algorithm 2.
-    tail
-        ``"down-weighted"``: rows far above the least U count less; ``"full"``: as any other.
+    width_scale : float, optional
+        See ``widths``; None to choose one of :data:`WIDTH_SCALES`, which for ``"chi-square"`` is 1.
+    draws
+        How centres are drawn; ``"data"`` takes training points.
+    training
+        Trend, ridge and all else that both kinds of network share.
 
     Raises
     ------
@@ -61,13 +68,11 @@ class Rbf:
     whiten: bool = True
     centre_scale: float = attrs.field(default=1.0, validator=positive)
     widths: Widths = attrs.field(default="dimension", validator=one_of("dimension", "chi-square"))
-    width_scale: float = attrs.field(default=4.0, validator=positive)
-    level: Level = attrs.field(default="trained")
-    ridge: float | None = attrs.field(default=None)
-    tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
-
-    def __attrs_post_init__(self) -> None:
-        Regression(level=self.level, ridge=self.ridge)  # refuses what makes no sense
+    width_scale: float | None = attrs.field(default=None, validator=optional_positive)
+    draws: Centres = attrs.field(
+        default="gaussian", validator=one_of("gaussian", "orthogonal", "quasi-random", "data")
+    )
+    training: Training = attrs.field(factory=Training)
 
     @classmethod
     def paper(cls, n_nodes: int = 1000, ridge: float = 1e-6, width_scale: float = 1.0) -> Rbf:
@@ -87,29 +92,40 @@ class Rbf:
         """
         return cls(
             n_nodes=n_nodes,
-            whiten=False,
             widths="chi-square",
             width_scale=width_scale,
-            level="minimum",
-            ridge=ridge,
-            tail="full",
+            training=Training.paper(ridge),
         )
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
         """Return a learner for a problem; the seed of its nodes is drawn here."""
-        return NetworkLearner.of(self, problem.dim, rng)
-
-    def draw(self, dim: int, n_points: int, rng: np.random.Generator) -> RbfNodes:
-        """Return nodes for a dimension and a number of points."""
-        size = self.n_nodes or default_size(dim, n_points)
-        # Row by row, so that a larger network has the nodes of a smaller one, and more.
-        normal = rng.standard_normal((size, dim + 1))
-        return RbfNodes(
-            centres=normal[:, :dim] * self.centre_scale,
-            square_widths=self._square_widths(normal[:, dim], dim),
+        scales = WIDTH_SCALES[self.widths]
+        if self.width_scale is not None:
+            scales = (self.width_scale,)
+        return learner_of(
+            problem,
+            rng,
+            n_nodes=self.n_nodes,
+            draws=tuple(partial(self.draw, width_scale=scale) for scale in scales),
+            training=self.training,
         )
 
-    def _square_widths(self, normal: FloatArray, dim: int) -> FloatArray:
+    def draw(
+        self, whitened: FloatArray, size: int, rng: np.random.Generator, *, width_scale: float
+    ) -> RbfNodes:
+        """Return nodes for whitened training positions (n, dim).
+
+        The same generator gives a larger network the nodes of a smaller one, and more.
+        """
+        # From generators of their own, so that neither depends on the size.
+        centres, widths = rng.spawn(2)
         if self.widths == "dimension":
-            return np.full(len(normal), self.width_scale * dim)
-        return np.asarray(self.width_scale / np.square(normal))
+            square_widths = np.full(size, width_scale * whitened.shape[1])
+        else:
+            square_widths = width_scale / np.square(widths.standard_normal(size))
+        return RbfNodes(centres=self._centres(whitened, size, centres), square_widths=square_widths)
+
+    def _centres(self, whitened: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
+        if self.draws == "data":
+            return data_rows(whitened, size, rng)
+        return normal_rows(self.draws, size, whitened.shape[1], rng) * self.centre_scale

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.types import FloatArray
-from surrokit_networks.outer import weighted_outer
+from surrokit_networks.outer import quadratic_forms, weighted_outer
 from surrokit_networks.whitening import Whitening
 
 
@@ -35,20 +35,25 @@ class RbfNodes:
 
     def features(self, whitened: FloatArray) -> FloatArray:
         """Return exp(-|z - c_i|^2 / (2 l_i^2)), shape (n, s), at whitened positions (n, dim)."""
-        ones = np.ones(len(self))
-        return self.weighted(ones, Whitening.identity(self.dim)).heights(whitened)
+        pulls, offsets, halves = self._exponents()
+        return _heights(whitened, pulls, offsets, halves)
 
     def weighted(self, weights: FloatArray, whitening: Whitening) -> WeightedRbf:
         """Return the sum with ``weights (s,)``, as a function of positions not whitened."""
-        pulls = self.centres / self.square_widths[:, None]
+        pulls, offsets, halves = self._exponents()
         return WeightedRbf(
             whitening=whitening,
             centres=np.ascontiguousarray(self.centres.T).T,
-            pulls=np.ascontiguousarray(pulls.T),
-            offsets=-0.5 * np.einsum("sd,sd->s", pulls, self.centres),
-            halves=-0.5 / self.square_widths,
+            pulls=pulls,
+            offsets=offsets,
+            halves=halves,
             weights=weights.copy(),
         )
+
+    def _exponents(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return c / l^2 (dim, s), -|c|^2 / (2 l^2) (s,) and -1 / (2 l^2) (s,)."""
+        pulls = np.ascontiguousarray((self.centres / self.square_widths[:, None]).T)
+        return pulls, -0.5 * np.einsum("ds,sd->s", pulls, self.centres), -0.5 / self.square_widths
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -83,10 +88,7 @@ class WeightedRbf:
 
     def heights(self, whitened: FloatArray) -> FloatArray:
         """Return phi_i, shape (n, s), at whitened positions (n, dim)."""
-        exponents: FloatArray = whitened @ self.pulls
-        exponents += np.einsum("nd,nd->n", whitened, whitened)[:, None] * self.halves
-        exponents += self.offsets
-        return np.exp(exponents, out=exponents)
+        return _heights(whitened, self.pulls, self.offsets, self.halves)
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return the sum, shape (n,), at positions of shape (n, dim)."""
@@ -122,9 +124,63 @@ class WeightedRbf:
         inverse = self.whitening.inverse
         return np.asarray(inverse.T @ hessian @ inverse)
 
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, shape (n, dim), with a symmetric A in each row.
+
+        With d = z - c, and A in whitened coordinates, it is sum_i v_i phi_i times
+        (tr A / l_i^4 - d^T A d / l_i^6) d + 2 A d / l_i^4, taken back to q.
+        """
+        inverse = self.whitening.inverse
+        inside = inverse @ matrices @ inverse.T
+        z = self.whitening.apply(positions)
+        pulled = np.matmul(inside, z[:, :, None])[:, :, 0]
+        forms = quadratic_forms(inside, self.centres.T)
+        forms -= 2.0 * (pulled @ self.centres.T)
+        forms += np.einsum("nk,nk->n", z, pulled)[:, None]
+        bends, sums = self._bends(z)
+        gradient = np.einsum("nkk->n", inside)[:, None] * sums
+        gradient += 2.0 * np.matmul(inside, sums[:, :, None])[:, :, 0]
+        return self._twisted(gradient, bends, forms, z)
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, shape (n, dim): the trace above with A = u u^T."""
+        inside = vectors @ self.whitening.inverse.T
+        z = self.whitening.apply(positions)
+        along = np.einsum("nk,nk->n", z, inside)[:, None] - inside @ self.centres.T
+        bends, sums = self._bends(z)
+        gradient = np.einsum("nk,nk->n", inside, inside)[:, None] * sums
+        gradient += 2.0 * np.einsum("nk,nk->n", inside, sums)[:, None] * inside
+        return self._twisted(gradient, bends, np.square(along, out=along), z)
+
+    def _bends(self, whitened: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return f_i = v_i phi_i / l_i^4, shape (n, s), and sum_i f_i (z - c_i), (n, dim)."""
+        bends = self.heights(whitened)
+        bends *= 4.0 * self.weights * self.halves**2
+        return bends, self._offset_sum(bends, whitened)
+
+    def _twisted(
+        self, gradient: FloatArray, bends: FloatArray, forms: FloatArray, whitened: FloatArray
+    ) -> FloatArray:
+        """Take off sum_i f_i (d^T A d / l_i^2) d, and go back to q."""
+        bends *= -2.0 * self.halves
+        bends *= forms
+        gradient -= self._offset_sum(bends, whitened)
+        return np.asarray(gradient @ self.whitening.inverse)
+
+    def _offset_sum(self, factors: FloatArray, whitened: FloatArray) -> FloatArray:
+        """Return sum_i factors_i (z - c_i), shape (n, dim)."""
+        return np.asarray(factors.sum(axis=1)[:, None] * whitened - factors @ self.centres)
+
     def _gradient(self, heights: FloatArray, whitened: FloatArray) -> FloatArray:
         # sum_i v_i phi_i (c_i - z) / l_i^2, back to q.
-        heights *= -2.0 * self.halves * self.weights
-        gradient = heights @ self.centres
-        gradient -= heights.sum(axis=1)[:, None] * whitened
-        return np.asarray(gradient @ self.whitening.inverse)
+        heights *= 2.0 * self.halves * self.weights
+        return np.asarray(self._offset_sum(heights, whitened) @ self.whitening.inverse)
+
+
+def _heights(
+    whitened: FloatArray, pulls: FloatArray, offsets: FloatArray, halves: FloatArray
+) -> FloatArray:
+    exponents: FloatArray = whitened @ pulls
+    exponents += np.einsum("nd,nd->n", whitened, whitened)[:, None] * halves
+    exponents += offsets
+    return np.exp(exponents, out=exponents)

@@ -1,4 +1,4 @@
-"""From nodes and training rows to a fitted network."""
+"""From nodes and training rows to a fitted potential."""
 
 from __future__ import annotations
 
@@ -8,44 +8,72 @@ import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit.settings import optional_positive_integer
+from surrokit.fit_quality import fit_quality
+from surrokit.records import Evaluations
+from surrokit.settings import optional_positive_integer, positive
+from surrokit.types import BoolArray, FloatArray
+from surrokit_networks.basis import Basis
 from surrokit_networks.choices import one_of
-from surrokit_networks.design import Design, Solution
+from surrokit_networks.design import Solution
+from surrokit_networks.equations import Equations
 from surrokit_networks.fitted import FittedNetwork
 from surrokit_networks.nodes import Nodes
-from surrokit_networks.orthogonal import solved
-from surrokit_networks.spectrum import spectrum
+from surrokit_networks.polynomial import Polynomial, with_least_curvature
+from surrokit_networks.solving import ChooseRidge, Solved, Solver
 from surrokit_networks.training_rows import TrainingRows
+from surrokit_networks.trend import Degree, Trend, TrendFeatures, n_coefficients
+from surrokit_networks.trend_matrix import matrix_of_gradients
 from surrokit_networks.whitening import Whitening
 
 Level: TypeAlias = Literal["trained", "minimum"]
 """Where the output bias comes from: least squares, or the least training value."""
+
+TrainOn: TypeAlias = Literal["auto", "values", "gradients", "values-and-gradients"]
+"""What is fitted; ``auto``: values, and gradients where there are any."""
+
+_EQUATIONS_PER_COEFFICIENT = 2.5
+"""Equations for each coefficient from which on a full quadratic is fitted."""
 
 
 def _check_ridge(_: object, __: object, value: float | None) -> None:
     if value is not None and not 0.0 <= value < np.inf:
         raise ConfigurationError(
             f"ridge must be a finite number that is not negative, or None, got {value!r}; None "
-            "chooses it by generalised cross-validation, 0 is the Moore-Penrose inverse"
+            "chooses it from the data, 0 is the Moore-Penrose inverse"
         )
 
 
 @attrs.frozen(kw_only=True)
 class Regression:
-    """How the weights of a network's nodes are found: least squares on values, equation (11).
+    """How a trend and the weights of a network's nodes are found: least squares, equation (11).
 
-    With a trained level this is potential matching, equation (15): it minimises Var(V - U).
+    With a trained level and on values alone this is potential matching, equation (15): it
+    minimises Var(V - U). Gradients enter in whitened coordinates, where one standard deviation of
+    the target is one unit: a squared error of a gradient's component then bounds the variance of
+    the error of the value that it causes, and the natural weight between both is one.
 
     Parameters
     ----------
     level
         ``"trained"``: the output bias b of equation (10) is fitted, free of the ridge.
         ``"minimum"``: it is the least training value, as in the authors' code.
+    trend
+        What lies under the network. ``"quadratic"``: a positive definite one, whose matrix comes
+        from the gradients in closed form, or from the regression where only values are fitted.
+        ``"laplace"``: that of the normal density that the whitening stands for. ``"linear"``,
+        ``"constant"``. ``"auto"``: quadratic where the equations support it, else linear.
+    train_on
+        What is fitted.
+    gradient_weight
+        omega, the weight of a gradient's squared error against a value's.
     ridge : float, optional
         lambda in lambda |v|^2, on the sum of squared errors; 0 for the Moore-Penrose inverse of
-        Algorithm 2; None to choose it by generalised cross-validation.
+        Algorithm 2; None to choose it.
+    choose_ridge
+        ``"gcv"``: by generalised cross-validation; ``"held-out"``: by the error at points held
+        out.
     block_rows : int, optional
-        Rows laid out in memory at a time; None for as many as take a few megabytes.
+        Positions worked on at a time; None for as many as take a few megabytes.
 
     Raises
     ------
@@ -54,54 +82,217 @@ class Regression:
     """
 
     level: Level = attrs.field(default="trained", validator=one_of("trained", "minimum"))
+    trend: Trend = attrs.field(
+        default="constant",
+        validator=one_of("auto", "constant", "linear", "quadratic", "laplace"),
+    )
+    train_on: TrainOn = attrs.field(
+        default="auto", validator=one_of("auto", "values", "gradients", "values-and-gradients")
+    )
+    gradient_weight: float = attrs.field(default=1.0, validator=positive)
     ridge: float | None = attrs.field(default=None, validator=_check_ridge)
+    choose_ridge: ChooseRidge = attrs.field(default="gcv", validator=one_of("gcv", "held-out"))
     block_rows: int | None = attrs.field(default=None, validator=optional_positive_integer)
 
-    def fitted(self, nodes: Nodes, whitening: Whitening, rows: TrainingRows) -> FittedNetwork:
-        """Return the network of these nodes that fits the rows best.
+    def fitted(
+        self,
+        nodes: Nodes | None,
+        whitening: Whitening,
+        rows: TrainingRows,
+        held: BoolArray | None = None,
+    ) -> FittedNetwork:
+        """Return the network of these nodes, on its trend, that fits the rows best.
+
+        Parameters
+        ----------
+        nodes
+            None for a trend alone.
+        whitening
+            From raw to whitened positions.
+        rows
+            What to fit.
+        held : ndarray of bool, shape (n,), optional
+            Rows at which a twin that was not shown them is judged.
 
         Raises
         ------
         SurrogateFitError
             If the numbers cannot be handled.
         """
-        weights = rows.weights
-        trained = self.level == "trained"
-        origin = float(np.average(rows.values, weights=weights) if trained else rows.values.min())
-        design = Design(
-            nodes=nodes,
-            whitened=whitening.apply(rows.positions),
-            targets=rows.values - origin,
-            weights=weights,
-            count=float(rows.trust.sum()),
-            trains_level=trained,
-            block_rows=self.block_rows,
-        )
-        solution = self._solution(design)
-        if not (np.isfinite(solution.weights).all() and np.isfinite(solution.level)):
-            raise SurrogateFitError(
-                "the least-squares weights of the network are not finite; use whiten=True and "
-                "ridge=None, or rescale the parameters"
-            )
-        return FittedNetwork(
-            dim=nodes.dim,
-            nodes=nodes.weighted(solution.weights, whitening),
-            level=origin + solution.level,
-            n_nodes=len(nodes),
-            n_points=len(rows),
-            ridge=solution.ridge,
-            degrees=solution.degrees,
-            gcv_error=solution.error,
-        )
+        origin = self._origin(rows)
+        equations = self._equations(rows, whitening, origin)
+        matrix, degree = self._known_trend(equations)
+        solved, matrix = self._solved_with_trend(nodes, equations, matrix, degree, held)
 
-    def _solution(self, design: Design) -> Solution:
+        def assembled(solution: Solution) -> FittedNetwork:
+            return self._assembled(nodes, whitening, solution, matrix, origin, rows)
+
+        network = assembled(solved.solution)
+        if solved.twin is None or held is None:
+            return network
+        away = Evaluations(
+            positions=rows.positions[held],
+            values=rows.values[held],
+            gradients=rows.gradients[held],
+        )
+        quality = fit_quality(assembled(solved.twin), away, whitening.factor)
+        return attrs.evolve(network, quality=quality)
+
+    def solved(self, basis: Basis, equations: Equations, held: BoolArray | None) -> Solved:
+        """Return the coefficients of a basis, and those of the twin.
+
+        Raises
+        ------
+        SurrogateFitError
+            If the numbers cannot be handled, or the trend has more coefficients than there are
+            equations.
+        """
+        free, shown = basis.n_trend + equations.trains_level, equations.n_rows
+        if shown <= free:
+            raise SurrogateFitError(
+                f"a trend of degree {basis.trend.degree} in {basis.trend.dim} dimensions has "
+                f"{free} coefficients, but there are only {shown} equations; explore for longer, "
+                "or use trend='auto'"
+            )
+        solver = Solver(
+            ridge=self.ridge, choose_ridge=self.choose_ridge, block_rows=self.block_rows
+        )
         try:
-            if self.ridge is not None:
-                return solved(design, self.ridge)
-            found = spectrum(design)
-            return found.solution(design, found.chosen(design))
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = solver.solve(basis, equations, held)
         except np.linalg.LinAlgError as error:
             raise SurrogateFitError(
                 f"the least-squares problem of the network could not be solved ({error}); use "
                 "whiten=True and ridge=None, or rescale the parameters"
             ) from error
+        if not found.solution.finite:
+            raise SurrogateFitError(
+                "the least-squares weights of the network are not finite; use whiten=True and "
+                "ridge=None, or rescale the parameters"
+            )
+        return found
+
+    def supports(self, equations: Equations) -> bool:
+        """Return whether there are equations enough to fit a full quadratic."""
+        needed = n_coefficients(equations.whitened.shape[1], 2)
+        return equations.count >= _EQUATIONS_PER_COEFFICIENT * needed
+
+    @property
+    def uses_values(self) -> bool:
+        """Whether errors of values count."""
+        return self.train_on != "gradients"
+
+    @property
+    def uses_gradients(self) -> bool:
+        """Whether errors of gradients count, where there are gradients."""
+        return self.train_on != "values"
+
+    def _origin(self, rows: TrainingRows) -> float:
+        if self.level == "minimum":
+            return float(rows.values.min())
+        return float(np.average(rows.values, weights=rows.weights))
+
+    def _equations(self, rows: TrainingRows, whitening: Whitening, origin: float) -> Equations:
+        known = rows.with_gradient & self.uses_gradients
+        gradients = None
+        if known.any():
+            gradients = (rows.gradients @ whitening.factor)[:, None, :]
+            gradients[~known] = 0.0
+        dim = rows.positions.shape[1]
+        count = rows.trust.sum() * self.uses_values + dim * rows.trust[known].sum()
+        return Equations(
+            whitened=whitening.apply(rows.positions),
+            targets=(rows.values - origin)[:, None],
+            gradients=gradients,
+            value_weights=rows.weights * self.uses_values,
+            gradient_weights=self.gradient_weight * rows.weights * known,
+            count=float(count),
+            trains_level=self.level == "trained" and self.uses_values,
+        )
+
+    def _known_trend(self, equations: Equations) -> tuple[FloatArray | None, Degree]:
+        """Return the trend's matrix so far as it is known beforehand, and what is fitted."""
+        dim = equations.whitened.shape[1]
+        known = equations.gradient_weights > 0
+        if self.trend == "constant":
+            return None, 0
+        if self.trend == "laplace":
+            return np.eye(dim), 1
+        if self.trend == "linear":
+            return None, 1
+        if np.count_nonzero(known) > 1:
+            assert equations.gradients is not None
+            matrix = matrix_of_gradients(
+                equations.whitened[known],
+                equations.gradients[known, 0],
+                equations.gradient_weights[known],
+            )
+            raised = with_least_curvature(matrix)
+            return matrix if raised is None else raised, 1
+        return None, 2 if self.trend == "quadratic" or self.supports(equations) else 1
+
+    def _solved_with_trend(
+        self,
+        nodes: Nodes | None,
+        equations: Equations,
+        matrix: FloatArray | None,
+        degree: Degree,
+        held: BoolArray | None,
+    ) -> tuple[Solved, FloatArray | None]:
+        """Return the solution on top of a trend's matrix, and that matrix."""
+        dim = equations.whitened.shape[1]
+        if matrix is not None:
+            pull = equations.whitened @ matrix
+            value = 0.5 * np.einsum("nd,nd->n", equations.whitened, pull)
+            equations = equations.less(value[:, None], pull[:, None, :])
+        trend = TrendFeatures(dim=dim, degree=degree)
+        solved = self.solved(Basis(trend=trend, network=nodes), equations, held)
+        if degree < 2:
+            return solved, matrix
+        found = trend.slope_and_matrix(solved.solution.trend)[1][0]
+        raised = with_least_curvature(found)
+        if raised is None:
+            return solved, None
+        # The network, the slope and the level make up for what the trend was not allowed.
+        return self._solved_with_trend(nodes, equations, raised, 1, held)
+
+    def _assembled(
+        self,
+        nodes: Nodes | None,
+        whitening: Whitening,
+        solution: Solution,
+        matrix: FloatArray | None,
+        origin: float,
+        rows: TrainingRows,
+    ) -> FittedNetwork:
+        network = FittedNetwork(
+            dim=len(whitening.mean),
+            trend=_collapsed(solution, matrix, whitening),
+            nodes=None if nodes is None else nodes.weighted(solution.weights[:, 0], whitening),
+            level=origin + float(solution.level[0]),
+            n_nodes=0 if nodes is None else len(nodes),
+            n_points=len(rows),
+            ridge=solution.ridge,
+            degrees=solution.degrees,
+            gcv_error=solution.error,
+        )
+        if self.uses_values or self.level == "minimum":
+            return network
+        # Gradients alone leave the level open; values give it.
+        left = rows.values - network.value(rows.positions)
+        return attrs.evolve(
+            network, level=network.level + float(np.average(left, weights=rows.weights))
+        )
+
+
+def _collapsed(
+    solution: Solution, matrix: FloatArray | None, whitening: Whitening
+) -> Polynomial | None:
+    dim = len(whitening.mean)
+    n_fitted = len(solution.trend)
+    if matrix is None and n_fitted == 0:
+        return None
+    degree: Degree = 0 if n_fitted == 0 else 1 if n_fitted == dim else 2
+    slope, found = TrendFeatures(dim=dim, degree=degree).slope_and_matrix(solution.trend)
+    whole = found[0] if matrix is None else found[0] + matrix
+    return Polynomial.of_whitened(slope[:, 0], whole, whitening)

@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 
-def default_size(dim: int, n_points: int) -> int:
-    """Return how many nodes a network gets for so many points, if its user does not say.
+def default_size(dim: int, n_equations: int) -> int:
+    """Return how many nodes a network gets, if its user does not say.
 
     Measured at fixed points on logistic, quartic and banana targets: with the ridge chosen from
     the data, more nodes than points are always better, by a factor of two in the gradient's error
     from s = 2 n / 3 to s = 4 n / 3; what they cost is the leapfrog's time.
+
+    Parameters
+    ----------
+    dim
+        Numbers in a position.
+    n_equations
+        Values and components of gradients to be fitted.
     """
-    return min(200 * dim, int(np.clip(2 * n_points, 1000, 2000)))
+    return min(200 * dim, int(np.clip(2 * n_equations, 1000, 2000)))

@@ -1,10 +1,11 @@
 """Ridge regression from one eigendecomposition, with the ridge chosen from the data.
 
-The matrix decomposed is the s x s normal matrix or, with fewer rows than features, the n x n
-matrix of inner products between rows: O(min(n, s)^2 max(n, s)) operations, all in matrix
-products. Either squares the condition number of the features. Features of whitened positions
-bear that, as ridges below the rounding error of the eigenvalues are not considered; for fixed
-ridges and raw coordinates there is :mod:`surrokit_networks.orthogonal`.
+Level and trend are projected out first. What is decomposed then is the s x s normal matrix of the
+nodes or, with fewer equations than nodes, the matrix of inner products between rows:
+O(min(n, s)^2 max(n, s)) operations, all in matrix products. Either squares the condition number
+of the features. Features of whitened positions bear that, as ridges below the rounding error of
+the eigenvalues are not considered; for fixed ridges and raw coordinates there is
+:mod:`surrokit_networks.orthogonal`.
 """
 
 from __future__ import annotations
@@ -15,16 +16,22 @@ import attrs
 import numpy as np
 
 from surrokit.types import FloatArray
-from surrokit_networks.design import Design, Solution, expected_error
+from surrokit_networks.basis import Basis
+from surrokit_networks.design import Solution, expected_error, written_out
+from surrokit_networks.equations import Equations
+from surrokit_networks.normal_equations import NormalEquations
 
 _RIDGES = np.logspace(-13.0, 1.0, 85)
 """Ridges tried, in units of the largest eigenvalue."""
 
-_NEGLIGIBLE = 1e-14
-"""Eigenvalues below this, in units of the largest, are rounding error."""
+_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+"""Eigenvalues below this, in units of the trace before anything was projected out, are noise."""
+
+_JITTERS = (0.0, 1.0, 1e2, 1e4, 1e6, 1e8)
+"""Multiples of the rounding error added to a diagonal, until the matrix has a Cholesky factor."""
 
 _PRICE = 1.05
-"""What the choice of the ridge takes each degree of freedom to cost (see ``chosen``)."""
+"""What the choice of the ridge takes each degree of freedom to cost (see ``cross_validated``)."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -33,28 +40,39 @@ class Spectrum:
 
     Parameters
     ----------
-    eigenvalues : ndarray of shape (k,)
-        Squared singular values e of the features, with the level profiled out.
-    projections : ndarray of shape (k,)
+    eigenvalues : ndarray of shape (r,)
+        Squared singular values e of the nodes' columns, with level and trend projected out.
+    projections : ndarray of shape (r, m)
         Targets along the left singular vectors.
-    unreachable
-        Sum of squares of the targets that no combination of features reaches.
+    unreachable : float
+        Sum of squares of the targets that no combination of columns reaches.
     expand
-        From coefficients (k,) along the left singular vectors to node weights (s,).
-    feature_means : ndarray of shape (s,)
-        Weighted means of the features, zero if no level is trained.
-    target_mean
-        Weighted mean of the targets, zero if no level is trained.
+        From coefficients (r, ...) along the left singular vectors to node weights (s, ...).
+    complete
+        From node weights (s, m) to the level (m,) and the trend's coefficients (p, m) that go
+        with them.
+    free
+        How many parameters are free of the ridge.
+    noise
+        Rounding error of the eigenvalues.
     """
 
     eigenvalues: FloatArray
     projections: FloatArray
     unreachable: float
     expand: Callable[[FloatArray], FloatArray]
-    feature_means: FloatArray
-    target_mean: float
+    complete: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+    free: int
+    noise: float
 
-    def chosen(self, design: Design) -> float:
+    @property
+    def ridges(self) -> FloatArray:
+        """The ridges among which one is chosen."""
+        # Where every feature is constant any ridge will do.
+        ridges = _RIDGES * (float(self.eigenvalues.max(initial=0.0)) or 1.0)
+        return np.maximum(ridges, self.noise)
+
+    def cross_validated(self, count: float) -> float:
         """Return the ridge with the least generalised cross-validation score, made a bit dearer.
 
         The score is RSS / (n - 1.05 degrees)^2, and infinite where that many degrees of freedom
@@ -63,88 +81,214 @@ class Spectrum:
         error 17 where the best ridge gives 0.26); with 1.05 it never did, and over logistic,
         quartic and banana targets the gradients came out best too. Factors from 1.2 on throw away
         what exact values can tell.
+
+        Parameters
+        ----------
+        count
+            Independent equations.
         """
-        # Where every feature is constant any ridge will do.
-        ridges = _RIDGES * (float(self.eigenvalues.max(initial=0.0)) or 1.0)
+        ridges = self.ridges
         held = ridges[:, None] / (self.eigenvalues + ridges[:, None])
-        residuals = self.unreachable + (held**2) @ (self.projections**2)
-        degrees = design.trains_level + (1.0 - held).sum(axis=1)
-        spare = design.count - _PRICE * degrees
+        residuals = self.unreachable + (held**2) @ np.square(self.projections).sum(axis=1)
+        degrees = self.free + (1.0 - held).sum(axis=1)
+        spare = count - _PRICE * degrees
         scores = np.full(len(ridges), np.inf)
         np.divide(residuals, spare**2, out=scores, where=spare > 0.0)
-        # The largest ridge of equally good ones.
-        best = len(ridges) - 1 - int(np.argmin(scores[::-1]))
-        return float(ridges[best])
+        return _largest_of_the_best(ridges, scores)
 
-    def solution(self, design: Design, ridge: float) -> Solution:
+    def held_out(self, errors: Callable[[FloatArray, FloatArray, FloatArray], FloatArray]) -> float:
+        """Return the ridge with the least error at points that were held out.
+
+        Parameters
+        ----------
+        errors
+            From levels (j, m), trends (j, p, m) and weights (j, s, m) to errors (j,).
+        """
+        ridges = self.ridges
+        shrunk = self.projections / (self.eigenvalues[:, None] + ridges[:, None, None])
+        weights = self.expand(np.moveaxis(shrunk, 0, 1).reshape(len(self.eigenvalues), -1))
+        weights = np.moveaxis(weights.reshape(len(weights), len(ridges), -1), 1, 0)
+        levels, trends = zip(*(self.complete(each) for each in weights), strict=True)
+        return _largest_of_the_best(ridges, errors(np.array(levels), np.array(trends), weights))
+
+    def solution(self, equations: Equations, ridge: float) -> Solution:
         """Return the minimiser of the weighted squared error + ridge |v|^2.
 
         Parameters
         ----------
-        design
+        equations
             What the spectrum was made from.
         ridge
             lambda, positive.
         """
         held = ridge / (self.eigenvalues + ridge)
-        degrees = design.trains_level + float((1.0 - held).sum())
-        residual = self.unreachable + float((held**2) @ (self.projections**2))
-        weights = self.expand(self.projections / (self.eigenvalues + ridge))
+        degrees = self.free + float((1.0 - held).sum())
+        squares = np.square(self.projections).sum(axis=1)
+        residual = self.unreachable + float((held**2) @ squares)
+        weights = self.expand(self.projections / (self.eigenvalues + ridge)[:, None])
+        level, trend = self.complete(weights)
         return Solution(
+            trend=trend,
             weights=weights,
-            level=self.target_mean - float(self.feature_means @ weights),
+            level=level,
             ridge=ridge,
             degrees=degrees,
-            error=expected_error(design, residual, degrees),
+            error=expected_error(equations, residual, degrees),
         )
 
 
-def spectrum(design: Design) -> Spectrum:
-    """Return the spectrum of a regression, through whichever matrix is smaller."""
-    if design.n_rows < design.n_features:
-        return dual_spectrum(design)
-    return primal_spectrum(design)
+def _largest_of_the_best(ridges: FloatArray, scores: FloatArray) -> float:
+    best = len(ridges) - 1 - int(np.argmin(scores[::-1]))
+    return float(ridges[best])
 
 
-def primal_spectrum(design: Design) -> Spectrum:
-    """Return the spectrum from the s x s normal matrix, gathered block by block."""
-    gram = sum(block.T @ block for block in design.blocks())
-    assert isinstance(gram, np.ndarray)
-    if design.trains_level:
-        means = gram[0, 1:] / gram[0, 0]
-        gram = gram[1:, 1:] - np.outer(gram[0, 1:], means)
-    else:
-        means = np.zeros(len(gram))
-    eigenvalues, vectors = np.linalg.eigh(gram[:-1, :-1])
-    kept = eigenvalues > _NEGLIGIBLE * max(eigenvalues[-1], 0.0)
-    roots = np.sqrt(eigenvalues[kept])
-    vectors = vectors[:, kept]
-    projections = vectors.T @ gram[:-1, -1] / roots
-    return Spectrum(
-        eigenvalues=eigenvalues[kept],
-        projections=projections,
-        unreachable=max(0.0, float(gram[-1, -1] - projections @ projections)),
-        expand=lambda coefficients: vectors @ (roots * coefficients),
-        feature_means=means[:-1],
-        target_mean=float(means[-1]),
-    )
+@attrs.frozen(kw_only=True, eq=False)
+class Projected:
+    """Normal equations of the nodes alone, with level and trend projected out.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (s, s)
+        Products of what is left of the nodes' columns.
+    right : ndarray of shape (s, m)
+        Products of what is left of nodes' columns and targets.
+    squares
+        Sum of squares of what is left of the targets.
+    complete
+        As in :class:`Spectrum`.
+    free, noise
+        As in :class:`Spectrum`.
+    """
+
+    gram: FloatArray
+    right: FloatArray
+    squares: float
+    complete: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+    free: int
+    noise: float
+
+    @classmethod
+    def of(cls, normal: NormalEquations, n_trend: int, trains_level: bool) -> Projected:
+        """Project out the level, if it is trained, and the first ``n_trend`` columns.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If the trend's own matrix has no Cholesky factor.
+        """
+        from scipy.linalg import solve_triangular
+
+        centred = normal.without_level() if trains_level else normal
+        trend = centred.gram[:n_trend, :n_trend]
+        factor = _cholesky(trend, _ROUNDING * float(np.trace(trend)))
+        cross: FloatArray = solve_triangular(factor, centred.gram[:n_trend, n_trend:], lower=True)
+        known: FloatArray = solve_triangular(factor, centred.right[:n_trend], lower=True)
+
+        def complete(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+            found: FloatArray = solve_triangular(
+                factor, known - cross @ weights, lower=True, trans="T"
+            )
+            if not trains_level:
+                return np.zeros(weights.shape[1]), found
+            fitted = normal.sums @ np.concatenate([found, weights])
+            return (normal.target_sums - fitted) / normal.weight, found
+
+        return cls(
+            gram=centred.gram[n_trend:, n_trend:] - cross.T @ cross,
+            right=centred.right[n_trend:] - cross.T @ known,
+            squares=float(centred.squares.sum() - np.sum(known**2)),
+            complete=complete,
+            free=n_trend + int(trains_level),
+            noise=_ROUNDING * float(np.trace(centred.gram[n_trend:, n_trend:])),
+        )
+
+    def spectrum(self) -> Spectrum:
+        """Return the spectrum, from one eigendecomposition."""
+        eigenvalues, vectors = np.linalg.eigh(self.gram)
+        kept = eigenvalues > self.noise
+        roots = np.sqrt(eigenvalues[kept])
+        vectors = vectors[:, kept]
+        projections = (vectors.T @ self.right) / roots[:, None]
+        return Spectrum(
+            eigenvalues=eigenvalues[kept],
+            projections=projections,
+            unreachable=max(0.0, self.squares - float(np.sum(projections**2))),
+            expand=lambda coefficients: vectors @ (roots[:, None] * coefficients),
+            complete=self.complete,
+            free=self.free,
+            noise=self.noise,
+        )
+
+    def solution(self, equations: Equations, ridge: float) -> Solution:
+        """Return the solution at a ridge, from one Cholesky factorisation.
+
+        Parameters
+        ----------
+        equations
+            What the normal equations were made from.
+        ridge
+            lambda, positive.
+        """
+        from scipy.linalg import cho_solve, lapack
+
+        factor = _cholesky(self.gram + ridge * np.eye(len(self.gram)), self.noise)
+        weights: FloatArray = cho_solve((factor, True), self.right, check_finite=False)
+        # tr((K + lambda)^-1 K) = s - lambda |R^-1|^2, with R the factor.
+        inverse, _ = lapack.dtrtri(factor, lower=1) if len(factor) else (factor, 0)
+        degrees = self.free + len(factor) - ridge * float(np.sum(np.tril(inverse) ** 2))
+        level, trend = self.complete(weights)
+        reached = np.sum(weights * (self.right + ridge * weights))
+        return Solution(
+            trend=trend,
+            weights=weights,
+            level=level,
+            ridge=ridge,
+            degrees=degrees,
+            error=expected_error(equations, max(0.0, self.squares - float(reached)), degrees),
+        )
 
 
-def dual_spectrum(design: Design) -> Spectrum:
-    """Return the spectrum from the n x n matrix of inner products between rows."""
-    rows = design.whole()
-    means = np.zeros(design.n_features + 1)
-    if design.trains_level:
-        roots = rows[:, 0]
-        means = roots @ rows[:, 1:] / (roots @ roots)
-        rows = rows[:, 1:] - np.outer(roots, means)
-    features, targets = np.ascontiguousarray(rows[:, :-1]), rows[:, -1]
+def _cholesky(matrix: FloatArray, noise: float) -> FloatArray:
+    for jitter in _JITTERS[:-1]:
+        try:
+            return np.linalg.cholesky(_raised(matrix, jitter * noise))
+        except np.linalg.LinAlgError:
+            continue
+    return np.linalg.cholesky(_raised(matrix, _JITTERS[-1] * noise))
+
+
+def _raised(matrix: FloatArray, jitter: float) -> FloatArray:
+    return matrix if jitter == 0.0 else matrix + jitter * np.eye(len(matrix))
+
+
+def dual_spectrum(basis: Basis, equations: Equations, block_rows: int | None = None) -> Spectrum:
+    """Return the spectrum from the matrix of inner products between equations, which are few."""
+    from scipy.linalg import solve_triangular
+
+    rows = np.vstack(list(written_out(basis, equations, block_rows)))
+    lead = int(equations.trains_level)
+    free, n_outputs = lead + basis.n_trend, equations.n_outputs
+    basis_of_free, corner = np.linalg.qr(rows[:, :free])
+    rest = rows[:, free:]
+    known = basis_of_free.T @ rest
+    rest -= basis_of_free @ known
+    features, targets = np.ascontiguousarray(rest[:, :-n_outputs]), rest[:, -n_outputs:]
     eigenvalues, vectors = np.linalg.eigh(features @ features.T)
+
+    def complete(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        left = known[:, -n_outputs:] - known[:, :-n_outputs] @ weights
+        try:
+            found: FloatArray = solve_triangular(corner, left)
+        except np.linalg.LinAlgError:  # a direction in which no position varies
+            found = np.linalg.lstsq(corner, left, rcond=None)[0]
+        return (found[0] if lead else np.zeros(n_outputs)), found[lead:]
+
     return Spectrum(
         eigenvalues=np.maximum(eigenvalues, 0.0),
         projections=vectors.T @ targets,
         unreachable=0.0,
         expand=lambda coefficients: features.T @ (vectors @ coefficients),
-        feature_means=means[:-1],
-        target_mean=float(means[-1]),
+        complete=complete,
+        free=free,
+        noise=0.0,
     )

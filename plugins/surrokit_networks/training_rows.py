@@ -7,11 +7,22 @@ from typing import Literal, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.errors import SurrogateFitError
-from surrokit.types import FloatArray
+from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.records import Evaluations
+from surrokit.types import BoolArray, FloatArray, IntArray
 
 Tail: TypeAlias = Literal["down-weighted", "full"]
 """What far-tail rows count: less and less, or as much as any other."""
+
+_NOTHING = 1e-12
+"""Trust below which a row is left out: it would count for nothing, and might overflow."""
+
+_NARROW = 0.3
+"""Part of the usual bound, for rows in plenty.
+
+Measured on explorations from far away, of logistic posteriors with 25 to 61 parameters: the
+gradient's error falls by a fifth to two thirds.
+"""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -21,9 +32,15 @@ class TrainingRows:
     Parameters
     ----------
     positions : ndarray of shape (n, dim)
-        Distinct positions, in the order in which they were first seen.
+        Distinct positions, in an order that does not depend on when they were seen.
     values : ndarray of shape (n,)
         U there.
+    gradients : ndarray of shape (n, dim)
+        Gradients of U; rows of NaN where none was paid for.
+    outputs : ndarray of shape (n, m) or None
+        Outputs of a forward map.
+    jacobians : ndarray of shape (n, m, dim) or None
+        Their derivatives; NaN where none were paid for.
     trust : ndarray of shape (n,)
         Weight of a row for where it lies: 1, or less in the far tail.
     copies : ndarray of shape (n,)
@@ -32,75 +49,184 @@ class TrainingRows:
 
     positions: FloatArray
     values: FloatArray
+    gradients: FloatArray
+    outputs: FloatArray | None
+    jacobians: FloatArray | None
     trust: FloatArray
     copies: FloatArray
 
     def __len__(self) -> int:
         return len(self.values)
 
+    def take(self, chosen: BoolArray) -> TrainingRows:
+        """Return the rows chosen by a mask, shape (n,)."""
+        return TrainingRows(
+            positions=self.positions[chosen],
+            values=self.values[chosen],
+            gradients=self.gradients[chosen],
+            outputs=None if self.outputs is None else self.outputs[chosen],
+            jacobians=None if self.jacobians is None else self.jacobians[chosen],
+            trust=self.trust[chosen],
+            copies=self.copies[chosen],
+        )
+
     @property
     def weights(self) -> FloatArray:
         """Weight of each squared error, shape (n,)."""
         return self.trust * self.copies
 
+    @property
+    def with_gradient(self) -> BoolArray:
+        """Which rows have a gradient, shape (n,)."""
+        return np.asarray(np.isfinite(self.gradients).all(axis=1))
+
+    @property
+    def with_jacobian(self) -> BoolArray:
+        """Which rows have derivatives of the outputs, shape (n,)."""
+        if self.jacobians is None:
+            return np.zeros(len(self), dtype=bool)
+        return np.asarray(np.isfinite(self.jacobians).all(axis=(1, 2)))
+
     @classmethod
-    def of(cls, positions: FloatArray, values: FloatArray, tail: Tail) -> TrainingRows:
+    def of(cls, observed: Evaluations, tail: Tail, needs_outputs: bool = False) -> TrainingRows:
         """Sort out what was observed.
 
         Rows with a value that is not finite (failed evaluations, points outside the support) are
         dropped. Exact duplicates, such as a chain's rejections leave behind, become one row that
         counts as many times: the least-squares solution is the same, while the choice of the
         ridge must not take copies for independent confirmation. With ``tail="down-weighted"`` a
-        row counts 1 where U exceeds the least value by no more than c = 2 dim + 10, which covers
-        what is typical of a posterior (about dim / 2), and (c / excess)^4 beyond; so the steep
-        start of a burn-in does not spoil the fit where the chains will be.
+        row counts 1 where U exceeds the least value by no more than c, and (c / excess)^4 beyond;
+        so the steep start of a burn-in does not spoil the fit where the chains will be. What is
+        typical of a posterior is an excess of about dim / 2; c = 2 dim + 10, or with enough rows
+        near the least value 0.3 of that.
 
         Parameters
         ----------
-        positions : ndarray of shape (n, dim)
-            All positions observed.
-        values : ndarray of shape (n,)
-            U at them.
+        observed
+            Everything observed.
         tail
             Whether far-tail rows count less.
+        needs_outputs
+            Whether rows without outputs are of no use.
+        """
+        finite = np.isfinite(observed.values) & np.isfinite(observed.positions).all(axis=1)
+        if needs_outputs:
+            assert observed.outputs is not None
+            finite &= np.isfinite(observed.outputs).all(axis=1)
+        if not finite.any():
+            return cls._nothing(observed)
+        dim = observed.positions.shape[1]
+        trust = np.zeros(len(observed))
+        trust[finite] = _trust(observed.values[finite], dim) if tail != "full" else 1.0
+        used = np.flatnonzero(trust > _NOTHING)
+        return cls._distinct(observed.take(used), trust[used])
+
+    @classmethod
+    def _nothing(cls, observed: Evaluations) -> TrainingRows:
+        none = np.empty(0)
+        positions = np.empty((0, observed.positions.shape[1]))
+        return cls(
+            positions=positions,
+            values=none,
+            gradients=positions,
+            outputs=None,
+            jacobians=None,
+            trust=none,
+            copies=none,
+        )
+
+    @classmethod
+    def _distinct(cls, rows: Evaluations, trust: FloatArray) -> TrainingRows:
+        table = np.ascontiguousarray(np.column_stack([rows.positions, rows.values]))
+        # As one opaque item a row: sorting bytes is enough to find what is equal.
+        items = table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()
+        _, chosen, group, counts = np.unique(
+            items, return_index=True, return_inverse=True, return_counts=True
+        )
+        group = group.ravel()
+        gradients = _of_groups(rows.gradients, group, len(chosen))
+        return cls(
+            positions=rows.positions[chosen],
+            values=rows.values[chosen],
+            gradients=np.full_like(rows.positions[chosen], np.nan)
+            if gradients is None
+            else gradients,
+            outputs=None if rows.outputs is None else rows.outputs[chosen],
+            jacobians=_of_groups(rows.jacobians, group, len(chosen)),
+            trust=trust[chosen],
+            copies=counts.astype(np.float64),
+        )
+
+    def demand_enough(self, least: int, n_observed: int) -> None:
+        """Raise unless there are enough points.
+
+        Parameters
+        ----------
+        least
+            How many a fit needs.
+        n_observed
+            How many rows were observed in all.
 
         Raises
         ------
         SurrogateFitError
             If there are too few points to fit anything to.
         """
-        dim = positions.shape[1]
-        finite = np.isfinite(values) & np.isfinite(positions).all(axis=1)
-        positions, values, copies = _distinct(positions[finite], values[finite])
-        if len(values) < least_points(dim):
+        if len(self) < least:
             raise SurrogateFitError(
-                f"a network in {dim} dimensions needs at least {least_points(dim)} distinct points "
-                f"with a finite value, got {len(values)} ({len(finite)} rows were observed, "
-                f"{np.count_nonzero(~finite)} of them not finite); explore for longer, or pass "
+                f"a network in {self.positions.shape[1]} dimensions needs at least {least} "
+                f"distinct points of use, got {len(self)} ({n_observed} rows were observed; "
+                "rows without a finite value are of none); explore for longer, or pass "
                 "evaluations that are already paid for"
             )
-        trust = _trust(values, dim) if tail == "down-weighted" else np.ones(len(values))
-        return cls(positions=positions, values=values, trust=trust, copies=copies)
 
 
 def least_points(dim: int) -> int:
-    """Return how many points a fit needs: one more than fix a level and a slope."""
+    """Return how many points a fit to values needs: one more than fix a level and a slope."""
     return dim + 2
 
 
-def _distinct(
-    positions: FloatArray, values: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    table = np.ascontiguousarray(np.column_stack([positions, values]))
-    # As one opaque item a row: sorting bytes is enough to find what is equal.
-    items = table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()
-    _, first, counts = np.unique(items, return_index=True, return_counts=True)
-    order = np.argsort(first)
-    chosen = first[order]
-    return positions[chosen], values[chosen], counts[order].astype(np.float64)
+LEAST_POINTS_WITH_GRADIENTS = 2
+"""Points that a fit needs where each comes with its gradient."""
+
+
+def demand_numbers(evaluations: Evaluations) -> None:
+    """Raise if a value is NaN, or a position that has a finite value.
+
+    Raises
+    ------
+    ConfigurationError
+        If one is; the message names the first such row.
+    """
+    valued = np.isfinite(evaluations.values)
+    for name, wrong in (
+        ("positions", valued & np.isnan(evaluations.positions).any(axis=1)),
+        ("values", np.isnan(evaluations.values)),
+    ):
+        if wrong.any():
+            raise ConfigurationError(
+                f"{name} of training rows must be numbers, got NaN in row "
+                f"{int(np.argmax(wrong))} of {len(evaluations)}; drop such rows, or give failed "
+                "evaluations the value inf"
+            )
+
+
+def _of_groups(array: FloatArray | None, group: IntArray, n_groups: int) -> FloatArray | None:
+    """Return the first row of each group without NaN, or NaN if all have some."""
+    if array is None:
+        return None
+    known = np.flatnonzero(np.isfinite(array).all(axis=tuple(range(1, array.ndim))))[::-1]
+    chosen = np.full((n_groups, *array.shape[1:]), np.nan)
+    chosen[group[known]] = array[known]
+    return chosen
 
 
 def _trust(values: FloatArray, dim: int) -> FloatArray:
-    typical = 2.0 * dim + 10.0
+    wide = 2.0 * dim + 10.0
     excess = values - values.min()
-    return np.asarray((typical / np.maximum(excess, typical)) ** 4)
+    for typical in (_NARROW * wide, wide):
+        # A lower power than the fourth lets a far row, whose pull grows as excess^3, win.
+        trust = (typical / np.maximum(excess, typical)) ** 4
+        if trust.sum() >= 2.0 * dim:
+            break
+    return np.asarray(trust)

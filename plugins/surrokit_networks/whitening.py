@@ -15,6 +15,15 @@ _AMPLE_POINTS = 2.0
 """Points for each dimension from which on the sample covariance is taken as it is."""
 
 
+_REGULARISED, _PASSES = 1e-5, 3
+"""Part of the mean variance added to every direction, and how often the whitening is repeated.
+
+Each pass works in the coordinates of the one before, so that what is added shrinks with it where
+there are enough points, and holds where there are not. Measured on logistic posteriors: one pass
+with 1e-8 is as good with more points than dimensions, and explodes with fewer.
+"""
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Whitening:
     """z = L^-1 (q - mu).
@@ -69,11 +78,7 @@ class Whitening:
         mean = weights @ positions / count
         centred = positions - mean
         covariance = (centred.T * weights) @ centred / count
-        if not np.isfinite(covariance).all():
-            raise SurrogateFitError(
-                "the covariance of the training positions is not finite: positions as large as "
-                f"{np.abs(positions).max():.3g} overflow; rescale the parameters"
-            )
+        _demand_finite(covariance, positions)
         variances = np.diag(covariance).copy()
         moved = variances > 0.0
         variances[~moved] = variances[moved].mean() if moved.any() else 1.0
@@ -81,10 +86,88 @@ class Whitening:
         np.fill_diagonal(covariance, variances)
         return cls(mean=mean, factor=_cholesky(covariance))
 
+    @classmethod
+    def of_gradients(
+        cls, positions: FloatArray, gradients: FloatArray, weights: FloatArray
+    ) -> Whitening:
+        """Return the map after which positions and gradients of U have the same covariance.
+
+        L L^T = X with X cov(g) X = cov(q), the geometric mean of cov(q) and cov(g)^-1, and
+        mu = mean(q) - X mean(g), a Newton step from the mean. Where U is quadratic, X is its
+        inverse Hessian and mu its mode, exactly, wherever the points lie, as soon as there are
+        more of them than dimensions; cov(q) alone needs draws from the target, and many. As a
+        mass matrix X minimises the Fisher divergence (Seyboldt, Carlson and Carpenter 2026,
+        arXiv:2603.18845).
+
+        Parameters
+        ----------
+        positions, gradients : ndarray of shape (n, dim)
+            Training positions and the gradients of U there; all finite.
+        weights : ndarray of shape (n,)
+            How much each counts, at most 1.
+
+        Raises
+        ------
+        SurrogateFitError
+            If a covariance is not finite.
+        """
+        shares = weights / weights.sum()
+        with np.errstate(over="ignore", invalid="ignore"):
+            _demand_finite(shares @ np.square(positions - shares @ positions), positions)
+            tension = shares @ np.square(gradients - shares @ gradients)
+        _demand_finite(tension, gradients)
+        moved = np.ptp(positions, axis=0) > 0.0
+        if not (moved.any() and tension.any()):  # one point, or a flat potential
+            return cls.of(positions, weights)
+        mean, factor = np.zeros(positions.shape[1]), np.eye(positions.shape[1])
+        away, turned = positions, gradients
+        for _ in range(_PASSES):
+            shift, change = _balanced(away, turned, shares)
+            mean, factor = mean + factor @ shift, factor @ change
+            away = np.linalg.solve(change, (away - shift).T).T
+            turned = turned @ change
+        return cls(mean=mean, factor=_cholesky(factor @ factor.T))
+
     def apply(self, positions: FloatArray) -> FloatArray:
         """Return z, shape (n, dim), at positions of shape (n, dim)."""
         whitened: FloatArray = (positions - self.mean) @ self.inverse.T
         return whitened
+
+
+def _demand_finite(moments: FloatArray, rows: FloatArray) -> None:
+    if not np.isfinite(moments).all():
+        raise SurrogateFitError(
+            "the covariance of the training rows is not finite: numbers as large as "
+            f"{np.abs(rows).max():.3g} overflow; rescale the parameters"
+        )
+
+
+def _filled(variances: FloatArray) -> FloatArray:
+    """Give a coordinate that never moved the scale of the others."""
+    moved = variances > 0.0
+    return np.where(moved, variances, variances[moved].mean())
+
+
+def _balanced(
+    positions: FloatArray, gradients: FloatArray, shares: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return mu and a factor L of X for one pass of :meth:`Whitening.of_gradients`."""
+    mean, pull = shares @ positions, shares @ gradients
+    away, turned = positions - mean, gradients - pull
+    spread, tension = shares @ np.square(away), shares @ np.square(turned)
+    scales = np.sqrt(np.sqrt(_filled(spread) / _filled(tension)))
+    away, turned = away / scales, turned * scales
+    root = np.linalg.cholesky(_regularised((away.T * shares) @ away))
+    information = _regularised((turned.T * shares) @ turned)
+    eigenvalues, vectors = np.linalg.eigh(root.T @ information @ root)
+    eigenvalues = np.maximum(eigenvalues, np.finfo(float).eps * eigenvalues[-1])
+    factor = scales[:, None] * (root @ (vectors / np.sqrt(np.sqrt(eigenvalues))))
+    return mean - factor @ (factor.T @ pull), factor
+
+
+def _regularised(covariance: FloatArray) -> FloatArray:
+    dim = len(covariance)
+    return covariance + _REGULARISED * float(np.trace(covariance)) / dim * np.eye(dim)
 
 
 def _cholesky(covariance: FloatArray) -> FloatArray:

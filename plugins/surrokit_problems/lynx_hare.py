@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.curvatures import metric_of_outputs
 from surrokit.errors import EvaluationError, NumericalError
 from surrokit.forward import value_and_gradient_of_outputs, value_of_outputs
 from surrokit.parameters import Parameters
@@ -60,7 +61,7 @@ class LynxHare:
     """Numbers in a position."""
 
     capabilities: ClassVar[Capabilities] = frozenset(
-        {can.GRADIENT, can.FORWARD, can.JACOBIAN, can.INITIAL}
+        {can.GRADIENT, can.METRIC, can.FORWARD, can.JACOBIAN, can.INITIAL}
     )
     """What it offers besides the value."""
 
@@ -92,6 +93,19 @@ class LynxHare:
         """
         q = checked_positions(positions, self.dim)
         return value_and_gradient_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the Gauss-Newton matrix, shape (n, 8, 8); NaN outside the support.
+
+        Raises
+        ------
+        EvaluationError
+            If the equations could not be solved at some positions.
+        ShapeError
+            If the positions are not rows of 8 numbers.
+        """
+        q = checked_positions(positions, self.dim)
+        return metric_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return log populations at positions of shape (n, 8).

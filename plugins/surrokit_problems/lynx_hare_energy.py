@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import attrs
 import numpy as np
 
-from surrokit.types import BoolArray, FloatArray
+from surrokit.curvatures import CURVATURES
+from surrokit.types import BoolArray, Capabilities, FloatArray
 
 _RATE = {"mean": 1.0, "sd": 0.5}
 _INTERACTION = {"mean": 0.05, "sd": 0.05}
@@ -35,6 +38,9 @@ class LynxHareEnergy:
     """
 
     log_counts: FloatArray
+
+    capabilities: ClassVar[Capabilities] = frozenset({CURVATURES})
+    """What it offers besides value and gradients."""
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,).
@@ -71,6 +77,28 @@ class LynxHareEnergy:
         by_outputs[~inside] = np.nan
         by_positions[~inside] = np.nan
         return self.value(outputs, positions), by_outputs, by_positions
+
+    def curvatures(
+        self, outputs: FloatArray, positions: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what a Gauss-Newton matrix takes: (n, 2 n_times), and (n, 8, 8).
+
+        In the outputs the precision of a log count, 1 / sigma^2. In the positions the precision
+        of each prior, for a lognormal one that of the logarithm (1 / x^2), and of each sigma the
+        Fisher information of the n_times counts, 2 n_times / sigma^2. NaN outside the support.
+        """
+        inside = in_support(positions)
+        n_times, dim = outputs.shape[1] // 2, positions.shape[1]
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            precisions = 1.0 / np.square(positions[:, 4:])
+            by_outputs = np.tile(precisions[:, 2:], n_times)
+            precisions[:, 2:] *= 1.0 + 2.0 * n_times
+        by_positions = np.zeros((len(positions), dim, dim))
+        by_positions[:, np.arange(4), np.arange(4)] = 1.0 / np.square(_NORMAL_SD)
+        by_positions[:, np.arange(4, dim), np.arange(4, dim)] = precisions
+        by_outputs[~inside] = np.nan
+        by_positions[~inside] = np.nan
+        return by_outputs, by_positions
 
     def _residuals(self, outputs: FloatArray) -> FloatArray:
         return self.log_counts - outputs.reshape(-1, *self.log_counts.shape)

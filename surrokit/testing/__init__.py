@@ -18,6 +18,7 @@ from surrokit.testing.plain import from_plain, to_plain, written_and_read
 from surrokit.testing.results import Check, CheckResult, Factory, Level
 from surrokit.testing.runners import (
     check_correction,
+    check_experiment,
     check_explorer,
     check_integrator,
     check_metric,
@@ -41,6 +42,7 @@ from surrokit.testing.statistics import CHECK_RATE, FAMILY_RATE, FAMILY_SIZE, Ve
 __all__ = [
     # all checks of one part
     "check_correction",
+    "check_experiment",
     "check_explorer",
     "check_integrator",
     "check_metric",

@@ -26,10 +26,23 @@ METHODS: dict[str, str] = {
     can.VARIANCE: "variance",
     can.INITIAL: "initial",
 }
-"""The method that goes with each capability."""
+"""The method that goes with each capability but ``hessian-derivative``."""
+
+CONTRACTIONS = ("hessian_trace_gradient", "hessian_form_gradient")
+"""The methods of ``hessian-derivative``, which take a matrix or a vector with each position."""
 
 EVALUATIONS = frozenset(METHODS.values()) - {"initial"} | {"value"}
 """Methods that evaluate a potential at positions."""
+
+
+def methods_of(capability: str) -> tuple[str, ...]:
+    """Return the methods that go with a capability."""
+    return CONTRACTIONS if capability == can.HESSIAN_DERIVATIVE else (METHODS[capability],)
+
+
+def capability_of(method: str) -> str | None:
+    """Return the capability that a method goes with, None if with none."""
+    return next((name for name in sorted(can.KNOWN) if method in methods_of(name)), None)
 
 
 class Wrapped:
@@ -66,6 +79,10 @@ class Wrapped:
         attribute = getattr(self.inner, name)
         if name in EVALUATIONS:
             return lambda positions: self.evaluated(name, attribute, positions)
+        if name in CONTRACTIONS:
+            return lambda positions, factors: self.evaluated(
+                name, lambda q: attribute(q, factors), positions
+            )
         return attribute
 
     def evaluated(
@@ -127,7 +144,7 @@ class Limited(Wrapped):
 
     def __getattr__(self, name: str) -> Any:
         """Find a method, unless its capability was taken away."""
-        capability = next((c for c, method in METHODS.items() if method == name), None)
+        capability = capability_of(name)
         if capability is not None and capability not in self._left:
             raise AttributeError(f"{name} was taken away by Limited")
         return super().__getattr__(name)

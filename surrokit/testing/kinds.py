@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from surrokit.errors import ConfigurationError
 from surrokit.testing.checks import (
     correction,
+    experiment,
     explorer,
     forward,
     integrator,
@@ -31,6 +32,7 @@ CheckedKind: TypeAlias = Literal[
     "integrator",
     "metric",
     "correction",
+    "experiment",
     "wrapper",
     "plugin",
 ]
@@ -45,12 +47,14 @@ CHECKS: dict[CheckedKind, tuple[Check, ...]] = {
     "integrator": integrator.CHECKS,
     "metric": metric.CHECKS,
     "correction": correction.CHECKS,
+    "experiment": experiment.CHECKS,
     "wrapper": wrapper.CHECKS,
     "plugin": plugin.CHECKS,
 }
 """All checks by kind, in the order in which they run."""
 
 _SIGNS: tuple[tuple[CheckedKind, tuple[str, ...]], ...] = (
+    ("experiment", ("rows", "run", "report", "draw")),
     ("explorer", ("start", "step", "learn", "done", "findings")),
     ("surrogate", ("learner",)),
     ("sampler", ("propose", "cache", "with_potential")),

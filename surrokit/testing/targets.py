@@ -19,10 +19,12 @@ from scipy.special import expit, ndtr, ndtri, stdtr, stdtrit
 
 from surrokit import capabilities as can
 from surrokit.forward import GaussianEnergy
-from surrokit.positions import checked_positions
+from surrokit.positions import checked_matrices, checked_positions, checked_vectors
 from surrokit.types import Capabilities, FloatArray
 
-_BASIC: Capabilities = frozenset({can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.INITIAL})
+_BASIC: Capabilities = frozenset(
+    {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.HESSIAN_DERIVATIVE, can.INITIAL}
+)
 
 
 class ExactCallRefusedError(AssertionError):
@@ -55,7 +57,7 @@ class Target(ABC):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Gradient, by itself as well, Hessian, and starting positions."""
+        """Gradient, by itself as well, Hessian with its derivative, and starting positions."""
         return _BASIC
 
     def value(self, positions: FloatArray) -> FloatArray:
@@ -74,6 +76,18 @@ class Target(ABC):
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of U, shape (n, 2, 2)."""
         return self._curvature(self._opened(positions))
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), shape (n, 2), with A in ``matrices (n, 2, 2)``."""
+        q = self._opened(positions)
+        weights = checked_matrices(matrices, q)
+        return np.asarray(np.einsum("nij,nijk->nk", weights, self._twist(q)))
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, shape (n, 2), with u in ``vectors (n, 2)``."""
+        q = self._opened(positions)
+        u = checked_vectors(vectors, q)
+        return np.asarray(np.einsum("ni,nj,nijk->nk", u, u, self._twist(q)))
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return exact draws, shape (n, 2)."""
@@ -107,6 +121,10 @@ class Target(ABC):
 
     @abstractmethod
     def _curvature(self, q: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _twist(self, q: FloatArray) -> FloatArray:
+        """Return the third derivatives, shape (n, 2, 2, 2): few enough to be written out."""
 
 
 def _array(value: npt.ArrayLike) -> FloatArray:
@@ -158,6 +176,9 @@ class Gaussian(Target):
 
     def _curvature(self, q: FloatArray) -> FloatArray:
         return np.broadcast_to(np.linalg.inv(self.covariance), (len(q), 2, 2)).copy()
+
+    def _twist(self, q: FloatArray) -> FloatArray:
+        return np.zeros((len(q), 2, 2, 2))
 
 
 @attrs.frozen(kw_only=True)
@@ -216,6 +237,13 @@ class Mixture(Target):
         hessian = np.broadcast_to(np.eye(2), (len(q), 2, 2)).copy()
         hessian[:, 0, 0] -= 4.0 * self.half_distance**2 * share * (1.0 - share)
         return hessian
+
+    def _twist(self, q: FloatArray) -> FloatArray:
+        share = self._share(q[:, 0])
+        third = np.zeros((len(q), 2, 2, 2))
+        bend = share * (1.0 - share) * (1.0 - 2.0 * share)
+        third[:, 0, 0, 0] = -8.0 * self.half_distance**3 * bend
+        return third
 
 
 @attrs.frozen(kw_only=True)
@@ -284,6 +312,13 @@ class Banana(Target):
         hessian[:, 1, 1] = precision
         return hessian
 
+    def _twist(self, q: FloatArray) -> FloatArray:
+        precision = self.sd**-2
+        third = np.zeros((len(q), 2, 2, 2))
+        third[:, 0, 0, 0] = 12.0 * precision * q[:, 0]
+        third[:, 0, 0, 1] = third[:, 0, 1, 0] = third[:, 1, 0, 0] = -2.0 * precision
+        return third
+
 
 @attrs.frozen(kw_only=True)
 class Student(Target):
@@ -319,6 +354,14 @@ class Student(Target):
         diagonal = (self.degrees + 1.0) * (self.degrees - square) / (self.degrees + square) ** 2
         return diagonal[:, :, None] * np.eye(2)
 
+    def _twist(self, q: FloatArray) -> FloatArray:
+        square = np.square(q)
+        bend = 2.0 * q * (square - 3.0 * self.degrees) / (self.degrees + square) ** 3
+        third = np.zeros((len(q), 2, 2, 2))
+        both = np.arange(2)
+        third[:, both, both, both] = (self.degrees + 1.0) * bend
+        return third
+
 
 @attrs.frozen
 class HalfPlane(Target):
@@ -340,6 +383,9 @@ class HalfPlane(Target):
 
     def _curvature(self, q: FloatArray) -> FloatArray:
         return np.where(q[:, :1, None] > 0, np.eye(2), np.nan)
+
+    def _twist(self, q: FloatArray) -> FloatArray:
+        return np.where(q[:, :1, None, None] > 0, np.zeros((2, 2, 2)), np.nan)
 
 
 ALL: tuple[type[Target], ...] = (Gaussian, Mixture, Banana, Student, HalfPlane)

@@ -26,7 +26,16 @@ class Everything:
 
     dim: int = 4
     capabilities: frozenset = frozenset(
-        {"gradient", "gradient-alone", "hessian", "metric", "forward", "jacobian", "initial"}
+        {
+            "gradient",
+            "gradient-alone",
+            "hessian",
+            "hessian-derivative",
+            "metric",
+            "forward",
+            "jacobian",
+            "initial",
+        }
     )
     energy = ENERGY
 
@@ -64,6 +73,20 @@ class Everything:
         hessian[:, 1, 0] += misfit[:, 0]
         hessian[:, 3, 3] += 2 * misfit[:, 1]
         return hessian
+
+    def third(self, q):
+        bent = np.zeros((2, 4, 4))
+        bent[0, 0, 1] = bent[0, 1, 0] = 1
+        bent[1, 3, 3] = 2
+        weight = 1 / np.square(self.energy.noise_sd)
+        one = np.einsum("m,nmi,mjk->nijk", weight, self.jacobian(q), bent)
+        return one + one.transpose(0, 2, 3, 1) + one.transpose(0, 3, 1, 2)
+
+    def hessian_trace_gradient(self, q, matrices):
+        return np.einsum("nij,nijk->nk", matrices, self.third(q))
+
+    def hessian_form_gradient(self, q, vectors):
+        return np.einsum("ni,nj,nijk->nk", vectors, vectors, self.third(q))
 
     def metric(self, q):
         weight = 1 / np.square(self.energy.noise_sd)
@@ -123,6 +146,54 @@ def test_the_gradient_alone_is_the_same(target, z):
 def test_the_hessian_agrees_with_differences(target, z, differences):
     expected = differences(target.gradient, z)
     assert_allclose(target.hessian(z), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.fixture
+def factors(rng):
+    """A symmetric matrix and a vector for each position, by the method that takes them."""
+    half, vectors = rng.standard_normal((6, 4, 4)), rng.standard_normal((6, 4))
+    return {
+        "hessian_trace_gradient": half + half.transpose(0, 2, 1),
+        "hessian_form_gradient": vectors,
+    }
+
+
+CONTRACTIONS = ["hessian_trace_gradient", "hessian_form_gradient"]
+
+
+@pytest.mark.parametrize("method", CONTRACTIONS)
+def test_contractions_agree_with_differences_of_the_hessian(
+    target, z, factors, method, differences
+):
+    a = factors[method]
+    weights = a if a.ndim == 3 else a[:, :, None] * a[:, None, :]
+    expected = differences(lambda x: np.einsum("nij,nij->n", weights, target.hessian(x)), z)
+    assert_allclose(getattr(target, method)(z, a), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", CONTRACTIONS)
+def test_without_bounds_contractions_are_those_of_the_inner_potential(z, factors, method):
+    free = BoundedPotential(INNER, Parameters.unnamed(4))
+    a = factors[method]
+    assert_allclose(getattr(free, method)(z, a), getattr(INNER, method)(z, a))
+
+
+@pytest.mark.parametrize("method", CONTRACTIONS)
+def test_contractions_need_one_factor_for_each_position(target, z, factors, method):
+    expected = r"matrices must have shape \(6, 4, 4\)|vectors must have shape \(6, 4\)"
+    with pytest.raises(ShapeError, match=f"({expected}), got .*; pass one for each position"):
+        getattr(target, method)(z, factors[method][:5])
+
+
+@pytest.mark.parametrize("method", CONTRACTIONS)
+def test_contractions_paid_before_a_failure_come_back_transformed(target, z, factors, method):
+    a = factors[method]
+    expected = getattr(target, method)(z, a)
+    with pytest.raises(EvaluationError, match="1 of 6 positions") as caught:
+        getattr(BoundedPotential(Half(INNER), PARAMETERS), method)(z, a)
+    (known,) = caught.value.results
+    assert np.isnan(known[0]).all()
+    assert_allclose(known[1:], expected[1:])
 
 
 def test_the_metric_follows_the_chain_rule(target, z, q):
@@ -202,8 +273,8 @@ class Half:
     def __getattr__(self, name):
         method = getattr(self.inner, name)
 
-        def failing(q):
-            results = method(q)
+        def failing(q, *factors):
+            results = method(q, *factors)
             results = results if isinstance(results, tuple) else (results,)
             for array in results:
                 array[0] = np.nan

@@ -18,6 +18,7 @@ WITH = {
     can.GRADIENT: can.with_gradient,
     can.GRADIENT_ALONE: can.with_gradient_alone,
     can.HESSIAN: can.with_hessian,
+    can.HESSIAN_DERIVATIVE: can.with_hessian_derivative,
     can.METRIC: can.with_metric,
     can.FORWARD: can.with_forward,
 }

@@ -37,7 +37,7 @@ def test_every_kind_is_taken(kind):
     assert component(kind=kind).kind == kind
 
 
-@pytest.mark.parametrize("kind", ["metrics", "Metric", "", "experiment"])
+@pytest.mark.parametrize("kind", ["metrics", "Metric", "", "figure"])
 def test_other_kinds_are_refused(kind):
     with pytest.raises(ConfigurationError, match="kind must be one of potential, surrogate, "):
         component(kind=kind)

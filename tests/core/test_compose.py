@@ -16,6 +16,7 @@ from surrokit.errors import (
     ShapeError,
     UnknownComponentError,
 )
+from surrokit.testing.fixtures import HookCalls
 from surrokit_corrections.metropolis import Metropolis
 from surrokit_hmc.hmc import HMC
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric
@@ -435,3 +436,67 @@ def test_a_surrogate_that_the_sampler_would_never_use_is_refused():
     target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2)
     with pytest.raises(ConfigurationError, match="moves without any potential"):
         sk.sample(target, sampler="random-walk", surrogate="additive", progress=False)
+
+
+# --- a ready potential as the surrogate ---
+
+
+def too_wide():
+    """A potential that is flatter than the target of these tests."""
+    return sk.potential(lambda q: 0.4 * q @ q, lambda q: 0.8 * q, dim=2)
+
+
+def test_a_ready_potential_serves_from_the_first_iteration():
+    ready, told = too_wide(), HookCalls()
+    run = sk.sample(target(), surrogate=ready, observers=[told], **SMALL)
+    assert run.surrogate is ready
+    assert run.parts["schedule"] == "never"
+    assert run.parts["explorer"] == "none"
+    assert run.adaptation.deployments == ()
+    assert run.adaptation.frozen_before_draws
+    assert run.calls["gradient"] == 0
+    iterations = len(run.warmup.seconds) + len(run.kept.seconds)
+    assert 0 < run.calls["value"] <= run.draws.shape[0] * (iterations + 1)
+    (call,) = told.of("surrokit_surrogate_deployed")
+    assert call.arguments["surrogate"] is ready
+    assert call.arguments["evaluations"] == 0
+    assert call.arguments["reason"] == "ready before the run"
+    assert told.names[:2] == ["surrokit_run_started", "surrokit_surrogate_deployed"]
+
+
+def test_the_exact_target_decides_whatever_the_ready_potential_is():
+    run = sk.sample("gaussian", surrogate=too_wide(), warmup=500, draws=5000, seed=4)
+    draws = run.draws.reshape(-1, 2)
+    assert run.acceptance.mean() < 0.999
+    np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=0.06)
+    np.testing.assert_allclose(draws.std(axis=0), 1.0, atol=0.06)
+
+
+def test_a_ready_potential_gives_gradients_to_a_target_without():
+    exact = sk.potential(lambda q: 0.5 * q @ q, dim=2)
+    assert sk.sample(exact, surrogate=too_wide(), **SMALL).acceptance.mean() > 0.5
+
+
+def test_a_fitted_surrogate_of_one_run_serves_another():
+    first = sk.sample("gaussian", surrogate=flat_surrogate(), warmup=200, draws=20, seed=1)
+    again = sk.sample("gaussian", surrogate=first.surrogate, warmup=100, draws=20, seed=2)
+    assert again.surrogate is first.surrogate
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("explorer", "sampler"), ("schedule", "once"), ("evaluations", (np.zeros((3, 2)), [0, 0, 0]))],
+)
+def test_what_only_a_learner_can_use_is_refused_with_a_ready_potential(name, value):
+    with pytest.raises(ConfigurationError, match="is ready and learns nothing; pass one that"):
+        sk.sample(Refusing(), surrogate=too_wide(), **{name: value}, **SMALL)
+
+
+def test_a_ready_potential_must_have_the_dimension_of_the_target():
+    with pytest.raises(ShapeError, match="the surrogate has dim 3, but the target has dim 2; pass"):
+        sk.sample(Refusing(), surrogate=sk.potential(lambda q: q @ q, dim=3), **SMALL)
+
+
+def test_a_ready_potential_must_offer_what_the_sampler_needs():
+    with pytest.raises(CapabilityError, match="the sampler needs gradient from the surrogate"):
+        sk.sample(Refusing(), surrogate=sk.potential(lambda q: q @ q, dim=2), **SMALL)

@@ -7,8 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError, EvaluationError, ShapeError
+from surrokit.curvatures import gauss_newton, offers_curvatures, with_curvatures
+from surrokit.errors import CapabilityError, ConfigurationError, EvaluationError, ShapeError
 from surrokit.forward import GaussianEnergy
+from surrokit.testing import check_potential
 
 MATRIX = np.array([[1.0, 2.0], [0.0, 1.0], [3.0, -1.0]])
 DATA = np.array([1.0, -1.0, 0.5])
@@ -78,7 +80,7 @@ def test_a_map_with_one_output_may_return_a_number():
 
 
 def test_capabilities_follow_the_jacobian():
-    assert linear().capabilities == {"forward", "jacobian", "gradient"}
+    assert linear().capabilities == {"forward", "jacobian", "gradient", "metric"}
     assert sk.forward_potential(forward, data=DATA, noise_sd=SD, dim=2).capabilities == {"forward"}
 
 
@@ -220,7 +222,7 @@ def failing(q):
 
 
 @pytest.mark.parametrize(
-    "method", ["value", "value_and_gradient", "forward", "forward_and_jacobian"]
+    "method", ["value", "value_and_gradient", "metric", "forward", "forward_and_jacobian"]
 )
 def test_outputs_that_were_paid_for_survive_a_failure(method):
     q = np.array([[-1.0, 0.5], [1.0, 0.0], [-0.3, 0.2]])
@@ -238,3 +240,163 @@ def test_arrays_of_an_energy_cannot_be_changed():
     energy = GaussianEnergy(data=DATA, noise_sd=SD)
     with pytest.raises(ValueError, match="read-only"):
         energy.data[0] = 1.0
+
+
+PRIOR = sk.gaussian_prior(mean=[1.0, 0.0], sd=[2.0, 0.5])
+
+
+def test_the_metric_is_the_gauss_newton_matrix(q):
+    metric = linear(prior=PRIOR).metric(q)
+    for matrix, x in zip(metric, q, strict=True):
+        scaled = jacobian(x) / SD[:, None]
+        assert_allclose(matrix, scaled.T @ scaled + np.diag([0.25, 4.0]))
+    assert_allclose(metric, metric.transpose(0, 2, 1), rtol=0)
+
+
+def test_the_metric_of_a_linear_map_is_the_hessian(q, differences):
+    target = sk.forward_potential(
+        lambda x: MATRIX @ x, lambda x: MATRIX, data=DATA, noise_sd=SD, prior=PRIOR, dim=2
+    )
+    expected = differences(lambda x: target.value_and_gradient(x)[1], q)
+    assert_allclose(target.metric(q), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_flat_prior_adds_nothing_to_the_metric(q):
+    precision = np.tile(np.diag([0.25, 4.0]), (5, 1, 1))
+    assert_allclose(linear(prior=PRIOR).metric(q) - linear().metric(q), precision)
+
+
+def test_the_metric_of_bounded_parameters(q):
+    bounds = {"a": (0, None), "b": (-1, 2)}
+    target = sk.forward_potential(
+        forward, jacobian, data=DATA, noise_sd=SD, prior=PRIOR, parameters=bounds
+    )
+    metric, transform = target.metric(q), target.transform
+    first = transform.derivatives(q).first
+    for i, x in enumerate(transform.to_bounded(q)):
+        scaled = jacobian(x) * first[i] / SD[:, None]
+        p = (x[1] + 1) / 3
+        rest = np.diag(np.square(first[i]) * [0.25, 4.0] + [0.0, 2 * p * (1 - p)])
+        assert_allclose(metric[i], scaled.T @ scaled + rest)
+    outputs, slopes = target.forward_and_jacobian(q)
+    assert_allclose(gauss_newton(target.energy, outputs, slopes, q), metric)
+
+
+class Plain:
+    """A prior that can do no more than it must."""
+
+    def value_and_gradient(self, positions):
+        return 0.5 * np.square(positions).sum(axis=1), positions
+
+
+class Ridge(Plain):
+    """A prior that has a metric which is not diagonal."""
+
+    capabilities = frozenset({"gradient", "metric"})
+
+    def metric(self, positions):
+        return np.tile([[2.0, 1.0], [1.0, 2.0]], (len(positions), 1, 1))
+
+
+def test_a_prior_without_a_metric_leaves_none(q):
+    target = linear(prior=Plain())
+    assert target.capabilities == {"forward", "jacobian", "gradient"}
+    with pytest.raises(CapabilityError, match=r"GaussianEnergy does not offer .* has a metric"):
+        with_curvatures(GaussianEnergy(data=DATA, noise_sd=SD, prior=Plain()))
+    with pytest.raises(CapabilityError, match="needs an energy with 'curvatures' among"):
+        target.metric(q)
+
+
+def test_a_prior_may_bring_its_own_metric(q):
+    target = linear(prior=Ridge())
+    assert "metric" in target.capabilities
+    expected = np.tile([[2.0, 1.0], [1.0, 2.0]], (5, 1, 1))
+    assert_allclose(target.metric(q) - linear().metric(q), expected)
+
+
+def test_an_energy_of_ones_own_has_no_curvatures_unless_it_says_so():
+    target = sk.forward_potential(forward, jacobian, energy=Laplace(), dim=2)
+    assert not offers_curvatures(target.energy)
+    assert target.capabilities == {"forward", "jacobian", "gradient"}
+
+
+class Correlated:
+    """Normal errors that are correlated, and a flat prior."""
+
+    precision = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.3], [0.0, 0.3, 1.5]])
+    capabilities = frozenset({"curvatures"})
+
+    def value(self, outputs, positions):
+        return self.value_and_gradients(outputs, positions)[0]
+
+    def value_and_gradients(self, outputs, positions):
+        by_outputs = (outputs - DATA) @ self.precision
+        value = 0.5 * np.einsum("nm,nm->n", by_outputs, outputs - DATA)
+        return value, by_outputs, np.zeros_like(positions)
+
+    def curvatures(self, outputs, positions):
+        n, dim = positions.shape
+        return np.tile(self.precision, (n, 1, 1)), np.zeros((n, dim, dim))
+
+
+def test_errors_may_be_correlated(q):
+    target = sk.forward_potential(forward, jacobian, energy=Correlated(), dim=2)
+    expected = [jacobian(x).T @ Correlated.precision @ jacobian(x) for x in q]
+    assert_allclose(target.metric(q), expected)
+
+
+def test_curvatures_are_the_derivatives_of_the_gradients(q, rng, differences):
+    energy = GaussianEnergy(data=DATA, noise_sd=SD, prior=PRIOR)
+    outputs = rng.standard_normal((5, 3))
+    by_outputs, by_positions = energy.curvatures(outputs, q)
+    exact = differences(lambda x: energy.value_and_gradients(x, q)[1], outputs)
+    assert_allclose(by_outputs[:, :, None] * np.eye(3), exact, rtol=1e-6, atol=1e-6)
+    exact = differences(lambda x: energy.value_and_gradients(outputs, x)[2], q)
+    assert_allclose(by_positions, exact, rtol=1e-6, atol=1e-6)
+
+
+def test_curvatures_need_outputs_that_correspond_to_data(q):
+    with pytest.raises(ShapeError, match="gives 2 outputs, but data holds 3"):
+        GaussianEnergy(data=DATA, noise_sd=SD).curvatures(np.zeros((5, 2)), q)
+
+
+def test_the_metric_of_a_prior_must_fit_the_parameters(q):
+    with pytest.raises(ShapeError, match=r"sd of a prior must be one number or have shape \(2,\)"):
+        sk.gaussian_prior(sd=np.ones(3)).metric(q)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        lambda: linear(prior=PRIOR),
+        lambda: sk.forward_potential(
+            forward, jacobian, data=DATA, noise_sd=SD, parameters={"a": (0, 5), "b": (-1, 2)}
+        ),
+        lambda: sk.forward_potential(forward, jacobian, energy=Correlated(), dim=2),
+        lambda: linear(prior=Plain()),
+    ],
+)
+def test_forward_potentials_keep_to_the_contract(target):
+    results = check_potential(target)
+    assert [r.message for r in results if r.outcome != "passed"] == []
+    curved = "metric" in target().capabilities
+    assert curved == any(r.name.startswith("check_energy_curvatures") for r in results)
+
+
+class Negative(Correlated):
+    precision = np.diag([1.0, -1.0, 2.0])
+
+
+class NegativeDiagonal(Correlated):
+    def curvatures(self, outputs, positions):
+        return -np.ones_like(outputs), super().curvatures(outputs, positions)[1]
+
+
+@pytest.mark.parametrize("energy", [Negative, NegativeDiagonal])
+def test_negative_curvatures_are_seen_by_the_checks(energy):
+    results = check_potential(
+        lambda: sk.forward_potential(forward, jacobian, energy=energy(), dim=2)
+    )
+    (found,) = [r for r in results if r.name.startswith("check_energy_curvatures")]
+    assert found.outcome == "failed"
+    assert "curvature of the energy in the outputs must have no negative eigen" in found.message

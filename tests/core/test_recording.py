@@ -154,7 +154,7 @@ def test_asking_for_outputs_keeps_values():
 
 class Curved:
     dim = 2
-    capabilities = frozenset({"hessian", "metric", "initial"})
+    capabilities = frozenset({"hessian", "hessian-derivative", "metric", "initial"})
 
     def value(self, q):
         return value(q)
@@ -168,6 +168,42 @@ class Curved:
 
     def initial(self, rng, n):
         return rng.standard_normal((n, 2))
+
+    def hessian_trace_gradient(self, q, matrices):
+        self.hessian(q)
+        return q[:, :1] * matrices[:, 0]
+
+    def hessian_form_gradient(self, q, vectors):
+        self.hessian(q)
+        return q[:, :1] * vectors
+
+
+FACTORS = {
+    "hessian_trace_gradient": np.arange(12.0).reshape(3, 2, 2),
+    "hessian_form_gradient": np.arange(6.0).reshape(3, 2),
+}
+
+
+@pytest.mark.parametrize("method", FACTORS)
+def test_contractions_count_as_hessians_and_a_row_keeps_its_factor(method):
+    recording = RecordingPotential(Curved(), keep=True)
+    factors = FACTORS[method]
+    with pytest.warns(EvaluationWarning, match="right half"):
+        found = getattr(recording, method)(Q, factors)
+    vectors = factors[:, 0] if factors.ndim == 3 else factors
+    assert_allclose(found[LEFT], (Q[:, :1] * vectors)[LEFT])
+    assert np.isnan(found[~LEFT]).all()
+    assert recording.calls["hessian"] == 6  # the batch, and each row again
+    assert len(recording.drain()) == 0
+
+
+@pytest.mark.parametrize("method", FACTORS)
+def test_contractions_that_fail_everywhere_are_nan(method):
+    recording = RecordingPotential(Curved(), keep=True)
+    with pytest.warns(EvaluationWarning, match="right half"):
+        found = getattr(recording, method)(np.abs(Q[:1]), FACTORS[method][:1])
+    assert found.shape == (1, 2)
+    assert np.isnan(found).all()
 
 
 @pytest.mark.parametrize("kind", ["hessian", "metric"])

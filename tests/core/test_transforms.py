@@ -94,6 +94,16 @@ def test_derivatives_agree_with_differences(transform, z, differences):
     )
 
 
+def test_third_derivatives_agree_with_differences(transform, z, differences):
+    def diagonal(name):
+        function = differences(lambda x: getattr(transform.derivatives(x), name), z)
+        return np.diagonal(function, axis1=1, axis2=2)
+
+    third, log_third = transform.third_derivatives(z)
+    assert_allclose(third, diagonal("second"), rtol=1e-5, atol=1e-7)
+    assert_allclose(log_third, diagonal("log_second"), rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.parametrize("z", [-800.0, 800.0])
 def test_far_out_nothing_is_nan_and_nothing_warns(z):
     for bounds in BOUNDS.values():
@@ -102,6 +112,7 @@ def test_far_out_nothing_is_nan_and_nothing_warns(z):
         assert np.isfinite(transform.log_jacobian(far)).all()
         assert not np.isnan(transform.derivatives(far).first).any()
         assert np.isfinite(transform.derivatives(far).log_first).all()
+        assert not np.isnan(transform.third_derivatives(far)).any()
 
 
 @pytest.mark.parametrize("z", [-700.0, -50.0, 50.0, 700.0])

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.curvatures import offers_curvatures
 from surrokit.testing.checks.potential import finite_positions
-from surrokit.testing.demands import demand_close, demand_shape
+from surrokit.testing.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.differences import difference
 from surrokit.testing.results import Check, Factory
+from surrokit.types import FloatArray
 
 
 def check_forward_value(make: Factory) -> None:
@@ -61,13 +63,50 @@ def check_energy_gradients(make: Factory) -> None:
         )
 
 
+def check_energy_curvatures(make: Factory) -> None:
+    """The energy's curvatures, in outputs and in positions, have no negative eigenvalue."""
+    potential = make()
+    positions = finite_positions(potential)
+    outputs = potential.forward(positions)
+    kept = outputs.copy(), positions.copy()
+    by_outputs, by_positions = potential.energy.curvatures(outputs, positions)
+    for array, before, name in zip(
+        (outputs, positions), kept, ("outputs", "positions"), strict=True
+    ):
+        demand_equal(array, before, f"{name} before and after the energy's curvatures")
+    (n, m), dim = outputs.shape, positions.shape[1]
+    shape = (n, m) if by_outputs.ndim == 2 else (n, m, m)
+    _demand_semi_definite(by_outputs, shape, "curvature of the energy in the outputs")
+    _demand_semi_definite(by_positions, (n, dim, dim), "curvature of the energy in the positions")
+
+
+def _demand_semi_definite(matrices: FloatArray, shape: tuple[int, ...], what: str) -> None:
+    demand_shape(matrices, shape, what)
+    least = matrices
+    if matrices.ndim == 3:
+        room = 1e-9 * np.abs(matrices).max(axis=(1, 2), keepdims=True)
+        turned = matrices.transpose(0, 2, 1)
+        demand_close(matrices, turned, f"{what} against its transpose", atol=room)
+        least = np.linalg.eigvalsh(matrices) + room[:, 0]
+    demand(
+        (least >= 0).all(),
+        f"{what} must have no negative eigenvalue, but the least is {least.min():.3g}; where "
+        "second derivatives are negative, give the Fisher information instead",
+    )
+
+
 def _has(name: str) -> Any:
     return lambda potential: name in potential.capabilities
+
+
+def _is_curved(potential: Any) -> bool:
+    return can.FORWARD in potential.capabilities and offers_curvatures(potential.energy)
 
 
 CHECKS: tuple[Check, ...] = (
     Check(check_forward_value, applies=_has(can.FORWARD)),
     Check(check_jacobian, applies=_has(can.JACOBIAN)),
     Check(check_energy_gradients, applies=_has(can.FORWARD)),
+    Check(check_energy_curvatures, applies=_is_curved),
 )
 """For potentials with capability ``forward``."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.errors import EvaluationError, ShapeError
-from surrokit.testing.counting import METHODS
+from surrokit.testing.counting import CONTRACTIONS, methods_of
 from surrokit.testing.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.differences import difference
 from surrokit.testing.results import Check, Factory
@@ -44,12 +46,34 @@ def finite_positions(potential: Any) -> FloatArray:
 def answers(potential: Any, positions: FloatArray) -> dict[str, FloatArray]:
     """Evaluate everything that a potential declares, by name of method and of result."""
     found = {"value": potential.value(positions)}
-    for capability in sorted(potential.capabilities - {can.INITIAL}):
-        name = METHODS[capability]
-        results = getattr(potential, name)(positions)
+    for name in evaluations_of(potential) - {"value"}:
+        results = getattr(potential, name)(*arguments(name, positions))
         several = results if isinstance(results, tuple) else (results,)
         found.update({f"{name}[{i}]": array for i, array in enumerate(several)})
     return found
+
+
+def evaluations_of(potential: Any) -> frozenset[str]:
+    """Return the names of all methods that evaluate a potential, as it declares them."""
+    declared = potential.capabilities - {can.INITIAL}
+    return frozenset({"value"}.union(*(methods_of(name) for name in declared)))
+
+
+def arguments(method: str, positions: FloatArray) -> tuple[FloatArray, ...]:
+    """Return what to call an evaluation with.
+
+    The positions; and a matrix or a vector for each, read-only, that depends on its row alone.
+    """
+    if method not in CONTRACTIONS:
+        return (positions,)
+    dim = positions.shape[1]
+    vectors = np.cos(3.0 * positions + np.arange(dim))
+    factors = vectors
+    if method == "hessian_trace_gradient":
+        factors = -0.5 * vectors[:, :, None] * vectors[:, None, :]
+        factors[:, np.arange(dim), np.arange(dim)] += 1.0 + np.sin(positions)
+    factors.setflags(write=False)
+    return positions, factors
 
 
 def check_value(make: Factory) -> None:
@@ -79,8 +103,8 @@ def check_capabilities(make: Factory) -> None:
         f"capabilities hold {unknown}, which no part can ask for; known names are "
         f"{sorted(can.KNOWN)}",
     )
-    for name, method in METHODS.items():
-        if name in declared:
+    for name in sorted(declared):
+        for method in methods_of(name):
             demand(
                 callable(getattr(potential, method, None)),
                 f"capability {name!r} is declared, but there is no method {method}",
@@ -94,6 +118,11 @@ def check_capabilities(make: Factory) -> None:
             can.GRADIENT in declared,
             f"{sorted(declared)} holds derivatives of U but not 'gradient', which goes with them",
         )
+    if can.HESSIAN_DERIVATIVE in declared:
+        demand(
+            can.HESSIAN in declared,
+            "capability 'hessian-derivative' is declared without 'hessian'",
+        )
     if can.JACOBIAN in declared:
         demand(can.FORWARD in declared, "capability 'jacobian' is declared without 'forward'")
     if can.INITIAL in declared:
@@ -106,6 +135,8 @@ def _demand_shapes(found: dict[str, FloatArray], n: int, dim: int) -> None:
         "value_and_gradient[1]": (n, dim),
         "gradient[0]": (n, dim),
         "hessian[0]": (n, dim, dim),
+        "hessian_trace_gradient[0]": (n, dim),
+        "hessian_form_gradient[0]": (n, dim),
         "metric[0]": (n, dim, dim),
         "variance[0]": (n,),
     }
@@ -162,6 +193,36 @@ def check_hessian(make: Factory) -> None:
         rtol=1e-6,
         atol=_room(error, expected),
     )
+
+
+def check_hessian_derivative(make: Factory) -> None:
+    """Both contractions of the Hessian's derivative are those of its differences, and agree."""
+    potential = make()
+    positions = finite_positions(potential)
+    _, matrices = arguments("hessian_trace_gradient", positions)
+    _, vectors = arguments("hessian_form_gradient", positions)
+    outer = vectors[:, :, None] * vectors[:, None, :]
+    trace = potential.hessian_trace_gradient(positions, matrices)
+    form = potential.hessian_form_gradient(positions, vectors)
+    for found, weights, what in ((trace, matrices, "tr(A d_k G)"), (form, outer, "u^T d_k G u")):
+        expected, error = difference(partial(_weighed_hessian, potential, weights), positions)
+        demand_close(
+            found,
+            expected,
+            f"{what} against differences of the Hessian",
+            rtol=1e-6,
+            atol=_room(error, expected),
+        )
+    demand_close(
+        potential.hessian_trace_gradient(positions, outer),
+        form,
+        "tr(A d_k G) with A = u u^T against u^T d_k G u",
+        atol=1e-9 * (1.0 + np.abs(form).max()),
+    )
+
+
+def _weighed_hessian(potential: Any, weights: FloatArray, positions: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("nij,nij->n", weights, potential.hessian(positions)))
 
 
 def check_metric_matrix(make: Factory) -> None:
@@ -236,25 +297,37 @@ def check_rows(make: Factory) -> None:
 
 
 def check_wrong_shape(make: Factory) -> None:
-    """Positions that are not rows of dim numbers raise ShapeError."""
+    """Positions that are not rows of dim numbers raise ShapeError; so do factors of theirs."""
     potential = make()
     dim = potential.dim
-    methods = {"value"} | {METHODS[c] for c in potential.capabilities - {can.INITIAL}}
-    for name in sorted(methods):
+    for name in sorted(evaluations_of(potential)):
+        method = getattr(potential, name)
+        positions, *factors = arguments(name, np.zeros((2, dim)))
         for shape in ((dim,), (2, dim + 1), (1, 2, dim)):
-            try:
-                getattr(potential, name)(np.zeros(shape))
-            except ShapeError:
-                continue
-            except Exception as error:
-                raise AssertionError(
-                    f"{name} of positions of shape {shape} must raise ShapeError, but raised "
-                    f"{type(error).__name__}: {error}"
-                ) from error
-            raise AssertionError(
-                f"{name} of positions of shape {shape} must raise ShapeError, since dim is {dim}; "
-                "surrokit.positions.checked_positions does"
+            _demand_refused(
+                partial(method, np.zeros(shape), *factors),
+                f"{name} of positions of shape {shape}",
+                f"since dim is {dim}; surrokit.positions.checked_positions does",
             )
+        for right in factors:
+            for wrong in (right[:1], right[..., 0], right[..., None]):
+                _demand_refused(
+                    partial(method, positions, wrong),
+                    f"{name} at 2 positions of dim {dim} with factors of shape {wrong.shape}",
+                    f"since shape {right.shape} is expected; surrokit.positions has checks of both",
+                )
+
+
+def _demand_refused(call: Callable[[], object], what: str, advice: str) -> None:
+    try:
+        call()
+    except ShapeError:
+        return
+    except Exception as error:
+        raise AssertionError(
+            f"{what} must raise ShapeError, but raised {type(error).__name__}: {error}"
+        ) from error
+    raise AssertionError(f"{what} must raise ShapeError, {advice}")
 
 
 def check_far_values(make: Factory) -> None:
@@ -301,6 +374,7 @@ CHECKS: tuple[Check, ...] = (
     Check(check_gradient, applies=_has(can.GRADIENT)),
     Check(check_gradient_alone, applies=_has(can.GRADIENT_ALONE)),
     Check(check_hessian, applies=_has(can.HESSIAN)),
+    Check(check_hessian_derivative, applies=_has(can.HESSIAN_DERIVATIVE)),
     Check(check_metric_matrix, applies=_has(can.METRIC)),
     Check(check_variance, applies=_has(can.VARIANCE)),
     Check(check_input_untouched),

@@ -6,7 +6,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.testing.checks import forward, potential
-from surrokit.testing.counting import METHODS, CountingPotential, Limited
+from surrokit.testing.counting import CountingPotential, Limited
 from surrokit.testing.demands import demand
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets import Banana, Gaussian, Mixture
@@ -19,6 +19,7 @@ SUBSETS: tuple[Capabilities, ...] = (
     frozenset({can.GRADIENT}),
     _GRADIENTS,
     _GRADIENTS | {can.HESSIAN},
+    _GRADIENTS | {can.HESSIAN, can.HESSIAN_DERIVATIVE},
     frozenset({can.GRADIENT, can.METRIC, can.INITIAL}),
     frozenset({can.FORWARD}),
     frozenset({can.FORWARD, can.JACOBIAN, can.GRADIENT}),
@@ -63,15 +64,15 @@ def check_wrapped_calls(make: Factory) -> None:
     target = Banana()
     wrapped = make()(counting := CountingPotential(target))
     positions = target.sample(np.random.default_rng(21), 5)
-    for capability in sorted({"value"} | (wrapped.capabilities - {can.INITIAL})):
+    for name in sorted(potential.evaluations_of(wrapped)):
         counting.positions.clear()
         counting.batches.clear()
-        getattr(wrapped, METHODS.get(capability, "value"))(positions)
+        getattr(wrapped, name)(*potential.arguments(name, positions))
         most_positions = max(counting.positions.values(), default=0)
         most_batches = max(counting.batches.values(), default=0)
         demand(
             (most_positions, most_batches) == (5, 1),
-            f"{capability} at 5 positions cost {dict(counting.positions)} positions in "
+            f"{name} at 5 positions cost {dict(counting.positions)} positions in "
             f"{dict(counting.batches)} batches of the potential inside; expected 5 in 1",
         )
 

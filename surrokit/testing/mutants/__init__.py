@@ -26,7 +26,11 @@ from surrokit.testing.mutants.learning import (
     NeverFreezes,
     OnlyFirstRows,
 )
-from surrokit.testing.mutants.wrappers import DropsCapability, InventsCapability
+from surrokit.testing.mutants.wrappers import (
+    DropsCapability,
+    ForeignDerivative,
+    InventsCapability,
+)
 
 __all__ = [
     # integrators and metrics
@@ -50,5 +54,6 @@ __all__ = [
     "OnlyFirstRows",
     # potentials
     "DropsCapability",
+    "ForeignDerivative",
     "InventsCapability",
 ]

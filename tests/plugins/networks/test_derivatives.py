@@ -5,9 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from surrokit_networks.activations import BUILT_IN, Activation
+from surrokit.errors import ConfigurationError
+from surrokit_networks.activations import BUILT_IN, HALF_SQUARE, LINEAR, Activation, named
 from surrokit_networks.additive_nodes import AdditiveNodes
-from surrokit_networks.outer import weighted_outer
+from surrokit_networks.outer import quadratic_forms, weighted_outer
 from surrokit_networks.rbf_nodes import RbfNodes
 from surrokit_networks.whitening import Whitening
 
@@ -19,7 +20,7 @@ SINE = Activation(
     second=lambda x: -np.sin(x),
     third=lambda x: -np.cos(x),
 )
-ACTIVATIONS = [*BUILT_IN.values(), SINE]
+ACTIVATIONS = [*BUILT_IN.values(), LINEAR, HALF_SQUARE, SINE]
 
 
 def whitening(rng):
@@ -139,20 +140,131 @@ def test_gradient_and_hessian_of_weighted_nodes(nodes):
     np.testing.assert_allclose(same, gradient, rtol=1e-13)
 
 
+def factors(rng, n):
+    """Symmetric matrices, of both signs, and vectors, one for each of n positions."""
+    half = rng.standard_normal((n, DIM, DIM))
+    return half + half.transpose(0, 2, 1), rng.standard_normal((n, DIM))
+
+
+def test_contractions_of_the_derivative_of_the_hessian(nodes):
+    rng = np.random.default_rng(6)
+    total = nodes.weighted(rng.standard_normal(NODES), whitening(rng))
+    positions = rng.standard_normal((6, DIM)) + 3.0
+    matrices, vectors = factors(rng, 6)
+    outer = vectors[:, :, None] * vectors[:, None, :]
+    for weights, found in (
+        (matrices, total.hessian_trace_gradient(positions, matrices)),
+        (outer, total.hessian_form_gradient(positions, vectors)),
+    ):
+        expected = differences(
+            lambda q, a=weights: np.einsum("nij,nij->n", a, total.hessian(q)), positions
+        )
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(
+        total.hessian_trace_gradient(positions, outer),
+        total.hessian_form_gradient(positions, vectors),
+        rtol=1e-9,
+        atol=1e-10,
+    )
+
+
+def test_contractions_leave_their_arguments_alone(nodes):
+    rng = np.random.default_rng(7)
+    total = nodes.weighted(rng.standard_normal(NODES), whitening(rng))
+    positions = rng.standard_normal((6, DIM))
+    matrices, vectors = factors(rng, 6)
+    for array in (positions, matrices, vectors):
+        array.setflags(write=False)
+    first = total.hessian_trace_gradient(positions, matrices)
+    kept = first.copy()
+    total.hessian_form_gradient(positions, vectors)
+    np.testing.assert_array_equal(total.hessian_trace_gradient(positions, matrices), kept)
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_contractions_at_the_centre_of_a_radial_node():
+    rng = np.random.default_rng(8)
+    nodes, to_whitened = rbf(rng), whitening(rng)
+    total = nodes.weighted(rng.standard_normal(NODES), to_whitened)
+    positions = nodes.centres @ to_whitened.factor.T + to_whitened.mean
+    matrices, _ = factors(rng, NODES)
+    expected = differences(lambda q: np.einsum("nij,nij->n", matrices, total.hessian(q)), positions)
+    found = total.hessian_trace_gradient(positions, matrices)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS, ids=lambda a: a.name)
+def test_slopes_of_features(activation):
+    rng = np.random.default_rng(9)
+    nodes = additive(activation, rng)
+    whitened = rng.standard_normal((7, DIM))
+    whitened.setflags(write=False)
+    features, slopes = nodes.features_and_slopes(whitened)
+    np.testing.assert_allclose(features, nodes.features(whitened), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(slopes, nodes.slopes(whitened), rtol=1e-13, atol=1e-15)
+    arguments = whitened @ nodes.directions.T + nodes.biases
+    np.testing.assert_allclose(slopes, activation.first(arguments), rtol=1e-12, atol=1e-14)
+    assert features.shape == slopes.shape == (7, NODES)
+
+
+def test_trends_are_made_of_linear_and_half_square_nodes():
+    # z^T H z / 2 + g . z, with the off-diagonal part of H in nodes of direction e_k + e_l
+    rng = np.random.default_rng(10)
+    half = rng.standard_normal((DIM, DIM))
+    hessian, slope = half + half.T, rng.standard_normal(DIM)
+    first, second = np.triu_indices(DIM, 1)
+    units = np.eye(DIM)
+    pairs = hessian[first, second]
+    own = 2 * np.diag(hessian) - hessian.sum(axis=1)
+    square = AdditiveNodes(
+        directions=np.concatenate([units, units[first] + units[second]]),
+        biases=np.zeros(DIM + len(first)),
+        activation=HALF_SQUARE,
+    ).weighted(np.concatenate([own, pairs]), Whitening.identity(DIM))
+    linear = AdditiveNodes(directions=units, biases=np.zeros(DIM), activation=LINEAR).weighted(
+        slope, Whitening.identity(DIM)
+    )
+    z = rng.standard_normal((5, DIM))
+    expected = 0.5 * np.einsum("ni,ij,nj->n", z, hessian, z) + z @ slope
+    np.testing.assert_allclose(square.value(z) + linear.value(z), expected, rtol=1e-12)
+    np.testing.assert_allclose(square.hessian(z), np.tile(hessian, (5, 1, 1)), atol=1e-12)
+    np.testing.assert_array_equal(linear.hessian(z), np.zeros((5, DIM, DIM)))
+
+
+@pytest.mark.parametrize("name", ["linear", "half-square"])
+def test_activations_of_trends_are_none_for_a_network(name):
+    with pytest.raises(ConfigurationError, match=f"must be one of softplus, .*, got '{name}'"):
+        named(name)
+
+
 def test_one_row_and_many_agree(nodes):
     rng = np.random.default_rng(2)
     total = nodes.weighted(rng.standard_normal(NODES), whitening(rng))
     positions = rng.standard_normal((5, DIM))
-    for name in ("value", "gradient", "hessian"):
+    matrices, vectors = factors(rng, 5)
+    for name, *rest in (
+        ("value",),
+        ("gradient",),
+        ("hessian",),
+        ("hessian_trace_gradient", matrices),
+        ("hessian_form_gradient", vectors),
+    ):
         method = getattr(total, name)
-        rows = np.concatenate([method(positions[i : i + 1]) for i in range(5)])
-        np.testing.assert_allclose(method(positions), rows, rtol=1e-10, atol=1e-12)
+        rows = np.concatenate(
+            [method(positions[i : i + 1], *(a[i : i + 1] for a in rest)) for i in range(5)]
+        )
+        np.testing.assert_allclose(method(positions, *rest), rows, rtol=1e-10, atol=1e-12)
 
 
-def test_weighted_outer_in_blocks(monkeypatch):
+def test_sums_and_forms_in_blocks(monkeypatch):
     rng = np.random.default_rng(4)
     factors, vectors = rng.standard_normal((7, 5)), rng.standard_normal((3, 5))
     expected = np.einsum("ni,ai,bi->nab", factors, vectors, vectors)
     np.testing.assert_allclose(weighted_outer(factors, vectors), expected, atol=1e-13)
-    monkeypatch.setattr("surrokit_networks.outer._SCRATCH", 1)
+    half = rng.standard_normal((7, 3, 3))
+    matrices = half + half.transpose(0, 2, 1)
+    forms = np.einsum("nab,ai,bi->ni", matrices, vectors, vectors)
+    np.testing.assert_allclose(quadratic_forms(matrices, vectors), forms, atol=1e-13)
+    monkeypatch.setattr("surrokit_networks.row_blocks._SCRATCH", 1)
+    np.testing.assert_allclose(quadratic_forms(matrices, vectors), forms, atol=1e-13)
     np.testing.assert_allclose(weighted_outer(factors, vectors), expected, atol=1e-13)

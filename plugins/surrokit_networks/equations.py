@@ -1,0 +1,85 @@
+"""What a network is asked to satisfy: values and gradients at whitened positions, with weights."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.types import BoolArray, FloatArray
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Equations:
+    """Weighted least squares: z(q_n) = t_n, and grad z(q_n) = g_n where that is known.
+
+    With m targets at each position there are m problems with the same left side.
+
+    Parameters
+    ----------
+    whitened : ndarray of shape (n, dim)
+        Whitened positions.
+    targets : ndarray of shape (n, m)
+        What to fit; should be of order one about zero, for the sake of rounding.
+    gradients : ndarray of shape (n, m, dim) or None
+        Gradients of the targets in whitened coordinates, finite in every row; None if there are
+        none at all.
+    value_weights : ndarray of shape (n,)
+        Weights of the squared errors of values; all zero to train on gradients alone.
+    gradient_weights : ndarray of shape (n,)
+        Weights of the squared lengths of gradient errors; zero where no gradient is known.
+    count : float
+        How many independent equations there are for each target: what is down-weighted counts
+        less, and copies count once.
+    trains_level
+        Whether a constant, which no ridge holds back, is fitted too.
+    """
+
+    whitened: FloatArray
+    targets: FloatArray
+    gradients: FloatArray | None
+    value_weights: FloatArray
+    gradient_weights: FloatArray
+    count: float
+    trains_level: bool
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    def n_outputs(self) -> int:
+        """How many targets there are at each position."""
+        return int(self.targets.shape[1])
+
+    @property
+    def n_rows(self) -> int:
+        """How many equations there are for each target."""
+        dim = self.whitened.shape[1]
+        return int((self.value_weights > 0).sum() + dim * (self.gradient_weights > 0).sum())
+
+    def take(self, rows: slice | BoolArray) -> Equations:
+        """Return the equations of some positions, with the count in proportion to their weight."""
+        part = attrs.evolve(
+            self,
+            whitened=self.whitened[rows],
+            targets=self.targets[rows],
+            gradients=None if self.gradients is None else self.gradients[rows],
+            value_weights=self.value_weights[rows],
+            gradient_weights=self.gradient_weights[rows],
+        )
+        return attrs.evolve(part, count=self.count * part.n_rows / max(self.n_rows, 1))
+
+    def less(self, values: FloatArray, gradients: FloatArray) -> Equations:
+        """Return the equations for what is left once something known is taken off.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n, m)
+            What is known of the targets.
+        gradients : ndarray of shape (n, m, dim)
+            Its gradients in whitened coordinates.
+        """
+        left = None
+        if self.gradients is not None:
+            known = self.gradient_weights > 0
+            left = np.where(known[:, None, None], self.gradients - gradients, 0.0)
+        return attrs.evolve(self, targets=self.targets - values, gradients=left)

@@ -1,0 +1,61 @@
+"""A mode and the Hessian there, where they are known beforehand."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.types import FloatArray
+from surrokit_networks.whitening import Whitening
+
+
+def _array(value: npt.ArrayLike) -> FloatArray:
+    array = np.array(value, dtype=np.float64)
+    array.setflags(write=False)
+    return array
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Laplace:
+    """The normal density with the mode and the curvature of a target, in sampling coordinates.
+
+    Parameters
+    ----------
+    mode : array_like of shape (dim,)
+        Where U is least.
+    hessian : array_like of shape (dim, dim)
+        Second derivatives of U there; positive definite.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not go together.
+    ConfigurationError
+        If the Hessian is not positive definite.
+    """
+
+    mode: FloatArray = attrs.field(converter=_array)
+    hessian: FloatArray = attrs.field(converter=_array)
+    whitening: Whitening = attrs.field(init=False, repr=False)
+
+    @whitening.default
+    def _whitening_of_both(self) -> Whitening:
+        dim = len(self.mode) if self.mode.ndim == 1 else -1
+        if self.hessian.shape != (dim, dim):
+            raise ShapeError(
+                "mode and hessian must have shapes (dim,) and (dim, dim), got "
+                f"{self.mode.shape} and {self.hessian.shape}"
+            )
+        try:
+            upper = np.linalg.cholesky(self.hessian[::-1, ::-1])[::-1, ::-1]
+        except np.linalg.LinAlgError as error:
+            raise ConfigurationError(
+                f"hessian must be positive definite, but has no Cholesky factor ({error}); give "
+                "the Hessian at a mode"
+            ) from error
+        # With H = U U^T, U upper triangular, L = U^-T is lower triangular and L L^T = H^-1.
+        return Whitening(
+            mean=self.mode, factor=np.linalg.solve(upper.T, np.eye(dim)), inverse=upper.T
+        )

@@ -1,0 +1,150 @@
+"""A network with many outputs on a trend, as a function of raw positions."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.types import FloatArray
+from surrokit_networks.additive_nodes import AdditiveNodes
+from surrokit_networks.additive_outputs import AdditiveOutputs
+from surrokit_networks.nodes import Nodes
+from surrokit_networks.output_nodes import LinearisedOutputs, OutputTerm
+from surrokit_networks.output_trend import OutputTrend
+from surrokit_networks.rbf_nodes import RbfNodes
+from surrokit_networks.rbf_outputs import RbfOutputs
+from surrokit_networks.whitening import Whitening
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class OutputNetwork:
+    """sum_i V_im a_i(z) + c_m + l_m . z + z^T P_m z / 2, with z the whitened position.
+
+    Every array returned is new. The shapes of positions are not checked.
+
+    Parameters
+    ----------
+    whitening
+        From q to z.
+    terms
+        Functions of z to add up, at least one.
+    """
+
+    whitening: Whitening
+    terms: tuple[OutputTerm, ...]
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        nodes: Nodes | None,
+        whitening: Whitening,
+        weights: FloatArray,
+        constant: FloatArray,
+        linear: FloatArray,
+        matrices: FloatArray | None,
+    ) -> OutputNetwork:
+        """Return the network with these coefficients.
+
+        Parameters
+        ----------
+        nodes
+            The s nodes; None for a trend alone.
+        whitening
+            From q to z.
+        weights : ndarray of shape (s, m)
+            V; of shape (0, m) without nodes.
+        constant : ndarray of shape (m,)
+            c.
+        linear : ndarray of shape (dim, m)
+            l_m as columns.
+        matrices : ndarray of shape (m, dim, dim) or None
+            P_m, symmetric; None for a trend of degree one.
+
+        Raises
+        ------
+        ShapeError
+            If the shapes do not go together.
+        ConfigurationError
+            If the nodes are of a kind that it does not know.
+        """
+        dim, m = len(whitening.mean), len(constant)
+        _check_shape("weights", weights, (0 if nodes is None else len(nodes), m))
+        _check_shape("linear", linear, (dim, m))
+        if matrices is not None:
+            _check_shape("matrices", matrices, (m, dim, dim))
+        trend = OutputTrend(constant=constant, linear=linear, matrices=matrices)
+        if nodes is None:
+            return cls(whitening=whitening, terms=(trend,))
+        if isinstance(nodes, AdditiveNodes):
+            additive = AdditiveOutputs.of(nodes, weights)
+            trend = trend.plus(additive.constant(), additive.linear())
+            return cls(whitening=whitening, terms=(additive, trend))
+        if isinstance(nodes, RbfNodes):
+            return cls(whitening=whitening, terms=(RbfOutputs.of(nodes, weights), trend))
+        raise ConfigurationError(
+            f"nodes with several outputs must be AdditiveNodes or RbfNodes, got "
+            f"{type(nodes).__name__}; train on values of U instead"
+        )
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return len(self.whitening.mean)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs, shape (n, m), at positions of shape (n, dim)."""
+        whitened = self.whitening.apply(positions)
+        first, *others = self.terms
+        outputs = first.value(whitened)
+        for term in others:
+            outputs += term.value(whitened)
+        return outputs
+
+    def linearised(self, positions: FloatArray) -> LinearisedNetwork:
+        """Return the outputs and their derivatives at positions of shape (n, dim)."""
+        whitened = self.whitening.apply(positions)
+        terms = tuple(term.linearised(whitened) for term in self.terms)
+        outputs = terms[0].outputs
+        for term in terms[1:]:
+            outputs = outputs + term.outputs
+        return LinearisedNetwork(outputs=outputs, terms=terms, inverse=self.whitening.inverse)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class LinearisedNetwork:
+    """A network with many outputs at some positions.
+
+    Parameters
+    ----------
+    outputs : ndarray of shape (n, m)
+        The outputs.
+    terms
+        Derivatives in whitened coordinates, to add up.
+    inverse : ndarray of shape (dim, dim)
+        dz/dq.
+    """
+
+    outputs: FloatArray
+    terms: tuple[LinearisedOutputs, ...]
+    inverse: FloatArray
+
+    def pulled_back(self, by_outputs: FloatArray) -> FloatArray:
+        """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
+        gradient = self.terms[0].pulled_back(by_outputs)
+        for term in self.terms[1:]:
+            gradient += term.pulled_back(by_outputs)
+        return np.asarray(gradient @ self.inverse)
+
+    def jacobian(self) -> FloatArray:
+        """Return J, shape (n, m, dim)."""
+        slopes = self.terms[0].slopes()
+        for term in self.terms[1:]:
+            slopes += term.slopes()
+        return np.asarray(slopes.transpose(0, 2, 1) @ self.inverse)
+
+
+def _check_shape(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise ShapeError(f"{name} of a network must have shape {shape}, got {array.shape}")

@@ -1,0 +1,147 @@
+"""From nodes and training rows to an emulator of a forward map."""
+
+from __future__ import annotations
+
+import attrs
+
+from surrokit.fit_quality import fit_quality
+from surrokit.protocols import Energy
+from surrokit.records import Evaluations
+from surrokit.types import BoolArray, FloatArray
+from surrokit_networks.basis import Basis
+from surrokit_networks.design import Solution
+from surrokit_networks.emulator import FittedEmulator
+from surrokit_networks.equations import Equations
+from surrokit_networks.nodes import Nodes
+from surrokit_networks.output_network import OutputNetwork
+from surrokit_networks.output_scales import output_scales
+from surrokit_networks.regression import Regression
+from surrokit_networks.training_rows import TrainingRows
+from surrokit_networks.trend import Degree, TrendFeatures
+from surrokit_networks.whitening import Whitening
+
+
+@attrs.frozen(kw_only=True)
+class OutputRegression:
+    """How a network with many outputs is found: one factorisation for all (Algorithm 2).
+
+    Each output is fitted in units of the error that changes U by about one nat, so that one ridge
+    does for all. Trends of outputs need not be convex, so they are left as they come out; and the
+    trend ``"laplace"``, which is one of U, counts as ``"linear"``.
+
+    Parameters
+    ----------
+    regression
+        Settings; Jacobians take the place of gradients. The level is always trained.
+    energy
+        The cheap exact part of the target.
+    """
+
+    regression: Regression
+    energy: Energy
+
+    def fitted(
+        self,
+        nodes: Nodes | None,
+        whitening: Whitening,
+        rows: TrainingRows,
+        held: BoolArray | None = None,
+    ) -> FittedEmulator:
+        """Return the emulator of these nodes, on its trend, that fits the rows best.
+
+        Parameters
+        ----------
+        nodes
+            None for a trend alone.
+        whitening
+            From raw to whitened positions.
+        rows
+            What to fit, outputs in every row.
+        held : ndarray of bool, shape (n,), optional
+            Rows at which a twin that was not shown them is judged.
+
+        Raises
+        ------
+        SurrogateFitError
+            If the numbers cannot be handled.
+        """
+        assert rows.outputs is not None
+        scales = output_scales(self.energy, rows.outputs, rows.positions, rows.weights)
+        mean = rows.weights @ rows.outputs / rows.weights.sum()
+        equations = self._equations(rows, whitening, mean, scales)
+        degree = self._degree(equations)
+        basis = Basis(trend=TrendFeatures(dim=len(whitening.mean), degree=degree), network=nodes)
+        solved = self.regression.solved(basis, equations, held)
+
+        def assembled(solution: Solution) -> FittedEmulator:
+            return self._assembled(basis, whitening, solution, mean, scales, len(rows))
+
+        emulator = assembled(solved.solution)
+        if solved.twin is None or held is None:
+            return emulator
+        away = Evaluations(
+            positions=rows.positions[held],
+            values=rows.values[held],
+            gradients=rows.gradients[held],
+        )
+        quality = fit_quality(assembled(solved.twin), away, whitening.factor)
+        return attrs.evolve(emulator, quality=quality)
+
+    def _equations(
+        self, rows: TrainingRows, whitening: Whitening, mean: FloatArray, scales: FloatArray
+    ) -> Equations:
+        assert rows.outputs is not None
+        regression = self.regression
+        known = rows.with_jacobian & regression.uses_gradients
+        gradients = None
+        if known.any():
+            assert rows.jacobians is not None
+            gradients = rows.jacobians @ whitening.factor / scales[:, None]
+            gradients[~known] = 0.0
+        dim = len(whitening.mean)
+        count = rows.trust.sum() * regression.uses_values + dim * rows.trust[known].sum()
+        return Equations(
+            whitened=whitening.apply(rows.positions),
+            targets=(rows.outputs - mean) / scales,
+            gradients=gradients,
+            value_weights=rows.weights * regression.uses_values,
+            gradient_weights=regression.gradient_weight * rows.weights * known,
+            count=float(count),
+            trains_level=regression.uses_values,
+        )
+
+    def _degree(self, equations: Equations) -> Degree:
+        trend = self.regression.trend
+        if trend == "constant":
+            return 0
+        if trend == "quadratic" or (trend == "auto" and self.regression.supports(equations)):
+            return 2
+        return 1
+
+    def _assembled(
+        self,
+        basis: Basis,
+        whitening: Whitening,
+        solution: Solution,
+        mean: FloatArray,
+        scales: FloatArray,
+        n_points: int,
+    ) -> FittedEmulator:
+        slope, matrices = basis.trend.slope_and_matrix(solution.trend)
+        network = OutputNetwork.of(
+            nodes=basis.network,
+            whitening=whitening,
+            weights=solution.weights * scales,
+            constant=mean + scales * solution.level,
+            linear=slope * scales,
+            matrices=matrices * scales[:, None, None] if basis.trend.degree == 2 else None,
+        )
+        return FittedEmulator(
+            network=network,
+            energy=self.energy,
+            n_nodes=basis.n_nodes,
+            n_points=n_points,
+            ridge=solution.ridge,
+            degrees=solution.degrees,
+            gcv_error=solution.error,
+        )

@@ -1,0 +1,91 @@
+"""The polynomial under a network with many outputs."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.types import FloatArray
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class OutputTrend:
+    """c_m + l_m . z + z^T P_m z / 2 for each output m.
+
+    Parameters
+    ----------
+    constant : ndarray of shape (m,)
+        c.
+    linear : ndarray of shape (dim, m)
+        l_m as columns.
+    matrices : ndarray of shape (m, dim, dim) or None
+        P_m, symmetric; None for a trend of degree one.
+    """
+
+    constant: FloatArray
+    linear: FloatArray
+    matrices: FloatArray | None
+    columns: FloatArray | None = attrs.field(init=False, repr=False)
+
+    @columns.default
+    def _matrices_by_column(self) -> FloatArray | None:
+        # P_m as [b, a, m]: all slopes then come out of one product, in their order
+        return None if self.matrices is None else np.ascontiguousarray(self.matrices.T)
+
+    def plus(self, constant: FloatArray, linear: FloatArray) -> OutputTrend:
+        """Return the trend with more of ``constant (m,)`` and ``linear (dim, m)`` in it."""
+        return attrs.evolve(self, constant=self.constant + constant, linear=self.linear + linear)
+
+    def value(self, whitened: FloatArray) -> FloatArray:
+        """Return the trend of all outputs, shape (n, m), at whitened positions (n, dim)."""
+        value: FloatArray = whitened @ self.linear
+        value += self.constant
+        if self.matrices is not None:
+            n, dim = whitened.shape
+            products = (0.5 * whitened[:, :, None] * whitened[:, None, :]).reshape(n, dim * dim)
+            value += products @ self.matrices.reshape(len(self.constant), -1).T
+        return value
+
+    def linearised(self, whitened: FloatArray) -> LinearisedTrend:
+        """Return the trend of all outputs and its derivatives at whitened positions (n, dim)."""
+        return LinearisedTrend(outputs=self.value(whitened), whitened=whitened, trend=self)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class LinearisedTrend:
+    """The trend of all outputs at some positions.
+
+    Parameters
+    ----------
+    outputs : ndarray of shape (n, m)
+        The trend.
+    whitened : ndarray of shape (n, dim)
+        z.
+    trend
+        Its coefficients.
+    """
+
+    outputs: FloatArray
+    whitened: FloatArray
+    trend: OutputTrend
+
+    def pulled_back(self, by_outputs: FloatArray) -> FloatArray:
+        """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
+        gradient: FloatArray = by_outputs @ self.trend.linear.T
+        matrices = self.trend.matrices
+        if matrices is not None:
+            n, dim = self.whitened.shape
+            # b summed out first: one product for all rows, and no more than dim^2 numbers a row
+            forms = by_outputs @ matrices.reshape(len(matrices), -1)
+            gradient += np.einsum("nij,nj->ni", forms.reshape(n, dim, dim), self.whitened)
+        return gradient
+
+    def slopes(self) -> FloatArray:
+        """Return J^T, shape (n, dim, m)."""
+        n, dim = self.whitened.shape
+        linear, columns = self.trend.linear, self.trend.columns
+        if columns is None:
+            return np.repeat(linear[None], n, axis=0)
+        slopes = (self.whitened @ columns.reshape(dim, -1)).reshape(n, *linear.shape)
+        slopes += linear
+        return np.asarray(slopes)

@@ -1,0 +1,38 @@
+"""The trend alone as a surrogate."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.records import LearningProblem
+from surrokit.types import FloatArray
+from surrokit_networks.learner import NetworkLearner
+from surrokit_networks.learning import learner_of
+from surrokit_networks.regression import Regression
+from surrokit_networks.training import Training
+
+
+def _defaults() -> Training:
+    return Training(regression=Regression(trend="quadratic"))
+
+
+@attrs.frozen(kw_only=True)
+class Quadratic:
+    """A positive definite quadratic: the normal density that fits the evaluations best.
+
+    Parameters
+    ----------
+    training
+        All that a network's training has, too; no node is trained.
+    """
+
+    training: Training = attrs.field(factory=_defaults)
+
+    def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
+        """Return a learner for a problem."""
+        return learner_of(problem, rng, n_nodes=1, draws=(_nothing,), training=self.training)
+
+
+def _nothing(whitened: FloatArray, size: int, rng: np.random.Generator) -> None:
+    """Draw no nodes at all."""

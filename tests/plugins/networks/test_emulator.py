@@ -1,0 +1,276 @@
+"""A network in place of a forward map, under an exact energy."""
+
+from __future__ import annotations
+
+import pickle
+
+import attrs
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from surrokit.bounds import BoundedEnergy
+from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
+from surrokit.fit_quality import fit_quality
+from surrokit.forward import GaussianEnergy, gaussian_prior
+from surrokit.parameters import Parameters
+from surrokit.records import Evaluations
+from surrokit.testing import check_potential
+from surrokit.transforms import Transform
+from surrokit_networks.activations import BUILT_IN, Activation
+from surrokit_networks.additive_nodes import AdditiveNodes
+from surrokit_networks.emulator import FittedEmulator, emulator_capabilities
+from surrokit_networks.output_network import OutputNetwork
+from surrokit_networks.rbf_nodes import RbfNodes
+from surrokit_networks.whitening import Whitening
+
+DIM, OUTPUTS, NODES = 3, 5, 8
+SINE = Activation(
+    name="sine",
+    value=np.sin,
+    first=np.cos,
+    second=lambda x: -np.sin(x),
+    third=lambda x: -np.cos(x),
+)
+KINDS = [*BUILT_IN, "sine", "rbf", "none"]
+
+
+def nodes_of(kind, rng):
+    if kind == "none":
+        return None
+    if kind == "rbf":
+        return RbfNodes(
+            centres=rng.standard_normal((NODES, DIM)), square_widths=rng.uniform(1.0, 4.0, NODES)
+        )
+    return AdditiveNodes(
+        directions=rng.standard_normal((NODES, DIM)),
+        biases=rng.standard_normal(NODES),
+        activation=SINE if kind == "sine" else BUILT_IN[kind],
+    )
+
+
+def coefficients(kind, trend, rng):
+    nodes = nodes_of(kind, rng)
+    matrices = rng.standard_normal((OUTPUTS, DIM, DIM))
+    return {
+        "nodes": nodes,
+        "whitening": Whitening.of(
+            rng.standard_normal((50, DIM)) @ rng.standard_normal((DIM, DIM)) + 3.0, np.ones(50)
+        ),
+        "weights": rng.standard_normal((0 if nodes is None else NODES, OUTPUTS)),
+        "constant": rng.standard_normal(OUTPUTS),
+        "linear": rng.standard_normal((DIM, OUTPUTS)) * (trend != "constant"),
+        "matrices": matrices + matrices.transpose(0, 2, 1) if trend == "quadratic" else None,
+    }
+
+
+ENERGY = GaussianEnergy(
+    data=np.linspace(-1.0, 1.0, OUTPUTS),
+    noise_sd=np.linspace(0.5, 2.0, OUTPUTS),
+    prior=gaussian_prior(mean=1.0, sd=[1.0, 2.0, 3.0]),
+)
+
+
+class WithoutCurvatures:
+    """The same energy, which does not say what else it can do."""
+
+    value = ENERGY.value
+    value_and_gradients = ENERGY.value_and_gradients
+
+
+def emulator_of(network, energy=ENERGY):
+    return FittedEmulator(
+        network=network, energy=energy, n_nodes=NODES, n_points=50, ridge=0.1, degrees=4.0,
+        gcv_error=0.2,
+    )  # fmt: skip
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=["constant", "linear", "quadratic"])
+def given(request, kind):
+    return coefficients(kind, request.param, np.random.default_rng(7))
+
+
+@pytest.fixture
+def emulator(given):
+    return emulator_of(OutputNetwork.of(**given))
+
+
+@pytest.fixture
+def q(rng):
+    return 3.0 + rng.standard_normal((6, DIM))
+
+
+def outputs_by_hand(given, q):
+    z = given["whitening"].apply(q)
+    outputs = given["constant"] + z @ given["linear"]
+    if given["nodes"] is not None:
+        outputs = outputs + given["nodes"].features(z) @ given["weights"]
+    if given["matrices"] is not None:
+        outputs = outputs + 0.5 * np.einsum("ni,mij,nj->nm", z, given["matrices"], z)
+    return outputs
+
+
+def test_outputs_in_plain_words(emulator, given, q):
+    expected = outputs_by_hand(given, q)
+    assert_allclose(emulator.forward(q), expected, rtol=1e-12, atol=1e-12)
+    assert_allclose(emulator.forward_and_jacobian(q)[0], expected, rtol=1e-12, atol=1e-12)
+
+
+def test_jacobian(emulator, q, differences):
+    jacobian = emulator.forward_and_jacobian(q)[1]
+    assert jacobian.shape == (6, OUTPUTS, DIM)
+    assert_allclose(jacobian, differences(emulator.forward, q), rtol=1e-6, atol=1e-6)
+
+
+def test_value_and_gradient(emulator, given, q, differences):
+    value, gradient = emulator.value_and_gradient(q)
+    assert_allclose(value, ENERGY.value(outputs_by_hand(given, q), q), rtol=1e-12)
+    assert_allclose(emulator.value(q), value, rtol=1e-12)
+    assert_allclose(gradient, differences(emulator.value, q), rtol=1e-6, atol=1e-5)
+
+
+def test_the_gradient_is_what_the_jacobian_says(emulator, q):
+    outputs, jacobian = emulator.forward_and_jacobian(q)
+    _, by_outputs, by_positions = ENERGY.value_and_gradients(outputs, q)
+    expected = np.einsum("nm,nmd->nd", by_outputs, jacobian) + by_positions
+    assert_allclose(emulator.value_and_gradient(q)[1], expected, rtol=1e-10, atol=1e-10)
+
+
+def test_the_metric_is_the_gauss_newton_matrix(emulator, q):
+    metric = emulator.metric(q)
+    for matrix, jacobian in zip(metric, emulator.forward_and_jacobian(q)[1], strict=True):
+        scaled = jacobian / ENERGY.noise_sd[:, None]
+        assert_allclose(matrix, scaled.T @ scaled + np.diag([1.0, 1 / 4, 1 / 9]), rtol=1e-10)
+    assert (np.linalg.eigvalsh(metric) > 0).all()
+
+
+def test_derivatives_in_blocks(emulator, q, monkeypatch):
+    whole = emulator.forward_and_jacobian(q)[1]
+    monkeypatch.setattr("surrokit_networks.row_blocks._SCRATCH", 2 * DIM * NODES + 1)
+    assert_allclose(emulator.forward_and_jacobian(q)[1], whole, rtol=1e-12, atol=1e-12)
+
+
+def test_an_emulator_keeps_to_the_contract_of_potentials(emulator):
+    results = check_potential(lambda: emulator)
+    assert [f"{r.name}: {r.message}" for r in results if r.outcome != "passed"] == []
+    names = {r.name.partition("[")[0] for r in results}
+    assert {"check_gradient", "check_jacobian", "check_metric_matrix"} <= names
+    assert {"check_forward_value", "check_energy_curvatures"} <= names
+
+
+def test_no_rows(emulator):
+    nothing = np.empty((0, DIM))
+    value, gradient = emulator.value_and_gradient(nothing)
+    outputs, jacobian = emulator.forward_and_jacobian(nothing)
+    assert (value.shape, gradient.shape) == ((0,), (0, DIM))
+    assert (outputs.shape, jacobian.shape) == ((0, OUTPUTS), (0, OUTPUTS, DIM))
+    assert emulator.metric(nothing).shape == (0, DIM, DIM)
+
+
+@pytest.mark.parametrize("size", [1e8, 1e154, 1e200, 1e303])
+def test_a_position_that_ran_away_has_infinite_energy(emulator, q, size):
+    away = q * size * np.array([1.0, -1.0, 1.0])
+    value = emulator.value(away)
+    assert not np.isnan(value).any()
+    assert (value > 1e9).all()
+    assert_allclose(emulator.value_and_gradient(away)[0], value, rtol=1e-6)
+    assert emulator.metric(away).shape == (6, DIM, DIM)
+    assert emulator.forward(away).shape == (6, OUTPUTS)
+
+
+def test_a_row_that_ran_away_leaves_the_others_alone(emulator, q):
+    value, gradient = emulator.value_and_gradient(q)
+    metric, jacobian = emulator.metric(q), emulator.forward_and_jacobian(q)[1]
+    away = q.copy()
+    away[2] = [1e303, -1e303, np.inf]
+    others = [0, 1, 3, 4, 5]
+    assert_allclose(emulator.value(away)[others], value[others], rtol=1e-10)
+    assert_allclose(emulator.value_and_gradient(away)[1][others], gradient[others], rtol=1e-9)
+    assert_allclose(emulator.metric(away)[others], metric[others], rtol=1e-9)
+    found = emulator.forward_and_jacobian(away)[1]
+    assert_allclose(found[others], jacobian[others], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", ["linear", "quadratic"])
+def test_one_node_kind_in_raw_coordinates(sizes, rng):
+    given = coefficients("softplus", sizes, rng) | {"whitening": Whitening.identity(DIM)}
+    q = rng.standard_normal((4, DIM))
+    assert_allclose(
+        OutputNetwork.of(**given).value(q), outputs_by_hand(given, q), rtol=1e-12, atol=1e-12
+    )
+
+
+def test_bounded_parameters(rng, differences):
+    transform = Transform.of(Parameters.declared({"a": (0, None), "b": (-1.0, 2.0), "c": None}))
+    network = OutputNetwork.of(**coefficients("softplus", "quadratic", rng))
+    emulator = emulator_of(network, BoundedEnergy(ENERGY, transform))
+    z = rng.standard_normal((5, DIM))
+    value, gradient = emulator.value_and_gradient(z)
+    inner = ENERGY.value(emulator.forward(z), transform.to_bounded(z))
+    assert_allclose(value, inner - transform.log_jacobian(z))
+    assert_allclose(gradient, differences(emulator.value, z), rtol=1e-6, atol=1e-5)
+    jacobian, d = emulator.forward_and_jacobian(z)[1], transform.derivatives(z)
+    scaled = jacobian / ENERGY.noise_sd[:, None]
+    rest = np.square(d.first) * [1.0, 1 / 4, 1 / 9] - d.log_second
+    expected = scaled.transpose(0, 2, 1) @ scaled + rest[:, :, None] * np.eye(DIM)
+    assert_allclose(emulator.metric(z), expected, rtol=1e-10)
+    results = check_potential(lambda: emulator)
+    assert {r.outcome for r in results} == {"passed"}
+
+
+def test_without_curvatures_there_is_no_metric(rng):
+    network = OutputNetwork.of(**coefficients("tanh", "linear", rng))
+    plain = emulator_of(network, WithoutCurvatures())
+    assert plain.capabilities == {"gradient", "forward", "jacobian"}
+    assert emulator_of(network).capabilities == {"gradient", "forward", "jacobian", "metric"}
+    assert emulator_capabilities(ENERGY) == emulator_of(network).capabilities
+    with pytest.raises(CapabilityError, match="WithoutCurvatures does not offer them; give it"):
+        plain.metric(np.zeros((2, DIM)))
+
+
+def test_an_emulator_can_be_pickled(rng, q):
+    emulator = emulator_of(OutputNetwork.of(**coefficients("softplus", "quadratic", rng)))
+    copy = pickle.loads(pickle.dumps(emulator))
+    assert_allclose(copy.value_and_gradient(q)[1], emulator.value_and_gradient(q)[1], rtol=0)
+
+
+def test_what_an_emulator_says_of_itself(rng, q):
+    emulator = emulator_of(OutputNetwork.of(**coefficients("softplus", "linear", rng)))
+    assert repr(emulator) == (
+        "FittedEmulator(dim=3, n_nodes=8, n_points=50, ridge=0.1, degrees=4.0, gcv_error=0.2, "
+        "held_out_variance=none)"
+    )
+    value, gradient = emulator.value_and_gradient(q)
+    quality = fit_quality(emulator, Evaluations(positions=q, values=value, gradients=gradient))
+    assert "held_out_variance=0)" in repr(attrs.evolve(emulator, quality=quality))
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "said"),
+    [
+        ("weights", np.zeros((NODES, OUTPUTS + 1)), r"weights .* \(8, 5\), got \(8, 6\)"),
+        ("linear", np.zeros((OUTPUTS, DIM)), r"linear .* \(3, 5\), got \(5, 3\)"),
+        ("matrices", np.zeros((DIM, DIM, OUTPUTS)), r"matrices .* \(5, 3, 3\), got \(3, 3, 5\)"),
+    ],
+)
+def test_coefficients_must_go_together(name, array, said, rng):
+    given = coefficients("softplus", "quadratic", rng) | {name: array}
+    with pytest.raises(ShapeError, match=f"^{said}$"):
+        OutputNetwork.of(**given)
+
+
+def test_nodes_of_an_unknown_kind_are_refused(rng):
+    class Strange:
+        dim = DIM
+
+        def __len__(self):
+            return NODES
+
+    given = coefficients("softplus", "linear", rng) | {"nodes": Strange()}
+    with pytest.raises(ConfigurationError, match="must be AdditiveNodes or RbfNodes, got Strange"):
+        OutputNetwork.of(**given)
