@@ -123,7 +123,9 @@ def _softplus_second(x: FloatArray) -> FloatArray:
 
 
 def _softplus_third(x: FloatArray) -> FloatArray:
-    return -np.tanh(0.5 * x) * _softplus_second(x)
+    tail = np.exp(-np.abs(x))
+    share = 1.0 / (1.0 + tail)
+    return np.copysign(tail * (1.0 - tail) * share * share * share, -x)
 
 
 def _log_two_cosh(half: FloatArray) -> FloatArray:

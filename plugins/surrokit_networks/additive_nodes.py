@@ -146,7 +146,9 @@ class WeightedAdditive:
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return sum_i v_i a''(w_i . q + b_i) w_i w_i^T, shape (n, dim, dim)."""
         rate = self.core.rate
-        curvatures = self.second(self._arguments(positions) / rate)
+        arguments = self._arguments(positions)
+        arguments /= rate
+        curvatures = self.second(arguments)
         curvatures *= self.weights / rate**2
         return weighted_outer(curvatures, self.arguments)
 
@@ -162,7 +164,9 @@ class WeightedAdditive:
     def _bent(self, positions: FloatArray, forms: FloatArray) -> FloatArray:
         """Return sum_i v_i a''' w_i times a form of r w_i, given in shape (n, s)."""
         rate = self.core.rate
-        forms *= self.third(self._arguments(positions) / rate)
+        arguments = self._arguments(positions)
+        arguments /= rate
+        forms *= self.third(arguments)
         return np.asarray((forms @ self.slopes) / rate**3)
 
     def _arguments(self, positions: FloatArray) -> FloatArray:

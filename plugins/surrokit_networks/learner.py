@@ -18,7 +18,7 @@ from surrokit_networks.fitted import CAPABILITIES, FittedNetwork
 from surrokit_networks.output_regression import OutputRegression
 from surrokit_networks.pilot import N_NODES, Candidate, Draw, best_of, candidates, pilot_rows
 from surrokit_networks.regression import Regression
-from surrokit_networks.size import default_size
+from surrokit_networks.size import TRAINED_SIZE, default_size
 from surrokit_networks.training import Training
 from surrokit_networks.training_rows import (
     LEAST_POINTS_WITH_GRADIENTS,
@@ -115,7 +115,7 @@ class NetworkLearner:
         if self._whitening is None:
             self._whitening = self.training.whitening(rows)
         n_equations = len(rows) + self.dim * int(self._with_derivatives(rows).sum())
-        size = self.n_nodes or default_size(self.dim, n_equations)
+        size = self.n_nodes or self._default_size(n_equations)
         way = self._chosen(rows, self._whitening, n_equations, size)
         nodes = way.draw(
             self._whitening.apply(rows.positions), size, np.random.default_rng(self.seed)
@@ -132,12 +132,17 @@ class NetworkLearner:
 
         def error(way: Candidate) -> float:
             nodes = way.draw(whitened, min(size, N_NODES), np.random.default_rng(self.seed))
-            return self._regression(way).fitted(nodes, whitening, part).gcv_error
+            return self._regression(way, hidden="random").fitted(nodes, whitening, part).gcv_error
 
         return best_of(candidates(self.draws, self.training.trend), error)
 
-    def _regression(self, way: Candidate) -> Regression | OutputRegression:
-        regression = attrs.evolve(self.training.regression, trend=way.trend)
+    def _default_size(self, n_equations: int) -> int:
+        size = default_size(self.dim, n_equations)
+        trained = self.training.regression.hidden == "trained"
+        return min(size, TRAINED_SIZE) if trained else size
+
+    def _regression(self, way: Candidate, **changes: Any) -> Regression | OutputRegression:
+        regression = attrs.evolve(self.training.regression, trend=way.trend, **changes)
         if self.energy is None:
             return regression
         return OutputRegression(regression=regression, energy=self.energy)

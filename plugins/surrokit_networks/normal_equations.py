@@ -202,7 +202,7 @@ def pulled_back(slopes: FloatArray, directions: FloatArray, block: Equations) ->
     # First over rows, in one product for all outputs, then over coordinates.
     weighted = slopes * block.gradient_weights[:, None]
     moments = weighted.T @ block.gradients.reshape(len(block), -1)
-    moments = moments.reshape(len(directions), block.n_outputs, -1)
+    moments = moments.reshape(len(directions), block.n_outputs, directions.shape[1])
     return np.asarray(np.einsum("kmd,kd->km", moments, directions))
 
 
@@ -272,6 +272,6 @@ class RbfProducts:
         centres, squares = self._nodes.centres, self._nodes.square_widths
         along = np.einsum("nd,nmd->nm", block.whitened, block.gradients)
         moments = weighted.T @ block.gradients.reshape(len(block), -1)
-        moments = moments.reshape(len(squares), block.n_outputs, -1)
+        moments = moments.reshape(len(squares), block.n_outputs, centres.shape[1])
         right = weighted.T @ along - np.einsum("smd,sd->sm", moments, centres)
         return np.asarray(right / squares[:, None])

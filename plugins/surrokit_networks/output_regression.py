@@ -74,7 +74,7 @@ class OutputRegression:
         solved = self.regression.solved(basis, equations, held)
 
         def assembled(solution: Solution) -> FittedEmulator:
-            return self._assembled(basis, whitening, solution, mean, scales, len(rows))
+            return self._assembled(solved.basis, whitening, solution, mean, scales, len(rows))
 
         emulator = assembled(solved.solution)
         if solved.twin is None or held is None:

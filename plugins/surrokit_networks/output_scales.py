@@ -48,7 +48,8 @@ def output_scales(
         if not known.any():
             return np.ones(outputs.shape[1])
         shares = weights[known] / weights[known].sum()
-        centred = outputs[known] - shares @ outputs[known]
+        centred = outputs[known] - outputs[known][0]  # exactly zero where an output is constant
+        centred -= shares @ centred
         scales = _OF_NO_ACCOUNT * _root_mean_square(centred, shares)
         by_slopes = 1.0 / _root_mean_square(slopes[known], shares)
     scales = np.where(by_slopes < np.inf, by_slopes, scales)

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from surrokit_networks.laplace import Laplace
     from surrokit_networks.quadratic import Quadratic
     from surrokit_networks.rbf import Centres, Rbf, Widths
-    from surrokit_networks.regression import Level, TrainOn
+    from surrokit_networks.regression import Hidden, Level, TrainOn
     from surrokit_networks.solving import ChooseRidge
-    from surrokit_networks.training import Hidden, Learns, Training
+    from surrokit_networks.training import Learns, Training
     from surrokit_networks.training_rows import Tail
     from surrokit_networks.trend import Trend
 
@@ -30,7 +30,7 @@ def additive(
     activation: str | Activation = "softplus",
     weight_scale: float | None = None,
     bias_scale: float = 1.0,
-    draws: Draws = "gaussian",
+    draws: Draws = "orthogonal",
     hidden: Hidden = "random",
     trend: Trend = "auto",
     train_on: TrainOn = "auto",
@@ -152,7 +152,6 @@ def _training(
     hold_out: float,
     learns: Learns,
     laplace: Laplace | None,
-    hidden: Hidden = "random",
     **regression: Any,
 ) -> Training:
     from surrokit_networks.regression import Regression
@@ -163,7 +162,6 @@ def _training(
         whiten=whiten,
         tail=tail,
         hold_out=hold_out,
-        hidden=hidden,
         learns=learns,
         laplace=laplace,
     )
@@ -186,8 +184,6 @@ def surrokit_register_surrogates() -> Sequence[Component]:
         {"learns": "potential"},
         values,
         {"learns": "potential", "train_on": "gradients", "trend": "linear"},
-        {"learns": "potential", "trend": "constant", "choose_ridge": "held-out"},
-        {"learns": "potential", "trend": "laplace", "n_nodes": 30},
     )
     return [
         Component(
@@ -199,9 +195,12 @@ def surrokit_register_surrogates() -> Sequence[Component]:
             examples=(
                 *ways,
                 {"activation": "tanh", "learns": "potential"},
-                {"activation": "cosine", "draws": "orthogonal", "learns": "potential"},
+                {"activation": "cosine", "draws": "quasi-random", "learns": "potential"},
+                {"n_nodes": 4, "hidden": "trained", "learns": "potential"},
+                {"learns": "potential", "trend": "constant", "choose_ridge": "held-out"},
+                {"learns": "potential", "trend": "laplace", "n_nodes": 30},
                 {"n_nodes": 200, "weight_scale": 1.0, "learns": "potential", **raw},
-                {"n_nodes": 20, "ridge": 0.0, "trend": "constant", **values},
+                {"n_nodes": 20, "weight_scale": 1.0, "ridge": 0.0, "trend": "constant", **values},
             ),
         ),
         Component(

@@ -127,8 +127,8 @@ class WeightedRbf:
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, shape (n, dim), with a symmetric A in each row.
 
-        With d = z - c, and A in whitened coordinates, it is sum_i v_i phi_i times
-        (tr A / l_i^4 - d^T A d / l_i^6) d + 2 A d / l_i^4, taken back to q.
+        With d = z - c, and A in whitened coordinates, it is sum_i v_i phi_i / l_i^4 times
+        (tr A - d^T A d / l_i^2) d + 2 A d, taken back to q.
         """
         inverse = self.whitening.inverse
         inside = inverse @ matrices @ inverse.T
@@ -137,35 +137,37 @@ class WeightedRbf:
         forms = quadratic_forms(inside, self.centres.T)
         forms -= 2.0 * (pulled @ self.centres.T)
         forms += np.einsum("nk,nk->n", z, pulled)[:, None]
-        bends, sums = self._bends(z)
-        gradient = np.einsum("nkk->n", inside)[:, None] * sums
-        gradient += 2.0 * np.matmul(inside, sums[:, :, None])[:, :, 0]
-        return self._twisted(gradient, bends, forms, z)
+        bends = self._bends(z)
+        gradient = 2.0 * np.matmul(inside, self._offset_sum(bends, z)[:, :, None])[:, :, 0]
+        gradient += self._stretched(bends, forms, np.einsum("nkk->n", inside), z)
+        return np.asarray(gradient @ inverse)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, shape (n, dim): the trace above with A = u u^T."""
-        inside = vectors @ self.whitening.inverse.T
+        inverse = self.whitening.inverse
+        inside = vectors @ inverse.T
         z = self.whitening.apply(positions)
         along = np.einsum("nk,nk->n", z, inside)[:, None] - inside @ self.centres.T
-        bends, sums = self._bends(z)
-        gradient = np.einsum("nk,nk->n", inside, inside)[:, None] * sums
-        gradient += 2.0 * np.einsum("nk,nk->n", inside, sums)[:, None] * inside
-        return self._twisted(gradient, bends, np.square(along, out=along), z)
+        bends = self._bends(z)
+        gradient = 2.0 * np.einsum("ns,ns->n", bends, along)[:, None] * inside
+        lengths = np.einsum("nk,nk->n", inside, inside)
+        gradient += self._stretched(bends, np.square(along, out=along), lengths, z)
+        return np.asarray(gradient @ inverse)
 
-    def _bends(self, whitened: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return f_i = v_i phi_i / l_i^4, shape (n, s), and sum_i f_i (z - c_i), (n, dim)."""
+    def _bends(self, whitened: FloatArray) -> FloatArray:
+        """Return v_i phi_i / l_i^4, shape (n, s)."""
         bends = self.heights(whitened)
         bends *= 4.0 * self.weights * self.halves**2
-        return bends, self._offset_sum(bends, whitened)
+        return bends
 
-    def _twisted(
-        self, gradient: FloatArray, bends: FloatArray, forms: FloatArray, whitened: FloatArray
+    def _stretched(
+        self, bends: FloatArray, forms: FloatArray, traces: FloatArray, whitened: FloatArray
     ) -> FloatArray:
-        """Take off sum_i f_i (d^T A d / l_i^2) d, and go back to q."""
-        bends *= -2.0 * self.halves
-        bends *= forms
-        gradient -= self._offset_sum(bends, whitened)
-        return np.asarray(gradient @ self.whitening.inverse)
+        """Return sum_i bends_i (tr A - d^T A d / l_i^2) d, shape (n, dim), and spoil the forms."""
+        forms *= 2.0 * self.halves
+        forms += traces[:, None]
+        forms *= bends
+        return self._offset_sum(forms, whitened)
 
     def _offset_sum(self, factors: FloatArray, whitened: FloatArray) -> FloatArray:
         """Return sum_i factors_i (z - c_i), shape (n, dim)."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+TRAINED_SIZE = 50
+"""Nodes of a network whose hidden parameters are trained: each step costs a whole fit."""
+
 
 def default_size(dim: int, n_equations: int) -> int:
     """Return how many nodes a network gets, if its user does not say.

@@ -94,22 +94,16 @@ class Spectrum:
         spare = count - _PRICE * degrees
         scores = np.full(len(ridges), np.inf)
         np.divide(residuals, spare**2, out=scores, where=spare > 0.0)
-        return _largest_of_the_best(ridges, scores)
+        return largest_of_the_best(ridges, scores)
 
-    def held_out(self, errors: Callable[[FloatArray, FloatArray, FloatArray], FloatArray]) -> float:
-        """Return the ridge with the least error at points that were held out.
-
-        Parameters
-        ----------
-        errors
-            From levels (j, m), trends (j, p, m) and weights (j, s, m) to errors (j,).
-        """
-        ridges = self.ridges
+    def along(self, ridges: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the trends (j, p, m) and node weights (j, s, m) at ridges of shape (j,)."""
         shrunk = self.projections / (self.eigenvalues[:, None] + ridges[:, None, None])
-        weights = self.expand(np.moveaxis(shrunk, 0, 1).reshape(len(self.eigenvalues), -1))
-        weights = np.moveaxis(weights.reshape(len(weights), len(ridges), -1), 1, 0)
-        levels, trends = zip(*(self.complete(each) for each in weights), strict=True)
-        return _largest_of_the_best(ridges, errors(np.array(levels), np.array(trends), weights))
+        n_outputs = self.projections.shape[1]
+        columns = np.moveaxis(shrunk, 0, 1).reshape(len(self.eigenvalues), len(ridges) * n_outputs)
+        weights = self.expand(columns)
+        each = np.moveaxis(weights.reshape(len(weights), len(ridges), n_outputs), 1, 0)
+        return np.array([self.complete(one)[1] for one in each]), each
 
     def solution(self, equations: Equations, ridge: float) -> Solution:
         """Return the minimiser of the weighted squared error + ridge |v|^2.
@@ -137,7 +131,14 @@ class Spectrum:
         )
 
 
-def _largest_of_the_best(ridges: FloatArray, scores: FloatArray) -> float:
+def largest_of_the_best(ridges: FloatArray, scores: FloatArray) -> float:
+    """Return the ridge with the least score, the largest of equals.
+
+    Parameters
+    ----------
+    ridges, scores : ndarray of shape (j,)
+        Ridges in rising order, and what speaks against each.
+    """
     best = len(ridges) - 1 - int(np.argmin(scores[::-1]))
     return float(ridges[best])
 
@@ -219,7 +220,7 @@ class Projected:
             noise=self.noise,
         )
 
-    def solution(self, equations: Equations, ridge: float) -> Solution:
+    def solution(self, equations: Equations, ridge: float, *, counted: bool = True) -> Solution:
         """Return the solution at a ridge, from one Cholesky factorisation.
 
         Parameters
@@ -228,14 +229,19 @@ class Projected:
             What the normal equations were made from.
         ridge
             lambda, positive.
+        counted
+            Whether the degrees of freedom, and with them the error, are wanted: they cost as much
+            again, and are NaN otherwise.
         """
         from scipy.linalg import cho_solve, lapack
 
         factor = _cholesky(self.gram + ridge * np.eye(len(self.gram)), self.noise)
         weights: FloatArray = cho_solve((factor, True), self.right, check_finite=False)
-        # tr((K + lambda)^-1 K) = s - lambda |R^-1|^2, with R the factor.
-        inverse, _ = lapack.dtrtri(factor, lower=1) if len(factor) else (factor, 0)
-        degrees = self.free + len(factor) - ridge * float(np.sum(np.tril(inverse) ** 2))
+        degrees = float("nan")
+        if counted:
+            # tr((K + lambda)^-1 K) = s - lambda |R^-1|^2, with R the factor.
+            inverse, _ = lapack.dtrtri(factor, lower=1) if len(factor) else (factor, 0)
+            degrees = self.free + len(factor) - ridge * float(np.sum(np.tril(inverse) ** 2))
         level, trend = self.complete(weights)
         reached = np.sum(weights * (self.right + ridge * weights))
         return Solution(

@@ -16,9 +16,6 @@ from surrokit_networks.training_rows import Tail, TrainingRows
 from surrokit_networks.trend import Trend
 from surrokit_networks.whitening import Whitening
 
-Hidden: TypeAlias = Literal["random", "trained"]
-"""Whether hidden parameters stay as they were drawn, or are trained by gradient descent."""
-
 Learns: TypeAlias = Literal["auto", "potential", "outputs"]
 """What is learnt of a forward potential: U itself, or the outputs of its map."""
 
@@ -51,8 +48,6 @@ class Training:
         What far-tail rows count.
     hold_out
         Part of the points at which a twin of the fit is judged; the fit itself uses all.
-    hidden
-        Whether hidden parameters are trained.
     learns
         Of a forward potential: ``"outputs"`` or ``"potential"``; ``"auto"``: outputs where the
         target has a forward map.
@@ -69,7 +64,6 @@ class Training:
     whiten: bool = True
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
     hold_out: float = attrs.field(default=0.1, validator=_share)
-    hidden: Hidden = attrs.field(default="random", validator=one_of("random", "trained"))
     learns: Learns = attrs.field(default="auto", validator=one_of("auto", "potential", "outputs"))
     laplace: Laplace | None = None
 
