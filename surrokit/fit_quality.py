@@ -42,6 +42,10 @@ class FitQuality:
         """
         return math.erfc(math.sqrt(self.variance) / 2.0)
 
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Return the figures, the predicted acceptance among them, as plain data."""
+        return {**attrs.asdict(self), "acceptance": self.acceptance}
+
 
 def fit_quality(
     fitted: Potential, held_out: Evaluations, factor: FloatArray | None = None

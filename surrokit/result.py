@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
+from surrokit.fit_quality import FitQuality
 from surrokit.history import Trace
 from surrokit.parameters import Parameters
 from surrokit.summary import Summary
@@ -107,6 +108,12 @@ class Run:
         """A name for each number of a position."""
         return self.parameters.labels
 
+    @property
+    def fit_quality(self) -> FitQuality | None:
+        """Held-out error of the surrogate, if it says so; None without a surrogate."""
+        quality = getattr(self.surrogate, "quality", None)
+        return quality if isinstance(quality, FitQuality) else None
+
     def __getitem__(self, name: str) -> FloatArray:
         """Return the draws of one parameter, shape (chains, draws, *shape).
 
@@ -162,6 +169,7 @@ class Run:
             "failures": self.failures,
             "seconds": dict(self.seconds),
             "adaptation": attrs.asdict(self.adaptation),
+            "held_out": None if self.fit_quality is None else self.fit_quality.to_dict(),
             "ess": {
                 "min": float(np.min(ess)),
                 "median": float(np.median(ess)),

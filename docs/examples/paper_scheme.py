@@ -4,15 +4,13 @@
 import surrokit as sk
 
 target = sk.make("potential", "simulated-logistic", n_rows=20_000, dim=10)
-paper = ("additive", {"n_nodes": 200, "whiten": False, "weight_scale": 1.0,
-                      "level": "minimum", "ridge": 1e-6, "tail": "full"})  # fmt: skip
 run = sk.sample(
     target,
     sampler="hmc",
     metric="identity",
     step_size=0.045,
     n_steps=6,
-    surrogate=paper,
+    surrogate=("additive-paper", {"n_nodes": 200, "ridge": 1e-6}),
     schedule="once",
     explorer=("sampler", {"iterations": 250, "discard": 50, "learn_from": "states"}),
     chains=1,
@@ -22,9 +20,7 @@ run = sk.sample(
 )
 print(run.acceptance, run.ess("paper"))
 # [rbf]
-paper_rbf = ("rbf", {"n_nodes": 200, "whiten": False, "widths": "chi-square",
-                     "width_scale": 1.0, "level": "minimum", "ridge": 1e-6,
-                     "tail": "full"})  # fmt: skip
+paper_rbf = ("rbf-paper", {"n_nodes": 200, "ridge": 1e-6, "width_scale": 1.0})
 # [fixed]
 sampler = ("hmc", {"randomize": False})
 run = sk.sample(

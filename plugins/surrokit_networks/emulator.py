@@ -44,7 +44,7 @@ class FittedEmulator:
     n_points
         Distinct points that it was fitted to.
     ridge
-        lambda in lambda |V|^2, in the units of the fit.
+        lambda that held the weights back, in the units of the fit.
     degrees
         Effective number of parameters of each output.
     gcv_error

@@ -117,6 +117,20 @@ def rbf(
     )
 
 
+def additive_paper(*, n_nodes: int = 1000, ridge: float = 1e-6) -> Additive:
+    """Return :meth:`surrokit_networks.additive.Additive.paper`."""
+    from surrokit_networks.additive import Additive
+
+    return Additive.paper(n_nodes, ridge)
+
+
+def rbf_paper(*, n_nodes: int = 1000, ridge: float = 1e-6, width_scale: float = 1.0) -> Rbf:
+    """Return :meth:`surrokit_networks.rbf.Rbf.paper`."""
+    from surrokit_networks.rbf import Rbf
+
+    return Rbf.paper(n_nodes, ridge, width_scale)
+
+
 def quadratic(
     *,
     trend: Literal["quadratic", "laplace"] = "quadratic",
@@ -170,14 +184,6 @@ def _training(
 @hookimpl
 def surrokit_register_surrogates() -> Sequence[Component]:
     """Register the additive and the radial random network, and the trend alone."""
-    raw = {
-        "whiten": False,
-        "level": "minimum",
-        "ridge": 1e-6,
-        "tail": "full",
-        "trend": "constant",
-        "train_on": "values",
-    }
     values = {"learns": "potential", "train_on": "values"}
     ways: tuple[Mapping[str, Any], ...] = (
         {},
@@ -196,10 +202,8 @@ def surrokit_register_surrogates() -> Sequence[Component]:
                 *ways,
                 {"activation": "tanh", "learns": "potential"},
                 {"activation": "cosine", "draws": "quasi-random", "learns": "potential"},
-                {"n_nodes": 4, "hidden": "trained", "learns": "potential"},
                 {"learns": "potential", "trend": "constant", "choose_ridge": "held-out"},
                 {"learns": "potential", "trend": "laplace", "n_nodes": 30},
-                {"n_nodes": 200, "weight_scale": 1.0, "learns": "potential", **raw},
                 {"n_nodes": 20, "weight_scale": 1.0, "ridge": 0.0, "trend": "constant", **values},
             ),
         ),
@@ -211,16 +215,25 @@ def surrokit_register_surrogates() -> Sequence[Component]:
             references=(f"{_PAPER}, section 3.1, Algorithm 2, equation (10)",),
             examples=(
                 *ways,
-                {
-                    "n_nodes": 200,
-                    "widths": "chi-square",
-                    "width_scale": 1.0,
-                    "learns": "potential",
-                    **raw,
-                },
                 {"draws": "data", "learns": "potential"},
                 {"n_nodes": 20, "width_scale": 1.0, "ridge": 0.0, "trend": "constant", **values},
             ),
+        ),
+        Component(
+            kind="surrogate",
+            name="additive-paper",
+            factory=additive_paper,
+            summary="additive network with the paper's scheme: raw coordinates, values, fixed ridge",
+            references=(f"{_PAPER}, section 5",),
+            examples=({"n_nodes": 200},),
+        ),
+        Component(
+            kind="surrogate",
+            name="rbf-paper",
+            factory=rbf_paper,
+            summary="radial network with the authors' scheme: raw coordinates, values, fixed ridge",
+            references=(f"{_PAPER}, section 3.3",),
+            examples=({"n_nodes": 200},),
         ),
         Component(
             kind="surrogate",
