@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from surrokit.catalogue import Catalogue
     from surrokit.components import Component
+    from surrokit.experiments import Cell
+    from surrokit.reproduce import Reproduction
     from surrokit.result import Run
 
 _COLUMNS = {
@@ -115,8 +117,16 @@ def _cost_table(run: Run, baseline: Run | None) -> Any:
     for title in ("this run", "plain HMC")[: len(runs)]:
         table.add_column(title, justify="right")
     for title, function in _COSTS.items():
-        table.add_row(title, *(function(each) for each in runs))
+        cells = [function(each) for each in runs]
+        if cells[0] != "-":  # nothing was held out, or there is no surrogate
+            table.add_row(title, *cells)
     return table
+
+
+def _held_out(run: Run, figure: str) -> str:
+    quality = run.fit_quality
+    value = None if quality is None else getattr(quality, figure)
+    return "-" if value is None else f"{value:.3g}"
 
 
 def _calls(run: Run) -> str:
@@ -125,12 +135,48 @@ def _calls(run: Run) -> str:
 
 _COSTS: dict[str, Callable[[Run], str]] = {
     "acceptance rate": lambda run: f"{np.mean(run.acceptance):.3f}",
+    "surrogate, held-out Var(V - U)": lambda run: _held_out(run, "variance"),
+    "surrogate, held-out error of gradients": lambda run: _held_out(run, "gradient_error"),
+    "surrogate, predicted acceptance": lambda run: _held_out(run, "acceptance"),
     "seconds, warm-up": lambda run: f"{run.seconds['warmup']:.2f}",
     "seconds, training": lambda run: f"{run.seconds['training']:.2f}",
     "seconds, sampling": lambda run: f"{run.seconds['sampling']:.2f}",
     "exact calls": _calls,
     "exact calls per effective draw": lambda run: f"{run.calls_per_effective_draw():.2f}",
 }
+
+
+def print_reproduction(outcome: Reproduction) -> None:
+    """Print what came of an experiment, and printed figures of the original beside ours."""
+    console = _console()
+    report = outcome.report
+    console.print(outcome.title)
+    console.print()
+    console.print(_plain_table(report.columns, report.lines))
+    if report.printed:
+        columns = ("figure", "in the paper", "here")
+        lines = [(figure.what, figure.printed, figure.ours) for figure in report.printed]
+        console.print()
+        console.print(_plain_table(columns, lines))
+    for note in outcome.notes:
+        console.print(f"Note: {note}")
+
+
+def _plain_table(columns: Sequence[str], lines: Iterable[Sequence[Cell]]) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for i, title in enumerate(columns):
+        table.add_column(title, justify="right" if i else "left")
+    for line in lines:
+        table.add_row(*map(_cell, line))
+    return table
+
+
+def _cell(value: Cell) -> str:
+    if value is None or value != value:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def notes(run: Run) -> list[str]:

@@ -97,6 +97,46 @@ def test_gradients_of_the_energy(potential, positions, differences):
     )
 
 
+def test_the_curvature_in_the_outputs(potential, positions, differences):
+    outputs = potential.forward(positions)
+    by_outputs, _ = potential.energy.curvatures(outputs, positions)
+    energy = potential.energy
+    exact = differences(lambda z: energy.value_and_gradients(z, positions)[1], outputs)
+    assert_allclose(by_outputs[:, :, None] * np.eye(42), exact, rtol=1e-4, atol=1e-5)
+
+
+def test_the_curvature_in_the_positions(potential, positions, differences):
+    # In logarithms it is the second derivative itself, where normal priors have their mean and
+    # the mean square of the residuals is sigma^2.
+    energy = BoundedPotential(potential, potential.parameters).energy
+    positions[:, :4] = [1.0, 0.05, 1.0, 0.05]
+    z = np.log(positions)
+    signs = np.where(np.arange(21) % 2, 1.0, -1.0)[:, None]
+    outputs = (np.log(COUNTS) + signs * positions[:, None, 6:]).reshape(4, 42)
+    _, by_positions = energy.curvatures(outputs, z)
+    exact = differences(lambda x: energy.value_and_gradients(outputs, x)[2], z)
+    assert_allclose(by_positions, exact, rtol=1e-5, atol=1e-5)
+    assert_allclose(
+        np.diagonal(by_positions, axis1=1, axis2=2)[:, 4:], [[1.0, 1.0, 43.0, 43.0]] * 4
+    )
+
+
+def test_the_metric_is_the_gauss_newton_matrix(potential, positions):
+    metric = potential.metric(positions)
+    outputs, jacobian = potential.forward_and_jacobian(positions)
+    by_outputs, by_positions = potential.energy.curvatures(outputs, positions)
+    expected = np.einsum("nmi,nm,nmj->nij", jacobian, by_outputs, jacobian) + by_positions
+    assert_allclose(metric, expected, rtol=1e-6)
+    assert (np.linalg.eigvalsh(metric) > 0).all()
+
+
+def test_the_metric_outside_the_support_is_not_known(potential, positions):
+    positions[1, 2] = -1.0
+    metric = potential.metric(positions)
+    assert np.isnan(metric[1]).all()
+    assert np.isfinite(metric[[0, 2, 3]]).all()
+
+
 def test_rows_do_not_depend_on_their_batch(potential):
     batch = potential.initial(np.random.default_rng(3), 12)
     together = potential.value_and_gradient(batch)
