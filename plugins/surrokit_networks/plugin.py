@@ -181,44 +181,59 @@ def _training(
     )
 
 
+_VALUES = {"learns": "potential", "train_on": "values"}
+
+_WAYS: tuple[Mapping[str, Any], ...] = (
+    {},
+    {"learns": "potential"},
+    _VALUES,
+    {"learns": "potential", "train_on": "gradients", "trend": "linear"},
+)
+
+_PSEUDOINVERSE = {"n_nodes": 20, "ridge": 0.0, "trend": "constant", **_VALUES}
+
+
 @hookimpl
 def surrokit_register_surrogates() -> Sequence[Component]:
     """Register the additive and the radial random network, and the trend alone."""
-    values = {"learns": "potential", "train_on": "values"}
-    ways: tuple[Mapping[str, Any], ...] = (
-        {},
-        {"learns": "potential"},
-        values,
-        {"learns": "potential", "train_on": "gradients", "trend": "linear"},
+    return [_additive(), _rbf(), *_of_the_paper(), _quadratic()]
+
+
+def _additive() -> Component:
+    return Component(
+        kind="surrogate",
+        name="additive",
+        factory=additive,
+        summary="network of random additive nodes, softplus by default, on a quadratic trend",
+        references=(f"{_PAPER}, section 3.1, Algorithm 2, equations (10) to (12)",),
+        examples=(
+            *_WAYS,
+            {"activation": "tanh", "learns": "potential"},
+            {"activation": "cosine", "draws": "quasi-random", "learns": "potential"},
+            {"learns": "potential", "trend": "constant", "choose_ridge": "held-out"},
+            {"learns": "potential", "trend": "laplace", "n_nodes": 30},
+            {"weight_scale": 1.0, **_PSEUDOINVERSE},
+        ),
     )
-    return [
-        Component(
-            kind="surrogate",
-            name="additive",
-            factory=additive,
-            summary="network of random additive nodes, softplus by default, on a quadratic trend",
-            references=(f"{_PAPER}, section 3.1, Algorithm 2, equations (10) to (12)",),
-            examples=(
-                *ways,
-                {"activation": "tanh", "learns": "potential"},
-                {"activation": "cosine", "draws": "quasi-random", "learns": "potential"},
-                {"learns": "potential", "trend": "constant", "choose_ridge": "held-out"},
-                {"learns": "potential", "trend": "laplace", "n_nodes": 30},
-                {"n_nodes": 20, "weight_scale": 1.0, "ridge": 0.0, "trend": "constant", **values},
-            ),
+
+
+def _rbf() -> Component:
+    return Component(
+        kind="surrogate",
+        name="rbf",
+        factory=rbf,
+        summary="network of random radial nodes on a quadratic trend",
+        references=(f"{_PAPER}, section 3.1, Algorithm 2, equation (10)",),
+        examples=(
+            *_WAYS,
+            {"draws": "data", "learns": "potential"},
+            {"width_scale": 1.0, **_PSEUDOINVERSE},
         ),
-        Component(
-            kind="surrogate",
-            name="rbf",
-            factory=rbf,
-            summary="network of random radial nodes on a quadratic trend",
-            references=(f"{_PAPER}, section 3.1, Algorithm 2, equation (10)",),
-            examples=(
-                *ways,
-                {"draws": "data", "learns": "potential"},
-                {"n_nodes": 20, "width_scale": 1.0, "ridge": 0.0, "trend": "constant", **values},
-            ),
-        ),
+    )
+
+
+def _of_the_paper() -> tuple[Component, Component]:
+    return (
         Component(
             kind="surrogate",
             name="additive-paper",
@@ -235,18 +250,17 @@ def surrokit_register_surrogates() -> Sequence[Component]:
             references=(f"{_PAPER}, section 3.3",),
             examples=({"n_nodes": 200},),
         ),
-        Component(
-            kind="surrogate",
-            name="quadratic",
-            factory=quadratic,
-            summary="positive definite quadratic: the trend of the networks alone",
-            references=(
-                "MacKay 2003, Information Theory, Inference, and Learning Algorithms, chapter 27",
-            ),
-            examples=(
-                {"learns": "potential"},
-                {"learns": "potential", "train_on": "values"},
-                {},
-            ),
+    )
+
+
+def _quadratic() -> Component:
+    return Component(
+        kind="surrogate",
+        name="quadratic",
+        factory=quadratic,
+        summary="positive definite quadratic: the trend of the networks alone",
+        references=(
+            "MacKay 2003, Information Theory, Inference, and Learning Algorithms, chapter 27",
         ),
-    ]
+        examples=({"learns": "potential"}, _VALUES, {}),
+    )

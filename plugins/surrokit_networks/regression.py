@@ -173,6 +173,8 @@ class Regression:
                 f"{free} coefficients, but there are only {shown} equations; explore for longer, "
                 "or use trend='auto'"
             )
+        if held is not None and equations.take(~held).n_rows <= free:
+            held = None  # nothing would be left to judge a twin by
         solver = Solver(
             ridge=self.ridge, choose_ridge=self.choose_ridge, block_rows=self.block_rows
         )

@@ -70,8 +70,8 @@ class Solver:
 
         Raises
         ------
-        numpy.linalg.LinAlgError
-            If the numbers cannot be handled.
+        ValueError
+            NumPy's LinAlgError, if the numbers cannot be handled.
         """
         if self.ridge is not None and (equations.gradients is None or self.ridge == 0.0):
             return self._fixed(basis, equations, held, self.ridge)

@@ -21,7 +21,7 @@ from surrokit_networks.design import Solution, expected_error, written_out
 from surrokit_networks.equations import Equations
 from surrokit_networks.normal_equations import NormalEquations
 
-_RIDGES = np.logspace(-13.0, 1.0, 85)
+_RIDGES = np.logspace(-13.0, 4.0, 103)
 """Ridges tried, in units of the largest eigenvalue."""
 
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
@@ -174,21 +174,17 @@ class Projected:
 
         Raises
         ------
-        numpy.linalg.LinAlgError
-            If the trend's own matrix has no Cholesky factor.
+        ValueError
+            NumPy's LinAlgError, if the trend's own matrix has no Cholesky factor.
         """
-        from scipy.linalg import solve_triangular
-
         centred = normal.without_level() if trains_level else normal
         trend = centred.gram[:n_trend, :n_trend]
         factor = _cholesky(trend, _ROUNDING * float(np.trace(trend)))
-        cross: FloatArray = solve_triangular(factor, centred.gram[:n_trend, n_trend:], lower=True)
-        known: FloatArray = solve_triangular(factor, centred.right[:n_trend], lower=True)
+        cross = _triangular(factor, centred.gram[:n_trend, n_trend:])
+        known = _triangular(factor, centred.right[:n_trend])
 
         def complete(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-            found: FloatArray = solve_triangular(
-                factor, known - cross @ weights, lower=True, trans="T"
-            )
+            found = _triangular(factor, known - cross @ weights, transposed=True)
             if not trains_level:
                 return np.zeros(weights.shape[1]), found
             fitted = normal.sums @ np.concatenate([found, weights])
@@ -233,10 +229,10 @@ class Projected:
             Whether the degrees of freedom, and with them the error, are wanted: they cost as much
             again, and are NaN otherwise.
         """
-        from scipy.linalg import cho_solve, lapack
+        from scipy.linalg import lapack
 
         factor = _cholesky(self.gram + ridge * np.eye(len(self.gram)), self.noise)
-        weights: FloatArray = cho_solve((factor, True), self.right, check_finite=False)
+        weights = _triangular(factor, _triangular(factor, self.right), transposed=True)
         degrees = float("nan")
         if counted:
             # tr((K + lambda)^-1 K) = s - lambda |R^-1|^2, with R the factor.
@@ -254,6 +250,16 @@ class Projected:
         )
 
 
+def _triangular(factor: FloatArray, right: FloatArray, transposed: bool = False) -> FloatArray:
+    """Solve with a lower triangular factor, or its transpose; one without rows, too."""
+    from scipy.linalg import solve_triangular
+
+    if not len(factor):
+        return right
+    trans = "T" if transposed else "N"
+    return np.asarray(solve_triangular(factor, right, lower=True, trans=trans, check_finite=False))
+
+
 def _cholesky(matrix: FloatArray, noise: float) -> FloatArray:
     for jitter in _JITTERS[:-1]:
         try:
@@ -269,8 +275,6 @@ def _raised(matrix: FloatArray, jitter: float) -> FloatArray:
 
 def dual_spectrum(basis: Basis, equations: Equations, block_rows: int | None = None) -> Spectrum:
     """Return the spectrum from the matrix of inner products between equations, which are few."""
-    from scipy.linalg import solve_triangular
-
     rows = np.vstack(list(written_out(basis, equations, block_rows)))
     lead = int(equations.trains_level)
     free, n_outputs = lead + basis.n_trend, equations.n_outputs
@@ -284,7 +288,7 @@ def dual_spectrum(basis: Basis, equations: Equations, block_rows: int | None = N
     def complete(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         left = known[:, -n_outputs:] - known[:, :-n_outputs] @ weights
         try:
-            found: FloatArray = solve_triangular(corner, left)
+            found = _triangular(corner.T, left, transposed=True)
         except np.linalg.LinAlgError:  # a direction in which no position varies
             found = np.linalg.lstsq(corner, left, rcond=None)[0]
         return (found[0] if lead else np.zeros(n_outputs)), found[lead:]
