@@ -60,7 +60,8 @@ class Whitening:
         """Return the map that whitens positions.
 
         With fewer than twice ``dim`` points (counted by weight), the covariance is shrunk
-        towards its diagonal; a coordinate that never moved gets the scale of the others.
+        towards its diagonal, and so it is where its correlations may as well be noise; a coordinate
+        that never moved gets the scale of the others.
 
         Parameters
         ----------
@@ -82,7 +83,9 @@ class Whitening:
         variances = np.diag(covariance).copy()
         moved = variances > 0.0
         variances[~moved] = variances[moved].mean() if moved.any() else 1.0
-        covariance *= min(1.0, count / (_AMPLE_POINTS * dim))
+        noise = _noise_in_correlations(centred / np.sqrt(variances), weights)
+        # Small true correlations are worth keeping: shrinking by the usual rule harms them.
+        covariance *= min(1.0, count / (_AMPLE_POINTS * dim), 1.0 - noise * (noise > 0.5))
         np.fill_diagonal(covariance, variances)
         return cls(mean=mean, factor=_cholesky(covariance))
 
@@ -132,6 +135,21 @@ class Whitening:
         """Return z, shape (n, dim), at positions of shape (n, dim)."""
         whitened: FloatArray = (positions - self.mean) @ self.inverse.T
         return whitened
+
+
+def _noise_in_correlations(standardised: FloatArray, weights: FloatArray) -> float:
+    """Return which part of the squared correlations is sampling noise, between 0 and 1.
+
+    The intensity of shrinking of Ledoit and Wolf (2004, doi:10.1016/S0047-259X(03)00096-4).
+    """
+    count, dim = float(weights.sum()), standardised.shape[1]
+    correlation = (standardised.T * weights) @ standardised / count
+    distance = float(np.sum((correlation - np.eye(dim)) ** 2))
+    squares = np.square(weights)
+    lengths = np.einsum("nd,nd->n", standardised, standardised)
+    crossed = np.einsum("nd,nd->n", standardised @ correlation, standardised)
+    spread = squares @ (np.square(lengths) - 2.0 * crossed) + squares.sum() * np.sum(correlation**2)
+    return min(1.0, float(spread) / count**2 / distance) if distance > 0.0 else 1.0
 
 
 def _demand_finite(moments: FloatArray, rows: FloatArray) -> None:

@@ -68,5 +68,6 @@ def test_every_module_imports_alone(python, module_names):
     # third parties first, so that only our own modules are imported again and again
     third_parties = (
         "import attrs, click, numpy, pluggy, pytest, scipy.linalg, scipy.stats, scipy.integrate\n"
+        "import sklearn.gaussian_process, sklearn.neural_network, sklearn.svm, sklearn.pipeline\n"
     )
     python(third_parties + ALONE.format(names=module_names), OPENBLAS_NUM_THREADS="1")

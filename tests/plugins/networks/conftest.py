@@ -43,9 +43,10 @@ def equations_of(
     slopes = np.cos(whitened[:, None, :] + phases[:, None])
     targets += noise * rng.standard_normal(targets.shape)
     slopes += noise * rng.standard_normal(slopes.shape)
-    weights, known = rng.uniform(0.2, 1.0, n), rng.random(n) < {"none": 0, "some": 0.5, "all": 1}[
-        gradients
-    ]
+    weights, known = (
+        rng.uniform(0.2, 1.0, n),
+        rng.random(n) < {"none": 0, "some": 0.5, "all": 1}[gradients],
+    )
     slopes[~known] = 0.0
     return Equations(
         whitened=whitened,

@@ -17,9 +17,7 @@ FIELDS = ("gram", "right", "squares", "sums", "target_sums", "weight")
 @pytest.fixture(params=[(kind, degree) for kind in KINDS for degree in DEGREES], ids=str)
 def basis(request, make_nodes):
     kind, degree = request.param
-    return Basis(
-        trend=TrendFeatures(dim=DIM, degree=degree), network=make_nodes(kind, DIM, NODES)
-    )
+    return Basis(trend=TrendFeatures(dim=DIM, degree=degree), network=make_nodes(kind, DIM, NODES))
 
 
 def in_plain_products(basis, equations):
@@ -44,9 +42,7 @@ def in_plain_products(basis, equations):
 
 @pytest.mark.parametrize("gradients", ["none", "some", "all"])
 @pytest.mark.parametrize("n_outputs", [1, 3])
-def test_products_are_those_of_features_and_jacobians(
-    basis, gradients, n_outputs, make_equations
-):
+def test_products_are_those_of_features_and_jacobians(basis, gradients, n_outputs, make_equations):
     equations = make_equations(30, DIM, n_outputs=n_outputs, gradients=gradients)
     found = normal_equations(basis, equations)
     for name, expected in in_plain_products(basis, equations).items():
@@ -126,7 +122,8 @@ def test_without_level_is_about_the_weighted_mean(basis, make_equations):
     np.testing.assert_allclose(found.gram, weighted.T @ features, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(found.right, weighted.T @ targets, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(found.squares, weights @ targets**2, rtol=1e-10)
-    assert not found.sums.any() and not found.target_sums.any()
+    assert not found.sums.any()
+    assert not found.target_sums.any()
 
 
 def test_columns_are_monomials_then_nodes(basis):

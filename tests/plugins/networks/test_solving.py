@@ -81,8 +81,6 @@ def test_every_way_is_the_plain_solution(
         trend=TrendFeatures(dim=DIM, degree=degree), network=make_nodes(kind, DIM, n_nodes)
     )
     equations = make_equations(n, DIM, n_outputs=2, gradients=gradients)
-    if way is by_moments and n < n_nodes:
-        pytest.skip("takes more equations than nodes")
     level, trend, weights, degrees, error = plain(basis, equations, RIDGE)
     found = way(basis, equations, RIDGE)
     np.testing.assert_allclose(found.level, level, rtol=1e-7, atol=1e-8)
@@ -155,7 +153,7 @@ def test_no_ridge_is_the_pseudoinverse(degree, gradients, n, n_nodes, make_nodes
     free = 1 + basis.n_trend
     known, _ = np.linalg.qr(left[:, :free])
     features = left[:, free:] - known @ (known.T @ left[:, free:])
-    expected = np.linalg.pinv(features) @ (right - known @ (known.T @ right))
+    expected = np.linalg.pinv(features, rcond=1e-10) @ (right - known @ (known.T @ right))
     for found in (
         solved(basis, equations, 0.0),
         Solver(ridge=0.0, choose_ridge="gcv").solve(basis, equations, None).solution,
@@ -246,11 +244,8 @@ def error_where_held(basis, equations, held, solution):
     return total
 
 
-@pytest.mark.parametrize("gradients", ["none", "some"])
-@pytest.mark.parametrize("values", [True, False])
-def test_errors_where_rows_are_held_out(gradients, values, make_nodes, make_equations):
-    if not values and gradients == "none":
-        pytest.skip("nothing to be wrong about")
+@pytest.mark.parametrize(("values", "gradients"), [(True, "none"), (True, "some"), (False, "some")])
+def test_errors_where_rows_are_held_out(values, gradients, make_nodes, make_equations):
     basis = Basis(trend=TrendFeatures(dim=DIM, degree=2), network=make_nodes("rbf", DIM, 12))
     equations = make_equations(60, DIM, n_outputs=2, gradients=gradients, values=values)
     held = held_rows(60, 20)
@@ -349,7 +344,7 @@ def test_the_largest_of_equal_ridges():
 @pytest.mark.parametrize("gradients", ["none", "some"])
 def test_constant_targets_give_a_flat_network(gradients, make_nodes, make_equations):
     basis = Basis(trend=TrendFeatures(dim=DIM, degree=1), network=make_nodes("additive", DIM, 10))
-    for n in (3, 30):
+    for n in (6, 30):
         equations = make_equations(n, DIM, gradients=gradients)
         flat = attrs.evolve(
             equations,
@@ -359,7 +354,8 @@ def test_constant_targets_give_a_flat_network(gradients, make_nodes, make_equati
         for way in (by_rows, by_moments):
             np.testing.assert_allclose(way(basis, flat, 1e-9).weights, 0.0, atol=1e-12)
         chosen = dual_spectrum(basis, flat).cross_validated(flat.count)
-        assert np.isfinite(chosen) and chosen > 0.0
+        assert np.isfinite(chosen)
+        assert chosen > 0.0
 
 
 def test_ill_conditioned_features_at_the_paper_s_ridge(make_nodes, make_equations):
