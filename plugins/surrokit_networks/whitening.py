@@ -15,13 +15,16 @@ _AMPLE_POINTS = 2.0
 """Points for each dimension from which on the sample covariance is taken as it is."""
 
 
-_REGULARISED, _PASSES = 1e-5, 3
-"""Part of the mean variance added to every direction, and how often the whitening is repeated.
+_AMPLE, _SCARCE = (1e-5, 8), (1e-2, 1)
+"""Part of the mean variance added to every direction, and how often the whitening is repeated, with
+more points than dimensions and with fewer.
 
-Each pass works in the coordinates of the one before, so that what is added shrinks with it where
-there are enough points, and holds where there are not. Measured on logistic posteriors: one pass
-with 1e-8 is as good with more points than dimensions, and explodes with fewer.
+Each pass works in the coordinates of the one before, so that what is added shrinks with it: right
+where the points tell every direction, and an explosion where they do not. Measured on logistic
+posteriors.
 """
+_STILL = 1e-24
+"""Part of the largest variance up to which a coordinate is taken not to have moved at all."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -124,8 +127,9 @@ class Whitening:
             return cls.of(positions, weights)
         mean, factor = np.zeros(positions.shape[1]), np.eye(positions.shape[1])
         away, turned = positions, gradients
-        for _ in range(_PASSES):
-            shift, change = _balanced(away, turned, shares)
+        added, passes = _AMPLE if len(positions) > positions.shape[1] else _SCARCE
+        for _ in range(passes):
+            shift, change = _balanced(away, turned, shares, added)
             mean, factor = mean + factor @ shift, factor @ change
             away = np.linalg.solve(change, (away - shift).T).T
             turned = turned @ change
@@ -162,30 +166,36 @@ def _demand_finite(moments: FloatArray, rows: FloatArray) -> None:
 
 def _filled(variances: FloatArray) -> FloatArray:
     """Give a coordinate that never moved the scale of the others."""
-    moved = variances > 0.0
+    # After the first pass it moves by the rounding error of what does.
+    moved = variances > _STILL * variances.max()
     return np.where(moved, variances, variances[moved].mean())
 
 
+def _mean(rows: FloatArray, shares: FloatArray) -> FloatArray:
+    """Return the weighted mean, free of rounding where all rows are equal."""
+    return np.asarray(rows[0] + shares @ (rows - rows[0]))
+
+
 def _balanced(
-    positions: FloatArray, gradients: FloatArray, shares: FloatArray
+    positions: FloatArray, gradients: FloatArray, shares: FloatArray, added: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return mu and a factor L of X for one pass of :meth:`Whitening.of_gradients`."""
-    mean, pull = shares @ positions, shares @ gradients
+    mean, pull = _mean(positions, shares), _mean(gradients, shares)
     away, turned = positions - mean, gradients - pull
     spread, tension = shares @ np.square(away), shares @ np.square(turned)
     scales = np.sqrt(np.sqrt(_filled(spread) / _filled(tension)))
     away, turned = away / scales, turned * scales
-    root = np.linalg.cholesky(_regularised((away.T * shares) @ away))
-    information = _regularised((turned.T * shares) @ turned)
+    root = np.linalg.cholesky(_regularised((away.T * shares) @ away, added))
+    information = _regularised((turned.T * shares) @ turned, added)
     eigenvalues, vectors = np.linalg.eigh(root.T @ information @ root)
     eigenvalues = np.maximum(eigenvalues, np.finfo(float).eps * eigenvalues[-1])
     factor = scales[:, None] * (root @ (vectors / np.sqrt(np.sqrt(eigenvalues))))
     return mean - factor @ (factor.T @ pull), factor
 
 
-def _regularised(covariance: FloatArray) -> FloatArray:
+def _regularised(covariance: FloatArray, added: float) -> FloatArray:
     dim = len(covariance)
-    return covariance + _REGULARISED * float(np.trace(covariance)) / dim * np.eye(dim)
+    return covariance + added * float(np.trace(covariance)) / dim * np.eye(dim)
 
 
 def _cholesky(covariance: FloatArray) -> FloatArray:

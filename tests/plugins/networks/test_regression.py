@@ -1,135 +1,71 @@
-"""The least-squares solutions against plain closed forms."""
+"""How the ridge is chosen, the trend found, and a network put together."""
 
+import attrs
 import numpy as np
 import pytest
 
 from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.records import Evaluations
 from surrokit_networks.activations import TANH
 from surrokit_networks.additive_nodes import AdditiveNodes
-from surrokit_networks.design import Design
+from surrokit_networks.basis import Basis
+from surrokit_networks.equations import Equations
+from surrokit_networks.normal_equations import normal_equations
 from surrokit_networks.orthogonal import solved
 from surrokit_networks.regression import Regression
-from surrokit_networks.spectrum import dual_spectrum, primal_spectrum, spectrum
+from surrokit_networks.solving import Solver
+from surrokit_networks.spectrum import Projected, dual_spectrum
 from surrokit_networks.training_rows import TrainingRows
+from surrokit_networks.trend import TrendFeatures
 from surrokit_networks.whitening import Whitening
 
 DIM = 3
 
 
-def design(n_rows, n_nodes, *, trains_level=True, noise=0.1, seed=0, block_rows=None):
+def problem(n_rows, n_nodes, *, noise=0.1, seed=0):
+    """A basis of random nodes, and noisy values of a smooth function."""
     rng = np.random.default_rng(seed)
     whitened = rng.standard_normal((n_rows, DIM))
     targets = np.sin(whitened).sum(axis=1) + noise * rng.standard_normal(n_rows)
-    return Design(
-        nodes=AdditiveNodes(
-            directions=rng.standard_normal((n_nodes, DIM)),
-            biases=rng.standard_normal(n_nodes),
-            activation=TANH,
-        ),
+    nodes = AdditiveNodes(
+        directions=rng.standard_normal((n_nodes, DIM)),
+        biases=rng.standard_normal(n_nodes),
+        activation=TANH,
+    )
+    equations = Equations(
         whitened=whitened,
-        targets=targets,
-        weights=rng.uniform(0.2, 1.0, n_rows),
+        targets=targets[:, None],
+        gradients=None,
+        value_weights=rng.uniform(0.2, 1.0, n_rows),
+        gradient_weights=np.zeros(n_rows),
         count=float(n_rows),
-        trains_level=trains_level,
-        block_rows=block_rows,
+        trains_level=True,
     )
+    return Basis(trend=TrendFeatures(dim=DIM, degree=0), network=nodes), equations
 
 
-def plain(problem, ridge):
-    """Weights and level from one augmented least-squares problem; the level is not penalised."""
-    roots = np.sqrt(problem.weights)[:, None]
-    features = problem.nodes.features(problem.whitened)
-    n_rows, n_nodes = features.shape
-    lead = np.ones((n_rows, 1)) if problem.trains_level else np.empty((n_rows, 0))
-    top = roots * np.hstack([lead, features])
-    bottom = np.hstack([np.zeros((n_nodes, lead.shape[1])), np.sqrt(ridge) * np.eye(n_nodes)])
-    right = np.concatenate([roots[:, 0] * problem.targets, np.zeros(n_nodes)])
-    solution = np.linalg.lstsq(np.vstack([top, bottom]), right, rcond=None)[0]
-    level = solution[0] if problem.trains_level else 0.0
-    return solution[lead.shape[1] :], level
-
-
-@pytest.mark.parametrize("trains_level", [True, False])
-@pytest.mark.parametrize(("n_rows", "n_nodes"), [(60, 12), (12, 12), (10, 25)])
-def test_every_path_is_the_closed_form(n_rows, n_nodes, trains_level):
-    problem = design(n_rows, n_nodes, trains_level=trains_level)
-    weights, level = plain(problem, 0.01)
-    for solution in (
-        primal_spectrum(problem).solution(problem, 0.01),
-        dual_spectrum(problem).solution(problem, 0.01),
-        solved(problem, 0.01),
-    ):
-        np.testing.assert_allclose(solution.weights, weights, rtol=1e-8, atol=1e-10)
-        assert solution.level == pytest.approx(level)
-        assert solution.ridge == 0.01
-
-
-@pytest.mark.parametrize(("n_rows", "n_nodes"), [(60, 12), (10, 25)])
-def test_every_path_agrees_on_degrees_and_error(n_rows, n_nodes):
-    problem = design(n_rows, n_nodes)
-    roots = np.sqrt(problem.weights)[:, None]
-    rows = roots * np.hstack([np.ones((n_rows, 1)), problem.nodes.features(problem.whitened)])
-    penalty = np.diag([0.0] + [0.01] * n_nodes)
-    hat = rows @ np.linalg.solve(rows.T @ rows + penalty, rows.T)
-    targets = roots[:, 0] * problem.targets
-    residual = np.sum((targets - hat @ targets) ** 2) / problem.weights.sum()
-    expected = residual / (1.0 - np.trace(hat) / n_rows) ** 2
-    for solution in (
-        primal_spectrum(problem).solution(problem, 0.01),
-        dual_spectrum(problem).solution(problem, 0.01),
-        solved(problem, 0.01),
-    ):
-        assert solution.degrees == pytest.approx(np.trace(hat))
-        assert solution.error == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("trains_level", [True, False])
-def test_no_ridge_is_the_pseudoinverse(trains_level):
-    for n_rows, n_nodes in ((40, 8), (8, 20)):
-        problem = design(n_rows, n_nodes, trains_level=trains_level)
-        features = problem.nodes.features(problem.whitened)
-        targets, weights = problem.targets, problem.weights
-        if trains_level:
-            features = features - np.average(features, axis=0, weights=weights)
-            targets = targets - np.average(targets, weights=weights)
-        roots = np.sqrt(weights)
-        expected = np.linalg.pinv(roots[:, None] * features) @ (roots * targets)
-        np.testing.assert_allclose(solved(problem, 0.0).weights, expected, rtol=1e-7, atol=1e-9)
-
-
-def test_an_interpolating_fit_does_not_claim_an_error():
-    problem = design(8, 20)
-    assert solved(problem, 0.0).error == np.inf
-
-
-@pytest.mark.parametrize("block_rows", [1, 7, 60])
-def test_blocks_change_nothing(block_rows):
-    whole, blocks = design(60, 12), design(60, 12, block_rows=block_rows)
-    for ridge in (0.0, 0.01):
-        np.testing.assert_allclose(
-            solved(blocks, ridge).weights, solved(whole, ridge).weights, rtol=1e-7
-        )
-    np.testing.assert_allclose(
-        primal_spectrum(blocks).solution(blocks, 0.01).weights,
-        primal_spectrum(whole).solution(whole, 0.01).weights,
-        rtol=1e-9,
-    )
+def predicted(basis, solution, whitened):
+    return basis.features(whitened) @ solution.weights[:, 0] + solution.level
 
 
 @pytest.mark.parametrize(("n_rows", "n_nodes"), [(150, 60), (60, 200)])
 def test_chosen_ridge_is_nearly_the_best(n_rows, n_nodes):
     for seed in range(3):
-        problem = design(n_rows, n_nodes, seed=seed, noise=0.3)
+        basis, equations = problem(n_rows, n_nodes, seed=seed, noise=0.3)
         fresh = np.random.default_rng(100 + seed).standard_normal((500, DIM))
-        truth, features = np.sin(fresh).sum(axis=1), problem.nodes.features(fresh)
-        found = spectrum(problem)
+        truth = np.sin(fresh).sum(axis=1)
+        found = (
+            dual_spectrum(basis, equations)
+            if n_rows < n_nodes
+            else Projected.of(normal_equations(basis, equations), 0, True).spectrum()
+        )
 
-        def error(ridge, found=found, problem=problem, features=features, truth=truth):
-            solution = found.solution(problem, ridge)
-            return np.sqrt(np.mean((features @ solution.weights + solution.level - truth) ** 2))
+        def error(ridge, found=found, basis=basis, equations=equations, fresh=fresh, truth=truth):
+            solution = found.solution(equations, ridge)
+            return np.sqrt(np.mean((predicted(basis, solution, fresh) - truth) ** 2))
 
         best = min(error(ridge) for ridge in np.logspace(-8, 3, 45))
-        assert error(found.chosen(problem)) < 1.3 * best
+        assert error(found.cross_validated(equations.count)) < 1.3 * best
 
 
 def worst_error_near_the_threshold(n_rows, choose):
@@ -138,16 +74,14 @@ def worst_error_near_the_threshold(n_rows, choose):
     truth = np.sin(fresh).sum(axis=1)
     errors = []
     for seed in range(40):
-        problem = design(n_rows, 100, seed=seed)
-        solution = choose(problem)
-        predicted = problem.nodes.features(fresh) @ solution.weights + solution.level
-        errors.append(np.sqrt(np.mean((predicted - truth) ** 2)))
+        basis, equations = problem(n_rows, 100, seed=seed)
+        left = predicted(basis, choose(basis, equations), fresh) - truth
+        errors.append(np.sqrt(np.mean(left**2)))
     return max(errors)
 
 
-def with_chosen_ridge(problem):
-    found = spectrum(problem)
-    return found.solution(problem, found.chosen(problem))
+def with_chosen_ridge(basis, equations):
+    return Solver(ridge=None, choose_ridge="gcv").solve(basis, equations, None).solution
 
 
 @pytest.mark.parametrize("n_rows", [95, 99, 100, 101, 105])
@@ -157,50 +91,242 @@ def test_as_many_rows_as_nodes_does_not_explode(n_rows):
 
 def test_as_many_rows_as_nodes_would_explode(monkeypatch):
     # Controls: no ridge, and generalised cross-validation as it is in the books.
-    assert worst_error_near_the_threshold(101, lambda problem: solved(problem, 0.0)) > 5.0
+    without = worst_error_near_the_threshold(101, lambda *each: solved(*each, 0.0))
+    assert without > 5.0
     monkeypatch.setattr("surrokit_networks.spectrum._PRICE", 1.0)
     assert worst_error_near_the_threshold(101, with_chosen_ridge) > 2.0
 
 
-def test_constant_targets_give_a_flat_network():
-    problem = design(30, 10)
-    flat = Design(
-        nodes=problem.nodes,
-        whitened=problem.whitened,
-        targets=np.zeros(30),
-        weights=problem.weights,
-        count=30.0,
-        trains_level=True,
-    )
-    for found in (primal_spectrum(flat), dual_spectrum(flat)):
-        solution = found.solution(flat, found.chosen(flat))
-        np.testing.assert_allclose(solution.weights, 0.0, atol=1e-12)
+def rows_of(positions, values, gradients=None):
+    observed = Evaluations(positions=positions, values=values, gradients=gradients)
+    return TrainingRows.of(observed, "full")
 
 
-def test_ill_conditioned_features_at_the_paper_s_ridge():
-    # Squaring the condition number would lose this: the normal matrix has rounding errors as
-    # large as the ridge.
-    problem = design(200, 80, trains_level=False, noise=0.0)
-    weights, _ = plain(problem, 1e-12)
-    features = problem.nodes.features(problem.whitened)
-    np.testing.assert_allclose(
-        features @ solved(problem, 1e-12).weights, features @ weights, atol=1e-9
-    )
+def random_quadratic(rng, dim):
+    half = rng.standard_normal((dim, 2 * dim))
+    return rng.standard_normal(dim), half @ half.T / dim
 
 
-def test_overflowing_targets_are_refused():
-    nodes = design(10, 5).nodes
-    rows = TrainingRows(
-        positions=np.random.default_rng(0).standard_normal((10, DIM)),
-        values=np.linspace(0.0, 1e308, 10),
-        trust=np.ones(10),
-        copies=np.ones(10),
+def whitened_for(regression, rows):
+    known = rows.with_gradient
+    if regression.uses_gradients and known.any():
+        return Whitening.of_gradients(
+            rows.positions[known], rows.gradients[known], rows.weights[known]
+        )
+    return Whitening.of(rows.positions, rows.weights)
+
+
+@pytest.mark.parametrize("kind", [None, "additive", "rbf"])
+@pytest.mark.parametrize("trend", ["quadratic", "auto"])
+def test_values_of_a_quadratic_are_recovered(kind, trend, make_nodes):
+    rng = np.random.default_rng(2)
+    for dim in (1, 2, 4):
+        mode, hessian = random_quadratic(rng, dim)
+        positions = mode + rng.standard_normal((60, dim))
+        values = 0.5 * np.einsum(
+            "ni,ij,nj->n", positions - mode, hessian, positions - mode
+        ) + 7.0
+        regression = Regression(trend=trend)
+        rows = rows_of(positions, values)
+        network = regression.fitted(
+            make_nodes(kind, dim, 10), whitened_for(regression, rows), rows
+        )
+        fresh = 5.0 * rng.standard_normal((20, dim))
+        np.testing.assert_allclose(network.gradient(fresh), (fresh - mode) @ hessian, atol=1e-3)
+        np.testing.assert_allclose(network.hessian(fresh), [hessian] * 20, atol=1e-3)
+        np.testing.assert_allclose(network.value(mode[None]), 7.0, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [None, "additive", "rbf"])
+@pytest.mark.parametrize("train_on", ["auto", "gradients"])
+@pytest.mark.parametrize("where", ["at the mode", "far away"])
+def test_gradients_of_a_quadratic_need_one_point_more_than_dimensions(
+    kind, train_on, where, make_nodes
+):
+    rng = np.random.default_rng(3)
+    for dim in (1, 2, 6):
+        mode, hessian = random_quadratic(rng, dim)
+        positions = (mode if where == "at the mode" else 10.0) + rng.standard_normal((dim + 1, dim))
+        away = positions - mode
+        values = 0.5 * np.einsum("ni,ij,nj->n", away, hessian, away) + 7.0
+        regression = Regression(trend="quadratic", train_on=train_on)
+        rows = rows_of(positions, values, away @ hessian)
+        network = regression.fitted(
+            make_nodes(kind, dim, 10), whitened_for(regression, rows), rows
+        )
+        # in units of a standard deviation of the density
+        root = np.linalg.cholesky(np.linalg.inv(hessian))
+        fresh = mode + rng.standard_normal((20, dim)) @ root.T
+        error = (network.gradient(fresh) - (fresh - mode) @ hessian) @ root
+        assert np.abs(error).max() < 0.05
+        assert np.ptp(
+            network.value(fresh) - 0.5 * np.sum((fresh - mode) @ hessian * (fresh - mode), axis=1)
+        ) < 0.1
+
+
+def double_well(positions):
+    """(x^2 - 1)^2 + |rest|^2 / 2 in two wells, and its gradient."""
+    x = positions[:, 0]
+    values = 2.0 * (x**2 - 1.0) ** 2 + 0.5 * np.square(positions[:, 1:]).sum(axis=1)
+    gradients = positions.copy()
+    gradients[:, 0] = 8.0 * x * (x**2 - 1.0)
+    return values, gradients
+
+
+def saddle(positions):
+    values = 0.5 * (positions[:, 0] ** 2 - positions[:, 1] ** 2) + 0.1 * positions[:, 1] ** 4
+    gradients = positions.copy()
+    gradients[:, 1] = -positions[:, 1] + 0.4 * positions[:, 1] ** 3
+    return values, gradients
+
+
+@pytest.mark.parametrize("target", [double_well, saddle])
+@pytest.mark.parametrize("with_gradients", [False, True])
+@pytest.mark.parametrize("kind", [None, "additive", "rbf"])
+def test_a_trend_is_positive_definite_whatever_the_target(
+    target, with_gradients, kind, make_nodes
+):
+    # Between the wells, where a quadratic that fits best has a negative curvature.
+    rng = np.random.default_rng(4)
+    positions = 0.4 * rng.standard_normal((60, 2))
+    values, gradients = target(positions)
+    for weight in (1.0, -1.0):  # and a target that falls in every direction
+        rows = rows_of(
+            positions, weight * values, weight * gradients if with_gradients else None
+        )
+        regression = Regression(trend="quadratic")
+        whitening = whitened_for(regression, rows)
+        nodes = make_nodes(kind, 2, 60)
+        network = regression.fitted(nodes, whitening, rows)
+        matrix = whitening.factor.T @ network.trend.matrix @ whitening.factor
+        assert np.linalg.eigvalsh(matrix)[0] >= 0.1 - 1e-9
+        if nodes is not None:
+            # The network makes up for what the trend was not allowed.
+            left = network.value(positions) - weight * values
+            assert np.var(left) < 1e-3 * np.var(values)
+
+
+def test_the_trend_of_the_whitening_is_half_the_squared_distance():
+    rng = np.random.default_rng(5)
+    positions = rng.standard_normal((30, DIM))
+    rows = rows_of(positions, rng.standard_normal(30))
+    whitening = Whitening.of(positions, np.ones(30))
+    network = Regression(trend="laplace").fitted(None, whitening, rows)
+    covariance = whitening.factor @ whitening.factor.T
+    np.testing.assert_allclose(network.trend.matrix, np.linalg.inv(covariance), rtol=1e-9)
+
+
+def test_what_a_trend_has_by_setting():
+    rng = np.random.default_rng(6)
+    positions = rng.standard_normal((40, DIM))
+    rows = rows_of(positions, (positions**2).sum(axis=1))
+    whitening = Whitening.of(positions, np.ones(40))
+    by_setting = {
+        trend: Regression(trend=trend).fitted(None, whitening, rows).trend
+        for trend in ("constant", "linear", "quadratic", "auto")
+    }
+    assert by_setting["constant"] is None
+    np.testing.assert_array_equal(by_setting["linear"].matrix, 0.0)
+    np.testing.assert_allclose(by_setting["quadratic"].matrix, 2.0 * np.eye(DIM), atol=1e-9)
+    np.testing.assert_allclose(by_setting["auto"].matrix, 2.0 * np.eye(DIM), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "curvature"), [(9, "none"), (22, "none"), (25, "whitening"), (100, "fitted")]
+)
+def test_automatic_trends_take_what_the_points_support(n, curvature):
+    # In 3 dimensions a full quadratic has 9 coefficients, and wants 23 equations.
+    dim = 3
+    rng = np.random.default_rng(7)
+    positions = rng.standard_normal((n, dim))
+    rows = rows_of(positions, 3.0 * (positions**2).sum(axis=1))
+    whitening = Whitening.of(positions, np.ones(n))
+    matrix = Regression(trend="auto").fitted(None, whitening, rows).trend.matrix
+    expected = {
+        "none": np.zeros((dim, dim)),
+        "fitted": 6.0 * np.eye(dim),
+        "whitening": 6.0 * np.eye(dim),
+    }[curvature]
+    np.testing.assert_allclose(matrix, expected, atol=1e-6)
+
+
+def test_automatic_trends_between_few_points_and_plenty():
+    # In 8 dimensions 64 points are not enough for 44 coefficients, but for a covariance.
+    rng = np.random.default_rng(8)
+    positions = rng.standard_normal((70, 8))
+    rows = rows_of(positions, (positions**2).sum(axis=1))
+    whitening = Whitening.of(positions, np.ones(70))
+    automatic = Regression(trend="auto").fitted(None, whitening, rows)
+    laplace = Regression(trend="laplace").fitted(None, whitening, rows)
+    np.testing.assert_array_equal(automatic.trend.matrix, laplace.trend.matrix)
+
+
+def test_too_few_equations_for_a_quadratic():
+    rng = np.random.default_rng(9)
+    for n, wanted in ((10, "10 coefficients, but there are only 10"), (4, "only 4")):
+        rows = rows_of(rng.standard_normal((n, DIM)), rng.standard_normal(n))
+        with pytest.raises(
+            SurrogateFitError,
+            match=r"a trend of degree 2 in 3 dimensions has 10 coefficients, but there are only "
+            rf"{n} equations; explore for longer, or use trend='auto'",
+        ) as caught:
+            Regression(trend="quadratic").fitted(None, Whitening.identity(DIM), rows)
+        assert wanted in str(caught.value)
+    rows = rows_of(rng.standard_normal((11, DIM)), rng.standard_normal(11))
+    assert Regression(trend="quadratic").fitted(None, Whitening.identity(DIM), rows).n_points == 11
+
+
+def test_a_twin_that_could_not_fit_its_trend_is_not_asked(make_nodes):
+    # Twelve values for ten coefficients: without the two held out nothing would be left to judge.
+    rng = np.random.default_rng(10)
+    for n, judged in ((11, False), (12, False), (14, True)):
+        positions = rng.standard_normal((n, DIM))
+        rows = rows_of(positions, (positions**4).sum(axis=1))
+        held = np.arange(n) < 2
+        for choose_ridge in ("gcv", "held-out"):
+            regression = Regression(trend="quadratic", choose_ridge=choose_ridge)
+            for nodes in (None, make_nodes("rbf", DIM, 5), make_nodes("rbf", DIM, 50)):
+                network = regression.fitted(nodes, Whitening.identity(DIM), rows, held)
+                assert (network.quality is not None) == judged
+                assert np.isfinite(network.value(positions)).all()
+
+
+def test_overflowing_targets_are_refused(make_nodes):
+    rows = rows_of(
+        np.random.default_rng(0).standard_normal((10, DIM)), np.linspace(0.0, 1e308, 10)
     )
     with (
         np.errstate(all="ignore"),
         pytest.raises(SurrogateFitError, match="rescale the parameters"),
     ):
-        Regression().fitted(nodes, Whitening.identity(DIM), rows)
+        Regression().fitted(make_nodes("additive", DIM, 5), Whitening.identity(DIM), rows)
+
+
+def test_weights_that_are_not_finite_are_refused(make_nodes, monkeypatch):
+    def broken(self, basis, equations, held):
+        found = original(self, basis, equations, held)
+        weights = np.full_like(found.solution.weights, np.nan)
+        return attrs.evolve(found, solution=attrs.evolve(found.solution, weights=weights))
+
+    original = Solver.solve
+    monkeypatch.setattr(Solver, "solve", broken)
+    basis, equations = problem(20, 5)
+    with pytest.raises(
+        SurrogateFitError,
+        match="the least-squares weights of the network are not finite; use whiten=True and ridge=",
+    ):
+        Regression().solved(basis, equations, None)
+
+
+def test_problems_that_cannot_be_solved_are_reported(monkeypatch):
+    def broken(self, basis, equations, held):
+        raise np.linalg.LinAlgError("did not converge")
+
+    monkeypatch.setattr(Solver, "solve", broken)
+    with pytest.raises(
+        SurrogateFitError, match=r"problem of the network could not be solved \(did not converge\)"
+    ):
+        Regression().solved(*problem(20, 5), None)
 
 
 @pytest.mark.parametrize("ridge", [-1.0, np.inf, np.nan])
@@ -211,6 +337,18 @@ def test_impossible_ridges_are_refused(ridge):
         Regression(ridge=ridge)
 
 
-def test_impossible_level_is_refused():
-    with pytest.raises(ConfigurationError, match="level must be one of 'trained', 'minimum', got"):
-        Regression(level="mean")
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"level": "mean"}, "level must be one of 'trained', 'minimum', got 'mean'"),
+        ({"trend": "cubic"}, "trend must be one of 'auto', .*'laplace', got 'cubic'"),
+        ({"train_on": "all"}, "train_on must be one of 'auto', 'values', .* got 'all'"),
+        ({"choose_ridge": "aic"}, "choose_ridge must be one of 'gcv', 'held-out', got 'aic'"),
+        ({"hidden": "some"}, "hidden must be one of 'random', 'trained', got 'some'"),
+        ({"gradient_weight": 0.0}, "gradient_weight must be a positive finite number, got 0.0"),
+        ({"block_rows": 0}, "block_rows must be a whole number of at least 1, or None, got 0"),
+    ],
+)
+def test_impossible_settings_are_refused(settings, message):
+    with pytest.raises(ConfigurationError, match=message):
+        Regression(**settings)

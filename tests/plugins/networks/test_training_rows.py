@@ -1,18 +1,25 @@
-"""What is done to rows before a network is fitted to them, and the whitening made of them."""
+"""What is done to rows before a network is fitted to them."""
 
+import attrs
 import numpy as np
 import pytest
 
-from surrokit.errors import SurrogateFitError
-from surrokit_networks.training_rows import TrainingRows, least_points
-from surrokit_networks.whitening import Whitening
+from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.records import Evaluations
+from surrokit_networks.training import Training
+from surrokit_networks.training_rows import TrainingRows, demand_numbers, least_points
+
+
+def rows_of(positions, values, tail="full", needs_outputs=False, **others):
+    observed = Evaluations(positions=positions, values=values, **others)
+    return TrainingRows.of(observed, tail, needs_outputs)
 
 
 def test_rows_that_are_not_finite_are_dropped():
     positions = np.arange(16.0).reshape(8, 2)
     positions[7, 0] = np.nan
     values = np.array([1.0, np.inf, 2.0, np.nan, 3.0, 4.0, -np.inf, 5.0])
-    rows = TrainingRows.of(positions, values, "full")
+    rows = rows_of(positions, values)
     np.testing.assert_array_equal(rows.values, [1.0, 2.0, 3.0, 4.0])
     np.testing.assert_array_equal(rows.positions, positions[[0, 2, 4, 5]])
 
@@ -20,67 +27,166 @@ def test_rows_that_are_not_finite_are_dropped():
 def test_duplicates_become_one_row_that_counts_as_often():
     positions = np.array([[3.0], [1.0], [3.0], [2.0], [3.0]])
     values = np.array([9.0, 1.0, 9.0, 4.0, 8.0])
-    rows = TrainingRows.of(positions, values, "full")
-    np.testing.assert_array_equal(rows.positions[:, 0], [3.0, 1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(rows.values, [9.0, 1.0, 4.0, 8.0])
-    np.testing.assert_array_equal(rows.copies, [2.0, 1.0, 1.0, 1.0])
+    rows = rows_of(positions, values)
+    order = np.lexsort([rows.values, rows.positions[:, 0]])
+    np.testing.assert_array_equal(rows.positions[order, 0], [1.0, 2.0, 3.0, 3.0])
+    np.testing.assert_array_equal(rows.values[order], [1.0, 4.0, 8.0, 9.0])
+    np.testing.assert_array_equal(rows.copies[order], [1.0, 1.0, 1.0, 2.0])
+    np.testing.assert_array_equal(rows.weights, rows.copies)
+
+
+def test_the_order_does_not_depend_on_when_rows_were_seen():
+    rng = np.random.default_rng(0)
+    positions, values = rng.standard_normal((20, 3)), rng.standard_normal(20)
+    order = rng.permutation(20)
+    one, other = rows_of(positions, values), rows_of(positions[order], values[order])
+    np.testing.assert_array_equal(one.positions, other.positions)
+    np.testing.assert_array_equal(one.values, other.values)
+
+
+def test_duplicates_keep_the_derivatives_that_one_of_them_has():
+    # A chain's start is evaluated without a gradient, say, and later once more with one.
+    nan = np.nan
+    rows = rows_of(
+        [[1.0], [1.0], [2.0], [1.0]],
+        [5.0, 5.0, 6.0, 5.0],
+        gradients=[[nan], [7.0], [nan], [8.0]],
+        outputs=[[1.0, 2.0]] * 4,
+        jacobians=[[[nan], [nan]], [[3.0], [nan]], [[5.0], [6.0]], [[3.0], [4.0]]],
+    )
+    first, second = np.argsort(rows.positions[:, 0])
+    np.testing.assert_array_equal(rows.copies[[first, second]], [3.0, 1.0])
+    np.testing.assert_array_equal(rows.gradients[[first, second]], [[7.0], [nan]])
+    np.testing.assert_array_equal(rows.with_gradient[[first, second]], [True, False])
+    np.testing.assert_array_equal(rows.jacobians[[first, second], :, 0], [[3.0, 4.0], [5.0, 6.0]])
+    assert rows.with_jacobian.all()
 
 
 def test_far_tail_rows_count_less_and_less():
     positions = np.arange(5.0)[:, None]
-    values = np.array([0.0, 12.0, 24.0, 120.0, 1e9])
-    rows = TrainingRows.of(positions, values, "down-weighted")
-    np.testing.assert_allclose(rows.trust, [1.0, 1.0, 1 / 16, 1e-4, (12e-9) ** 4])
-    np.testing.assert_array_equal(TrainingRows.of(positions, values, "full").trust, np.ones(5))
+    values = np.array([0.0, 12.0, 24.0, 120.0, 1e4])
+    # Too few rows near the least value: all of 2 dim + 10.
+    rows = rows_of(positions, values, "down-weighted")
+    trust = rows.trust[np.argsort(rows.positions[:, 0])]
+    np.testing.assert_allclose(trust, [1.0, 1.0, 1 / 16, 1e-4, 1.2e-3**4])
+    np.testing.assert_array_equal(rows_of(positions, values).trust, np.ones(5))
+
+
+def test_with_rows_in_plenty_the_tail_starts_earlier():
+    positions = np.arange(5.0)[:, None]
+    values = np.array([0.0, 1.0, 3.6, 7.2, 36.0])
+    rows = rows_of(positions, values, "down-weighted")
+    trust = rows.trust[np.argsort(rows.positions[:, 0])]
+    np.testing.assert_allclose(trust, [1.0, 1.0, 1.0, 1 / 16, 1e-4])
+
+
+def test_rows_so_far_out_that_they_count_for_nothing_are_left_out():
+    positions = np.array([[0.0], [1.0], [1e303], [-1e303]])
+    values = np.array([0.0, 1.0, 1e300, 1e308])
+    assert len(rows_of(positions, values, "down-weighted")) == 2
+    assert len(rows_of(positions, values)) == 4
+
+
+def test_rows_without_outputs_are_of_no_use_where_outputs_are_learnt():
+    outputs = np.array([[1.0, 2.0], [np.nan, 2.0], [3.0, 4.0], [np.inf, 0.0]])
+    positions = np.arange(4.0)[:, None]
+    rows = rows_of(positions, np.ones(4), needs_outputs=True, outputs=outputs)
+    np.testing.assert_array_equal(rows.outputs, outputs[[0, 2]])
+    assert not rows.with_jacobian.any()
+    assert len(rows_of(positions, np.ones(4), outputs=outputs)) == 4
+
+
+@pytest.mark.parametrize("tail", ["full", "down-weighted"])
+def test_nothing_of_use_at_all(tail):
+    rows = rows_of(np.ones((3, 4)), np.full(3, np.inf), tail, gradients=np.ones((3, 4)))
+    assert len(rows) == 0
+    assert rows.positions.shape == rows.gradients.shape == (0, 4)
+    assert len(rows_of(np.empty((0, 4)), np.empty(0), tail)) == 0
+
+
+def test_parts_of_rows():
+    rows = rows_of(
+        [[1.0], [2.0], [3.0]],
+        [1.0, 2.0, 3.0],
+        outputs=np.ones((3, 2)),
+        jacobians=np.ones((3, 2, 1)),
+    )
+    part = rows.take(rows.values != 2.0)
+    assert sorted(part.values) == [1.0, 3.0]
+    assert part.outputs.shape == (2, 2)
+    assert part.jacobians.shape == (2, 2, 1)
+    assert rows_of([[1.0], [2.0]], [1.0, 2.0]).take(np.array([True, False])).outputs is None
 
 
 def test_too_few_points():
+    rows = rows_of(np.ones((3, 4)), np.array([1.0, 1.0, np.inf]))
     with pytest.raises(
         SurrogateFitError,
-        match=r"in 4 dimensions needs at least 6 distinct points with a finite value, got 1 "
-        r"\(3 rows were observed, 1 of them not finite\); explore for longer",
+        match=r"in 4 dimensions needs at least 6 distinct points of use, got 1 "
+        r"\(3 rows were observed; rows without a finite value are of none\); explore for longer",
     ):
-        TrainingRows.of(np.ones((3, 4)), np.array([1.0, 1.0, np.inf]), "full")
+        rows.demand_enough(least_points(4), 3)
+    rows.demand_enough(1, 3)
     assert least_points(4) == 6
 
 
-def test_whitened_positions_have_mean_zero_and_unit_covariance():
-    rng = np.random.default_rng(0)
-    positions = rng.standard_normal((200, 3)) @ rng.standard_normal((3, 3)) * [1.0, 1e6, 1e-6] + 5
-    weights = rng.uniform(0.1, 1.0, 200)
-    whitened = Whitening.of(positions, weights).apply(positions)
-    np.testing.assert_allclose(weights @ whitened, 0.0, atol=1e-6)
-    covariance = (whitened.T * weights) @ whitened / weights.sum()
-    np.testing.assert_allclose(covariance, np.eye(3), atol=1e-6)
+@pytest.mark.parametrize(
+    ("positions", "values", "message"),
+    [
+        ([[0.0], [1.0], [2.0]], [1.0, np.nan, np.nan], "values .* got NaN in row 1 of 3"),
+        ([[0.0], [1.0], [np.nan]], [1.0, 1.0, 1.0], "positions .* got NaN in row 2 of 3"),
+        ([[np.nan], [1.0]], [1.0, np.nan], "positions .* got NaN in row 0 of 2"),
+    ],
+)
+def test_rows_that_are_no_numbers_are_named(positions, values, message):
+    with pytest.raises(ConfigurationError, match=message + "; drop such rows, or give failed"):
+        demand_numbers(Evaluations(positions=positions, values=values))
 
 
-@pytest.mark.parametrize("n_points", [3, 8, 15])
-def test_few_points_are_whitened_with_care(n_points):
+def test_failed_evaluations_are_numbers():
+    demand_numbers(
+        Evaluations(
+            positions=[[np.nan], [np.inf], [1.0]],
+            values=[np.inf, np.inf, 2.0],
+            gradients=[[np.nan], [np.nan], [np.nan]],
+        )
+    )
+
+
+def many_rows(n, trust=None):
     rng = np.random.default_rng(1)
-    positions = rng.standard_normal((n_points, 10))
-    fresh = Whitening.of(positions, np.ones(n_points)).apply(rng.standard_normal((500, 10)))
-    scales = np.sqrt(np.linalg.eigvalsh(fresh.T @ fresh / 500))
-    assert scales[-1] < 8.0
+    rows = rows_of(rng.standard_normal((n, 2)), rng.random(n))
+    if trust is not None:
+        rows = attrs.evolve(rows, trust=trust)
+    return rows
 
 
-def test_degenerate_positions():
-    rng = np.random.default_rng(2)
-    line = rng.standard_normal((50, 1))
-    still = np.hstack([line, 2.0 * line, np.full((50, 1), 7.0)])
-    whitening = Whitening.of(still, np.ones(50))
-    assert np.isfinite(whitening.apply(still)).all()
-    assert np.isfinite(Whitening.of(np.ones((5, 2)), np.ones(5)).apply(np.zeros((1, 2)))).all()
+@pytest.mark.parametrize(("n", "held"), [(10, 2), (24, 2), (36, 4), (1000, 100), (5000, 200)])
+def test_a_tenth_is_held_out(n, held):
+    chosen = Training().held(many_rows(n), np.random.default_rng(0))
+    assert chosen.sum() == held
+    assert chosen.shape == (n,)
 
 
-def test_overflowing_positions_are_refused():
-    positions = np.array([[1e200], [-1e200], [3e200]])
-    with (
-        np.errstate(all="ignore"),
-        pytest.raises(SurrogateFitError, match="covariance of the training positions is not"),
+def test_nothing_is_held_out_of_few_points_or_where_nobody_wants_it():
+    rng = np.random.default_rng(0)
+    assert Training().held(many_rows(9), rng) is None
+    assert Training(hold_out=0.0).held(many_rows(100), rng) is None
+    assert Training(hold_out=0.5).held(many_rows(100), rng).sum() == 50
+
+
+def test_what_is_down_weighted_is_not_held_out():
+    trust = np.where(np.arange(100) < 30, 1.0, 0.5)
+    held = Training().held(many_rows(100, trust), np.random.default_rng(0))
+    assert held[:30].sum() == 10
+    assert not held[30:].any()
+    trust = np.where(np.arange(100) < 19, 1.0, 0.5)
+    assert Training().held(many_rows(100, trust), np.random.default_rng(0)) is None
+
+
+@pytest.mark.parametrize("hold_out", [-0.1, 0.6, np.nan, np.inf])
+def test_impossible_parts_to_hold_out(hold_out):
+    with pytest.raises(
+        ConfigurationError, match=r"hold_out must be a part between 0 and 0.5 of the points, got"
     ):
-        Whitening.of(positions, np.ones(3))
-
-
-def test_identity_changes_nothing():
-    positions = np.random.default_rng(3).standard_normal((4, 2))
-    np.testing.assert_array_equal(Whitening.identity(2).apply(positions), positions)
+        Training(hold_out=hold_out)
