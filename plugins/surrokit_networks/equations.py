@@ -51,6 +51,11 @@ class Equations:
         return int(self.targets.shape[1])
 
     @property
+    def mass(self) -> float:
+        """Sum of all weights."""
+        return float(self.value_weights.sum() + self.gradient_weights.sum())
+
+    @property
     def n_rows(self) -> int:
         """How many equations there are for each target."""
         dim = self.whitened.shape[1]

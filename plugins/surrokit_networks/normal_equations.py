@@ -42,6 +42,8 @@ class NormalEquations:
         Weighted sums of the targets' values.
     weight
         Sum of the weights of values.
+    mass
+        Sum of all weights: what the square of a column of ones would be.
     """
 
     gram: FloatArray
@@ -50,6 +52,7 @@ class NormalEquations:
     sums: FloatArray
     target_sums: FloatArray
     weight: float
+    mass: float
 
     def __add__(self, other: NormalEquations) -> NormalEquations:
         return NormalEquations(
@@ -59,6 +62,7 @@ class NormalEquations:
             sums=self.sums + other.sums,
             target_sums=self.target_sums + other.target_sums,
             weight=self.weight + other.weight,
+            mass=self.mass + other.mass,
         )
 
     def without_level(self) -> NormalEquations:
@@ -71,6 +75,7 @@ class NormalEquations:
             sums=np.zeros_like(self.sums),
             target_sums=np.zeros_like(self.target_sums),
             weight=0.0,
+            mass=self.mass,
         )
 
 
@@ -120,6 +125,7 @@ def normal_equations(
         sums=trend.by_monomials(sums),
         target_sums=target_sums,
         weight=float(equations.value_weights.sum()),
+        mass=equations.mass,
     )
 
 

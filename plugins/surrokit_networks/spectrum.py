@@ -25,7 +25,8 @@ _RIDGES = np.logspace(-13.0, 4.0, 103)
 """Ridges tried, in units of the largest eigenvalue."""
 
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
-"""Eigenvalues below this, in units of the trace before anything was projected out, are noise."""
+"""Eigenvalues below this are noise, in units of the trace before anything was projected out, or of
+the sum of weights: nodes that hardly see the training points get no weight for it."""
 
 _JITTERS = (0.0, 1.0, 1e2, 1e4, 1e6, 1e8)
 """Multiples of the rounding error added to a diagonal, until the matrix has a Cholesky factor."""
@@ -196,7 +197,7 @@ class Projected:
             squares=float(centred.squares.sum() - np.sum(known**2)),
             complete=complete,
             free=n_trend + int(trains_level),
-            noise=_ROUNDING * float(np.trace(centred.gram[n_trend:, n_trend:])),
+            noise=_ROUNDING * max(float(np.trace(centred.gram[n_trend:, n_trend:])), normal.mass),
         )
 
     def spectrum(self) -> Spectrum:
@@ -300,5 +301,5 @@ def dual_spectrum(basis: Basis, equations: Equations, block_rows: int | None = N
         expand=lambda coefficients: features.T @ (vectors @ coefficients),
         complete=complete,
         free=free,
-        noise=0.0,
+        noise=_ROUNDING * equations.mass,
     )

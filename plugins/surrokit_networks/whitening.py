@@ -15,7 +15,7 @@ _AMPLE_POINTS = 2.0
 """Points for each dimension from which on the sample covariance is taken as it is."""
 
 
-_AMPLE, _SCARCE = (1e-5, 8), (1e-2, 1)
+_AMPLE, _SCARCE = (1e-5, 3), (1e-2, 1)
 """Part of the mean variance added to every direction, and how often the whitening is repeated, with
 more points than dimensions and with fewer.
 
