@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from surrokit.capabilities import GRADIENT
 from surrokit.errors import ConfigurationError
 from surrokit.protocols import Correction, Potential, Sampler
 from surrokit.records import ChainState, Evaluations, Findings, StepInfo
@@ -49,7 +50,8 @@ class SamplerExplorer:
     sampler, correction
         The exact kernel.
     iterations
-        How long to explore; None for half of the warm-up.
+        How long to explore; None for half of the warm-up, or a quarter of it where gradients are
+        paid for, of which a surrogate needs fewer.
     evaluations
         Stop as soon as there are so many rows to learn from.
     discard
@@ -145,8 +147,10 @@ class SamplerExplorer:
     def _length(self, warmup: int) -> int:
         if self.iterations is not None:
             length = self.iterations
+        elif self.evaluations is not None:
+            length = warmup
         else:
-            length = warmup if self.evaluations is not None else warmup // 2
+            length = warmup // (4 if GRADIENT in self.sampler.needs else 2)
         if length > warmup:
             raise ConfigurationError(
                 f"explorer asks for {length} iterations, but warmup is {warmup} and counts them; "

@@ -40,7 +40,7 @@ class NetworkLearner:
     seed
         From which the nodes are drawn: the same nodes at every fit.
     n_nodes : int, optional
-        How many nodes; None to choose by the number of equations. With more equations there may be
+        How many nodes; None to choose by dimension and data. With more values there may be
         more nodes; those that were there before stay.
     draws
         Ways to draw the nodes; with several the best one is chosen.
@@ -115,7 +115,7 @@ class NetworkLearner:
         if self._whitening is None:
             self._whitening = self.training.whitening(rows)
         n_equations = len(rows) + self.dim * int(self._with_derivatives(rows).sum())
-        size = self.n_nodes or self._default_size(n_equations)
+        size = self.n_nodes or self._default_size(rows)
         way = self._chosen(rows, self._whitening, n_equations, size)
         nodes = way.draw(
             self._whitening.apply(rows.positions), size, np.random.default_rng(self.seed)
@@ -136,8 +136,8 @@ class NetworkLearner:
 
         return best_of(candidates(self.draws, self.training.trend), error)
 
-    def _default_size(self, n_equations: int) -> int:
-        size = default_size(self.dim, n_equations)
+    def _default_size(self, rows: TrainingRows) -> int:
+        size = default_size(self.dim, len(rows), int(self._with_derivatives(rows).sum()))
         trained = self.training.regression.hidden == "trained"
         return min(size, TRAINED_SIZE) if trained else size
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import numpy as np
 
 from surrokit.fit_quality import fit_quality
 from surrokit.protocols import Energy
@@ -74,6 +75,13 @@ class OutputRegression:
         solved = self.regression.solved(basis, equations, held)
 
         def assembled(solution: Solution) -> FittedEmulator:
+            if not self.regression.uses_values:
+                # Jacobians alone leave the constants open; outputs give them.
+                left = equations.targets - solved.basis.features(equations.whitened) @ (
+                    np.concatenate([solution.trend, solution.weights])
+                )
+                level = rows.weights @ left / rows.weights.sum()
+                solution = attrs.evolve(solution, level=level)
             return self._assembled(solved.basis, whitening, solution, mean, scales, len(rows))
 
         emulator = assembled(solved.solution)

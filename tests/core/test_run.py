@@ -196,9 +196,9 @@ def test_a_forward_target_on_a_surrogate_pays_one_output_a_chain(forward_run):
 # --- learning and deploying ---
 
 
-def test_the_exploration_is_half_of_the_warm_up():
+def test_the_exploration_is_a_quarter_of_the_warm_up():
     run = sk.sample(Normal(), surrogate=right(), **SMALL)
-    assert run.adaptation.deployments == (20,)
+    assert run.adaptation.deployments == (10,)
     assert len(run.warmup) == 40
 
 
@@ -255,9 +255,9 @@ def test_once_nothing_more_is_learnt_gradients_are_paid_without_values():
     exact = CountingPotential(Normal())
     with pytest.warns(SamplingWarning, match="no surrogate could be fitted"):
         run = sk.sample(exact, surrogate=sk.batch_surrogate(raising), **FIXED, **SMALL)
-    explored = run.warmup.n_steps[:, :20].sum()
-    later = run.warmup.n_steps[:, 20:].sum() + run.kept.n_steps.sum()
-    iterations = 3 * (20 + 30)
+    explored = run.warmup.n_steps[:, :10].sum()
+    later = run.warmup.n_steps[:, 10:].sum() + run.kept.n_steps.sum()
+    iterations = 3 * (30 + 30)
     assert exact.positions["gradient"] == later - iterations
     assert exact.positions["value_and_gradient"] >= explored + iterations
 
@@ -403,7 +403,7 @@ def test_an_interrupt_inside_the_target_returns_what_was_drawn(calls):
 def test_an_interrupt_inside_a_fit_returns_what_was_drawn():
     run = sk.sample(Normal(), surrogate=sk.batch_surrogate(interrupt), **SMALL)
     assert not run.complete
-    assert len(run.warmup) == 20
+    assert len(run.warmup) == 10
 
 
 def test_observers_are_told_of_the_end_of_an_interrupted_run():

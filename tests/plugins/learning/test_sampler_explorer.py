@@ -50,11 +50,16 @@ def explored(made, warmup=60, chains=3, seed=1):
 
 @pytest.mark.parametrize(
     ("settings", "iterations"),
-    [({}, 30), ({"iterations": 7}, 7), ({"iterations": 60}, 60), ({"evaluations": 10**6}, 60)],
+    [({}, 15), ({"iterations": 7}, 7), ({"iterations": 60}, 60), ({"evaluations": 10**6}, 60)],
 )
-def test_the_length_is_half_the_warm_up_unless_given(settings, iterations):
+def test_the_length_is_a_quarter_of_the_warm_up_unless_given(settings, iterations):
     _, state, _, _ = explored(explorer(**settings))
     assert state.iteration == iterations
+
+
+def test_without_gradients_the_length_is_half_the_warm_up():
+    _, state, _, _ = explored(explorer("random-walk"))
+    assert state.iteration == 30
 
 
 @pytest.mark.parametrize("wanted", [1, 10, 40])
@@ -86,7 +91,7 @@ def test_rows_are_exact(learn_from):
 
 def test_states_are_one_row_a_chain_and_iteration():
     _, _, rows, _ = explored(explorer(learn_from="states"))
-    assert [len(found) for found in rows] == [3] * 30
+    assert [len(found) for found in rows] == [3] * 15
 
 
 def test_accepted_are_fewer_where_some_are_rejected():
