@@ -197,7 +197,7 @@ def test_the_default_surrogate_is_additive(surrokit, tmp_path):
     assert code == 0
     found = figures(tmp_path / "run.json")
     assert found["parts"]["surrogate"] == "additive"
-    assert found["adaptation"]["deployments"] == [20]
+    assert found["adaptation"]["deployments"] == [10]
 
 
 def test_the_same_seed_gives_the_same_output(surrokit, tmp_path):

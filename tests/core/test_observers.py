@@ -100,7 +100,7 @@ def test_the_deployment_is_told_with_its_rows_and_reason(surrogate_run):
     surrogate, evaluations, reason = dict(recorder.events)["deployed"]
     assert surrogate is run.surrogate
     assert evaluations == run.adaptation.training_rows > 0
-    assert "iteration 15" in reason
+    assert "iteration 7" in reason
 
 
 def test_the_outcome_told_is_the_one_returned(surrogate_run):

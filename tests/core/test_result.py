@@ -172,7 +172,7 @@ def test_an_exact_surrogate_has_the_paths_own_acceptance(forward_run):
 
 def test_adaptation_tells_what_was_deployed(forward_run):
     adaptation = forward_run[0].adaptation
-    assert adaptation.deployments == (30,)
+    assert adaptation.deployments == (15,)
     assert adaptation.training_rows > 60
     assert adaptation.frozen_before_draws
 
