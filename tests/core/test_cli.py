@@ -193,8 +193,9 @@ def test_a_function_in_a_file_is_called_with_settings(surrokit, targets):
 
 
 def test_the_default_surrogate_is_additive(surrokit, tmp_path):
-    code, _, _ = surrokit("sample", "gaussian", *SHORT, "--json", tmp_path / "run.json")
+    code, out, _ = surrokit("sample", "gaussian", *SHORT, "--json", tmp_path / "run.json")
     assert code == 0
+    assert "surrogate, held-out Var(V - U)" in out
     found = figures(tmp_path / "run.json")
     assert found["parts"]["surrogate"] == "additive"
     assert found["adaptation"]["deployments"] == [10]

@@ -297,3 +297,23 @@ def test_figures_of_a_run_too_short_to_judge_are_json_too():
 def test_figures_of_a_stuck_parameter_are_json_too(bounded_run):
     kept = attrs.evolve(bounded_run.kept, draws=np.ones_like(bounded_run.draws))
     json.dumps(attrs.evolve(bounded_run, kept=kept).to_dict(), allow_nan=False)
+
+
+def test_the_held_out_error_of_the_surrogate_is_told():
+    target = sk.make("potential", "gaussian", dim=3)
+    run = sk.sample(target, surrogate="additive", chains=2, warmup=80, draws=10, seed=1)
+    quality = run.fit_quality
+    assert quality is run.surrogate.quality
+    assert run.to_dict()["held_out"] == {
+        "variance": quality.variance,
+        "gradient_error": quality.gradient_error,
+        "n_points": quality.n_points,
+        "acceptance": quality.acceptance,
+    }
+
+
+def test_without_a_surrogate_there_is_no_held_out_error(forward_run):
+    run = sk.sample(sk.make("potential", "gaussian", dim=3), chains=2, warmup=10, draws=10, seed=1)
+    assert run.fit_quality is None
+    assert run.to_dict()["held_out"] is None
+    assert forward_run[0].fit_quality is None  # of a surrogate that does not say
