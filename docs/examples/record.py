@@ -19,7 +19,15 @@ COMMANDS = {
     "coffee": "surrokit sample coffee.py:smooth --seed 1",
     "unknown": "surrokit sample lynx-hair",
 }
-SCRIPTS = ("expensive_model", "own_target", "save", "give_a_target", "paper_scheme", "traps")
+SCRIPTS = (
+    "expensive_model",
+    "own_target",
+    "save",
+    "give_a_target",
+    "paper_scheme",
+    "traps",
+    "scikit_learn",
+)
 
 
 def write(name: str, text: str) -> None:

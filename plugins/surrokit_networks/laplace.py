@@ -49,13 +49,14 @@ class Laplace:
                 f"{self.mode.shape} and {self.hessian.shape}"
             )
         try:
-            upper = np.linalg.cholesky(self.hessian[::-1, ::-1])[::-1, ::-1]
+            turned = np.linalg.cholesky(self.hessian[::-1, ::-1])
         except np.linalg.LinAlgError as error:
             raise ConfigurationError(
                 f"hessian must be positive definite, but has no Cholesky factor ({error}); give "
                 "the Hessian at a mode"
             ) from error
-        # With H = U U^T, U upper triangular, L = U^-T is lower triangular and L L^T = H^-1.
-        return Whitening(
-            mean=self.mode, factor=np.linalg.solve(upper.T, np.eye(dim)), inverse=upper.T
-        )
+        # H = U U^T with U upper triangular, the factor of H turned round; L = U^-T then is lower
+        # triangular, and L L^T = H^-1.
+        inverse = np.asarray(turned[::-1, ::-1].T, dtype=np.float64)
+        factor = np.asarray(np.linalg.solve(inverse, np.eye(dim)), dtype=np.float64)
+        return Whitening(mean=self.mode, factor=factor, inverse=inverse)

@@ -42,13 +42,14 @@ def solved(
     top, bottom = triangle[:n_free], triangle[n_free:, n_free:]
     features, targets = bottom[:, :-n_outputs], bottom[:, -n_outputs:]
     if isinstance(ridge, np.ndarray):
-        weights, degrees = _penalised(features, targets, np.linalg.cholesky(ridge).T)
+        bottom = np.asarray(np.linalg.cholesky(ridge).T, dtype=np.float64)
+        weights, degrees = _penalised(features, targets, bottom)
     elif ridge > 0.0:
         weights, degrees = _ridge_solution(features, targets, ridge)
     else:
         weights, degrees = _least_norm(features, targets)
     known = top[:, -n_outputs:] - top[:, n_free:-n_outputs] @ weights
-    free = np.linalg.lstsq(top[:, :n_free], known, rcond=None)[0]
+    free = np.asarray(np.linalg.lstsq(top[:, :n_free], known, rcond=None)[0], dtype=np.float64)
     lead = int(equations.trains_level)
     residuals = targets - features @ weights
     degrees += n_free

@@ -11,8 +11,8 @@ TRAINED_SIZE = 50
 def default_size(dim: int, n_values: int, n_gradients: int) -> int:
     """Return how many nodes a network gets, if its user does not say.
 
-    Measured at fixed points on logistic, quartic and banana targets. On values alone, with the ridge
-    chosen from the data, more nodes than points are always better, by a factor of two in the
+    Measured at fixed points on logistic, quartic and banana targets. On values alone, with the
+    ridge chosen from the data, more nodes than points are always better, by a factor of two in the
     gradient's error from s = 2 n / 3 to s = 4 n / 3. With gradients the trend takes most of the
     work, and from 400 nodes on the error hardly falls; what nodes cost is the leapfrog's time.
 

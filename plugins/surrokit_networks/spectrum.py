@@ -264,10 +264,10 @@ def _triangular(factor: FloatArray, right: FloatArray, transposed: bool = False)
 def _cholesky(matrix: FloatArray, noise: float) -> FloatArray:
     for jitter in _JITTERS[:-1]:
         try:
-            return np.linalg.cholesky(_raised(matrix, jitter * noise))
+            return np.asarray(np.linalg.cholesky(_raised(matrix, jitter * noise)))
         except np.linalg.LinAlgError:
             continue
-    return np.linalg.cholesky(_raised(matrix, _JITTERS[-1] * noise))
+    return np.asarray(np.linalg.cholesky(_raised(matrix, _JITTERS[-1] * noise)))
 
 
 def _raised(matrix: FloatArray, jitter: float) -> FloatArray:

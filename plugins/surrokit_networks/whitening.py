@@ -131,7 +131,7 @@ class Whitening:
         for _ in range(passes):
             shift, change = _balanced(away, turned, shares, added)
             mean, factor = mean + factor @ shift, factor @ change
-            away = np.linalg.solve(change, (away - shift).T).T
+            away = np.asarray(np.linalg.solve(change, (away - shift).T).T, dtype=np.float64)
             turned = turned @ change
         return cls(mean=mean, factor=_cholesky(factor @ factor.T))
 

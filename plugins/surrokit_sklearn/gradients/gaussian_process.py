@@ -1,0 +1,27 @@
+"""Gaussian processes: the posterior mean sum_j a_j k(x, x_j)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process import GaussianProcessRegressor
+
+from surrokit.types import FloatArray
+from surrokit_sklearn.gradients.covariances import known, slope
+from surrokit_sklearn.gradients.registry import Gradient, gradient_of
+
+
+@gradient_of(GaussianProcessRegressor)
+def gaussian_process_gradient(regressor: Any) -> Gradient | None:
+    """Return the gradient of the posterior mean, if that of every kernel in it is known."""
+    if not known(regressor.kernel_):
+        return None
+    # The scale that normalize_y divides by has no public name; 1 without.
+    weights = np.ravel(regressor.alpha_) * float(np.ravel(regressor._y_train_std)[0])
+    return partial(_slope, regressor.kernel_, np.asarray(regressor.X_train_), weights)
+
+
+def _slope(kernel: Any, centres: FloatArray, weights: FloatArray, inputs: FloatArray) -> FloatArray:
+    return slope(kernel, inputs, centres, weights)

@@ -1,0 +1,89 @@
+"""What scikit-learn's estimators do with their input, in every version that is supported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surrokit.errors import ShapeError
+from surrokit.types import FloatArray
+
+
+def checked_inputs(estimator: Any, inputs: Any) -> FloatArray:
+    """Return inputs of a fitted estimator as finite numbers, shape (n, n_features).
+
+    Raises
+    ------
+    ValueError
+        If they are something else, or have other features than those in the fit.
+    """
+    found: FloatArray = _validated(estimator, X=inputs, reset=False, dtype=np.float64)
+    return found
+
+
+def checked_rows(
+    estimator: Any, inputs: Any, targets: Any, *, reset: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return inputs (n, n_features) and targets (n,) as finite numbers.
+
+    Parameters
+    ----------
+    estimator
+        Is told of its features, or asked for them.
+    inputs, targets
+        X and y.
+    reset
+        Whether this is the first that the estimator sees.
+
+    Raises
+    ------
+    ValueError
+        If they are something else.
+    """
+    X, y = _validated(  # noqa: N806
+        estimator,
+        X=inputs,
+        y=targets,
+        reset=reset,
+        dtype=np.float64,
+        y_numeric=True,
+        # A partial fit may bring a single row.
+        ensure_min_samples=2 if reset else 1,
+    )
+    return X, np.asarray(y, dtype=np.float64)
+
+
+def checked_gradients(gradients: npt.ArrayLike | None, inputs: FloatArray) -> FloatArray | None:
+    """Return gradients as an array, shape (n, n_features), with NaN where they are not known.
+
+    Raises
+    ------
+    ShapeError
+        If they have another shape than the inputs.
+    ValueError
+        If one is infinite, or none is a number.
+    """
+    if gradients is None:
+        return None
+    found = np.asarray(gradients, dtype=np.float64)
+    if found.shape != inputs.shape:
+        raise ShapeError(
+            f"gradients must have the shape of X, {inputs.shape}, got {found.shape}; pass one row "
+            "for each sample, of NaN where the gradient is not known"
+        )
+    if np.isinf(found).any():
+        row = int(np.isinf(found).any(axis=1).argmax())
+        raise ValueError(
+            f"gradients must be finite, or NaN where they are not known, but row {row} is infinite"
+        )
+    return found
+
+
+def _validated(estimator: Any, **arguments: Any) -> Any:
+    try:
+        from sklearn.utils.validation import validate_data
+    except ImportError:  # scikit-learn 1.5
+        return estimator._validate_data(**arguments)
+    return validate_data(estimator, **arguments)

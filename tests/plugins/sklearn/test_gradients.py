@@ -1,0 +1,283 @@
+"""Every analytic gradient against differences, and how one is found."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestRegressor, VotingRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor, kernels
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import (
+    ARDRegression,
+    BayesianRidge,
+    ElasticNet,
+    HuberRegressor,
+    Lasso,
+    LinearRegression,
+    PoissonRegressor,
+    Ridge,
+    RidgeCV,
+    TweedieRegressor,
+)
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    PolynomialFeatures,
+    RobustScaler,
+    SplineTransformer,
+    StandardScaler,
+)
+from sklearn.svm import SVR, LinearSVR, NuSVR
+
+from surrokit_sklearn import AdditiveNetworkRegressor
+from surrokit_sklearn.gradients import analytic_gradient, gradient_of, pullback_of
+from surrokit_sklearn.ready_made import nystroem_ridge, polynomial_ridge
+
+DIM = 3
+SCALES = np.array([0.6, 1.5, 3.0])
+
+
+def data(n=60):
+    inputs = np.random.default_rng(0).standard_normal((n, DIM)) * [1.0, 0.7, 1.4]
+    targets = np.sin(inputs[:, 0]) + inputs[:, 1] * inputs[:, 2] + 0.3 * inputs[:, 2] ** 2
+    return inputs, targets
+
+
+def fitted(regressor):
+    return regressor.fit(*data())
+
+
+def process(kernel, **settings):
+    return GaussianProcessRegressor(kernel, optimizer=None, alpha=1e-4, **settings)
+
+
+LINEAR = [
+    LinearRegression(),
+    Ridge(),
+    RidgeCV(),
+    Lasso(0.01),
+    ElasticNet(0.01),
+    BayesianRidge(),
+    ARDRegression(),
+    HuberRegressor(),
+    LinearSVR(C=0.1),
+    TweedieRegressor(power=0, alpha=0.1),
+]
+PIPELINES = [
+    polynomial_ridge(degree=1),
+    polynomial_ridge(degree=4),
+    make_pipeline(PolynomialFeatures(3, interaction_only=True), Ridge()),
+    make_pipeline(PolynomialFeatures((2, 3)), Ridge()),
+    make_pipeline(PolynomialFeatures(0), LinearRegression()),
+    make_pipeline(StandardScaler(), PolynomialFeatures(2), BayesianRidge()),
+    make_pipeline(StandardScaler(with_std=False), MinMaxScaler(), KernelRidge(kernel="rbf")),
+    make_pipeline(MinMaxScaler((-1, 1), clip=True), PolynomialFeatures(2), Ridge()),
+    make_pipeline(RobustScaler(), MaxAbsScaler(), SVR()),
+    make_pipeline(RobustScaler(with_scaling=False), SVR()),
+    make_pipeline(PCA(2), PolynomialFeatures(2), Ridge()),
+    make_pipeline(PCA(whiten=True), process(kernels.RBF())),
+    make_pipeline(FunctionTransformer(), make_pipeline(StandardScaler(), LinearRegression())),
+    Pipeline([("nothing", "passthrough"), ("none", None), ("last", Ridge())]),
+    nystroem_ridge(n_components=20).set_params(nystroem__random_state=0),
+    make_pipeline(
+        Nystroem(kernel="poly", degree=2, coef0=0.5, n_components=8, random_state=0), Ridge()
+    ),
+    make_pipeline(StandardScaler(), AdditiveNetworkRegressor(n_nodes=20, random_state=0)),
+]
+KERNEL_MACHINES = [
+    *[KernelRidge(kernel=name, alpha=100.0) for name in ("linear", "rbf", "poly", "sigmoid")],
+    KernelRidge(kernel="polynomial", degree=2, gamma=0.3, coef0=2.0),
+    KernelRidge(kernel="rbf", gamma=0.7),
+    *[SVR(kernel=name, C=2.0) for name in ("linear", "rbf", "poly", "sigmoid")],
+    SVR(gamma="auto", degree=2, coef0=1.5, kernel="poly"),
+    NuSVR(gamma=0.2),
+]
+PROCESSES = [
+    GaussianProcessRegressor(optimizer=None, alpha=1e-4),
+    process(2.0 * kernels.RBF(1.3) + kernels.WhiteKernel(0.1), normalize_y=True),
+    process(kernels.RBF(SCALES)),
+    *[process(kernels.Matern(1.4, nu=nu)) for nu in (0.5, 1.5, 2.5, np.inf)],
+    process(kernels.Matern(SCALES, nu=2.5)),
+    process(kernels.RationalQuadratic(1.2, 0.7)),
+    process(kernels.DotProduct(0.5)),
+    process(kernels.DotProduct(0.5) ** 2 + kernels.ConstantKernel(3.0)),
+    process(kernels.DotProduct(1.0) * kernels.RBF(2.0)),
+    process(kernels.ExpSineSquared(1.5, 6.0) + kernels.WhiteKernel(100.0)),
+    process((kernels.RBF() * kernels.Matern(nu=1.5) + kernels.RationalQuadratic()) ** 2),
+]
+PERCEPTRONS = [
+    MLPRegressor(
+        hidden_layer_sizes=(8, 5),
+        activation=name,
+        solver="lbfgs",
+        max_iter=50,
+        tol=1e9,
+        random_state=0,
+    )
+    for name in ("relu", "tanh", "logistic", "identity")
+]
+COMPOSITIONS = [
+    VotingRegressor([("one", Ridge()), ("two", SVR())]),
+    VotingRegressor(
+        [("one", Ridge()), ("gone", "drop"), ("two", SVR())],
+        weights=[1.0, 5.0, 3.0],
+    ),
+    GridSearchCV(KernelRidge(kernel="rbf"), {"gamma": [0.1, 1.0]}, cv=KFold(2)),
+    TransformedTargetRegressor(SVR()),
+    TransformedTargetRegressor(polynomial_ridge(degree=2), transformer=StandardScaler()),
+    TransformedTargetRegressor(SVR(), transformer=StandardScaler(with_std=False)),
+    TransformedTargetRegressor(SVR(), transformer=MinMaxScaler((0, 3))),
+    TransformedTargetRegressor(SVR(), transformer=MaxAbsScaler()),
+]
+KNOWN = [*LINEAR, *PIPELINES, *KERNEL_MACHINES, *PROCESSES, *PERCEPTRONS, *COMPOSITIONS]
+
+UNKNOWN = [
+    RandomForestRegressor(3, random_state=0),
+    KNeighborsRegressor(),
+    KernelRidge(kernel="laplacian"),
+    KernelRidge(kernel=lambda x, y: x @ y),
+    process(kernels.Matern(nu=3.3)),
+    process(kernels.PairwiseKernel(metric="rbf")),
+    process(kernels.RBF() + kernels.Matern(nu=0.7)),
+    process(kernels.Matern(nu=0.7) ** 2),
+    make_pipeline(SplineTransformer(), Ridge()),
+    make_pipeline(RBFSampler(n_components=5, random_state=0), Ridge()),
+    make_pipeline(FunctionTransformer(np.tanh), Ridge()),
+    make_pipeline(
+        Nystroem(kernel=lambda x, y: float(x @ y), n_components=4, random_state=0), Ridge()
+    ),
+    make_pipeline(StandardScaler(), KNeighborsRegressor()),
+    VotingRegressor([("one", Ridge()), ("two", KNeighborsRegressor())]),
+    TransformedTargetRegressor(Ridge(), func=np.arcsinh, inverse_func=np.sinh),
+    TransformedTargetRegressor(Ridge(), transformer=RobustScaler()),
+    TransformedTargetRegressor(KNeighborsRegressor()),
+]
+
+
+def label(regressor):
+    return " ".join(repr(regressor).split())[:60]
+
+
+@pytest.mark.parametrize("regressor", KNOWN, ids=label)
+def test_analytic_gradients_are_those_of_predictions(regressor, differences):
+    made = fitted(regressor)
+    gradient = analytic_gradient(made)
+    assert gradient is not None
+    inputs = 0.5 * np.random.default_rng(1).standard_normal((6, DIM))
+    found = gradient(inputs)
+    expected = differences(made.predict, inputs)
+    assert found.shape == (6, DIM)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    # One row gives what it gives among others, and none gives none.
+    np.testing.assert_allclose(gradient(inputs[:1]), found[:1], rtol=1e-9, atol=1e-12)
+    again = pickle.loads(pickle.dumps(gradient))
+    np.testing.assert_array_equal(again(inputs), found)
+
+
+@pytest.mark.parametrize("regressor", UNKNOWN, ids=label)
+def test_what_is_not_known_is_not_made_up(regressor):
+    assert analytic_gradient(fitted(regressor)) is None
+
+
+def test_coefficients_behind_a_link_are_no_gradient():
+    inputs, targets = data()
+    assert analytic_gradient(PoissonRegressor().fit(inputs, np.exp(targets))) is None
+
+
+def test_kernels_are_finite_where_an_input_is_a_centre():
+    inputs, _ = data()
+    periodic = kernels.ExpSineSquared() + kernels.WhiteKernel(100.0)
+    for kernel in (kernels.Matern(nu=0.5), periodic, kernels.RationalQuadratic()):
+        assert np.isfinite(analytic_gradient(fitted(process(kernel)))(inputs)).all()
+
+
+def test_slopes_stop_where_a_scaler_clips():
+    made = fitted(make_pipeline(MinMaxScaler(clip=True), LinearRegression()))
+    outside = np.array([[100.0, 0.0, 0.0]])
+    slopes = analytic_gradient(made)(outside)
+    assert slopes[0, 0] == 0.0
+    assert (slopes[0, 1:] != 0.0).all()
+
+
+def test_a_clipping_scaler_of_another_kind():
+    scaler = MaxAbsScaler()
+    if "clip" not in scaler.get_params():
+        pytest.skip("this version of scikit-learn has none")
+    scaler.set_params(clip=True)
+    slopes = analytic_gradient(fitted(make_pipeline(scaler, LinearRegression())))(
+        np.array([[100.0, 0.0, 0.0]])
+    )
+    assert slopes[0, 0] == 0.0
+    assert (slopes[0, 1:] != 0.0).all()
+
+
+class Cubed(RegressorMixin, BaseEstimator):
+    """A regressor that nobody knows."""
+
+    def fit(self, X, y):
+        self.level_ = float(np.mean(y))
+        return self
+
+    def predict(self, X):
+        return (X**3).sum(axis=1) + self.level_
+
+
+class Doubled(TransformerMixin, BaseEstimator):
+    """A transformer that nobody knows."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return 2.0 * X
+
+
+class Sloped(Cubed):
+    """A regressor with a gradient of its own."""
+
+    def predict_gradient(self, X):
+        return 3.0 * X**2
+
+
+class Calmed(KernelRidge):
+    """A subclass that predicts in a way of its own."""
+
+    def predict(self, X):
+        return np.tanh(super().predict(X))
+
+
+class Renamed(KernelRidge):
+    """A subclass that predicts like its parent."""
+
+
+def test_a_family_can_be_added(monkeypatch):
+    from surrokit_sklearn.gradients import registry
+
+    monkeypatch.setattr(registry, "_GRADIENTS", dict(registry._GRADIENTS))
+    monkeypatch.setattr(registry, "_PULLBACKS", dict(registry._PULLBACKS))
+    both = fitted(make_pipeline(Doubled(), Cubed()))
+    assert analytic_gradient(both) is None
+    gradient_of(Cubed)(lambda regressor: lambda inputs: 3.0 * inputs**2)
+    assert analytic_gradient(both) is None
+    pullback_of(Doubled)(lambda transformer: lambda inputs, slopes: 2.0 * slopes)
+    inputs = np.array([[1.0, 2.0, 3.0]])
+    np.testing.assert_allclose(analytic_gradient(both)(inputs), 24.0 * inputs**2)
+
+
+def test_a_gradient_of_its_own_is_taken():
+    inputs = np.ones((2, DIM))
+    np.testing.assert_array_equal(analytic_gradient(fitted(Sloped()))(inputs), 3.0 * inputs)
+
+
+def test_subclasses_count_unless_they_predict_otherwise():
+    assert analytic_gradient(fitted(Renamed(kernel="rbf"))) is not None
+    assert analytic_gradient(fitted(Calmed(kernel="rbf"))) is None

@@ -1,0 +1,292 @@
+"""Surrogates in scikit-learn's form, beyond what its own checks look at."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import surrokit_sklearn
+from surrokit.capabilities import HESSIAN
+from surrokit.catalogue import default_catalogue
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit_sklearn import (
+    AdditiveNetworkRegressor,
+    FITCRegressor,
+    GPRegressor,
+    RBFNetworkRegressor,
+)
+
+DIM = 3
+REGRESSORS = [
+    AdditiveNetworkRegressor(n_nodes=150, random_state=3),
+    RBFNetworkRegressor(n_nodes=150, random_state=3),
+    GPRegressor(n_starts=1, max_iterations=15, n_search=100, random_state=3),
+    FITCRegressor(n_starts=1, max_iterations=15, n_search=100, random_state=3),
+]
+NETWORKS = REGRESSORS[:2]
+PROCESSES = REGRESSORS[2:]
+ON_PURPOSE = {"tail": "full", "trend": "constant", "mean": "constant"}
+"""Defaults that make sense for any target, where those of a potential do not."""
+
+
+def named(regressor):
+    return type(regressor).__name__
+
+
+def function(inputs):
+    return 3.0 - np.square(inputs).sum(axis=1) + np.sin(inputs[:, 0])
+
+
+def slopes(inputs):
+    return -2.0 * inputs + np.cos(inputs[:, :1]) * np.array([1.0, 0.0, 0.0])
+
+
+def data(n=90, seed=0):
+    inputs = np.random.default_rng(seed).uniform(-2.0, 2.0, (n, DIM))
+    return inputs, function(inputs)
+
+
+@pytest.fixture(params=REGRESSORS, ids=named)
+def regressor(request):
+    return clone(request.param)
+
+
+@pytest.fixture(params=NETWORKS, ids=named)
+def network(request):
+    return clone(request.param)
+
+
+@pytest.fixture(params=PROCESSES, ids=named)
+def process(request):
+    return clone(request.param)
+
+
+@pytest.mark.parametrize("regressor", REGRESSORS, ids=named)
+def test_parameters_are_the_settings_of_the_surrogate(regressor):
+    settings = default_catalogue().get("surrogate", regressor._surrogate).settings()
+    own = {
+        name: parameter.default
+        for name, parameter in inspect.signature(type(regressor)).parameters.items()
+    }
+    assert own.pop("random_state") is None
+    assert list(own) == list(settings)
+    assert own == settings | {k: v for k, v in ON_PURPOSE.items() if k in settings}
+
+
+def test_they_are_imported_from_the_package():
+    assert surrokit_sklearn.GPRegressor is GPRegressor
+    with pytest.raises(AttributeError, match="has no attribute 'Regressor'"):
+        surrokit_sklearn.Regressor  # noqa: B018
+
+
+def test_a_smooth_function_is_learnt(regressor):
+    fresh = np.random.default_rng(9).uniform(-1.5, 1.5, (200, DIM))
+    regressor.fit(*data(200))
+    assert regressor.score(fresh, function(fresh)) > 0.97
+    error = regressor.predict_gradient(fresh) - slopes(fresh)
+    assert np.linalg.norm(error) < 0.25 * np.linalg.norm(slopes(fresh))
+
+
+def test_gradients_are_those_of_predictions(regressor, differences):
+    regressor.fit(*data())
+    inputs = np.random.default_rng(1).uniform(-1.5, 1.5, (5, DIM))
+    expected = differences(regressor.predict, inputs, step=1e-4)
+    found = regressor.predict_gradient(inputs)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+def test_the_sign_and_the_units_of_the_target_do_not_matter(regressor):
+    inputs, targets = data()
+    one = clone(regressor).fit(inputs, targets).predict(inputs[:5])
+    other = clone(regressor).fit(inputs, 100.0 - 1e3 * targets).predict(inputs[:5])
+    # Hyperparameters are searched for from other starts then, so processes agree less closely.
+    room = 1.0 if type(regressor) in map(type, NETWORKS) else 50.0
+    np.testing.assert_allclose(other, 100.0 - 1e3 * one, rtol=1e-3, atol=room)
+
+
+def test_a_partial_fit_is_a_fit_to_all(regressor):
+    inputs, targets = data()
+    fresh, _ = data(10, seed=2)
+    whole = clone(regressor).fit(inputs, targets)
+    parts = clone(regressor).partial_fit(inputs[:40], targets[:40])
+    parts.partial_fit(inputs[40:41], targets[40:41]).partial_fit(inputs[41:], targets[41:])
+    np.testing.assert_allclose(parts.predict(fresh), whole.predict(fresh), rtol=1e-10)
+    np.testing.assert_allclose(
+        parts.predict_gradient(fresh), whole.predict_gradient(fresh), rtol=1e-10, atol=1e-10
+    )
+
+
+def test_a_fit_forgets_what_was_there_before(network):
+    inputs, targets = data()
+    again = clone(network).fit(inputs[:30], -targets[:30]).fit(inputs, targets)
+    fresh, _ = data(10, seed=2)
+    expected = network.fit(inputs, targets).predict(fresh)
+    np.testing.assert_array_equal(again.predict(fresh), expected)
+
+
+def test_a_partial_fit_keeps_the_seed_that_was_drawn():
+    network = AdditiveNetworkRegressor(n_nodes=20, weight_scale=1.0)
+    inputs, targets = data()
+    first = network.fit(inputs, targets).predict(inputs[:3])
+    # A row that is there already changes nothing but its weight.
+    again = network.partial_fit(inputs[:1], targets[:1]).predict(inputs[:3])
+    np.testing.assert_allclose(again, first, atol=0.2)
+    other = clone(network).fit(inputs, targets).predict(inputs[:3])
+    assert np.abs(other - first).max() > 1e-8
+
+
+def test_gradients_help(network):
+    inputs, targets = data(20)
+    fresh = np.random.default_rng(9).uniform(-1.5, 1.5, (200, DIM))
+    values = clone(network).fit(inputs, targets)
+    both = clone(network).fit(inputs, targets, gradients=slopes(inputs))
+    some = slopes(inputs)
+    some[::2] = np.nan
+    part = clone(network).fit(inputs, targets, gradients=some)
+
+    def error(regressor):
+        return np.std(regressor.predict(fresh) - function(fresh))
+
+    assert error(both) < error(part) < error(values)
+
+
+def test_gradients_help_a_process_and_come_in_parts():
+    inputs, targets = data(20)
+    fresh = np.random.default_rng(9).uniform(-1.5, 1.5, (200, DIM))
+    process = clone(PROCESSES[0])
+    values = process.fit(inputs, targets).score(fresh, function(fresh))
+    whole = clone(process).fit(inputs, targets, slopes(inputs))
+    assert whole.score(fresh, function(fresh)) > max(values, 0.97)
+    process.fit(inputs[:10], targets[:10], slopes(inputs[:10]))
+    process.partial_fit(inputs[10:], targets[10:], slopes(inputs[10:]))
+    np.testing.assert_allclose(process.predict(fresh), whole.predict(fresh), rtol=1e-10)
+    # Rows without gradients after rows with some.
+    process.partial_fit(fresh[:5], function(fresh[:5]))
+    assert process.surrogate_.n_gradients == 20
+
+
+def test_standard_deviations(process):
+    inputs, targets = data()
+    process.fit(inputs, targets)
+    fresh, _ = data(10, seed=2)
+    mean, std = process.predict(fresh, return_std=True)
+    np.testing.assert_array_equal(mean, process.predict(fresh))
+    assert std.shape == (10,)
+    assert (std > 0.0).all()
+    _, far = process.predict(fresh + 10.0, return_std=True)
+    assert far.min() > std.max()
+
+
+def test_the_fitted_surrogate_is_a_potential(regressor):
+    regressor.fit(*data())
+    assert HESSIAN in regressor.surrogate_.capabilities
+    assert regressor.surrogate_.hessian(np.zeros((2, DIM))).shape == (2, DIM, DIM)
+    assert regressor.surrogate_.quality.n_points > 0
+
+
+def test_pipelines_and_grid_searches(network):
+    inputs, targets = data(60)
+    made = make_pipeline(StandardScaler(), network)
+    name = type(network).__name__.lower()
+    grid = {f"{name}__n_nodes": [5, 80], f"{name}__ridge": [1e-6, 1e4]}
+    search = GridSearchCV(made, grid, cv=KFold(3), error_score="raise").fit(inputs, targets)
+    assert search.best_params_ == {f"{name}__n_nodes": 80, f"{name}__ridge": 1e-6}
+    assert search.best_score_ > 0.5
+    assert search.predict(inputs).shape == (60,)
+
+
+def test_a_grid_search_hands_on_the_gradients_of_its_folds(network):
+    inputs, targets = data(30)
+    network.set_params(train_on="values-and-gradients")
+    search = GridSearchCV(network, {"ridge": [1e-6]}, cv=KFold(3), error_score="raise")
+    search.fit(inputs, targets, gradients=slopes(inputs))
+    plain = clone(network).set_params(ridge=1e-6, train_on="values")
+    plain_score = GridSearchCV(plain, {"ridge": [1e-6]}, cv=KFold(3)).fit(inputs, targets)
+    assert search.best_score_ > plain_score.best_score_
+
+
+def test_clones_and_pickles(regressor):
+    inputs, targets = data()
+    regressor.fit(inputs, targets)
+    expected = regressor.predict(inputs)
+    copy = pickle.loads(pickle.dumps(regressor))
+    np.testing.assert_array_equal(copy.predict(inputs), expected)
+    np.testing.assert_array_equal(
+        copy.partial_fit(inputs[:1], targets[:1]).predict(inputs),
+        regressor.partial_fit(inputs[:1], targets[:1]).predict(inputs),
+    )
+    fresh = clone(regressor)
+    assert not hasattr(fresh, "surrogate_")
+    np.testing.assert_array_equal(fresh.fit(inputs, targets).predict(inputs), expected)
+
+
+def test_random_states_may_be_generators_of_the_old_kind():
+    inputs, targets = data(30)
+    states = (5, np.random.RandomState(5))
+    one, other = (
+        AdditiveNetworkRegressor(n_nodes=20, random_state=state).fit(inputs, targets)
+        for state in states
+    )
+    np.testing.assert_array_equal(one.predict(inputs), other.predict(inputs))
+
+
+def test_too_few_rows(regressor):
+    inputs, targets = data(3)
+    with pytest.raises(
+        ValueError, match=rf"{named(regressor)} cannot be fitted to n_samples=3: .* needs at least"
+    ):
+        regressor.fit(inputs, targets)
+    with pytest.raises(ValueError, match="1 sample"):
+        regressor.fit(inputs[:1], targets[:1])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_nodes": 0}, "n_nodes must be a whole number of at least 1"),
+        ({"trend": "cubic"}, "trend must be one of"),
+        ({"activation": "relu"}, "activation must be one of"),
+    ],
+)
+def test_parameters_are_looked_at_when_fitting(settings, message):
+    network = AdditiveNetworkRegressor(**settings)
+    with pytest.raises(ConfigurationError, match=message):
+        network.fit(*data(20))
+
+
+def test_gradients_of_another_shape(network):
+    inputs, targets = data(20)
+    with pytest.raises(
+        ShapeError,
+        match=r"gradients must have the shape of X, \(20, 3\), got \(20,\); pass one row for each",
+    ):
+        network.fit(inputs, targets, gradients=targets)
+
+
+def test_infinite_gradients(network):
+    inputs, targets = data(20)
+    wrong = slopes(inputs)
+    wrong[7, 1] = np.inf
+    with pytest.raises(ValueError, match="finite, or NaN where they are not known, but row 7 is"):
+        network.fit(inputs, targets, gradients=wrong)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_gradient"])
+def test_nothing_is_predicted_before_a_fit(regressor, method):
+    with pytest.raises(NotFittedError, match=f"This {named(regressor)} instance is not fitted"):
+        getattr(regressor, method)(np.zeros((1, DIM)))
+
+
+def test_other_features(network):
+    network.fit(*data(20))
+    for method in ("predict", "predict_gradient"):
+        with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3 features"):
+            getattr(network, method)(np.zeros((1, 2)))
+    with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3 features"):
+        network.partial_fit(np.zeros((5, 2)), np.zeros(5))
