@@ -1,0 +1,1 @@
+"""Surrogates that are Gaussian processes: the full one, and FITC with inducing points."""

@@ -1,0 +1,193 @@
+"""The mean functions of a process: polynomials of degree up to two, as basis functions."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import attrs
+import numpy as np
+
+from surrokit.types import FloatArray
+
+MeanKind: TypeAlias = Literal["zero", "constant", "linear", "quadratic"]
+"""Polynomials that a mean function can be."""
+
+Mean: TypeAlias = Literal["auto", "zero", "constant", "linear", "quadratic"]
+"""The same, or ``auto``: the richest that there are equations for."""
+
+LEAST_CURVATURE = 0.1
+"""Least eigenvalue left to a quadratic in whitened coordinates, where that of a normal is 1.
+
+Less where no eigenvalue is as large: the trend of a constant is to stay one.
+"""
+
+_SUPPORT: tuple[tuple[MeanKind, float], ...] = (("quadratic", 3.0), ("linear", 10.0))
+"""Equations for each coefficient that ``auto`` asks for.
+
+Measured on logistic posteriors in 5 and 20 dimensions and on a banana: with fewer, a constant does
+better. Towards its minimum a potential has no slope, so a linear mean explains little.
+"""
+
+
+def n_coefficients(kind: MeanKind, dim: int) -> int:
+    """Return how many coefficients a mean function has."""
+    return {"zero": 0, "constant": 1, "linear": 1 + dim, "quadratic": 1 + dim + _n_pairs(dim)}[kind]
+
+
+def _n_pairs(dim: int) -> int:
+    return dim * (dim + 1) // 2
+
+
+def chosen_kind(mean: Mean, dim: int, n_equations: int) -> MeanKind:
+    """Return the mean function that a setting stands for.
+
+    Parameters
+    ----------
+    mean
+        The setting.
+    dim
+        Numbers in a position.
+    n_equations
+        Values and derivatives that are known; ``auto`` asks for three for each coefficient of a
+        quadratic mean, and for ten of a linear one.
+    """
+    if mean != "auto":
+        return mean
+    for kind, support in _SUPPORT:
+        if n_equations >= support * n_coefficients(kind, dim):
+            return kind
+    return "constant"
+
+
+def least_points(mean: Mean, dim: int) -> int:
+    """Return how many points a fit to values needs.
+
+    One more than there are coefficients, and at least one more than fix a level and a slope.
+    """
+    own = 0 if mean == "auto" else n_coefficients(mean, dim) + 1
+    return max(dim + 2, own)
+
+
+def features(kind: MeanKind, whitened: FloatArray) -> FloatArray:
+    """Return the basis functions: 1, then w_k, then w_k w_l for k <= l (w_k^2 halved).
+
+    Parameters
+    ----------
+    kind
+        Which of them.
+    whitened : ndarray of shape (n, dim)
+        w.
+
+    Returns
+    -------
+    ndarray of shape (n, p)
+    """
+    n, dim = whitened.shape
+    columns = np.ones((n, n_coefficients(kind, dim)))
+    if kind in ("linear", "quadratic"):
+        columns[:, 1 : 1 + dim] = whitened
+    if kind == "quadratic":
+        first, second, factor = _pairs(dim)
+        columns[:, 1 + dim :] = whitened[:, first] * whitened[:, second] * factor
+    return columns
+
+
+def feature_slopes(kind: MeanKind, whitened: FloatArray) -> FloatArray:
+    """Return the derivatives of the basis functions in w, shape (n, dim, p)."""
+    n, dim = whitened.shape
+    slopes = np.zeros((n, dim, n_coefficients(kind, dim)))
+    if kind in ("linear", "quadratic"):
+        own = np.arange(dim)
+        slopes[:, own, 1 + own] = 1.0
+    if kind == "quadratic":
+        first, second, factor = _pairs(dim)
+        column = 1 + dim + np.arange(len(first))
+        slopes[:, first, column] += whitened[:, second] * factor
+        slopes[:, second, column] += whitened[:, first] * factor
+    return slopes
+
+
+def _pairs(dim: int) -> tuple[np.ndarray, np.ndarray, FloatArray]:
+    first, second = np.triu_indices(dim)
+    return first, second, np.where(first == second, 0.5, 1.0)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Polynomial:
+    """level + slope . w + w^T matrix w / 2.
+
+    Parameters
+    ----------
+    level
+        Its value at w = 0.
+    slope : ndarray of shape (dim,)
+        Its gradient there.
+    matrix : ndarray of shape (dim, dim)
+        Its second derivatives; symmetric.
+    """
+
+    level: float
+    slope: FloatArray
+    matrix: FloatArray
+
+    @classmethod
+    def of(cls, kind: MeanKind, coefficients: FloatArray, dim: int) -> Polynomial:
+        """Return the mean function with these coefficients, shape (p,), of :func:`features`."""
+        slope, matrix = np.zeros(dim), np.zeros((dim, dim))
+        if kind in ("linear", "quadratic"):
+            slope[:] = coefficients[1 : 1 + dim]
+        if kind == "quadratic":
+            first, second, _ = _pairs(dim)
+            matrix[first, second] = matrix[second, first] = coefficients[1 + dim :]
+        level = float(coefficients[0]) if len(coefficients) else 0.0
+        return cls(level=level, slope=slope, matrix=matrix)
+
+    def value(self, whitened: FloatArray) -> FloatArray:
+        """Return the polynomial, shape (n,), at w of shape (n, dim)."""
+        pull = whitened @ self.matrix
+        value: FloatArray = self.level + np.einsum("nd,nd->n", whitened, 0.5 * pull + self.slope)
+        return value
+
+    def gradient(self, whitened: FloatArray) -> FloatArray:
+        """Return its gradient in w, shape (n, dim)."""
+        gradient: FloatArray = whitened @ self.matrix + self.slope
+        return gradient
+
+    def plus(self, other: Polynomial) -> Polynomial:
+        """Return the sum of two."""
+        return Polynomial(
+            level=self.level + other.level,
+            slope=self.slope + other.slope,
+            matrix=self.matrix + other.matrix,
+        )
+
+    def in_coordinates(self, inverse: FloatArray) -> Polynomial:
+        """Return the polynomial as a function of r, where w = r inverse^T for rows r.
+
+        Parameters
+        ----------
+        inverse : ndarray of shape (dim, dim)
+            L^-1, for r = q - mu.
+        """
+        matrix = inverse.T @ self.matrix @ inverse
+        return Polynomial(
+            level=self.level, slope=self.slope @ inverse, matrix=0.5 * (matrix + matrix.T)
+        )
+
+
+def convex(matrix: FloatArray) -> FloatArray | None:
+    """Return a symmetric matrix with its eigenvalues raised to a least one; None if none is less.
+
+    A quadratic fitted to few values has directions of negative curvature, along which
+    trajectories run off.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (dim, dim)
+        In whitened coordinates.
+    """
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    least = min(LEAST_CURVATURE, float(np.abs(eigenvalues).max()))
+    if eigenvalues[0] >= least:
+        return None
+    return np.asarray((vectors * np.maximum(eigenvalues, least)) @ vectors.T)

@@ -1,0 +1,601 @@
+"""Both surrogates from settings to fitted potential."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from surrokit.capabilities import (
+    GRADIENT,
+    GRADIENT_ALONE,
+    HESSIAN,
+    HESSIAN_DERIVATIVE,
+    VARIANCE,
+)
+from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
+from surrokit.records import Evaluations, LearningProblem
+from surrokit_gp import plugin
+from surrokit_gp.fitc import Fitc
+from surrokit_gp.gp import GaussianProcess
+from surrokit_gp.hyperparameters import Hyperparameters
+
+DIM = 3
+FIXED = {"length_scales": 2.0, "signal_sd": 5.0, "noise_sd": 0.01}
+QUICK = {"n_starts": 1, "max_iterations": 15}
+COMPONENTS = {component.name: component for component in plugin.surrokit_register_surrogates()}
+EXAMPLES = [(name, example) for name, part in COMPONENTS.items() for example in part.examples]
+
+
+def potential(positions):
+    return 0.5 * np.square(positions).sum(axis=1) + np.logaddexp(
+        0.0, positions[:, 0] - positions[:, 1]
+    )
+
+
+def gradient(positions):
+    slope = 1.0 / (1.0 + np.exp(positions[:, 1] - positions[:, 0]))
+    return positions + slope[:, None] * np.array([1.0, -1.0, 0.0])
+
+
+def evaluations(n=80, seed=0, shift=0.0, gradients=False):
+    positions = np.random.default_rng(seed).standard_normal((n, DIM))
+    return Evaluations(
+        positions=positions,
+        values=potential(positions) + shift,
+        gradients=gradient(positions) if gradients else None,
+    )
+
+
+def learner(surrogate, seed=7, dim=DIM):
+    problem = LearningProblem(dim=dim, capabilities=frozenset())
+    return surrogate.learner(problem, np.random.default_rng(seed))
+
+
+def fitted(surrogate, rows=None, seed=7):
+    rows = evaluations() if rows is None else rows
+    learns = learner(surrogate, seed, rows.positions.shape[1])
+    learns.observe(rows)
+    return learns.fitted()
+
+
+def fresh(n=200, seed=2):
+    return np.random.default_rng(seed).standard_normal((n, DIM))
+
+
+def relative_error(process):
+    exact = gradient(fresh())
+    return np.linalg.norm(process.gradient(fresh()) - exact) / np.linalg.norm(exact)
+
+
+@pytest.fixture(params=EXAMPLES, ids=[f"{name}-{example}" for name, example in EXAMPLES])
+def surrogate(request):
+    name, settings = request.param
+    return COMPONENTS[name].factory(**settings)
+
+
+@pytest.fixture(params=["gp", "fitc"])
+def factory(request):
+    return COMPONENTS[request.param].factory
+
+
+class TestFits:
+    def test_every_example_is_a_potential(self, surrogate, differences):
+        process = fitted(surrogate, evaluations(gradients=True))
+        where = fresh(5)
+        where.setflags(write=False)
+        value, slope = process.value_and_gradient(where)
+        np.testing.assert_allclose(process.value(where), value, rtol=1e-12)
+        np.testing.assert_allclose(slope, differences(process.value, where), atol=1e-5)
+        hessian = process.hessian(where)
+        np.testing.assert_allclose(hessian, differences(process.gradient, where), atol=1e-5)
+        vectors = np.ones((5, DIM))
+        third = differences(process.hessian, where)
+        np.testing.assert_allclose(
+            process.hessian_form_gradient(where, vectors), third.sum(axis=(1, 2)), atol=1e-4
+        )
+        assert process.capabilities == {
+            GRADIENT,
+            GRADIENT_ALONE,
+            HESSIAN,
+            HESSIAN_DERIVATIVE,
+            VARIANCE,
+        }
+        assert process.dim == DIM
+        assert process.n_points == 80
+        assert relative_error(process) < 0.2
+
+    def test_gradients_are_worth_more_than_values(self):
+        rows = evaluations(30, gradients=True)
+        both, values = (fitted(GaussianProcess(gradients=use), rows) for use in (True, False))
+        assert both.n_gradients == 30
+        assert values.n_gradients == 0
+        assert relative_error(both) < 0.5 * relative_error(values)
+
+    def test_the_variance_covers_the_error(self, factory):
+        process = fitted(factory(n_starts=2), evaluations(150))
+        error = process.value(fresh()) - potential(fresh())
+        variance = process.variance(fresh())
+        assert 0.05 < np.mean(np.square(error) / variance) < 4.0
+        far = process.variance(np.full((1, DIM), 30.0))
+        assert far > 100.0 * variance.max()
+
+    def test_variance_in_blocks(self, factory):
+        process = fitted(factory(hyperparameters=FIXED))
+        assert process.variance(np.empty((0, DIM))).shape == (0,)
+        one_by_one = np.concatenate([process.variance(row[None]) for row in fresh(40)])
+        np.testing.assert_allclose(process.variance(fresh(40)), one_by_one, rtol=1e-7)
+
+    def test_quality_tells_the_error_at_fresh_points(self, factory):
+        process = fitted(factory(), evaluations(120, gradients=True))
+        assert process.quality.n_points == 12
+        error = np.var(process.value(fresh()) - potential(fresh()))
+        assert error / 100.0 < process.quality.variance < 100.0 * error
+        exact = relative_error(process)
+        assert exact / 5.0 < process.quality.gradient_error < 5.0 * exact
+
+    def test_quality_without_gradients_or_points_to_spare(self, factory):
+        quick = factory(hyperparameters=FIXED)
+        assert fitted(quick, evaluations(40)).quality.gradient_error is None
+        assert fitted(quick, evaluations(DIM + 2)).quality is None
+
+    def test_a_constant_changes_values_and_no_gradient(self, factory):
+        plain, shifted = (fitted(factory(), evaluations(shift=shift)) for shift in (0.0, 1000.0))
+        difference = shifted.value(fresh()) - plain.value(fresh())
+        np.testing.assert_allclose(difference, 1000.0, rtol=1e-6)
+        np.testing.assert_allclose(shifted.gradient(fresh()), plain.gradient(fresh()), atol=1e-3)
+
+    def test_affine_reparametrisation_changes_nothing(self):
+        rng = np.random.default_rng(4)
+        matrix = np.tril(rng.standard_normal((DIM, DIM))) + 3.0 * np.eye(DIM)
+        rows = evaluations(gradients=True)
+        moved = Evaluations(
+            positions=rows.positions @ matrix.T - 40.0,
+            values=rows.values,
+            gradients=np.linalg.solve(matrix.T, rows.gradients.T).T,
+        )
+        one, other = fitted(GaussianProcess(), rows), fitted(GaussianProcess(), moved)
+        there = fresh() @ matrix.T - 40.0
+        np.testing.assert_allclose(other.value(there), one.value(fresh()), atol=1e-2)
+        back = other.gradient(there) @ matrix
+        np.testing.assert_allclose(back, one.gradient(fresh()), atol=2e-2)
+
+    def test_in_raw_coordinates_without_a_trend_it_is_the_kernel_alone(self):
+        rows = evaluations()
+        for surrogate in (
+            GaussianProcess(mean="zero", whiten=False, hyperparameters=FIXED),
+            Fitc(mean="zero", whiten=False, hyperparameters=FIXED, inducing="data", n_inducing=20),
+        ):
+            process = fitted(surrogate, rows)
+            squares = np.square(fresh()[:, None, :] - process.centres).sum(axis=2)
+            heights = 5.0**2 * np.exp(-0.5 * squares / 2.0**2)
+            np.testing.assert_allclose(process.value(fresh()), heights @ process.weights, atol=1e-7)
+
+    def test_inducing_points_at_the_data_give_the_full_process(self):
+        rows = evaluations(30)
+        hyper = {"length_scales": 1.0, "signal_sd": 2.0, "noise_sd": 0.3}
+        full = fitted(GaussianProcess(hyperparameters=hyper), rows)
+        sparse = fitted(Fitc(hyperparameters=hyper, inducing="data", n_inducing=30), rows)
+        for method in ("value", "gradient", "hessian", "variance"):
+            expected = getattr(full, method)(fresh())
+            np.testing.assert_allclose(getattr(sparse, method)(fresh()), expected, atol=1e-8)
+
+    def test_optimised_inducing_points_are_better_than_drawn_ones(self):
+        settings = {"n_inducing": 6, "mean": "constant"}
+        drawn, moved = (
+            fitted(Fitc(inducing=inducing, **settings)) for inducing in ("data", "optimised")
+        )
+        assert moved.log_likelihood > drawn.log_likelihood + 5.0
+
+    def test_seeds_decide_where_inducing_points_lie(self):
+        surrogate = Fitc(inducing="data", hyperparameters=FIXED)
+        one, same, other = (fitted(surrogate, seed=seed) for seed in (1, 1, 2))
+        np.testing.assert_array_equal(one.centres, same.centres)
+        assert not np.array_equal(one.centres, other.centres)
+
+    def test_kernel_scales(self, factory):
+        process = fitted(factory(kernel_scales="per-dimension", mean="constant", **QUICK))
+        assert len(process.hyperparameters.length_scales) == DIM
+        assert isinstance(fitted(factory(**QUICK)).hyperparameters.length_scales, float)
+
+
+class TestMeanFunctions:
+    @pytest.mark.parametrize("mean", ["constant", "linear", "quadratic"])
+    def test_a_polynomial_of_its_degree_is_learnt_whole(self, factory, mean):
+        positions = fresh(40)
+        values = np.full(40, 3.0)
+        if mean != "constant":
+            values += positions @ [1.0, -2.0, 0.5]
+        if mean == "quadratic":
+            values += np.square(positions) @ [1.0, 0.5, 2.0] + positions[:, 0] * positions[:, 1]
+        process = fitted(
+            factory(mean=mean, hyperparameters=FIXED),
+            Evaluations(positions=positions, values=values),
+        )
+        assert process.mean == mean
+        np.testing.assert_allclose(process.value(positions), values, atol=1e-6)
+        assert np.abs(process.weights).max() < 1e-3
+
+    def test_auto(self, factory):
+        assert fitted(factory(hyperparameters=FIXED), evaluations(29)).mean == "constant"
+        assert fitted(factory(hyperparameters=FIXED), evaluations(30)).mean == "quadratic"
+
+    def test_gradients_count_as_equations(self):
+        surrogate = GaussianProcess(hyperparameters=FIXED)
+        assert fitted(surrogate, evaluations(8, gradients=True)).mean == "quadratic"
+        assert fitted(surrogate, evaluations(3, gradients=True)).n_points == 3
+
+    @pytest.mark.parametrize("settings", [{"hyperparameters": FIXED}, {}])
+    def test_a_trend_curves_upwards_everywhere(self, factory, settings):
+        positions = fresh(60)
+        values = np.square(positions) @ [1.0, -0.3, 2.0]
+        process = fitted(
+            factory(mean="quadratic", **settings), Evaluations(positions=positions, values=values)
+        )
+        assert (process.mean, process.kind) == ("quadratic", "linear")
+        far = 1e3 * np.eye(DIM)
+        assert (np.linalg.eigvalsh(process.hessian(far)) > 0.0).all()
+        assert (process.value(far) > 1e3).all()
+        # the process makes up for it where there are points
+        np.testing.assert_allclose(process.value(positions), values, atol=0.5)
+
+    def test_a_convex_quadratic_is_left_alone(self, factory):
+        process = fitted(factory(mean="quadratic", hyperparameters=FIXED))
+        assert (process.mean, process.kind) == ("quadratic", "quadratic")
+
+
+class TestGradients:
+    def test_auto_uses_as_many_as_are_cheap(self, monkeypatch):
+        rows = evaluations(40, gradients=True)
+        surrogate = GaussianProcess(hyperparameters=FIXED)
+        assert fitted(surrogate, rows).n_gradients == 40
+        monkeypatch.setattr("surrokit_gp.gp.AMPLE_EQUATIONS", 40 + 3 * 10 + 2)
+        assert fitted(surrogate, rows).n_gradients == 10
+        monkeypatch.setattr("surrokit_gp.gp.AMPLE_EQUATIONS", 40 + 3)
+        assert fitted(surrogate, rows).n_gradients == 0
+        monkeypatch.setattr("surrokit_gp.gp.AMPLE_EQUATIONS", 20)
+        assert fitted(surrogate, rows).n_gradients == 0
+
+    def test_far_tail_rows_come_last(self, monkeypatch):
+        rows = evaluations(40, gradients=True)
+        values = rows.values.copy()
+        values[:30] += 40.0
+        spoilt = Evaluations(positions=rows.positions, values=values, gradients=rows.gradients)
+        monkeypatch.setattr("surrokit_gp.gp.AMPLE_EQUATIONS", 40 + 3 * 10)
+        learns = learner(GaussianProcess(hyperparameters=FIXED))
+        learns.observe(spoilt)
+        process = learns.fitted()
+        used = process.posterior.centres[process.posterior.slope_rows]
+        q = process.frame.kernel.undo(used)
+        assert (np.abs(q[:, None, :] - rows.positions[30:]).max(axis=2).min(axis=1) < 1e-9).all()
+
+    def test_true_refuses_too_many(self, monkeypatch):
+        monkeypatch.setattr("surrokit_gp.gp.MOST_EQUATIONS", 300)
+        with pytest.raises(
+            SurrogateFitError,
+            match="gradients=True makes 320 equations of 80 points in 3 dimensions, and more than "
+            "300 are too many; use gradients='auto'",
+        ):
+            fitted(GaussianProcess(gradients=True), evaluations(gradients=True))
+
+    def test_true_needs_some(self):
+        with pytest.raises(
+            SurrogateFitError, match="gradients=True needs gradients, but none of 80 points has one"
+        ):
+            fitted(GaussianProcess(gradients=True))
+
+    def test_rows_without_gradients_count_for_their_values(self):
+        rows = evaluations(40, gradients=True)
+        gradients = rows.gradients.copy()
+        gradients[::2, 1] = np.nan
+        some = Evaluations(positions=rows.positions, values=rows.values, gradients=gradients)
+        for use in (True, "auto"):
+            process = fitted(GaussianProcess(gradients=use, hyperparameters=FIXED), some)
+            assert process.n_gradients == 20
+            np.testing.assert_allclose(process.value(some.positions), some.values, atol=0.05)
+
+    def test_what_a_learner_declares(self):
+        value, both = {"value"}, {"value", "gradient"}
+        for surrogate, needs, uses in (
+            (GaussianProcess(), value, both),
+            (GaussianProcess(gradients=True), both, both),
+            (GaussianProcess(gradients=False), value, value),
+            (Fitc(), value, both),
+        ):
+            learns = learner(surrogate)
+            assert (learns.needs, learns.uses) == (needs, uses)
+            assert learns.provides == fitted(plugin.gp(hyperparameters=FIXED)).capabilities
+
+
+class TestHardData:
+    def test_values_that_are_all_equal(self, factory):
+        rows = evaluations(40)
+        flat = Evaluations(positions=rows.positions, values=np.full(40, 7.0))
+        process = fitted(factory(), flat)
+        np.testing.assert_allclose(process.value(fresh()), 7.0, atol=1e-6)
+        np.testing.assert_allclose(process.gradient(fresh()), 0.0, atol=1e-6)
+
+    def test_one_dimension(self, factory):
+        x = np.linspace(-2.0, 2.0, 12)[:, None]
+        process = fitted(factory(), Evaluations(positions=x, values=np.sin(2.0 * x[:, 0])))
+        where = np.linspace(-1.9, 1.9, 50)[:, None]
+        np.testing.assert_allclose(process.value(where), np.sin(2.0 * where[:, 0]), atol=0.1)
+
+    def test_a_coordinate_that_never_moved(self, factory):
+        rows = evaluations(40)
+        positions = rows.positions.copy()
+        positions[:, 2] = 5.0
+        process = fitted(factory(), Evaluations(positions=positions, values=rows.values))
+        assert np.isfinite(process.gradient(positions)).all()
+
+    def test_positions_on_a_line(self, factory):
+        x = np.linspace(-1.0, 1.0, 30)
+        rows = Evaluations(positions=np.outer(x, [1.0, 2.0, -1.0]), values=np.square(x))
+        process = fitted(factory(), rows)
+        np.testing.assert_allclose(process.value(rows.positions), rows.values, atol=0.05)
+
+    def test_two_values_at_one_place(self, factory):
+        rows = evaluations(40)
+        positions = np.concatenate([rows.positions, rows.positions])
+        noisy = np.concatenate([rows.values + 0.1, rows.values - 0.1])
+        process = fitted(factory(), Evaluations(positions=positions, values=noisy))
+        plain = fitted(factory(), rows)
+        assert process.n_points == 40
+        np.testing.assert_allclose(process.value(fresh()), plain.value(fresh()), atol=0.1)
+
+    def test_duplicates_and_failures_do_no_harm(self, factory):
+        rows = evaluations(60)
+        again = np.r_[np.arange(60), np.full(500, 3)]
+        values = np.append(rows.values[again], [np.inf, -np.inf])
+        positions = np.vstack([rows.positions[again], np.full((2, DIM), 50.0)])
+        process = fitted(factory(), Evaluations(positions=positions, values=values))
+        assert process.n_points == 60
+        assert relative_error(process) < 2.0 * relative_error(fitted(factory(), rows)) + 0.05
+
+    @pytest.mark.parametrize("far", [1e4, 1e30, 1e303])
+    def test_paths_that_ran_away_do_no_harm(self, factory, far):
+        rows = evaluations(100)
+        positions = np.vstack([rows.positions, far * np.eye(DIM)])
+        with np.errstate(over="ignore"):
+            values = np.minimum(potential(positions), 1e300)
+        values[-1] = 3.0  # no steeper than the others, though far away
+        process = fitted(factory(), Evaluations(positions=positions, values=values))
+        assert process.n_points <= 101
+        assert relative_error(process) < 2.0 * relative_error(fitted(factory(), rows)) + 0.05
+
+    def test_a_burn_in_far_away_does_no_harm(self, factory):
+        rows = evaluations(100)
+        start = np.random.default_rng(6).standard_normal((20, DIM)) * 20.0
+        positions = np.vstack([rows.positions, start])
+        values = np.append(rows.values, potential(start) ** 2)
+        process = fitted(factory(), Evaluations(positions=positions, values=values))
+        assert relative_error(process) < 0.3
+
+    def test_too_few_points(self, factory):
+        learns = learner(factory())
+        with pytest.raises(SurrogateFitError, match="at least 5 distinct points with a finite val"):
+            learns.fitted()
+        learns.observe(Evaluations(positions=np.eye(3), values=np.full(3, np.inf)))
+        with pytest.raises(SurrogateFitError, match=r"got 0 \(3 rows were observed\)"):
+            learns.fitted()
+        learns.observe(evaluations(5))
+        assert learns.fitted().n_points == 5
+
+    def test_too_few_points_for_a_quadratic(self, factory):
+        with pytest.raises(
+            SurrogateFitError,
+            match=r"at least 11 distinct .* got 10 .* longer, set mean='auto', or",
+        ):
+            fitted(factory(mean="quadratic"), evaluations(10))
+        assert fitted(factory(mean="quadratic", hyperparameters=FIXED), evaluations(11)).dim == DIM
+
+    def test_more_inducing_points_than_points(self):
+        with pytest.raises(SurrogateFitError, match=r"n_inducing=81 .* among 80 distinct training"):
+            fitted(Fitc(n_inducing=81))
+
+    def test_a_process_that_is_not_finite(self, factory):
+        rows = evaluations(20)
+        huge = Evaluations(positions=rows.positions, values=1e307 * rows.values)
+        with (
+            np.errstate(all="ignore"),
+            pytest.raises(
+                SurrogateFitError,
+                match=r"values of the training rows range over .* overflow; rescale U",
+            ),
+        ):
+            fitted(factory(tail="full"), huge)
+
+    def test_evaluations_of_another_dimension(self, factory):
+        with pytest.raises(ShapeError, match=r"must have shape \(n, 3\), got \(2, 4\); pass eval"):
+            learner(factory()).observe(Evaluations(positions=np.ones((2, 4)), values=np.ones(2)))
+
+    def test_nan_is_refused(self, factory):
+        values = np.array([1.0, np.nan, np.nan])
+        with pytest.raises(ConfigurationError, match=r"values of .* got NaN in row 1 of 3"):
+            learner(factory()).observe(Evaluations(positions=np.eye(3), values=values))
+
+
+class TestLearners:
+    def test_restored_learners_go_on_bit_for_bit(self, surrogate):
+        first = learner(surrogate)
+        first.observe(evaluations(40, seed=1, gradients=True))
+        first.fitted()
+        first.observe(evaluations(10, seed=2, gradients=True))
+        state = first.state()
+        second = learner(surrogate, seed=99).restored(state)
+        for more in (3, 30):
+            for each in (first, second):
+                each.observe(evaluations(more, seed=more, gradients=True))
+            one, other = first.fitted(), second.fitted()
+            np.testing.assert_array_equal(one.value(fresh()), other.value(fresh()))
+            np.testing.assert_array_equal(one.variance(fresh()), other.variance(fresh()))
+            assert one.quality == other.quality
+
+    def test_a_state_is_plain(self):
+        learns = learner(Fitc(inducing="optimised", n_inducing=5, **QUICK))
+        learns.observe(evaluations(30, gradients=True))
+        learns.fitted()
+        state = learns.state()
+        found = state.pop("found")
+        assert {type(value) for value in state.values()} <= {int, np.ndarray}
+        assert {type(value) for value in found.values()} <= {int, np.ndarray}
+        assert found["inducing_0"].shape == (5, DIM)
+
+    def test_a_state_before_any_fit_is_restored(self, factory):
+        first = learner(factory(hyperparameters=FIXED))
+        second = learner(factory(hyperparameters=FIXED), seed=1).restored(first.state())
+        assert second.seed == first.seed
+        second.observe(evaluations())
+        assert second.fitted().n_points == 80
+
+    def test_hyperparameters_are_found_again_when_there_are_half_as_many_points_more(self):
+        learns = learner(GaussianProcess(mean="constant", **QUICK))
+        learns.observe(evaluations(40))
+        first = learns.fitted()
+        assert learns.fitted().hyperparameters == first.hyperparameters
+        learns.observe(evaluations(19, seed=3))
+        assert learns.fitted().hyperparameters == first.hyperparameters
+        learns.observe(evaluations(1, seed=4))
+        assert learns.fitted().hyperparameters != first.hyperparameters
+
+    def test_hyperparameters_are_found_again_for_another_mean_function(self):
+        learns = learner(GaussianProcess(**QUICK))
+        learns.observe(evaluations(29))
+        first = learns.fitted()
+        learns.observe(evaluations(1, seed=4))
+        second = learns.fitted()
+        assert (first.mean, second.mean) == ("constant", "quadratic")
+        assert second.hyperparameters != first.hyperparameters
+
+    def test_the_first_fit_fixes_the_whitening(self):
+        learns = learner(GaussianProcess(hyperparameters=FIXED))
+        learns.observe(evaluations(40))
+        first = learns.fitted()
+        learns.observe(evaluations(100, seed=3))
+        second = learns.fitted()
+        np.testing.assert_array_equal(second.frame.whitening.factor, first.frame.whitening.factor)
+
+    def test_a_search_may_look_at_some_rows_only(self, factory, monkeypatch):
+        sizes = []
+        for name in ("surrokit_gp.gp.exact_likelihood", "surrokit_gp.fitc.sparse_likelihood"):
+            original = getattr(
+                __import__(name.rpartition(".")[0], fromlist=["x"]), name.split(".")[-1]
+            )
+
+            def spied(observations, *rest, original=original):
+                sizes.append(observations.n_equations)
+                return original(observations, *rest)
+
+            monkeypatch.setattr(name, spied)
+        rows = evaluations(100, gradients=True)
+        process = fitted(factory(n_search=60, **QUICK), rows)
+        assert max(sizes) <= 60
+        assert process.n_points == 100
+        sizes.clear()
+        fitted(factory(n_search=5, mean="quadratic", **QUICK), rows)
+        assert 15 <= max(sizes) <= (40 if factory is plugin.gp else 20)
+        sizes.clear()
+        fitted(factory(n_search=None, **QUICK), rows)
+        assert max(sizes) == (400 if factory is plugin.gp else 100)
+
+    def test_a_process_may_be_conditioned_on_some_points_only(self):
+        rows = evaluations(60)
+        values = rows.values.copy()
+        values[:20] += 40.0  # the far tail comes last
+        process = fitted(
+            GaussianProcess(hyperparameters=FIXED, max_points=30),
+            Evaluations(positions=rows.positions, values=values),
+        )
+        assert process.n_points == len(process.centres) == 30
+        away = np.abs(process.centres[:, None, :] - rows.positions[20:]).max(axis=2).min(axis=1)
+        assert away.max() < 1e-9
+        everything = GaussianProcess(hyperparameters=FIXED, max_points=None)
+        assert fitted(everything, rows).n_points == 60
+
+    def test_processes_and_learners_can_be_pickled(self, surrogate):
+        learns = learner(surrogate)
+        learns.observe(evaluations(40, gradients=True))
+        expected = learns.fitted().value(fresh())
+        for again in (pickle.loads(pickle.dumps(learns)).fitted(), learns.fitted()):
+            process = pickle.loads(pickle.dumps(again))
+            np.testing.assert_array_equal(process.value(fresh()), expected)
+
+
+class TestSettings:
+    def test_repr_says_what_matters(self):
+        text = repr(fitted(GaussianProcess(hyperparameters=FIXED)))
+        assert text.startswith(
+            "FittedProcess(dim=3, n_points=80, n_gradients=0, n_centres=80, mean='quadratic', "
+            "length_scales=2, signal_sd=5, noise_sd=0.01, jitter=0, quality="
+        )
+        assert text.endswith(" nats^2)")
+        scales = FIXED | {"length_scales": (1.0, 2.0, 4.0)}
+        few = fitted(GaussianProcess(hyperparameters=scales), evaluations(5))
+        assert "length_scales=1 to 4," in repr(few)
+        assert "quality=None" in repr(few)
+
+    def test_what_a_fitted_process_tells(self):
+        process = fitted(Fitc(hyperparameters=FIXED, n_inducing=20))
+        assert process.hyperparameters == Hyperparameters(**FIXED)
+        assert process.jitter >= 0.0
+        assert np.isfinite(process.log_likelihood)
+        assert process.centres.shape == (20, DIM)
+        assert process.weights.shape == (20,)
+
+    @pytest.mark.parametrize(
+        "method", ["value", "gradient", "value_and_gradient", "hessian", "variance"]
+    )
+    def test_positions_must_be_rows(self, method):
+        process = fitted(GaussianProcess(hyperparameters=FIXED))
+        with pytest.raises(ShapeError, match=r"positions must have shape \(n, 3\), got \(3,\)"):
+            getattr(process, method)(np.zeros(3))
+
+    def test_contractions_need_a_factor_for_each_position(self):
+        process = fitted(GaussianProcess(hyperparameters=FIXED))
+        with pytest.raises(ShapeError, match=r"vectors must have shape \(2, 3\), got \(3,\)"):
+            process.hessian_form_gradient(np.zeros((2, 3)), np.zeros(3))
+        with pytest.raises(ShapeError, match=r"matrices must have shape \(2, 3, 3\), got \(3, 3\)"):
+            process.hessian_trace_gradient(np.zeros((2, 3)), np.eye(3))
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"kernel_scales": "both"}, "kernel_scales must be one of 'isotropic', 'per-dim"),
+            ({"mean": "cubic"}, "mean must be one of 'auto', 'zero', 'constant', 'linear', 'quadr"),
+            ({"noise": -0.1}, "noise must be a finite number of at least 0, got -0.1"),
+            ({"whiten": 1}, "whiten must be one of True, False, got 1"),
+            ({"hyperparameters": 3.0}, "hyperparameters must be None, Hyperparameters, or a mapp"),
+            ({"n_starts": 0}, "n_starts must be a whole number of at least 1, got 0"),
+            ({"max_iterations": 1.5}, "max_iterations must be a whole number of at least 1"),
+            ({"n_search": 0}, "n_search must be a whole number of at least 1, or None, got 0"),
+            ({"tail": "cut"}, "tail must be one of 'down-weighted', 'full', got 'cut'"),
+            (
+                {"hyperparameters": FIXED, "noise": 0.1},
+                "noise=0.1 is given beside hyperparameters, which hold noise_sd=0.01; give one of",
+            ),
+        ],
+    )
+    def test_impossible_settings(self, factory, settings, message):
+        with pytest.raises(ConfigurationError, match=message):
+            factory(**settings)
+
+    @pytest.mark.parametrize(
+        ("make", "settings", "message"),
+        [
+            (plugin.gp, {"max_points": 0}, "max_points must be a whole number of at least 1, or"),
+            (plugin.gp, {"gradients": 1}, "gradients must be one of 'auto', True, False, got 1"),
+            (plugin.fitc, {"inducing": "grid"}, "inducing must be one of 'data', 'k-means\\+\\+'"),
+            (plugin.fitc, {"n_inducing": 0}, "n_inducing must be a whole number of at least 1"),
+        ],
+    )
+    def test_impossible_settings_of_one(self, make, settings, message):
+        with pytest.raises(ConfigurationError, match=message):
+            make(**settings)
+
+    def test_hyperparameters_of_another_dimension(self, factory):
+        wrong = FIXED | {"length_scales": (1.0, 2.0)}
+        with pytest.raises(ConfigurationError, match="2 length scales, but positions have 3 coord"):
+            learner(factory(hyperparameters=wrong))
+
+    def test_factories_have_the_defaults_of_the_classes(self):
+        assert plugin.gp() == GaussianProcess()
+        assert plugin.fitc() == Fitc()
