@@ -1,8 +1,7 @@
-"""The command line: ``surrokit plugins`` and ``surrokit sample``."""
+"""The command line: ``surrokit plugins``, ``surrokit sample`` and ``surrokit reproduce``."""
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surrokit.errors import ConfigurationError, SurrokitError
+from surrokit.errors import SurrokitError
 
 if TYPE_CHECKING:
     from surrokit.result import Run
@@ -27,12 +26,13 @@ def cli() -> None:
 def plugins(json_path: Path | None) -> None:
     """List every part: its kind, name, plugin and settings."""
     from surrokit.catalogue import default_catalogue
+    from surrokit.json_data import write_json
     from surrokit.report import part_rows, print_parts
 
     rows = part_rows(default_catalogue())
     print_parts(rows)
     if json_path is not None:
-        _write_json(json_path, rows)
+        write_json(json_path, rows)
 
 
 @cli.command()
@@ -83,6 +83,7 @@ def sample(
     """
     from surrokit.command_settings import parsed_settings, specs_of
     from surrokit.export import check_can_save, check_folder
+    from surrokit.json_data import write_json
     from surrokit.report import print_run
     from surrokit.target_file import resolved_target
 
@@ -108,25 +109,86 @@ def sample(
         figures = run.to_dict()
         if baseline is not None:
             figures["compare"] = baseline.to_dict()
-        _write_json(json_path, figures)
+        write_json(json_path, figures)
     if out is not None:
         run.save(out)
         click.echo(f"draws saved to {out}")
+
+
+@cli.command()
+@click.argument("name")
+@click.option(
+    "--out",
+    default="reproduced",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder for picture, figures and finished rows.",
+)
+@click.option("--quick", is_flag=True, help="Smaller sizes: minutes instead of hours.")
+@click.option("--seed", default=1, show_default=True, help="From which all randomness comes.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="ROW",
+    help="A row to do, or the first words of several; repeatable.  [default: all]",
+)
+@click.option("--fresh", is_flag=True, help="Do rows again that are finished already.")
+@click.option(
+    "--data",
+    envvar="SURROKIT_DATA",
+    type=click.Path(path_type=Path),
+    help="Folder with data files, for experiments that need some.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of the experiment, such as repeats=3; repeatable.",
+)
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Also write JSON here.")
+def reproduce(
+    name: str,
+    out: Path,
+    quick: bool,
+    seed: int,
+    only: tuple[str, ...],
+    fresh: bool,
+    data: Path | None,
+    settings: tuple[str, ...],
+    json_path: Path | None,
+) -> None:
+    """Make a table or figure of a paper again; NAME is an experiment that "plugins" lists.
+
+    Finished rows are kept in the folder, so an interrupted command goes on where it stopped.
+    """
+    from surrokit.command_settings import parsed_values
+    from surrokit.compose import make
+    from surrokit.export import check_folder
+    from surrokit.json_data import write_json
+    from surrokit.pictures import drawn, write_pictures
+    from surrokit.report import print_reproduction
+    from surrokit.reproduce import reproduce as carry_out
+
+    values = {**({"quick": True} if quick else {}), **parsed_values(settings)}
+    experiment = make("experiment", name, **values)
+    if json_path is not None:
+        check_folder(json_path)
+    outcome = carry_out(experiment, out, seed=seed, only=only, data=data, fresh=fresh)
+    print_reproduction(outcome)
+    if json_path is not None:
+        write_json(json_path, outcome.to_dict())
+    click.echo(f"figures written to {out / f'{name}.json'}")
+    figure = drawn(experiment, outcome.finished)
+    if figure is not None:
+        pictures = write_pictures(figure, out / name)
+        click.echo(f"picture written to {' and '.join(map(str, pictures))}")
 
 
 def _sample(target: Any, **arguments: Any) -> Run:
     from surrokit.compose import sample as draw
 
     return draw(target, **arguments)
-
-
-def _write_json(path: Path, figures: Any) -> None:
-    try:
-        path.write_text(json.dumps(figures, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot write {path}: {error.strerror}; give a file in a folder that exists"
-        ) from error
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -11,7 +11,7 @@ from surrokit.compose import DEFAULT_CORRECTION, DEFAULT_SAMPLER
 from surrokit.errors import ConfigurationError
 from surrokit.parts import DEFAULT_EXPLORER, DEFAULT_SCHEDULE
 
-_PARTS = ("target", *(kind for kind in KINDS if kind != "potential"))
+_PARTS = ("target", *(kind for kind in KINDS if kind not in ("potential", "experiment")))
 
 
 def parsed_settings(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -37,6 +37,25 @@ def parsed_settings(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
                 f"--set {item!r}: there is no part {part!r}; parts are {', '.join(_PARTS)}"
             )
         parsed.setdefault(part, {})[setting] = _literal(value)
+    return parsed
+
+
+def parsed_values(settings: Iterable[str]) -> dict[str, Any]:
+    """Return setting to value, for a command that makes a single part.
+
+    Raises
+    ------
+    ConfigurationError
+        If an item is not ``setting=value``.
+    """
+    parsed: dict[str, Any] = {}
+    for item in settings:
+        setting, equals, value = item.partition("=")
+        if not (equals and setting.isidentifier()):
+            raise ConfigurationError(
+                f"--set takes setting=value, got {item!r}; for example n_points=100"
+            )
+        parsed[setting] = _literal(value)
     return parsed
 
 

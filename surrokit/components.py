@@ -20,6 +20,7 @@ Kind: TypeAlias = Literal[
     "integrator",
     "metric",
     "correction",
+    "experiment",
 ]
 """What a part can be."""
 

@@ -19,7 +19,7 @@ from surrokit.errors import ConfigurationError, SamplingWarning
 from surrokit.exact_calls import OnError
 from surrokit.observers import Observers
 from surrokit.paid_evaluations import paid_evaluations
-from surrokit.parts import checked_target, chosen_parts, described
+from surrokit.parts import checked_target, chosen_parts, described, nothing_learns
 from surrokit.protocols import Correction, Explorer, Potential, Sampler, Schedule, Surrogate
 from surrokit.recording import RecordingPotential
 from surrokit.records import Evaluations
@@ -56,7 +56,7 @@ def sample(
     target: Potential | Spec,
     *,
     sampler: Sampler | Spec | None = None,
-    surrogate: Surrogate | Spec | None = None,
+    surrogate: Surrogate | Potential | Spec | None = None,
     schedule: Schedule | Spec | None = None,
     explorer: Explorer | Spec | None = None,
     integrator: object | None = None,
@@ -86,12 +86,13 @@ def sample(
     sampler
         Makes proposals; by default ``hmc``.
     surrogate
-        What proposals are made on once it has learnt; None for the exact potential throughout.
+        What proposals are made on once it has learnt; None for the exact potential throughout. A
+        ready potential, in the sampling coordinates, serves from the first iteration as it is.
     schedule
-        When to learn; by default ``once`` with a surrogate, else ``never``.
+        When to learn; by default ``once`` with a surrogate that learns, else ``never``.
     explorer
-        Looks around before there is a surrogate; by default the exact sampler's own burn-in, for
-        half of the warm-up.
+        Looks around before there is a surrogate; by default the exact sampler's own burn-in, for a
+        quarter of the warm-up where it pays for gradients, else for half of it.
     integrator, metric
         Parts of the sampler.
     correction
@@ -137,7 +138,6 @@ def sample(
     composer = Composer(default_catalogue())
     exact = checked_target(composer.make("potential", target))
     rng = _generator(seed)
-    learns = surrogate is not None and surrogate != "none"
     parts = chosen_parts(
         composer,
         exact,
@@ -149,15 +149,15 @@ def sample(
             "step_size": step_size,
             "n_steps": n_steps,
         },
-        surrogate=surrogate if learns else None,
+        surrogate=None if surrogate == "none" else surrogate,
         schedule=schedule,
         explorer=explorer,
         correction=DEFAULT_CORRECTION if correction is None else correction,
     )
+    learns = parts.learner is not None
     if not learns and evaluations is not None:
         raise ConfigurationError(
-            "evaluations are given, but there is no surrogate to learn from them; pass "
-            "surrogate=..., or leave evaluations out"
+            f"evaluations are given, but {nothing_learns(parts.ready)}, or leave evaluations out"
         )
     if not warmup and "step_size" in parts.sampler.tunes:
         warnings.warn(

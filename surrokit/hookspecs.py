@@ -69,6 +69,12 @@ def surrokit_register_corrections() -> Sequence[Component]:
     return ()
 
 
+@hookspec
+def surrokit_register_experiments() -> Sequence[Component]:
+    """Return experiments: factories of :class:`surrokit.experiments.Experiment`."""
+    return ()
+
+
 # --- Observation: called between transitions, never inside one. What is returned is ignored. ---
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, require, with_forward
 from surrokit.composer import Composer, Spec, named
-from surrokit.errors import CapabilityError, ConfigurationError
+from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
 from surrokit.protocols import (
     Correction,
     Explorer,
@@ -21,11 +21,14 @@ from surrokit.protocols import (
     Surrogate,
 )
 from surrokit.records import LearningProblem
+from surrokit.types import Capabilities
 
 DEFAULT_SCHEDULE = "once"
 DEFAULT_EXPLORER = "sampler"
 GRADIENT_FREE_SAMPLER = "random-walk"
 """Explores targets that do not offer what the run's sampler needs."""
+
+_OF_A_POTENTIAL = ("dim", "capabilities", "value")
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -40,6 +43,9 @@ class Parts:
         When to learn and deploy.
     explorer, learner
         None for a run that learns nothing.
+    ready
+        A potential that stands for the exact one from the first iteration on; None where there is
+        no surrogate, or one that must learn first.
     described
         Kind of part to a description, for observers and the output.
     """
@@ -49,6 +55,7 @@ class Parts:
     schedule: Schedule
     explorer: Explorer | None
     learner: Learner | None
+    ready: Potential | None
     described: Mapping[str, str]
 
 
@@ -59,7 +66,7 @@ def chosen_parts(
     *,
     sampler: Sampler | Spec,
     sampler_settings: Mapping[str, Any],
-    surrogate: Surrogate | Spec | None,
+    surrogate: Surrogate | Potential | Spec | None,
     schedule: Schedule | Spec | None,
     explorer: Explorer | Spec | None,
     correction: Correction | Spec,
@@ -75,7 +82,7 @@ def chosen_parts(
     rng
         Draws what is random in a learner.
     sampler, surrogate, schedule, explorer, correction
-        Names, pairs of name and settings, or objects.
+        Names, pairs of name and settings, or objects; as surrogate a ready potential, too.
     sampler_settings
         More settings of the sampler; None where not given.
 
@@ -91,24 +98,30 @@ def chosen_parts(
     own_sampler: Sampler = composer.make("sampler", sampler, **sampler_settings)
     own_correction: Correction = composer.make("correction", correction)
     composer = composer.with_own({"sampler": own_sampler, "correction": own_correction})
-    if surrogate is None:
-        if explorer is not None:
-            raise ConfigurationError(
-                "an explorer is given, but there is no surrogate to learn from it; pass "
-                "surrogate=..., or leave explorer out"
-            )
-        learner = None
-    else:
-        learner = _learner(composer, surrogate, exact, rng)
+    ready: Potential | None = None
+    learner: Learner | None = None
+    if surrogate is not None:
+        made = composer.make("surrogate", surrogate)
+        if is_ready(made):
+            ready = _fitting(made, exact)
+        else:
+            learner = _learner(made, exact, rng)
+    if learner is None and explorer is not None:
+        raise ConfigurationError(
+            f"an explorer is given, but {nothing_learns(ready)}, or leave explorer out"
+        )
     own_explorer = None if learner is None else _explorer(composer, explorer, exact, own_sampler)
-    _check_needs(exact, own_sampler, own_correction, own_explorer, learner)
+    _check_needs(exact, own_sampler, own_correction, own_explorer, _provided(learner, ready))
+    if learner is not None:
+        _check_learnable(learner, exact)
     default = "never" if learner is None else DEFAULT_SCHEDULE
     return Parts(
         sampler=own_sampler,
         correction=own_correction,
-        schedule=_schedule(composer, schedule or default, learner),
+        schedule=_schedule(composer, schedule or default, learner, ready),
         explorer=own_explorer,
         learner=learner,
+        ready=ready,
         described={
             "sampler": described(sampler),
             "surrogate": described(surrogate or "none"),
@@ -116,6 +129,22 @@ def chosen_parts(
             "explorer": described("none" if learner is None else explorer or DEFAULT_EXPLORER),
             "correction": described(correction),
         },
+    )
+
+
+def is_ready(surrogate: object) -> bool:
+    """Return whether a surrogate is a potential, and has nothing to learn."""
+    potential = all(hasattr(surrogate, name) for name in _OF_A_POTENTIAL)
+    return potential and not hasattr(surrogate, "learner")
+
+
+def nothing_learns(ready: Potential | None) -> str:
+    """Return why a run learns nothing, and what to pass so that it does, for messages."""
+    if ready is None:
+        return "there is no surrogate that could learn; pass surrogate=..."
+    return (
+        f"the surrogate, a {type(ready).__name__}, is ready and learns nothing; pass one that "
+        "learns as surrogate=..."
     )
 
 
@@ -127,7 +156,7 @@ def checked_target(target: Potential) -> Potential:
     ConfigurationError
         If it is not.
     """
-    missing = [name for name in ("dim", "capabilities", "value") if not hasattr(target, name)]
+    missing = [name for name in _OF_A_POTENTIAL if not hasattr(target, name)]
     if missing:
         raise ConfigurationError(
             f"a target must be a potential, got {type(target).__name__} without "
@@ -136,27 +165,35 @@ def checked_target(target: Potential) -> Potential:
     return target
 
 
-def _learner(
-    composer: Composer,
-    surrogate: Surrogate | Spec | None,
-    exact: Potential,
-    rng: np.random.Generator,
-) -> Learner:
-    made: Surrogate = composer.make("surrogate", surrogate)
+def _fitting(ready: Potential, exact: Potential) -> Potential:
+    if ready.dim != exact.dim:
+        raise ShapeError(
+            f"the surrogate has dim {ready.dim}, but the target has dim {exact.dim}; pass one of "
+            "the same target"
+        )
+    return ready
+
+
+def _learner(surrogate: Surrogate, exact: Potential, rng: np.random.Generator) -> Learner:
     problem = LearningProblem(
         dim=exact.dim,
         capabilities=exact.capabilities,
         energy=with_forward(exact).energy if FORWARD in exact.capabilities else None,
     )
-    return made.learner(problem, rng)
+    return surrogate.learner(problem, rng)
 
 
-def _schedule(composer: Composer, schedule: Schedule | Spec, learner: Learner | None) -> Schedule:
+def _schedule(
+    composer: Composer,
+    schedule: Schedule | Spec,
+    learner: Learner | None,
+    ready: Potential | None,
+) -> Schedule:
     made: Schedule = composer.make("schedule", schedule)
     if made.learns and learner is None:
+        none = "none is named; pass surrogate=..." if ready is None else nothing_learns(ready)
         raise ConfigurationError(
-            f"schedule {schedule!r} deploys a surrogate, but none is named; pass surrogate=..., "
-            "or leave schedule out"
+            f"schedule {schedule!r} deploys a surrogate, but {none}, or leave schedule out"
         )
     if learner is not None and not made.learns:
         raise ConfigurationError(
@@ -177,19 +214,25 @@ def _explorer(
     return found
 
 
+def _provided(learner: Learner | None, ready: Potential | None) -> Capabilities | None:
+    if learner is not None:
+        return learner.provides
+    return None if ready is None else ready.capabilities
+
+
 def _check_needs(
     exact: Potential,
     sampler: Sampler,
     correction: Correction,
     explorer: Explorer | None,
-    learner: Learner | None,
+    provided: Capabilities | None,
 ) -> None:
     advice = (
         f"give the target what is missing, or use sampler={GRADIENT_FREE_SAMPLER!r}, or a "
         "surrogate that learns from values"
     )
     require("the correction", correction.needs, exact.capabilities, "the target", advice)
-    if learner is None:
+    if provided is None:  # no surrogate
         require("the sampler", sampler.needs, exact.capabilities, "the target", advice)
         return
     if sampler.with_potential(exact).potential is None:
@@ -199,10 +242,7 @@ def _check_needs(
         )
     if explorer is not None:
         require("the explorer", explorer.needs, exact.capabilities, "the target", advice)
-    require(
-        "the sampler", sampler.needs, learner.provides, "the surrogate", "use another surrogate"
-    )
-    _check_learnable(learner, exact)
+    require("the sampler", sampler.needs, provided, "the surrogate", "use another surrogate")
 
 
 def _check_learnable(learner: Learner, exact: Potential) -> None:

@@ -77,6 +77,7 @@ def run(plan: Plan, rng: np.random.Generator, observers: Observers) -> Run:
     complete = True
     try:
         observers.tell("surrokit_run_started", run=loop.info)
+        loop.deploy_ready()
         loop.explore()
         loop.warm_up()
         loop.sample()
@@ -100,8 +101,9 @@ class _Loop:
         self.observers = observers
         self.target = plan.target
         self.correction = plan.parts.correction.with_potential(plan.target)
-        self.sampler = plan.parts.sampler.with_potential(plan.target)
-        self.surrogate: Potential | None = None
+        self.surrogate: Potential | None = plan.parts.ready
+        moves_on = plan.target if self.surrogate is None else self.surrogate
+        self.sampler = plan.parts.sampler.with_potential(moves_on)
         self.state: ChainState | None = None
         self.tuner: Tuner | None = None
         self.tuner_state: TunerState | None = None
@@ -126,6 +128,11 @@ class _Loop:
         )
 
     # --- the three phases ---
+
+    def deploy_ready(self) -> None:
+        """Tell observers of a surrogate that has nothing to learn, if the plan has one."""
+        if self.surrogate is not None:
+            self._tell_deployed(self.surrogate, "ready before the run")
 
     def explore(self) -> None:
         """Explore, if the plan says so, and hand what was found to learner and sampler."""
@@ -251,6 +258,9 @@ class _Loop:
         self.surrogate = surrogate
         self.deployments.append(self.iteration)
         self._move_on(surrogate)
+        self._tell_deployed(surrogate, reason)
+
+    def _tell_deployed(self, surrogate: Potential, reason: str) -> None:
         self.observers.tell(
             "surrokit_surrogate_deployed",
             run=self.info,
@@ -301,7 +311,8 @@ class _Loop:
             return state, state
 
         state = self._started(begin)
-        self._check_gradient(state)
+        if self.surrogate is None:  # else the gradient at hand is the surrogate's
+            self._check_gradient(state)
         return state
 
     def _started(self, begin: Callable[[FloatArray], tuple[Began, ChainState]]) -> Began:

@@ -14,6 +14,7 @@ from surrokit.testing.checks import (
     integrator,
     kernel,
     metric,
+    potential,
     sampler,
     schedule,
     surrogate,
@@ -23,7 +24,7 @@ from surrokit.testing.checks.training import TARGET
 from surrokit.testing.counting import Wrapped
 from surrokit.testing.reference import ReferenceCorrection, SubChain, transitions
 from surrokit.testing.statistics import Verdict
-from surrokit.testing.targets import Gaussian
+from surrokit.testing.targets import Banana, Gaussian
 
 MARGIN = 1e-3
 """A mutant's p-value is to be so many times below the threshold."""
@@ -46,7 +47,8 @@ def once():
 
 
 def additive():
-    return make("surrogate", "additive")
+    # on values: outputs and gradients of a banana are learnt exactly from a handful of rows
+    return make("surrogate", "additive", learns="potential", train_on="values")
 
 
 CONTROLS = [
@@ -164,6 +166,12 @@ CONTROLS = [
         lambda: mutants.OnlyFirstRows(additive()),
         additive,
         surrogate.check_row_order,
+    ),
+    (
+        "derivative of the Hessian from another function",
+        lambda: mutants.ForeignDerivative(Banana()),
+        lambda: Wrapped(Banana()),
+        potential.check_hessian_derivative,
     ),
     (
         "wrapper that drops a capability",

@@ -17,7 +17,7 @@ from surrokit.components import Component
 from surrokit.errors import ConfigurationError, MissingDependencyError, TargetError
 from surrokit.experiments import Conditions, Finished, Printed, Report, Row
 from surrokit.kept_rows import KeptRows, fingerprint
-from surrokit.pictures import check_can_draw, write_pictures
+from surrokit.pictures import drawn, write_pictures
 from surrokit.progress import row_bar
 from surrokit.reproduce import chosen_rows, reproduce
 from surrokit.testing import check_experiment
@@ -72,9 +72,17 @@ class Squares:
         return figure
 
 
-def squares(*, quick=False, numbers=(1, 2, 3), needs_file=0, interrupted_at=0):
+@attrs.frozen(kw_only=True)
+class Table(Squares):
+    """The same without a picture."""
+
+    def draw(self, finished):
+        return None
+
+
+def squares(*, quick=False, numbers=(1, 2, 3), needs_file=0, interrupted_at=0, table=False):
     given = numbers if isinstance(numbers, tuple) else (numbers,)
-    return Squares(
+    return (Table if table else Squares)(
         numbers=given[:1] if quick else given,
         needs_file=needs_file,
         interrupted_at=interrupted_at,
@@ -366,8 +374,19 @@ def test_a_picture_that_cannot_be_written_is_said(tmp_path):
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
+    row = Finished(name="a", settings={}, result={"square": 2.0}, seconds=0.0)
     with pytest.raises(MissingDependencyError, match=r"pip install 'surrokit\[figures\]'"):
-        check_can_draw()
+        drawn(Squares(), [row])
+
+
+def test_another_missing_module_is_not_taken_for_matplotlib():
+    class Broken(Squares):
+        def draw(self, finished):
+            import absent_module  # noqa: F401
+
+    with pytest.raises(ModuleNotFoundError, match="absent_module"):
+        drawn(Broken(), [])
 
 
 # --- the bar ---
@@ -434,10 +453,19 @@ def test_only_and_fresh(surrokit, done):
 
 def test_without_matplotlib_the_figures_are_written_all_the_same(surrokit, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
     result = surrokit("squares")
     assert_one_line(result, "Matplotlib is needed to draw pictures", "surrokit[figures]")
     assert "square/3" in result[1]
     assert read("reproduced/squares.json")["complete"] is True
+
+
+def test_a_table_has_no_picture_and_needs_no_matplotlib(surrokit, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, out, _ = surrokit("squares", "--set", "table=True")
+    assert code == 0
+    assert "picture" not in out
+    assert not Path("reproduced/squares.svg").exists()
 
 
 def test_errors_end_in_one_line(surrokit, tmp_path):
@@ -507,7 +535,7 @@ class NoPicture(Squares):
         (lambda: Squares(title="two\nlines"), "check_words", "title must be text in one line"),
         (OddResult, "check_first_row", "is of type set, which JSON cannot hold"),
         (RaggedReport, "check_first_row", "1 cells under 2 titles"),
-        (NoPicture, "check_first_row", "draw must return a Matplotlib figure, got str"),
+        (NoPicture, "check_first_row", "draw must return a Matplotlib figure or None, got str"),
     ],
 )
 def test_a_broken_experiment_is_caught(broken, check, message):

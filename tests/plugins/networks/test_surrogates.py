@@ -1,21 +1,22 @@
-"""The two surrogates from settings to fitted potential."""
+"""The surrogates from settings to fitted potential."""
 
 import pickle
 
 import numpy as np
 import pytest
 
-from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, HESSIAN
+from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
 from surrokit.records import Evaluations, LearningProblem
 from surrokit_networks import plugin
 from surrokit_networks.additive import Additive
+from surrokit_networks.quadratic import Quadratic
 from surrokit_networks.rbf import Rbf
 
 DIM = 3
 COMPONENTS = {component.name: component for component in plugin.surrokit_register_surrogates()}
 EXAMPLES = [
-    (name, settings) for name in ("additive", "rbf") for settings in COMPONENTS[name].examples
+    (name, settings) for name, component in COMPONENTS.items() for settings in component.examples
 ]
 
 
@@ -28,9 +29,13 @@ def gradient(positions):
     return positions + slope[:, None] * np.array([1.0, -1.0, 0.0])
 
 
-def evaluations(n=150, seed=0, shift=0.0):
+def evaluations(n=150, seed=0, shift=0.0, gradients=False):
     positions = np.random.default_rng(seed).standard_normal((n, DIM))
-    return Evaluations(positions=positions, values=potential(positions) + shift)
+    return Evaluations(
+        positions=positions,
+        values=potential(positions) + shift,
+        gradients=gradient(positions) if gradients else None,
+    )
 
 
 def learner(surrogate, seed=7, dim=DIM):
@@ -46,8 +51,20 @@ def fitted(surrogate, rows=None, seed=7):
 
 @pytest.fixture(params=EXAMPLES, ids=[f"{name}-{settings}" for name, settings in EXAMPLES])
 def surrogate(request):
+    # Small, where the example leaves the size open: what it can do does not depend on that.
     name, settings = request.param
+    if "n_nodes" in COMPONENTS[name].settings():
+        settings = {"n_nodes": 30, **settings}
     return COMPONENTS[name].factory(**settings)
+
+
+# Scales as given, so that no small networks go ahead.
+SMALL = [Additive(n_nodes=100, weight_scale=0.3), Rbf(n_nodes=100, width_scale=4.0)]
+
+
+@pytest.fixture(params=SMALL, ids=["additive", "rbf"])
+def small(request):
+    return request.param
 
 
 @pytest.fixture(params=[Additive(), Rbf()], ids=["additive", "rbf"])
@@ -56,7 +73,7 @@ def default(request):
 
 
 def test_every_example_is_a_potential(surrogate):
-    network = fitted(surrogate)
+    network = fitted(surrogate, evaluations(50, gradients=True))
     positions = np.random.default_rng(1).standard_normal((5, DIM))
     positions.setflags(write=False)
     value, slope = network.value_and_gradient(positions)
@@ -67,17 +84,28 @@ def test_every_example_is_a_potential(surrogate):
     assert network.hessian(positions).shape == (5, DIM, DIM)
     assert network.gradient(positions) is not network.gradient(positions)
     assert network.dim == DIM
-    assert network.n_points == 150
+    assert network.n_points == 50
 
 
-def test_defaults_learn_a_smooth_target(default):
-    network = fitted(default)
+@pytest.mark.parametrize("gradients", [False, True])
+def test_defaults_learn_a_smooth_target(default, gradients):
+    network = fitted(default, evaluations(gradients=gradients))
     fresh = np.random.default_rng(2).standard_normal((200, DIM))
     error = network.gradient(fresh) - gradient(fresh)
     assert np.sqrt(np.mean(error**2)) < 0.1
     spread = np.var(network.value(fresh) - potential(fresh))
     assert spread < 0.02
     assert network.gcv_error < 10 * spread
+
+
+@pytest.mark.parametrize("surrogate", SMALL, ids=["additive", "rbf"])
+def test_gradients_make_up_for_points(surrogate):
+    fresh = np.random.default_rng(2).standard_normal((200, DIM))
+    errors = [
+        np.sqrt(np.mean((fitted(surrogate, rows).gradient(fresh) - gradient(fresh)) ** 2))
+        for rows in (evaluations(12), evaluations(12, gradients=True))
+    ]
+    assert errors[1] < 0.5 * errors[0]
 
 
 def test_the_paper_s_scheme_learns_too():
@@ -93,7 +121,7 @@ def test_the_paper_s_scheme_is_what_the_authors_code_computes():
     rows = evaluations(400)
     learns = learner(Additive.paper(50, ridge=1e-4))
     learns.observe(rows)
-    nodes = learns.draw(400, np.random.default_rng(learns.seed))
+    nodes = learns.draws[0](rows.positions, 50, np.random.default_rng(learns.seed))
     features = np.log1p(np.exp(rows.positions @ nodes.directions.T + nodes.biases))
     targets = rows.values - rows.values.min()
     weights = np.linalg.solve(features.T @ features + 1e-4 * np.eye(50), features.T @ targets)
@@ -103,38 +131,64 @@ def test_the_paper_s_scheme_is_what_the_authors_code_computes():
 
 
 def test_widths_of_the_authors_code():
-    learns = learner(Rbf.paper(4000))
-    widths = learns.draw(1, np.random.default_rng(0)).square_widths
+    draw = learner(Rbf.paper(4000)).draws[0]
+    widths = draw(np.zeros((1, DIM)), 4000, np.random.default_rng(0)).square_widths
     np.testing.assert_allclose(np.mean(1.0 / widths), 1.0, rtol=0.1)  # chi2(1) has mean 1
 
 
-def test_a_constant_changes_values_and_no_gradient(default):
-    plain, shifted = fitted(default), fitted(default, evaluations(shift=1000.0))
+@pytest.mark.parametrize("gradients", [False, True])
+def test_a_constant_changes_values_and_no_gradient(default, gradients):
+    plain, shifted = (
+        fitted(default, evaluations(shift=shift, gradients=gradients)) for shift in (0.0, 1000.0)
+    )
     fresh = np.random.default_rng(3).standard_normal((20, DIM))
     difference = shifted.value(fresh) - plain.value(fresh)
     np.testing.assert_allclose(difference, 1000.0, rtol=1e-6)
     np.testing.assert_allclose(shifted.gradient(fresh), plain.gradient(fresh), atol=1e-4)
 
 
-def test_affine_reparametrisation_changes_nothing(default):
-    rng = np.random.default_rng(4)
-    matrix = np.tril(rng.standard_normal((DIM, DIM))) + 3.0 * np.eye(DIM)
-    rows = evaluations()
-    moved = Evaluations(positions=rows.positions @ matrix.T - 40.0, values=rows.values)
-    fresh = rng.standard_normal((20, DIM))
+def moved_by(matrix, rows):
+    """The same evaluations in the coordinates matrix q - 40."""
+    return Evaluations(
+        positions=rows.positions @ matrix.T - 40.0,
+        values=rows.values,
+        gradients=None if rows.gradients is None else rows.gradients @ np.linalg.inv(matrix),
+    )
+
+
+CORRELATED = np.tril(np.random.default_rng(4).standard_normal((DIM, DIM))) + 3.0 * np.eye(DIM)
+
+
+@pytest.mark.parametrize(
+    ("gradients", "matrix"),
+    [(False, CORRELATED), (True, CORRELATED), (True, np.diag([1e-3, 1.0, 1e3]))],
+    ids=["values", "gradients", "scales"],
+)
+def test_affine_reparametrisation_changes_nothing(default, gradients, matrix):
+    rng, start = np.random.default_rng(4), np.linalg.inv(CORRELATED)
+    # Correlations that stand out in every coordinates tried; without gradients, those that may as
+    # well be noise are not taken off.
+    skew = np.array([[1.0, 0.0, 0.0], [2.0, 1.0, 0.0], [-1.0, 1.5, 1.0]])
+    rows = moved_by(skew @ start, evaluations(gradients=gradients))
+    moved = moved_by(matrix, rows)
+    fresh = rng.standard_normal((20, DIM)) @ (skew @ start).T - 40.0
     one, other = fitted(default, rows), fitted(default, moved)
-    np.testing.assert_allclose(other.value(fresh @ matrix.T - 40.0), one.value(fresh), atol=1e-4)
+    there = fresh @ matrix.T - 40.0
+    np.testing.assert_allclose(other.value(there), one.value(fresh), atol=1e-4)
     # Gradients in q are those in the other coordinates times the matrix.
-    back = other.gradient(fresh @ matrix.T - 40.0) @ matrix
-    np.testing.assert_allclose(back, one.gradient(fresh), atol=1e-3)
+    np.testing.assert_allclose(other.gradient(there) @ matrix, one.gradient(fresh), atol=1e-3)
 
 
-def test_duplicates_and_failures_do_no_harm(default):
-    rows = evaluations(60)
+@pytest.mark.parametrize("gradients", [False, True])
+def test_duplicates_and_failures_do_no_harm(small, gradients):
+    rows = evaluations(60, gradients=gradients)
     again = np.r_[np.arange(60), np.full(500, 3)]
-    values = np.append(rows.values[again], [np.inf, np.nan])
+    values = np.append(rows.values[again], [np.inf, np.inf])
     positions = np.vstack([rows.positions[again], np.full((2, DIM), 50.0)])
-    network = fitted(default, Evaluations(positions=positions, values=values))
+    slopes = None
+    if gradients:
+        slopes = np.vstack([rows.gradients[again], np.full((2, DIM), np.nan)])
+    network = fitted(small, Evaluations(positions=positions, values=values, gradients=slopes))
     assert network.n_points == 60
     fresh = np.random.default_rng(5).standard_normal((100, DIM))
     assert np.sqrt(np.mean((network.gradient(fresh) - gradient(fresh)) ** 2)) < 0.5
@@ -151,29 +205,82 @@ def test_a_burn_in_far_away_does_no_harm():
     assert np.sqrt(np.mean(error**2)) < 0.3
 
 
-def test_restored_learners_go_on_bit_for_bit(surrogate):
+@pytest.mark.parametrize("gradients", [False, True])
+def test_runaway_rows_do_no_harm(small, gradients):
+    # A path that ran off leaves rows of which the squares overflow.
+    rows = evaluations(100, gradients=gradients)
+    far = np.full((3, DIM), 1e303) * [[1.0], [-1.0], [0.5]]
+    slopes = np.vstack([rows.gradients, far]) if gradients else None
+    together = Evaluations(
+        positions=np.vstack([rows.positions, far]),
+        values=np.append(rows.values, [1e300, 1e305, np.inf]),
+        gradients=slopes,
+    )
+    network, plain = fitted(small, together), fitted(small, rows)
+    fresh = np.random.default_rng(7).standard_normal((20, DIM))
+    np.testing.assert_array_equal(network.value(fresh), plain.value(fresh))
+
+
+@pytest.mark.parametrize("value", [0.0, 7.0, -1e6])
+@pytest.mark.parametrize("gradients", [False, True])
+def test_constant_values_give_a_flat_potential(small, value, gradients):
+    positions = evaluations(40).positions
+    rows = Evaluations(
+        positions=positions,
+        values=np.full(40, value),
+        gradients=np.zeros((40, DIM)) if gradients else None,
+    )
+    network = fitted(small, rows)
+    assert np.isfinite(network.value(positions)).all()
+    if small.training.regression.trend == "auto" and not gradients:
+        np.testing.assert_allclose(network.value(positions), value, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("additive", {}), ("rbf", {"draws": "data"}), ("quadratic", {}), ("additive-paper", {})],
+)
+def test_restored_learners_go_on_bit_for_bit(name, settings):
+    if name != "quadratic":
+        settings = {"n_nodes": 30, **settings}
+    surrogate = COMPONENTS[name].factory(**settings)
     first = learner(surrogate)
-    first.observe(evaluations(80, seed=1))
+    first.observe(evaluations(80, seed=1, gradients=True))
     first.fitted()
     first.observe(evaluations(40, seed=2))
     state = first.state()
     second = learner(surrogate, seed=99).restored(state)
     for each in (first, second):
-        each.observe(evaluations(30, seed=3))
+        each.observe(evaluations(30, seed=3, gradients=True))
     positions = np.random.default_rng(8).standard_normal((10, DIM))
     one, other = first.fitted(), second.fitted()
     np.testing.assert_array_equal(one.value(positions), other.value(positions))
     np.testing.assert_array_equal(one.gradient(positions), other.gradient(positions))
+    assert one.quality == other.quality
+
+
+def test_states_are_plain_arrays_and_numbers():
+    learns = learner(Additive(n_nodes=20))
+    learns.observe(evaluations(30, gradients=True))
+    learns.fitted()
+    state = learns.state()
+    rows = state.pop("rows")
+    assert set(state) == {"seed", "whitening_mean", "whitening_factor"}
     assert {type(value) for value in state.values()} <= {int, np.ndarray}
+    assert {type(value) for value in rows.values()} <= {type(None), np.ndarray}
 
 
 def test_a_state_before_any_fit_is_restored():
     first = learner(Additive())
-    assert learner(Additive(), seed=1).restored(first.state()).seed == first.seed
+    second = learner(Additive(), seed=1).restored(first.state())
+    assert second.seed == first.seed
+    second.observe(evaluations(20))
+    assert second.fitted().n_points == 20
 
 
 def test_the_first_fit_fixes_the_whitening_and_nodes_stay():
-    learns = learner(Additive())
+    # The trend may grow with the points, so only the network is looked at.
+    learns = learner(Additive(weight_scale=0.3))
     learns.observe(evaluations(50))
     early = learns.fitted()
     learns.observe(evaluations(800, seed=9))
@@ -186,57 +293,209 @@ def test_the_first_fit_fixes_the_whitening_and_nodes_stay():
 def test_nodes_that_see_nothing_give_a_flat_network(n_nodes):
     rows = evaluations(50)
     away = Evaluations(positions=rows.positions + 1e4, values=rows.values)
-    network = fitted(Rbf(whiten=False, n_nodes=n_nodes), away)
+    surrogate = plugin.rbf(
+        whiten=False, n_nodes=n_nodes, trend="constant", width_scale=4.0, tail="full"
+    )
+    network = fitted(surrogate, away)
     np.testing.assert_allclose(network.value(away.positions), rows.values.mean())
     np.testing.assert_array_equal(network.gradient(away.positions), 0.0)
 
 
 def test_networks_and_learners_can_be_pickled(surrogate):
     learns = learner(surrogate)
-    learns.observe(evaluations())
+    learns.observe(evaluations(50, gradients=True))
     positions = np.random.default_rng(8).standard_normal((10, DIM))
-    expected = learns.fitted().value(positions)
-    for again in (pickle.loads(pickle.dumps(learns)).fitted(), learns.fitted()):
-        network = pickle.loads(pickle.dumps(again))
-        np.testing.assert_array_equal(network.value(positions), expected)
+    network = learns.fitted()
+    for again in (pickle.loads(pickle.dumps(learns)).fitted(), network):
+        value = pickle.loads(pickle.dumps(again)).value(positions)
+        np.testing.assert_array_equal(value, network.value(positions))
 
 
-def test_seeds_decide(default):
+def test_seeds_decide(small):
     positions = np.zeros((1, DIM))
     rows = evaluations()
-    assert fitted(default, rows, 1).value(positions) == fitted(default, rows, 1).value(positions)
-    assert fitted(default, rows, 1).value(positions) != fitted(default, rows, 2).value(positions)
+    assert fitted(small, rows, 1).value(positions) == fitted(small, rows, 1).value(positions)
+    assert fitted(small, rows, 1).value(positions) != fitted(small, rows, 2).value(positions)
 
 
-def test_what_a_learner_declares(default):
-    learns = learner(default)
-    assert learns.needs == learns.uses == {"value"}
-    assert learns.provides == {GRADIENT, GRADIENT_ALONE, HESSIAN}
-    assert fitted(default).capabilities == learns.provides
+@pytest.mark.parametrize("kind", ["additive", "rbf", "quadratic"])
+@pytest.mark.parametrize(
+    ("train_on", "needs", "uses"),
+    [
+        ("auto", {"value"}, {"value", "gradient"}),
+        ("values", {"value"}, {"value"}),
+        ("gradients", {"value", "gradient"}, {"value", "gradient"}),
+        ("values-and-gradients", {"value", "gradient"}, {"value", "gradient"}),
+    ],
+)
+def test_what_a_learner_declares(kind, train_on, needs, uses):
+    learns = learner(getattr(plugin, kind)(train_on=train_on))
+    assert learns.needs == needs
+    assert learns.uses == uses
+    assert learns.provides == {GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE}
+    learns.observe(evaluations(30, gradients=True))
+    assert learns.fitted().capabilities == learns.provides
+
+
+def test_trained_on_gradients_alone_values_give_the_level(small):
+    kind = "additive" if isinstance(small, Additive) else "rbf"
+    rows = evaluations(60, gradients=True)
+    moved = Evaluations(
+        positions=rows.positions, values=rows.values + 5.0, gradients=rows.gradients
+    )
+    surrogate = getattr(plugin, kind)(n_nodes=100, train_on="gradients", tail="full")
+    one, other = fitted(surrogate, rows), fitted(surrogate, moved)
+    fresh = np.random.default_rng(5).standard_normal((100, DIM))
+    np.testing.assert_array_equal(one.gradient(fresh), other.gradient(fresh))
+    np.testing.assert_allclose(other.value(fresh) - one.value(fresh), 5.0)
+    left = one.value(rows.positions) - rows.values
+    assert np.mean(left) == pytest.approx(0.0, abs=1e-10)
+    assert np.sqrt(np.mean((one.gradient(fresh) - gradient(fresh)) ** 2)) < 0.1
+
+
+@pytest.mark.parametrize("kind", ["additive", "rbf", "quadratic"])
+def test_gradients_alone_without_any_gradient(kind):
+    learns = learner(getattr(plugin, kind)(train_on="gradients"))
+    learns.observe(evaluations(60))
+    with pytest.raises(SurrogateFitError, match="but there are only 0 equations"):
+        learns.fitted()
+
+
+def test_values_alone_leave_gradients_unread(small):
+    kind = "additive" if isinstance(small, Additive) else "rbf"
+    surrogate = getattr(plugin, kind)(n_nodes=50, train_on="values")
+    fresh = np.random.default_rng(5).standard_normal((9, DIM))
+    one, other = (fitted(surrogate, evaluations(60, gradients=each)) for each in (False, True))
+    np.testing.assert_array_equal(one.value(fresh), other.value(fresh))
+    learns = learner(surrogate)
+    learns.observe(evaluations(60, gradients=True))
+    assert learns.state()["rows"]["gradients"] is None
+
+
+@pytest.mark.parametrize("train_on", ["auto", "gradients", "values-and-gradients"])
+def test_rows_without_gradient_among_others(small, train_on):
+    kind = "additive" if isinstance(small, Additive) else "rbf"
+    rows = evaluations(80, gradients=True)
+    slopes = np.array(rows.gradients)
+    slopes[::2] = np.nan
+    slopes[1, 2] = np.nan
+    part = Evaluations(positions=rows.positions, values=rows.values, gradients=slopes)
+    network = fitted(getattr(plugin, kind)(n_nodes=100, train_on=train_on), part)
+    fresh = np.random.default_rng(5).standard_normal((100, DIM))
+    assert network.n_points == 80
+    assert np.sqrt(np.mean((network.gradient(fresh) - gradient(fresh)) ** 2)) < 0.1
+
+
+@pytest.mark.parametrize("trend", ["quadratic", "laplace"])
+def test_the_trend_alone_is_a_surrogate(trend):
+    network = fitted(plugin.quadratic(trend=trend), evaluations(gradients=True))
+    assert network.n_nodes == 0
+    assert network.nodes is None
+    positions = np.random.default_rng(1).standard_normal((5, DIM))
+    hessian = network.hessian(positions)
+    np.testing.assert_array_equal(hessian, hessian[:1].repeat(5, axis=0))
+    assert np.linalg.eigvalsh(hessian[0])[0] > 0.0
+    fresh = np.random.default_rng(2).standard_normal((200, DIM))
+    assert np.var(network.value(fresh) - potential(fresh)) < 0.05
+
+
+def test_a_known_mode_and_hessian_take_the_place_of_the_points():
+    laplace = {"mode": np.zeros(DIM), "hessian": 2.0 * np.eye(DIM)}
+    from surrokit_networks.laplace import Laplace
+
+    for kind in ("additive", "rbf"):
+        surrogate = getattr(plugin, kind)(n_nodes=50, laplace=Laplace(**laplace))
+        network = fitted(surrogate, evaluations(20))
+        np.testing.assert_allclose(network.trend.matrix, 2.0 * np.eye(DIM))
+        np.testing.assert_array_equal(network.trend.centre, np.zeros(DIM))
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("kind", ["additive", "rbf", "quadratic"])
+def test_held_out_error_is_about_that_on_fresh_points(kind, gradients):
+    # Few nodes, so that the error is no matter of a few points; within a factor of three.
+    settings = {} if kind == "quadratic" else {"n_nodes": 5, "trend": "linear"}
+    surrogate = getattr(plugin, kind)(hold_out=0.4, **settings)
+    network = fitted(surrogate, evaluations(250, gradients=gradients))
+    quality = network.quality
+    assert quality.n_points == pytest.approx(100, abs=1)
+    fresh = np.random.default_rng(12).standard_normal((2000, DIM))
+    near = potential(fresh) < evaluations(250).values.min() + 0.3 * (2 * DIM + 10)
+    fresh = fresh[near]
+    variance = np.var(network.value(fresh) - potential(fresh))
+    assert 1 / 3 < quality.variance / variance < 3
+    if gradients:
+        left = network.gradient(fresh) - gradient(fresh)
+        error = np.linalg.norm(left) / np.linalg.norm(gradient(fresh))
+        assert 1 / 2 < quality.gradient_error / error < 2
+    else:
+        assert quality.gradient_error is None
+
+
+def test_no_held_out_error_of_few_points_or_where_nobody_wants_it(small):
+    kind = "additive" if isinstance(small, Additive) else "rbf"
+    assert fitted(small, evaluations(9)).quality is None
+    assert fitted(small, evaluations(30)).quality.n_points == 3
+    without = getattr(plugin, kind)(n_nodes=50, hold_out=0.0)
+    assert fitted(without, evaluations(30)).quality is None
 
 
 def test_repr_says_what_matters():
     text = repr(fitted(Additive(n_nodes=20)))
     assert text.startswith("FittedNetwork(dim=3, n_nodes=20, n_points=150, ridge=")
     assert "gcv_error=" in text
+    assert "held_out_variance=none" in repr(fitted(Additive(n_nodes=20), evaluations(8)))
 
 
-def test_too_few_points(default):
-    learns = learner(default)
-    with pytest.raises(SurrogateFitError, match="needs at least 5 distinct points"):
+def test_too_few_points(small):
+    learns = learner(small)
+    with pytest.raises(SurrogateFitError, match="needs at least 5 distinct points of use, got 0"):
         learns.fitted()
-    learns.observe(Evaluations(positions=np.eye(3), values=np.full(3, np.nan)))
-    with pytest.raises(SurrogateFitError, match="got 0 \\(3 rows were observed, 3 of them not"):
+    learns.observe(Evaluations(positions=np.eye(3), values=np.full(3, np.inf)))
+    with pytest.raises(SurrogateFitError, match=r"got 0 \(3 rows were observed; rows without a fi"):
+        learns.fitted()
+    learns.observe(evaluations(4))
+    with pytest.raises(SurrogateFitError, match=r"got 4 \(7 rows were observed"):
         learns.fitted()
 
 
-def test_the_fewest_points_give_a_fit(default):
-    assert fitted(default, evaluations(5)).n_points == 5
+def test_the_fewest_points_give_a_fit(small):
+    assert fitted(small, evaluations(5)).n_points == 5
+    with_gradients = fitted(small, evaluations(2, gradients=True))
+    assert with_gradients.n_points == 2
+    assert np.isfinite(with_gradients.value(np.zeros((1, DIM)))).all()
+
+
+def test_one_gradient_among_few_values_is_not_enough(small):
+    rows = evaluations(4, gradients=True)
+    slopes = np.array(rows.gradients)
+    slopes[1:] = np.nan
+    learns = learner(small)
+    learns.observe(Evaluations(positions=rows.positions, values=rows.values, gradients=slopes))
+    with pytest.raises(SurrogateFitError, match="needs at least 5 distinct points of use, got 4"):
+        learns.fitted()
 
 
 def test_evaluations_of_another_dimension():
     with pytest.raises(ShapeError, match=r"must have shape \(n, 3\), got \(2, 4\); pass eval"):
         learner(Additive()).observe(Evaluations(positions=np.ones((2, 4)), values=np.ones(2)))
+
+
+def test_evaluations_that_are_no_numbers():
+    learns = learner(Additive())
+    learns.observe(evaluations(10))
+    with pytest.raises(ConfigurationError, match="values of training rows .* NaN in row 1 of 3"):
+        learns.observe(Evaluations(positions=np.eye(3), values=[1.0, np.nan, 2.0]))
+    # and what was there before stays
+    assert learns.fitted().n_points == 10
+
+
+def test_a_block_without_rows_changes_nothing():
+    learns = learner(Additive(n_nodes=20))
+    learns.observe(Evaluations.empty(DIM))
+    learns.observe(evaluations(10))
+    learns.observe(Evaluations.empty(DIM))
+    assert learns.fitted().n_points == 10
 
 
 @pytest.mark.parametrize("method", ["value", "gradient", "value_and_gradient", "hessian"])
@@ -254,12 +513,15 @@ def test_positions_must_be_rows(method):
     [
         ({"n_nodes": 0}, "n_nodes must be a whole number of at least 1"),
         ({"n_nodes": 2.5}, "n_nodes must be a whole number of at least 1"),
-        ({"weight_scale": 0.0}, "weight_scale must be a positive finite number, got 0.0"),
+        ({"weight_scale": 0.0}, "weight_scale must be a positive finite number, .* got 0.0"),
         ({"bias_scale": -1.0}, "bias_scale must be a positive finite number, got -1.0"),
         ({"ridge": -1.0}, "ridge must be a finite number that is not negative, or None, got -1.0"),
         ({"level": "mean"}, "level must be one of 'trained', 'minimum', got 'mean'"),
         ({"tail": "cut"}, "tail must be one of 'down-weighted', 'full', got 'cut'"),
         ({"activation": "relu"}, "activation must be one of softplus, tanh, cosine, or an Act"),
+        ({"draws": "data"}, "draws must be one of 'gaussian', .*'quasi-random', got 'data'"),
+        ({"learns": "all"}, "learns must be one of 'auto', 'potential', 'outputs', got 'all'"),
+        ({"hold_out": 0.7}, "hold_out must be a part between 0 and 0.5 of the points, got 0.7"),
     ],
 )
 def test_impossible_settings_of_the_additive_network(settings, message):
@@ -270,9 +532,10 @@ def test_impossible_settings_of_the_additive_network(settings, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"width_scale": 0.0}, "width_scale must be a positive finite number, got 0.0"),
+        ({"width_scale": 0.0}, "width_scale must be a positive finite number, .* got 0.0"),
         ({"centre_scale": np.inf}, "centre_scale must be a positive finite number, got inf"),
         ({"widths": "wide"}, "widths must be one of 'dimension', 'chi-square', got 'wide'"),
+        ({"draws": "grid"}, "draws must be one of 'gaussian', .*'data', got 'grid'"),
     ],
 )
 def test_impossible_settings_of_the_radial_network(settings, message):
@@ -283,3 +546,6 @@ def test_impossible_settings_of_the_radial_network(settings, message):
 def test_factories_have_the_defaults_of_the_classes():
     assert plugin.additive() == Additive()
     assert plugin.rbf() == Rbf()
+    assert plugin.quadratic() == Quadratic()
+    assert plugin.additive_paper() == Additive.paper()
+    assert plugin.rbf_paper() == Rbf.paper()

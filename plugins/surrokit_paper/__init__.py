@@ -1,0 +1,1 @@
+"""The paper's tables and figures as experiments that one command runs."""

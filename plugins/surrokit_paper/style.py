@@ -1,0 +1,56 @@
+"""How pictures look: readable in print, and by readers who do not tell all colours apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+# Okabe and Ito (2008), Color Universal Design
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#666666"
+
+RC: dict[str, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "legend.handlelength": 3.2,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.5,
+    "figure.facecolor": "white",
+}
+"""Settings of Matplotlib under which every picture is made."""
+
+
+@attrs.frozen
+class Look:
+    """Colour, marker and line of one method; any one of them tells it apart.
+
+    Parameters
+    ----------
+    colour, marker, line
+        As Matplotlib takes them.
+    """
+
+    colour: str
+    marker: str
+    line: Any
+
+    def options(self) -> dict[str, Any]:
+        """Return keywords for ``plot`` and ``errorbar``."""
+        return {"color": self.colour, "marker": self.marker, "linestyle": self.line}
+
+
+LOOKS: dict[str, Look] = {
+    "gp": Look(VERMILION, "s", "-"),
+    "fitc": Look(PURPLE, "^", "--"),
+    "additive": Look(BLUE, "o", "-"),
+    "rbf": Look(ORANGE, "D", "-."),
+    "additive-default": Look(SKY, "v", (0, (4, 1, 1, 1, 1, 1))),
+    "additive-gradients": Look(GREEN, "P", (0, (7, 2))),
+    "hmc": Look(GREY, "x", ":"),
+}
+"""By the name of the method."""

@@ -1,0 +1,64 @@
+"""Pictures as files; Matplotlib is needed for nothing else in the core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from surrokit.errors import ConfigurationError, MissingDependencyError
+from surrokit.experiments import Experiment, Finished
+
+RESOLUTION = 200
+"""Dots an inch of a PNG."""
+
+
+def drawn(experiment: Experiment, finished: Sequence[Finished]) -> Any:
+    """Return the picture of an experiment; None if it is a table and has none.
+
+    Raises
+    ------
+    MissingDependencyError
+        If Matplotlib is needed and not installed.
+    """
+    try:
+        return experiment.draw(finished)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        raise MissingDependencyError(
+            "Matplotlib is needed to draw pictures and is not installed; run "
+            "python -m pip install 'surrokit[figures]'"
+        ) from error
+
+
+def write_pictures(figure: Any, stem: Path) -> list[Path]:
+    """Write a figure as PNG and SVG, and return their paths.
+
+    An SVG is the same, byte for byte, whenever what it shows is.
+
+    Parameters
+    ----------
+    figure
+        A :class:`matplotlib.figure.Figure`.
+    stem
+        Path without ending.
+
+    Raises
+    ------
+    ConfigurationError
+        If a file cannot be written.
+    """
+    import matplotlib as mpl
+
+    paths = [stem.with_name(f"{stem.name}.{ending}") for ending in ("png", "svg")]
+    with mpl.rc_context({"svg.hashsalt": "surrokit", "svg.fonttype": "path"}):
+        for path in paths:
+            metadata = {"Date": None} if path.suffix == ".svg" else None
+            try:
+                figure.savefig(path, dpi=RESOLUTION, metadata=metadata)
+            except OSError as error:
+                raise ConfigurationError(
+                    f"cannot write {path}: {error.strerror}; give another folder with --out"
+                ) from error
+    return paths
