@@ -93,6 +93,8 @@ def _penalised(
     from scipy.linalg import solve_triangular
 
     n_rows = len(features)
+    if features.shape[1] == 0:  # which not every LAPACK takes
+        return np.empty((0, targets.shape[1])), 0.0
     basis, corner = np.linalg.qr(np.vstack([features, bottom]))
     weights: FloatArray = solve_triangular(corner, basis[:n_rows].T @ targets)
     return weights, float(np.sum(basis[:n_rows] ** 2))

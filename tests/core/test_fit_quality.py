@@ -35,9 +35,7 @@ class Bowl:
 def exact(n=50, gradients=True):
     positions = np.random.default_rng(3).standard_normal((n, 2))
     values, slopes = Bowl().value_and_gradient(positions)
-    return Evaluations(
-        positions=positions, values=values, gradients=slopes if gradients else None
-    )
+    return Evaluations(positions=positions, values=values, gradients=slopes if gradients else None)
 
 
 def test_a_perfect_surrogate_has_no_error():

@@ -4,6 +4,8 @@ import attrs
 import numpy as np
 import pytest
 
+import surrokit as sk
+from surrokit.records import Evaluations, LearningProblem
 from surrokit_networks.basis import Basis
 from surrokit_networks.equations import Equations
 from surrokit_networks.orthogonal import solved
@@ -122,3 +124,51 @@ def test_a_ridge_matrix_that_is_a_number_times_the_identity_is_that_number(data)
     one, other = (solved(basis, rows, ridge) for ridge in (0.2, 0.2 * np.eye(len(points))))
     for name in attrs.fields_dict(type(one)):
         np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["gp", "fitc"])
+def test_the_registered_process_has_the_mean_of_a_network(data, name):
+    # Whatever a plugin computes in its own way: at given hyperparameters it is this network.
+    points, values, fresh = data
+    surrogate = sk.make(
+        "surrogate",
+        name,
+        mean="constant",
+        whiten=False,
+        tail="full",
+        hyperparameters={"length_scales": LENGTH, "signal_sd": 1.0, "noise_sd": NOISE},
+        **({"n_inducing": len(points), "inducing": "data"} if name == "fitc" else {}),
+    )
+    learner = surrogate.learner(
+        LearningProblem(dim=DIM, capabilities=frozenset()), np.random.default_rng(0)
+    )
+    learner.observe(Evaluations(positions=points, values=values))
+    rows = equations(points, values, level=True)
+    expected = network_mean(rows, points, NOISE**2 * kernel(points, points), fresh)
+    np.testing.assert_allclose(learner.fitted().value(fresh), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_registered_sparse_process_has_the_mean_of_a_network(data, seed):
+    points, values, fresh = data
+    surrogate = sk.make(
+        "surrogate",
+        "fitc",
+        mean="constant",
+        whiten=False,
+        tail="full",
+        n_inducing=9,
+        inducing="data",
+        hyperparameters={"length_scales": LENGTH, "signal_sd": 1.0, "noise_sd": NOISE},
+    )
+    learner = surrogate.learner(
+        LearningProblem(dim=DIM, capabilities=frozenset()), np.random.default_rng(seed)
+    )
+    learner.observe(Evaluations(positions=points, values=values))
+    process = learner.fitted()
+    inducing = process.centres
+    own, cross = kernel(inducing, inducing), kernel(inducing, points)
+    short = 1.0 - np.einsum("ij,ij->j", cross, np.linalg.solve(own, cross))
+    rows = equations(points, values, weights=1.0 / (short + NOISE**2), level=True)
+    expected = network_mean(rows, inducing, own, fresh)
+    np.testing.assert_allclose(process.value(fresh), expected, atol=1e-8)

@@ -97,9 +97,7 @@ def test_many_outputs_are_as_many_fits_at_the_same_ridge(kind, make_nodes):
     rows = TrainingRows.of(exact(30, rough=1.0), "full", needs_outputs=True)
     nodes, whitening = make_nodes(kind, DIM, 20), Whitening.of(rows.positions, rows.weights)
     regression = Regression(ridge=0.01, trend="linear", gradient_weight=0.5)
-    emulator = OutputRegression(regression=regression, energy=ENERGY).fitted(
-        nodes, whitening, rows
-    )
+    emulator = OutputRegression(regression=regression, energy=ENERGY).fitted(nodes, whitening, rows)
     assert emulator.ridge == 0.01
     # A regression of one potential knows nothing of outputs: hand it one output as a value. A
     # ridge on weights in units of u is one of ridge / u^2 on weights.

@@ -44,9 +44,7 @@ def coefficients_of(nodes, rows, degree):
 @pytest.mark.parametrize("kind", ["additive", "rbf"])
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("copies", [False, True])
-def test_least_squares_with_a_trained_level_is_potential_matching(
-    kind, degree, copies, make_nodes
-):
+def test_least_squares_with_a_trained_level_is_potential_matching(kind, degree, copies, make_nodes):
     # Equation (15): of all weights these give the least sample variance of V - U. A state that a
     # chain stayed at counts as often as it was seen.
     rows, nodes = rows_of(copies=copies), make_nodes(kind, DIM, NODES)
@@ -54,9 +52,7 @@ def test_least_squares_with_a_trained_level_is_potential_matching(
 
     def variance(coefficients):
         left = features @ coefficients - rows.values
-        return np.average(
-            (left - np.average(left, weights=rows.copies)) ** 2, weights=rows.copies
-        )
+        return np.average((left - np.average(left, weights=rows.copies)) ** 2, weights=rows.copies)
 
     least = variance(found)
     rng = np.random.default_rng(5)

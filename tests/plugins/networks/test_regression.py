@@ -123,14 +123,10 @@ def test_values_of_a_quadratic_are_recovered(kind, trend, make_nodes):
     for dim in (1, 2, 4):
         mode, hessian = random_quadratic(rng, dim)
         positions = mode + rng.standard_normal((60, dim))
-        values = 0.5 * np.einsum(
-            "ni,ij,nj->n", positions - mode, hessian, positions - mode
-        ) + 7.0
+        values = 0.5 * np.einsum("ni,ij,nj->n", positions - mode, hessian, positions - mode) + 7.0
         regression = Regression(trend=trend)
         rows = rows_of(positions, values)
-        network = regression.fitted(
-            make_nodes(kind, dim, 10), whitened_for(regression, rows), rows
-        )
+        network = regression.fitted(make_nodes(kind, dim, 10), whitened_for(regression, rows), rows)
         fresh = 5.0 * rng.standard_normal((20, dim))
         np.testing.assert_allclose(network.gradient(fresh), (fresh - mode) @ hessian, atol=1e-3)
         np.testing.assert_allclose(network.hessian(fresh), [hessian] * 20, atol=1e-3)
@@ -154,9 +150,7 @@ def test_gradients_of_a_quadratic_need_one_point_more_than_dimensions(
         values = 0.5 * np.einsum("ni,ij,nj->n", away, hessian, away) + 7.0
         regression = Regression(trend="quadratic", train_on=train_on)
         rows = rows_of(positions, values, away @ hessian)
-        network = regression.fitted(
-            make_nodes(kind, dim, 10), whitened_for(regression, rows), rows
-        )
+        network = regression.fitted(make_nodes(kind, dim, 10), whitened_for(regression, rows), rows)
         # in units of a standard deviation of the density
         root = np.linalg.cholesky(np.linalg.inv(hessian))
         fresh = mode + rng.standard_normal((20, dim)) @ root.T
@@ -185,17 +179,13 @@ def saddle(positions):
 @pytest.mark.parametrize("target", [double_well, saddle])
 @pytest.mark.parametrize("with_gradients", [False, True])
 @pytest.mark.parametrize("kind", [None, "additive", "rbf"])
-def test_a_trend_is_positive_definite_whatever_the_target(
-    target, with_gradients, kind, make_nodes
-):
+def test_a_trend_is_positive_definite_whatever_the_target(target, with_gradients, kind, make_nodes):
     # Between the wells, where a quadratic that fits best has a negative curvature.
     rng = np.random.default_rng(4)
     positions = 0.4 * rng.standard_normal((60, 2))
     values, gradients = target(positions)
     for weight in (1.0, -1.0):  # and a target that falls in every direction
-        rows = rows_of(
-            positions, weight * values, weight * gradients if with_gradients else None
-        )
+        rows = rows_of(positions, weight * values, weight * gradients if with_gradients else None)
         regression = Regression(trend="quadratic")
         whitening = whitened_for(regression, rows)
         nodes = make_nodes(kind, 2, 60)
@@ -294,9 +284,7 @@ def test_a_twin_that_could_not_fit_its_trend_is_not_asked(make_nodes):
 
 
 def test_overflowing_targets_are_refused(make_nodes):
-    rows = rows_of(
-        np.random.default_rng(0).standard_normal((10, DIM)), np.linspace(0.0, 1e308, 10)
-    )
+    rows = rows_of(np.random.default_rng(0).standard_normal((10, DIM)), np.linspace(0.0, 1e308, 10))
     with (
         np.errstate(all="ignore"),
         pytest.raises(SurrogateFitError, match="rescale the parameters"),

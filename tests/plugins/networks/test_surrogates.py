@@ -484,7 +484,7 @@ def test_evaluations_of_another_dimension():
 def test_evaluations_that_are_no_numbers():
     learns = learner(Additive())
     learns.observe(evaluations(10))
-    with pytest.raises(ConfigurationError, match="values of training rows .* NaN in row 1 of 3"):
+    with pytest.raises(ConfigurationError, match=r"values of training rows .* NaN in row 1 of 3"):
         learns.observe(Evaluations(positions=np.eye(3), values=[1.0, np.nan, 2.0]))
     # and what was there before stays
     assert learns.fitted().n_points == 10

@@ -18,9 +18,9 @@ def at_ridge(whitened, gradients, weights, ridge):
     left = gradients - np.average(gradients, axis=0, weights=weights) - away
     first, second = np.triu_indices(dim)
     columns, penalties = [], []
-    for k, l in zip(first, second, strict=True):
+    for row, column in zip(first, second, strict=True):
         unit = np.zeros((dim, dim))
-        unit[k, l] = unit[l, k] = 1.0
+        unit[row, column] = unit[column, row] = 1.0
         columns.append((np.sqrt(weights)[:, None] * (away @ unit)).ravel())
         penalties.append(np.sqrt(ridge * np.sum(unit**2)))
     design = np.vstack([np.array(columns).T, np.diag(penalties)])

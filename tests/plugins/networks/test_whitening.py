@@ -196,6 +196,6 @@ def test_a_mode_and_a_hessian_of_other_shapes(mode, hessian):
 
 def test_a_hessian_at_a_saddle_is_refused():
     with pytest.raises(
-        ConfigurationError, match="hessian must be positive definite, but .*; give the Hessian at"
+        ConfigurationError, match=r"hessian must be positive definite, but .*; give the Hessian at"
     ):
         Laplace(mode=np.zeros(2), hessian=np.diag([1.0, -1.0]))

@@ -1,0 +1,98 @@
+"""Small networks that go ahead, to choose a scale and a trend."""
+
+import numpy as np
+import pytest
+
+from surrokit.errors import SurrogateFitError
+from surrokit.records import Evaluations, LearningProblem
+from surrokit_networks import plugin
+from surrokit_networks.pilot import Candidate, best_of, candidates, pilot_rows
+from surrokit_networks.size import TRAINED_SIZE, default_size
+from surrokit_networks.training_rows import TrainingRows
+
+
+def draw(whitened, size, rng):
+    raise AssertionError("nothing is to be drawn")
+
+
+def test_an_automatic_trend_makes_two_candidates_of_each_draw():
+    ways = candidates([draw, draw], "auto")
+    assert [way.trend for way in ways] == ["auto", "auto", "linear", "linear"]
+    assert [way.handicap for way in ways] == [1.0, 1.0, 2.0, 2.0]
+    given = candidates([draw, draw], "quadratic")
+    assert [way.trend for way in given] == ["quadratic", "quadratic"]
+
+
+def test_the_least_error_wins_after_handicaps():
+    ways = [
+        Candidate(draw=draw, trend="auto"),
+        Candidate(draw=draw, trend="linear", handicap=2.0),
+        Candidate(draw=draw, trend="constant"),
+    ]
+    errors = {"auto": 1.5, "linear": 0.8, "constant": 1.7}
+    assert best_of(ways, lambda way: errors[way.trend]).trend == "auto"
+    errors["linear"] = 0.7
+    assert best_of(ways, lambda way: errors[way.trend]).trend == "linear"
+
+
+def test_what_cannot_be_fitted_does_not_win():
+    def error(way):
+        if way.trend == "quadratic":
+            raise SurrogateFitError("too few equations")
+        return 100.0
+
+    ways = [Candidate(draw=draw, trend=trend) for trend in ("quadratic", "linear")]
+    assert best_of(ways, error).trend == "linear"
+    assert best_of(ways[:1], error).trend == "quadratic"
+    # Where none can be fitted, the first is tried in earnest, and says why.
+    assert best_of([ways[0], ways[0]], error) is ways[0]
+
+
+def test_one_way_needs_no_trial():
+    assert best_of([Candidate(draw=draw, trend="auto")], lambda way: 1 / 0).trend == "auto"
+
+
+def rows_of(n):
+    positions = np.random.default_rng(0).standard_normal((n, 2))
+    observed = Evaluations(positions=positions, values=np.square(positions).sum(axis=1))
+    return TrainingRows.of(observed, "full")
+
+
+@pytest.mark.parametrize(("n_equations", "left"), [(100, 100), (10_000, 100), (20_000, 50)])
+def test_a_part_of_many_equations(n_equations, left):
+    rows = rows_of(100)
+    part = pilot_rows(rows, n_equations, np.random.default_rng(1))
+    assert len(part) == left
+    assert set(part.values) <= set(rows.values)
+    assert len(pilot_rows(rows, 10**9, np.random.default_rng(1))) == 2
+
+
+def test_a_sharp_potential_gets_longer_directions():
+    rng = np.random.default_rng(2)
+    positions = rng.standard_normal((150, 2))
+    sharp = np.logaddexp(0.0, 6.0 * positions[:, 0]) + np.logaddexp(0.0, -6.0 * positions[:, 1])
+    smooth = 0.02 * positions[:, 0] ** 3
+
+    def length(values):
+        learner = plugin.additive(n_nodes=100).learner(
+            LearningProblem(dim=2, capabilities=frozenset()), np.random.default_rng(3)
+        )
+        bowl = 0.5 * np.square(positions).sum(axis=1)
+        learner.observe(Evaluations(positions=positions, values=bowl + values))
+        return np.linalg.norm(learner.fitted().nodes.arguments, axis=0).mean()
+
+    assert length(sharp) > 2.0 * length(smooth)
+
+
+def test_how_large_a_network_is_if_nobody_says():
+    assert default_size(2, 10, 0) == 400
+    assert default_size(20, 10, 0) == 1000
+    assert default_size(20, 700, 0) == 1400
+    assert default_size(20, 10**6, 0) == 2000
+    assert [default_size(dim, 100, 9) for dim in (2, 7, 60)] == [400, 700, 1000]
+    learner = plugin.additive(hidden="trained").learner(
+        LearningProblem(dim=2, capabilities=frozenset()), np.random.default_rng(0)
+    )
+    rows = rows_of(30)
+    learner.observe(Evaluations(positions=rows.positions, values=rows.values))
+    assert learner.fitted().n_nodes == TRAINED_SIZE == 50
