@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -73,3 +74,16 @@ def optional_positive_integer(_: object, attribute: Any, value: object) -> None:
     """Refuse anything but a whole number that is at least 1, or None."""
     if value is not None and not is_whole(value, 1):
         _refuse(attribute, "a whole number of at least 1, or None", value)
+
+
+def one_of(*choices: str | bool) -> Callable[[object, Any, object], None]:
+    """Return a check that a setting is one of some words or truth values."""
+
+    def check(_: object, attribute: Any, value: object) -> None:
+        # by kind as well, since 1 == True
+        if not any(type(value) is type(choice) and value == choice for choice in choices):
+            raise ConfigurationError(
+                f"{attribute.name} must be one of {', '.join(map(repr, choices))}, got {value!r}"
+            )
+
+    return check

@@ -6,9 +6,8 @@ import attrs
 import numpy as np
 
 from surrokit.records import LearningProblem
-from surrokit.settings import optional_positive_integer, positive_integer
+from surrokit.settings import one_of, optional_positive_integer, positive_integer
 from surrokit.types import FloatArray, IntArray
-from surrokit_gp.choices import one_of
 from surrokit_gp.hyperparameters import (
     Hyperparameters,
     check_hyperparameters,

@@ -9,9 +9,8 @@ import numpy as np
 
 from surrokit.errors import SurrogateFitError
 from surrokit.records import LearningProblem
-from surrokit.settings import optional_positive_integer, positive_integer
+from surrokit.settings import one_of, optional_positive_integer, positive_integer
 from surrokit.types import FloatArray, IntArray
-from surrokit_gp.choices import one_of
 from surrokit_gp.exact import ExactPosterior, exact_likelihood
 from surrokit_gp.hyperparameters import (
     Hyperparameters,

@@ -11,12 +11,12 @@ import numpy as np
 from surrokit.errors import ShapeError
 from surrokit.records import Evaluations
 from surrokit.types import Capabilities
+from surrokit.whitening import Whitening
 from surrokit_gp.fitted import CAPABILITIES, FittedProcess
 from surrokit_gp.memory import Memory
 from surrokit_gp.observations import Frame
 from surrokit_gp.training import Training
 from surrokit_gp.training_rows import Tail, TrainingRows, demand_numbers
-from surrokit_gp.whitening import Whitening
 
 
 @attrs.define(kw_only=True, eq=False)

@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.types import FloatArray, IntArray
+from surrokit.whitening import Whitening
 from surrokit_gp.mean_functions import (
     MeanKind,
     Polynomial,
@@ -13,7 +14,6 @@ from surrokit_gp.mean_functions import (
     features,
 )
 from surrokit_gp.training_rows import TrainingRows
-from surrokit_gp.whitening import Whitening
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -8,6 +8,7 @@ import numpy as np
 from surrokit.errors import SurrogateFitError
 from surrokit.fit_quality import FitQuality, fit_quality
 from surrokit.types import FloatArray, IntArray
+from surrokit.whitening import Whitening
 from surrokit_gp.exact import exact_likelihood
 from surrokit_gp.fitted import FittedProcess, Posterior
 from surrokit_gp.hyperparameters import Hyperparameters
@@ -26,7 +27,6 @@ from surrokit_gp.model import Model
 from surrokit_gp.observations import Frame, Observations
 from surrokit_gp.search import Found, Search
 from surrokit_gp.training_rows import TrainingRows, demand_range
-from surrokit_gp.whitening import Whitening
 
 _HELD_OUT = (10, 10, 200)
 """One in so many points is held out, at least so many if that is no more than a quarter, and at

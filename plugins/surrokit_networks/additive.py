@@ -8,11 +8,10 @@ import attrs
 import numpy as np
 
 from surrokit.records import LearningProblem
-from surrokit.settings import optional_positive, optional_positive_integer, positive
+from surrokit.settings import one_of, optional_positive, optional_positive_integer, positive
 from surrokit.types import FloatArray
 from surrokit_networks.activations import SOFTPLUS, Activation, named
 from surrokit_networks.additive_nodes import AdditiveNodes
-from surrokit_networks.choices import one_of
 from surrokit_networks.draws import Draws, normal_rows
 from surrokit_networks.learner import NetworkLearner
 from surrokit_networks.learning import learner_of

@@ -6,9 +6,9 @@ import attrs
 import numpy as np
 
 from surrokit.types import FloatArray
+from surrokit.whitening import Whitening
 from surrokit_networks.activations import Activation, Core, Elementwise
 from surrokit_networks.outer import quadratic_forms, weighted_outer
-from surrokit_networks.whitening import Whitening
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray
-from surrokit_networks.whitening import Whitening
+from surrokit.whitening import Whitening
 
 
 def _array(value: npt.ArrayLike) -> FloatArray:

@@ -13,6 +13,7 @@ from surrokit.forward import gradient_of_energy
 from surrokit.protocols import Energy
 from surrokit.records import Evaluations
 from surrokit.types import BoolArray, Capabilities, FloatArray
+from surrokit.whitening import Whitening
 from surrokit_networks.emulator import FittedEmulator, emulator_capabilities
 from surrokit_networks.fitted import CAPABILITIES, FittedNetwork
 from surrokit_networks.output_regression import OutputRegression
@@ -26,7 +27,6 @@ from surrokit_networks.training_rows import (
     demand_numbers,
     least_points,
 )
-from surrokit_networks.whitening import Whitening
 
 
 @attrs.define(kw_only=True, eq=False)

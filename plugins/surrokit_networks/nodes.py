@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from surrokit.types import FloatArray
-from surrokit_networks.whitening import Whitening
+from surrokit.whitening import Whitening
 
 
 class WeightedNodes(Protocol):

@@ -7,6 +7,7 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray
+from surrokit.whitening import Whitening
 from surrokit_networks.additive_nodes import AdditiveNodes
 from surrokit_networks.additive_outputs import AdditiveOutputs
 from surrokit_networks.nodes import Nodes
@@ -14,7 +15,6 @@ from surrokit_networks.output_nodes import LinearisedOutputs, OutputTerm
 from surrokit_networks.output_trend import OutputTrend
 from surrokit_networks.rbf_nodes import RbfNodes
 from surrokit_networks.rbf_outputs import RbfOutputs
-from surrokit_networks.whitening import Whitening
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -9,6 +9,7 @@ from surrokit.fit_quality import fit_quality
 from surrokit.protocols import Energy
 from surrokit.records import Evaluations
 from surrokit.types import BoolArray, FloatArray
+from surrokit.whitening import Whitening
 from surrokit_networks.basis import Basis
 from surrokit_networks.design import Solution
 from surrokit_networks.emulator import FittedEmulator
@@ -19,7 +20,6 @@ from surrokit_networks.output_scales import output_scales
 from surrokit_networks.regression import Regression
 from surrokit_networks.training_rows import TrainingRows
 from surrokit_networks.trend import Degree, TrendFeatures
-from surrokit_networks.whitening import Whitening
 
 
 @attrs.frozen(kw_only=True)

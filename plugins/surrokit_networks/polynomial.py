@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.types import FloatArray
-from surrokit_networks.whitening import Whitening
+from surrokit.whitening import Whitening
 
 LEAST_CURVATURE = 0.1
 """Least eigenvalue left to a trend's matrix in whitened coordinates, where a normal has 1."""

@@ -9,9 +9,8 @@ import attrs
 import numpy as np
 
 from surrokit.records import LearningProblem
-from surrokit.settings import optional_positive, optional_positive_integer, positive
+from surrokit.settings import one_of, optional_positive, optional_positive_integer, positive
 from surrokit.types import FloatArray
-from surrokit_networks.choices import one_of
 from surrokit_networks.draws import Draws, data_rows, normal_rows
 from surrokit_networks.learner import NetworkLearner
 from surrokit_networks.learning import learner_of

@@ -6,8 +6,8 @@ import attrs
 import numpy as np
 
 from surrokit.types import FloatArray
+from surrokit.whitening import Whitening
 from surrokit_networks.outer import quadratic_forms, weighted_outer
-from surrokit_networks.whitening import Whitening
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -10,11 +10,11 @@ import numpy as np
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.fit_quality import fit_quality
 from surrokit.records import Evaluations
-from surrokit.settings import optional_positive_integer, positive
+from surrokit.settings import one_of, optional_positive_integer, positive
 from surrokit.types import BoolArray, FloatArray
+from surrokit.whitening import Whitening
 from surrokit_networks.additive_nodes import AdditiveNodes
 from surrokit_networks.basis import Basis
-from surrokit_networks.choices import one_of
 from surrokit_networks.design import Solution
 from surrokit_networks.equations import Equations
 from surrokit_networks.fitted import FittedNetwork
@@ -26,7 +26,6 @@ from surrokit_networks.trained_hidden import trained_on
 from surrokit_networks.training_rows import TrainingRows
 from surrokit_networks.trend import Degree, Trend, TrendFeatures, n_coefficients
 from surrokit_networks.trend_matrix import matrix_of_gradients
-from surrokit_networks.whitening import Whitening
 
 Level: TypeAlias = Literal["trained", "minimum"]
 """Where the output bias comes from: least squares, or the least training value."""

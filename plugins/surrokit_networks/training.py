@@ -8,13 +8,13 @@ import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError
+from surrokit.settings import one_of
 from surrokit.types import BoolArray
-from surrokit_networks.choices import one_of
+from surrokit.whitening import Whitening
 from surrokit_networks.laplace import Laplace
 from surrokit_networks.regression import Regression
 from surrokit_networks.training_rows import Tail, TrainingRows
 from surrokit_networks.trend import Trend
-from surrokit_networks.whitening import Whitening
 
 Learns: TypeAlias = Literal["auto", "potential", "outputs"]
 """What is learnt of a forward potential: U itself, or the outputs of its map."""
@@ -112,7 +112,7 @@ class Training:
             return Whitening.of_gradients(
                 rows.positions[known], rows.gradients[known], rows.weights[known]
             )
-        return Whitening.of(rows.positions, rows.weights)
+        return Whitening.of(rows.positions, rows.weights, drops_noise=True)
 
     def held(self, rows: TrainingRows, rng: np.random.Generator) -> BoolArray | None:
         """Return which rows are held out, shape (n,); None if none are.

@@ -11,9 +11,9 @@ import numpy as np
 from surrokit.fit_quality import FitQuality
 from surrokit.positions import checked_positions
 from surrokit.types import BoolArray, Capabilities, FloatArray
+from surrokit.whitening import Whitening
 from surrokit_sklearn.differences import CentralDifferences
 from surrokit_sklearn.prediction import predicted, predicted_deviations
-from surrokit_sklearn.whitening import Whitening
 
 _FAR = 1e8
 """Coordinate of a whitened position beyond which no regressor is asked: trees count in single

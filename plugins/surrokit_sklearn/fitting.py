@@ -11,6 +11,7 @@ from surrokit.errors import SurrogateFitError
 from surrokit.fit_quality import FitQuality, fit_quality
 from surrokit.records import Evaluations
 from surrokit.types import BoolArray, FloatArray
+from surrokit.whitening import Whitening
 from surrokit_sklearn.differences import CentralDifferences, suitable_step
 from surrokit_sklearn.fitted import FittedRegressor
 from surrokit_sklearn.gradients import analytic_gradient
@@ -18,7 +19,6 @@ from surrokit_sklearn.gradients.registry import Gradient
 from surrokit_sklearn.prediction import predicted
 from surrokit_sklearn.sample_weights import weight_arguments
 from surrokit_sklearn.training_rows import TrainingRows, least_points
-from surrokit_sklearn.whitening import Whitening
 
 if TYPE_CHECKING:
     from surrokit_sklearn.surrogate import EstimatorSurrogate

@@ -10,9 +10,8 @@ import numpy as np
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
 from surrokit.errors import ConfigurationError
 from surrokit.records import LearningProblem
-from surrokit.settings import is_number, optional_positive, optional_positive_integer
+from surrokit.settings import is_number, one_of, optional_positive, optional_positive_integer
 from surrokit.types import Capabilities
-from surrokit_sklearn.choices import one_of
 from surrokit_sklearn.estimator_setting import regressor_given
 from surrokit_sklearn.learner import EstimatorLearner
 from surrokit_sklearn.prediction import returns_deviations

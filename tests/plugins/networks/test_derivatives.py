@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from surrokit.errors import ConfigurationError
+from surrokit.whitening import Whitening
 from surrokit_networks.activations import BUILT_IN, HALF_SQUARE, LINEAR, Activation, named
 from surrokit_networks.additive_nodes import AdditiveNodes
 from surrokit_networks.outer import quadratic_forms, weighted_outer
 from surrokit_networks.rbf_nodes import RbfNodes
-from surrokit_networks.whitening import Whitening
 
 DIM, NODES = 4, 9
 SINE = Activation(

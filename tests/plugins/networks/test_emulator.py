@@ -17,12 +17,12 @@ from surrokit.parameters import Parameters
 from surrokit.records import Evaluations
 from surrokit.testing import check_potential
 from surrokit.transforms import Transform
+from surrokit.whitening import Whitening
 from surrokit_networks.activations import BUILT_IN, Activation
 from surrokit_networks.additive_nodes import AdditiveNodes
 from surrokit_networks.emulator import FittedEmulator, emulator_capabilities
 from surrokit_networks.output_network import OutputNetwork
 from surrokit_networks.rbf_nodes import RbfNodes
-from surrokit_networks.whitening import Whitening
 from surrokit_problems.lynx_hare import LynxHare
 
 DIM, OUTPUTS, NODES = 3, 5, 8

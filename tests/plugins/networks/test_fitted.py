@@ -6,9 +6,9 @@ import pytest
 
 from surrokit.errors import ShapeError
 from surrokit.fit_quality import FitQuality
+from surrokit.whitening import Whitening
 from surrokit_networks.fitted import CAPABILITIES, FittedNetwork
 from surrokit_networks.polynomial import Polynomial
-from surrokit_networks.whitening import Whitening
 
 DIM, NODES = 3, 8
 KINDS, TRENDS = (None, "additive", "rbf"), (False, True)

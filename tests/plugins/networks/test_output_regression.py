@@ -8,11 +8,11 @@ from surrokit.errors import CapabilityError, SurrogateFitError
 from surrokit.fit_quality import fit_quality
 from surrokit.forward import GaussianEnergy, gaussian_prior, gradient_of_energy
 from surrokit.records import Evaluations, LearningProblem
+from surrokit.whitening import Whitening
 from surrokit_networks import plugin
 from surrokit_networks.output_regression import OutputRegression
 from surrokit_networks.regression import Regression
 from surrokit_networks.training_rows import TrainingRows
-from surrokit_networks.whitening import Whitening
 
 DIM, OUTPUTS = 2, 3
 ENERGY = GaussianEnergy(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from surrokit.records import Evaluations
+from surrokit.whitening import Whitening
 from surrokit_networks.additive import Additive
 from surrokit_networks.basis import Basis
 from surrokit_networks.equations import Equations
@@ -11,7 +12,6 @@ from surrokit_networks.rbf import Rbf
 from surrokit_networks.regression import Regression
 from surrokit_networks.training_rows import TrainingRows
 from surrokit_networks.trend import TrendFeatures
-from surrokit_networks.whitening import Whitening
 
 DIM, NODES, N = 2, 15, 80
 

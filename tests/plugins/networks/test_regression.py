@@ -6,6 +6,7 @@ import pytest
 
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.records import Evaluations
+from surrokit.whitening import Whitening
 from surrokit_networks.activations import TANH
 from surrokit_networks.additive_nodes import AdditiveNodes
 from surrokit_networks.basis import Basis
@@ -17,7 +18,6 @@ from surrokit_networks.solving import Solver
 from surrokit_networks.spectrum import Projected, dual_spectrum
 from surrokit_networks.training_rows import TrainingRows
 from surrokit_networks.trend import TrendFeatures
-from surrokit_networks.whitening import Whitening
 
 DIM = 3
 

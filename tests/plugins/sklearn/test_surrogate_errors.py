@@ -160,7 +160,7 @@ def test_overflow_with_every_row_in_full():
         fitted(Ridge(), Evaluations(positions=rows.positions, values=values), tail="full")
     positions = rows.positions.copy()
     positions[3] = 1e300
-    with pytest.raises(SurrogateFitError, match="covariance of the training positions is not"):
+    with pytest.raises(SurrogateFitError, match="covariance of the training rows is not"):
         fitted(Ridge(), Evaluations(positions=positions, values=rows.values), tail="full")
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from surrokit.errors import SurrogateFitError
 from surrokit.records import Evaluations
+from surrokit.whitening import Whitening
 from surrokit_sklearn.training_rows import TrainingRows, least_points
-from surrokit_sklearn.whitening import Whitening
 
 
 def rows_of(positions, values, gradients=None, tail="down-weighted", weighted=True):
@@ -96,7 +96,7 @@ def test_degenerate_positions():
 def test_overflowing_positions_are_refused():
     positions = np.array([[1e200], [-1e200], [3e200]])
     with pytest.raises(
-        SurrogateFitError, match=r"positions as large as 3e\+200 overflow; rescale the parameters"
+        SurrogateFitError, match=r"numbers as large as 3e\+200 overflow; rescale the parameters"
     ):
         Whitening.of(positions, np.ones(3))
 

@@ -23,6 +23,14 @@ Each pass works in the coordinates of the one before, so that what is added shri
 where the points tell every direction, and an explosion where they do not. Measured on logistic
 posteriors.
 """
+_MOSTLY = 0.5
+"""Part of the squared correlations above which they are shrunk, where they are noise.
+
+The rule of Ledoit and Wolf shrinks always. Measured on logistic posteriors of 25 and 61 correlated
+parameters that harms, as small true correlations are worth keeping; with 50 nearly uncorrelated
+ones it takes the error of the gradient from 0.45 to 0.07.
+"""
+
 _STILL = 1e-24
 """Part of the largest variance up to which a coordinate is taken not to have moved at all."""
 
@@ -58,13 +66,20 @@ class Whitening:
         """Return the map that changes nothing: raw coordinates, as in the paper."""
         return cls(mean=np.zeros(dim), factor=np.eye(dim), inverse=np.eye(dim))
 
+    @property
+    def shift(self) -> Whitening:
+        """The map to q - mu: the same origin, and no other change of coordinates."""
+        identity = np.eye(len(self.mean))
+        return Whitening(mean=self.mean, factor=identity, inverse=identity)
+
     @classmethod
-    def of(cls, positions: FloatArray, weights: FloatArray) -> Whitening:
+    def of(
+        cls, positions: FloatArray, weights: FloatArray, *, drops_noise: bool = False
+    ) -> Whitening:
         """Return the map that whitens positions.
 
         With fewer than twice ``dim`` points (counted by weight), the covariance is shrunk
-        towards its diagonal, and so it is where its correlations may as well be noise; a coordinate
-        that never moved gets the scale of the others.
+        towards its diagonal; a coordinate that never moved gets the scale of the others.
 
         Parameters
         ----------
@@ -72,6 +87,9 @@ class Whitening:
             Training positions.
         weights : ndarray of shape (n,)
             How much each counts, at most 1.
+        drops_noise
+            Whether correlations are left out that may as well be noise. What is left then depends
+            on the coordinates in which the positions are given.
 
         Raises
         ------
@@ -79,16 +97,18 @@ class Whitening:
             If the covariance is not finite.
         """
         count, dim = float(weights.sum()), positions.shape[1]
-        mean = weights @ positions / count
-        centred = positions - mean
-        covariance = (centred.T * weights) @ centred / count
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = weights @ positions / count
+            centred = positions - mean
+            covariance = (centred.T * weights) @ centred / count
         _demand_finite(covariance, positions)
         variances = np.diag(covariance).copy()
         moved = variances > 0.0
         variances[~moved] = variances[moved].mean() if moved.any() else 1.0
+        covariance *= min(1.0, count / (_AMPLE_POINTS * dim))
         noise = _noise_in_correlations(centred / np.sqrt(variances), weights)
-        # Small true correlations are worth keeping: shrinking by the usual rule harms them.
-        covariance *= min(1.0, count / (_AMPLE_POINTS * dim), 1.0 - noise * (noise > 0.5))
+        if drops_noise and noise > _MOSTLY:
+            covariance *= 1.0 - noise
         np.fill_diagonal(covariance, variances)
         return cls(mean=mean, factor=_cholesky(covariance))
 
@@ -139,6 +159,14 @@ class Whitening:
         """Return z, shape (n, dim), at positions of shape (n, dim)."""
         whitened: FloatArray = (positions - self.mean) @ self.inverse.T
         return whitened
+
+    def undo(self, whitened: FloatArray) -> FloatArray:
+        """Return positions, shape (n, dim), of which z are ``whitened (n, dim)``."""
+        return np.asarray(whitened @ self.factor.T + self.mean)
+
+    def pulled(self, slopes: FloatArray) -> FloatArray:
+        """Return derivatives by q, shape (n, dim), from derivatives by z."""
+        return np.asarray(slopes @ self.inverse)
 
 
 def _noise_in_correlations(standardised: FloatArray, weights: FloatArray) -> float:
