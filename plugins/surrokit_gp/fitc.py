@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.records import LearningProblem
-from surrokit.settings import one_of, optional_positive_integer, positive_integer
+from surrokit.settings import one_of, optional_positive_integer, positive, positive_integer
 from surrokit.types import FloatArray, IntArray
 from surrokit_gp.hyperparameters import (
     Hyperparameters,
@@ -21,6 +21,7 @@ from surrokit_gp.likelihood import Likelihood
 from surrokit_gp.mean_functions import Mean
 from surrokit_gp.observations import Observations
 from surrokit_gp.search import KernelScales, Search
+from surrokit_gp.space import MAX_SIGNAL
 from surrokit_gp.sparse import SparsePosterior, sparse_likelihood
 from surrokit_gp.training import Training
 from surrokit_gp.training_rows import Tail, TrainingRows
@@ -48,7 +49,9 @@ class Fitc:
         like those; ``"optimised"`` moves them from there, together with the hyperparameters, to
         where the marginal likelihood is largest (with ``hyperparameters`` given nothing is
         optimised).
-    kernel_scales, mean, noise, whiten, hyperparameters, n_starts, max_iterations, tail
+    kernel_scales, mean, noise, whiten, hyperparameters, tail
+        See :class:`~surrokit_gp.gp.GaussianProcess`.
+    n_starts, max_iterations, max_signal
         See :class:`~surrokit_gp.gp.GaussianProcess`.
     n_search : int, optional
         Most points that the search looks at, drawn at random; None for all. At least ten, and
@@ -77,6 +80,7 @@ class Fitc:
     )
     n_starts: int = attrs.field(default=3, validator=positive_integer)
     max_iterations: int = attrs.field(default=50, validator=positive_integer)
+    max_signal: float = attrs.field(default=MAX_SIGNAL, validator=positive)
     n_search: int | None = attrs.field(default=1000, validator=optional_positive_integer)
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
 
@@ -103,6 +107,7 @@ class Fitc:
                     noise=self.noise,
                     n_starts=self.n_starts,
                     max_iterations=self.max_iterations,
+                    max_signal=self.max_signal,
                 ),
                 mean=self.mean,
                 hyperparameters=self.hyperparameters,

@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.errors import SurrogateFitError
 from surrokit.records import LearningProblem
-from surrokit.settings import one_of, optional_positive_integer, positive_integer
+from surrokit.settings import one_of, optional_positive_integer, positive, positive_integer
 from surrokit.types import FloatArray, IntArray
 from surrokit_gp.exact import ExactPosterior, exact_likelihood
 from surrokit_gp.hyperparameters import (
@@ -24,6 +24,7 @@ from surrokit_gp.likelihood import Likelihood
 from surrokit_gp.mean_functions import Mean
 from surrokit_gp.observations import Observations
 from surrokit_gp.search import KernelScales, Search
+from surrokit_gp.space import MAX_SIGNAL
 from surrokit_gp.training import Training
 from surrokit_gp.training_rows import Tail, TrainingRows
 
@@ -76,6 +77,9 @@ class GaussianProcess:
         Starts of the search.
     max_iterations
         Most iterations from each.
+    max_signal
+        Largest standard deviation of the process that the search looks at, in standard deviations
+        of the values. A process far above it is close to a polynomial, and loses digits.
     n_search : int, optional
         Most equations that the search looks at, those of points drawn at random; None for all.
         At least ten points, and twice as many equations as coefficients. The process itself uses
@@ -109,6 +113,7 @@ class GaussianProcess:
     )
     n_starts: int = attrs.field(default=3, validator=positive_integer)
     max_iterations: int = attrs.field(default=50, validator=positive_integer)
+    max_signal: float = attrs.field(default=MAX_SIGNAL, validator=positive)
     n_search: int | None = attrs.field(default=500, validator=optional_positive_integer)
     max_points: int | None = attrs.field(default=3000, validator=optional_positive_integer)
     gradients: Gradients = attrs.field(default="auto", validator=one_of("auto", True, False))
@@ -138,6 +143,7 @@ class GaussianProcess:
                     noise=self.noise,
                     n_starts=self.n_starts,
                     max_iterations=self.max_iterations,
+                    max_signal=self.max_signal,
                 ),
                 mean=self.mean,
                 hyperparameters=self.hyperparameters,

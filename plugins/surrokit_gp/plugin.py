@@ -30,6 +30,7 @@ def gp(
     hyperparameters: Hyperparameters | Mapping[str, Any] | None = None,
     n_starts: int = 3,
     max_iterations: int = 50,
+    max_signal: float = 5.0,
     n_search: int | None = 500,
     max_points: int | None = 3000,
     gradients: Gradients = "auto",
@@ -46,6 +47,7 @@ def gp(
         hyperparameters=hyperparameters,
         n_starts=n_starts,
         max_iterations=max_iterations,
+        max_signal=max_signal,
         n_search=n_search,
         max_points=max_points,
         gradients=gradients,
@@ -64,6 +66,7 @@ def fitc(
     hyperparameters: Hyperparameters | Mapping[str, Any] | None = None,
     n_starts: int = 3,
     max_iterations: int = 50,
+    max_signal: float = 5.0,
     n_search: int | None = 1000,
     tail: Tail = "down-weighted",
 ) -> Fitc:
@@ -80,6 +83,7 @@ def fitc(
         hyperparameters=hyperparameters,
         n_starts=n_starts,
         max_iterations=max_iterations,
+        max_signal=max_signal,
         n_search=n_search,
         tail=tail,
     )

@@ -14,7 +14,7 @@ from surrokit.types import FloatArray
 from surrokit_gp.hyperparameters import Hyperparameters
 from surrokit_gp.likelihood import Likelihood
 from surrokit_gp.observations import Observations
-from surrokit_gp.space import Space
+from surrokit_gp.space import MAX_SIGNAL, Space
 
 KernelScales: TypeAlias = Literal["isotropic", "per-dimension"]
 """One length scale for all coordinates, or one for each."""
@@ -59,12 +59,15 @@ class Search:
         Starts: three fixed ones, then random ones.
     max_iterations
         Most iterations of the search from the best start.
+    max_signal
+        Largest standard deviation of the process, in standard deviations of the values.
     """
 
     kernel_scales: KernelScales
     noise: float | None
     n_starts: int
     max_iterations: int
+    max_signal: float = MAX_SIGNAL
 
     def screened(
         self, observations: Observations, likelihood: LikelihoodOf, rng: np.random.Generator
@@ -85,7 +88,7 @@ class Search:
         SurrogateFitError
             If the likelihood cannot be computed along any of the paths.
         """
-        space = Space.of(observations, self.kernel_scales == "isotropic", self.noise)
+        space = self._space(observations, None)
         points = space.starts(self.n_starts, rng)
         iterations = min(_SCREENING, self.max_iterations)
         paths = [_climbed(space, likelihood, point, iterations) for point in points]
@@ -122,8 +125,7 @@ class Search:
         SurrogateFitError
             If the likelihood cannot be computed along any of the paths.
         """
-        isotropic = self.kernel_scales == "isotropic"
-        space = Space.of(observations, isotropic, self.noise, inducing)
+        space = self._space(observations, inducing)
         paths = []
         for start in starts:
             path = _climbed(space, likelihood, space.packed(start), self.max_iterations)
@@ -136,6 +138,10 @@ class Search:
         return Found(
             hyperparameters=space.hyperparameters(best.point), inducing=space.inducing(best.point)
         )
+
+    def _space(self, observations: Observations, inducing: FloatArray | None) -> Space:
+        isotropic = self.kernel_scales == "isotropic"
+        return Space.of(observations, isotropic, self.noise, inducing, self.max_signal)
 
 
 def _give_up(paths: Sequence[_Path]) -> NoReturn:

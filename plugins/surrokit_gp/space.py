@@ -21,8 +21,11 @@ _DRAWN = ((0.2, 0.001), (10.0, 0.3))
 _LENGTHS = (0.03, 100.0)
 """Bounds of length scales, in the same unit."""
 
-_SIGNALS = (1e-6, 5.0)
-"""Bounds of the signal, in standard deviations of the values.
+_LEAST_SIGNAL = 1e-6
+"""Least signal, in standard deviations of the values."""
+
+MAX_SIGNAL = 5.0
+"""Largest signal unless another is asked for, in the same unit.
 
 Towards long length scales and large signals a process becomes a polynomial, its weights grow as
 signal^2 / noise, and its values lose as many digits.
@@ -56,6 +59,8 @@ class Space:
         The same of what basis functions do not explain, to start from.
     moved : ndarray of shape (M, dim) or None
         Inducing positions to start from.
+    max_signal
+        Largest signal, in units of ``height``.
     """
 
     isotropic: bool
@@ -64,6 +69,7 @@ class Space:
     height: float
     left: float
     moved: FloatArray | None
+    max_signal: float = MAX_SIGNAL
 
     @classmethod
     def of(
@@ -72,6 +78,7 @@ class Space:
         isotropic: bool,
         noise: float | None,
         inducing: FloatArray | None = None,
+        max_signal: float = MAX_SIGNAL,
     ) -> Space:
         """Return a space scaled to observations.
 
@@ -79,7 +86,7 @@ class Space:
         ----------
         observations
             Give bounds and starts their scale.
-        isotropic, noise
+        isotropic, noise, max_signal
             See the class.
         inducing : ndarray of shape (M, dim), optional
             Inducing positions that move as well.
@@ -102,6 +109,7 @@ class Space:
             height=height,
             left=max(near.size_left(), 0.03 * height) if near.basis.shape[1] else height,
             moved=inducing,
+            max_signal=max_signal,
         )
 
     @property
@@ -117,7 +125,7 @@ class Space:
             (x + math.log(_LENGTHS[0]), x + math.log(_LENGTHS[1])) for x in log_lengths.tolist()
         ]
         signal = math.log(self.height)
-        found.append((signal + math.log(_SIGNALS[0]), signal + math.log(_SIGNALS[1])))
+        found.append((signal + math.log(_LEAST_SIGNAL), signal + math.log(self.max_signal)))
         if self.noise is None:
             least = math.log(_LEAST_NOISE) + min(signal, 0.0)
             found.append((least, signal + math.log(_MOST_NOISE)))

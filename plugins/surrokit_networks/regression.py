@@ -23,7 +23,7 @@ from surrokit_networks.polynomial import Polynomial, with_least_curvature
 from surrokit_networks.rbf_nodes import RbfNodes
 from surrokit_networks.solving import ChooseRidge, Solved, Solver
 from surrokit_networks.trained_hidden import trained_on
-from surrokit_networks.training_rows import TrainingRows
+from surrokit_networks.training_rows import TrainingRows, tell_more
 from surrokit_networks.trend import Degree, Trend, TrendFeatures, n_coefficients
 from surrokit_networks.trend_matrix import matrix_of_gradients
 
@@ -254,7 +254,7 @@ class Regression:
             return np.eye(dim), 1
         if self.trend == "linear":
             return None, 1
-        if np.count_nonzero(known) > 1:
+        if tell_more(known, dim):
             assert equations.gradients is not None
             matrix = matrix_of_gradients(
                 equations.whitened[known],

@@ -13,7 +13,7 @@ from surrokit.types import BoolArray
 from surrokit.whitening import Whitening
 from surrokit_networks.laplace import Laplace
 from surrokit_networks.regression import Regression
-from surrokit_networks.training_rows import Tail, TrainingRows
+from surrokit_networks.training_rows import Tail, TrainingRows, tell_more
 from surrokit_networks.trend import Trend
 
 Learns: TypeAlias = Literal["auto", "potential", "outputs"]
@@ -108,7 +108,7 @@ class Training:
         if not self.whiten:
             return Whitening.identity(rows.positions.shape[1])
         known = rows.with_gradient
-        if self.regression.uses_gradients and np.count_nonzero(known) > 1:
+        if self.regression.uses_gradients and tell_more(known, rows.positions.shape[1]):
             return Whitening.of_gradients(
                 rows.positions[known], rows.gradients[known], rows.weights[known]
             )

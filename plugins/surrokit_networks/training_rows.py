@@ -209,6 +209,23 @@ def demand_numbers(evaluations: Evaluations) -> None:
             )
 
 
+def tell_more(with_gradient: BoolArray, dim: int) -> bool:
+    """Return whether gradients bring at least as many equations as there are values.
+
+    Whitening and trend come from gradients alone, where these do. Two gradients among 150 values
+    in five dimensions made the error of a quadratic ten times as large.
+
+    Parameters
+    ----------
+    with_gradient : ndarray of bool, shape (n,)
+        Rows with a gradient.
+    dim
+        Numbers in a gradient.
+    """
+    known = int(np.count_nonzero(with_gradient))
+    return known > 1 and known * dim >= len(with_gradient)
+
+
 def _of_groups(array: FloatArray | None, group: IntArray, n_groups: int) -> FloatArray | None:
     """Return the first row of each group without NaN, or NaN if all have some."""
     if array is None:

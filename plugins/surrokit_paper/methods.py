@@ -20,6 +20,7 @@ PAPER_GP: Mapping[str, Any] = {
     "whiten": False,
     "tail": "full",
     "n_search": None,
+    "max_signal": 1e4,
 }
 """One length scale, raw coordinates; hyperparameters by the marginal likelihood of all points."""
 

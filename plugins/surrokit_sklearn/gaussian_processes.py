@@ -34,6 +34,9 @@ class GPRegressor(DeviatingRegressor):
         Starts of the search for hyperparameters.
     max_iterations
         Most iterations from each.
+    max_signal
+        Largest standard deviation of the process that the search looks at, in standard deviations
+        of y.
     n_search : int, optional
         Most equations that the search looks at; None for all.
     max_points : int, optional
@@ -59,6 +62,7 @@ class GPRegressor(DeviatingRegressor):
         hyperparameters: Mapping[str, Any] | Any | None = None,
         n_starts: int = 3,
         max_iterations: int = 50,
+        max_signal: float = 5.0,
         n_search: int | None = 500,
         max_points: int | None = 3000,
         gradients: bool | Literal["auto"] = "auto",
@@ -72,6 +76,7 @@ class GPRegressor(DeviatingRegressor):
         self.hyperparameters = hyperparameters
         self.n_starts = n_starts
         self.max_iterations = max_iterations
+        self.max_signal = max_signal
         self.n_search = n_search
         self.max_points = max_points
         self.gradients = gradients
@@ -92,7 +97,9 @@ class FITCRegressor(DeviatingRegressor):
     inducing
         Inducing points are drawn from the samples (``"data"``), spread like them
         (``"k-means++"``), or moved to where the marginal likelihood is largest (``"optimised"``).
-    kernel_scales, mean, noise, whiten, hyperparameters, n_starts, max_iterations, n_search, tail
+    kernel_scales, mean, noise, whiten, hyperparameters, n_search, tail
+        See :class:`GPRegressor`.
+    n_starts, max_iterations, max_signal
         See :class:`GPRegressor`.
     random_state : int, RandomState or None
         From which random choices are drawn.
@@ -112,6 +119,7 @@ class FITCRegressor(DeviatingRegressor):
         hyperparameters: Mapping[str, Any] | Any | None = None,
         n_starts: int = 3,
         max_iterations: int = 50,
+        max_signal: float = 5.0,
         n_search: int | None = 1000,
         tail: Literal["down-weighted", "full"] = "full",
         random_state: int | np.random.RandomState | None = None,
@@ -125,6 +133,7 @@ class FITCRegressor(DeviatingRegressor):
         self.hyperparameters = hyperparameters
         self.n_starts = n_starts
         self.max_iterations = max_iterations
+        self.max_signal = max_signal
         self.n_search = n_search
         self.tail = tail
         self.random_state = random_state

@@ -201,3 +201,15 @@ def test_hyperparameters_from_arrays_and_mappings():
     assert one.length_scales == 3.0
     np.testing.assert_array_equal(one.scales(2), [3.0, 3.0])
     assert given_hyperparameters(None) is None
+
+
+@pytest.mark.parametrize("max_signal", [5.0, 1e3])
+def test_the_signal_is_bounded_as_asked(rng, max_signal):
+    # a quadratic is the limit of processes with ever longer scales and larger signals
+    positions = rng.standard_normal((60, 2))
+    values = 0.5 * np.square(positions).sum(axis=1)
+    observations = Observations.of_values(positions, values)
+    found = climbed(attrs.evolve(SEARCH, max_signal=max_signal), observations)
+    height = np.sqrt(np.mean(values**2))
+    assert found.signal_sd <= max_signal * height * (1 + 1e-9)
+    assert (found.signal_sd > 6.0 * height) == (max_signal > 5.0)

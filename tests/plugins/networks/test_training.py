@@ -6,9 +6,12 @@ import pytest
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE
 from surrokit.errors import SurrogateFitError
 from surrokit.records import Evaluations, LearningProblem
+from surrokit.whitening import Whitening
 from surrokit_networks import plugin
 from surrokit_networks.additive import Additive
 from surrokit_networks.rbf import Rbf
+from surrokit_networks.training import Training
+from surrokit_networks.training_rows import TrainingRows, tell_more
 
 DIM = 3
 
@@ -168,3 +171,23 @@ def test_one_gradient_among_few_values_is_not_enough(small):
     learns.observe(Evaluations(positions=rows.positions, values=rows.values, gradients=slopes))
     with pytest.raises(SurrogateFitError, match="needs at least 5 distinct points of use, got 4"):
         learns.fitted()
+
+
+@pytest.mark.parametrize(("n_with", "told"), [(0, False), (1, False), (2, False), (30, True)])
+def test_a_few_gradients_among_many_values_do_not_whiten(n_with, told):
+    rng = np.random.default_rng(3)
+    positions = rng.standard_normal((150, 5)) * [1.0, 2.0, 3.0, 4.0, 5.0]
+    gradients = np.full_like(positions, np.nan)
+    gradients[:n_with] = positions[:n_with]
+    rows = TrainingRows.of(
+        Evaluations(
+            positions=positions,
+            values=0.5 * np.square(positions).sum(axis=1),
+            gradients=gradients,
+        ),
+        "full",
+    )
+    assert tell_more(rows.with_gradient, 5) == told
+    by_positions = Whitening.of(rows.positions, rows.weights, drops_noise=True)
+    whitening = Training().whitening(rows)
+    assert np.array_equal(whitening.factor, by_positions.factor) != told

@@ -199,3 +199,34 @@ def test_a_hessian_at_a_saddle_is_refused():
         ConfigurationError, match=r"hessian must be positive definite, but .*; give the Hessian at"
     ):
         Laplace(mode=np.zeros(2), hessian=np.diag([1.0, -1.0]))
+
+
+def test_correlations_that_may_as_well_be_noise_can_be_left_out():
+    rng = np.random.default_rng(12)
+    positions, weights = rng.standard_normal((40, DIM)), np.ones(40)
+    kept, left_out = (
+        Whitening.of(positions, weights, drops_noise=drops) for drops in (False, True)
+    )
+
+    def correlations(whitening):
+        covariance = whitening.factor @ whitening.factor.T
+        scales = np.sqrt(np.diag(covariance))
+        return np.abs(np.tril(covariance / scales / scales[:, None], -1)).max()
+
+    np.testing.assert_allclose(
+        correlations(kept), np.abs(np.tril(np.corrcoef(positions.T), -1)).max()
+    )
+    assert correlations(left_out) < 0.5 * correlations(kept)
+    # Those that stand out stay as they are.
+    positions[:, 1] += 2.0 * positions[:, 0]
+    kept, left_out = (
+        Whitening.of(positions, weights, drops_noise=drops) for drops in (False, True)
+    )
+    np.testing.assert_array_equal(left_out.factor, kept.factor)
+
+
+def test_the_same_origin_and_no_other_change():
+    positions = 3.0 + 5.0 * np.random.default_rng(13).standard_normal((30, DIM))
+    whitening = Whitening.of(positions, np.ones(30))
+    shifted = whitening.shift.apply(positions)
+    np.testing.assert_array_equal(shifted, positions - whitening.mean)
