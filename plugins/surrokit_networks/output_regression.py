@@ -7,7 +7,6 @@ import numpy as np
 
 from surrokit.fit_quality import fit_quality
 from surrokit.protocols import Energy
-from surrokit.records import Evaluations
 from surrokit.types import BoolArray, FloatArray
 from surrokit.whitening import Whitening
 from surrokit_networks.basis import Basis
@@ -87,11 +86,7 @@ class OutputRegression:
         emulator = assembled(solved.solution)
         if solved.twin is None or held is None:
             return emulator
-        away = Evaluations(
-            positions=rows.positions[held],
-            values=rows.values[held],
-            gradients=rows.gradients[held],
-        )
+        away = rows.take(held).evaluations
         quality = fit_quality(assembled(solved.twin), away, whitening.factor)
         return attrs.evolve(emulator, quality=quality)
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.fit_quality import fit_quality
-from surrokit.records import Evaluations
 from surrokit.settings import one_of, optional_positive_integer, positive
 from surrokit.types import BoolArray, FloatArray
 from surrokit.whitening import Whitening
@@ -148,11 +147,7 @@ class Regression:
         network = assembled(solved.solution)
         if solved.twin is None or held is None:
             return network
-        away = Evaluations(
-            positions=rows.positions[held],
-            values=rows.values[held],
-            gradients=rows.gradients[held],
-        )
+        away = rows.take(held).evaluations
         quality = fit_quality(assembled(solved.twin), away, whitening.factor)
         return attrs.evolve(network, quality=quality)
 

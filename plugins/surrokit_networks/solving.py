@@ -121,7 +121,7 @@ class Solver:
             return _by_held_out(basis, whole, part, equations, shown, away)
         solution = self._solution(whole, equations)
         twin = part.solution(shown, solution.ridge, counted=False)
-        if self.ridge is None and not _worth_it(twin, part, away):
+        if self.ridge is None and not _no_worse(twin.trend, twin.weights, part, away):
             return _by_held_out(basis, whole, part, equations, shown, away)
         return Solved(solution=solution, twin=twin, basis=basis)
 
@@ -158,10 +158,6 @@ def _by_held_out(
         twin=spectrum.solution(shown, ridge),
         basis=basis,
     )
-
-
-def _worth_it(twin: Solution, part: Projected, away: NormalEquations) -> bool:
-    return _no_worse(twin.trend, twin.weights, part, away)
 
 
 def _no_worse(

@@ -67,6 +67,11 @@ class TrainingRows:
         )
 
     @property
+    def evaluations(self) -> Evaluations:
+        """Positions, values and gradients."""
+        return Evaluations(positions=self.positions, values=self.values, gradients=self.gradients)
+
+    @property
     def weights(self) -> FloatArray:
         """Weight of each squared error, shape (n,)."""
         return self.trust * self.copies
