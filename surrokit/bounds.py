@@ -8,10 +8,24 @@ from typing import cast
 import attrs
 import numpy as np
 
-from surrokit.curvatures import energy_capabilities, with_curvatures
+from surrokit import capabilities as can
+from surrokit.bounded_energy import BoundedEnergy
+from surrokit.chain_rule import congruent, crossed, plus_diagonal, products
+from surrokit.derivative_protocols import (
+    ForwardHessianPotential,
+    HessianDiagonalPotential,
+    HessianProductPotential,
+    MetricDerivativePotential,
+    MetricProductPotential,
+)
 from surrokit.errors import EvaluationError, ShapeError
 from surrokit.parameters import Parameters
-from surrokit.positions import checked_matrices, checked_positions, checked_vectors
+from surrokit.positions import (
+    checked_matrices,
+    checked_positions,
+    checked_vectors,
+    checked_weights,
+)
 from surrokit.protocols import (
     Energy,
     ForwardPotential,
@@ -32,8 +46,11 @@ from surrokit.types import Capabilities, FloatArray
 class BoundedPotential:
     """A potential of bounded parameters q, as one of unbounded z with the Jacobian in it.
 
-    U(z) = U(q(z)) - log |dq/dz|. Every capability of the inner potential is passed on through
-    the chain rule; a Hessian needs the gradient as well, and its derivative needs both.
+    U(z) = U(q(z)) - log |dq/dz|. What the inner potential can do is passed on through the chain
+    rule. With bounds a Hessian needs the gradient as well, and its derivative needs both; of the
+    Hessian's diagonal the gradient needs a product with the Hessian, and second derivatives of
+    outputs need the Jacobian: without these they are left out. ``convex`` is left out with bounds,
+    since the Hessian in z has the gradient in it.
 
     Parameters
     ----------
@@ -70,8 +87,16 @@ class BoundedPotential:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the inner potential offers."""
-        return self.inner.capabilities
+        """What the inner potential offers, less what bounds take away (see above)."""
+        offered = self.inner.capabilities
+        if not self.parameters.bounded:
+            return offered
+        lost = {can.CONVEX}
+        if not offered & {can.HESSIAN, can.HESSIAN_PRODUCT}:
+            lost.add(can.HESSIAN_DIAGONAL)
+        if can.JACOBIAN not in offered:
+            lost.add(can.FORWARD_HESSIAN)
+        return offered - lost
 
     @property
     def energy(self) -> Energy:
@@ -123,9 +148,64 @@ class BoundedPotential:
             lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
             lambda: inner.hessian(q),
         )
-        congruent = hessian * d.first[:, :, None] * d.first[:, None, :]
-        total = _plus_diagonal(congruent, gradient * d.second - d.log_second)
+        total = plus_diagonal(congruent(hessian, d), gradient * d.second - d.log_second)
         return _unless_failed(total, causes)
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, G the Hessian in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, z)
+        q = self.transform.to_bounded(z)
+        inner = cast(HessianProductPotential, self.inner)
+        if not self.parameters.bounded:
+            return inner.hessian_product(q, u)
+        d = self.transform.derivatives(z)
+        (gradient, product), causes = _despite_failures(
+            lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
+            lambda: inner.hessian_product(q, d.first * u),
+        )
+        total = d.first * product + u * (gradient * d.second - d.log_second)
+        return _unless_failed(total, causes)
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        q = self.transform.to_bounded(z)
+        inner = cast(HessianDiagonalPotential, self.inner)
+        if not self.parameters.bounded:
+            return inner.hessian_diagonal(q)
+        d = self.transform.derivatives(z)
+        (gradient, diagonal), causes = _despite_failures(
+            lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
+            lambda: inner.hessian_diagonal(q),
+        )
+        total = np.square(d.first) * diagonal + gradient * d.second - d.log_second
+        return _unless_failed(total, causes)
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj for each k, G the Hessian in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        c = checked_vectors(weights, z)
+        q = self.transform.to_bounded(z)
+        inner = cast(HessianDiagonalPotential, self.inner)
+        if not self.parameters.bounded:
+            return inner.hessian_diagonal_gradient(q, c)
+        d = self.transform.derivatives(z)
+        third, log_third = self.transform.third_derivatives(z)
+        (gradient, diagonal, inside, pulled), causes = _despite_failures(
+            lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
+            lambda: inner.hessian_diagonal(q),
+            lambda: inner.hessian_diagonal_gradient(q, c * np.square(d.first)),
+            lambda: self._inner_product(q, c * d.second),
+        )
+        total = d.first * (inside + pulled + 2.0 * c * diagonal * d.second)
+        total += c * (gradient * third - log_third)
+        return _unless_failed(total, causes)
+
+    def _inner_product(self, q: FloatArray, vectors: FloatArray) -> FloatArray:
+        if can.HESSIAN_PRODUCT in self.inner.capabilities:
+            return cast(HessianProductPotential, self.inner).hessian_product(q, vectors)
+        return products(cast(HessianPotential, self.inner).hessian(q), vectors)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, G the Hessian in z, shape (n, dim)."""
@@ -135,12 +215,11 @@ class BoundedPotential:
         inner = cast(HessianDerivativePotential, self.inner)
         if not self.parameters.bounded:
             return inner.hessian_trace_gradient(q, weights)
-        first = self.transform.derivatives(z).first
-        scaled = weights * first[:, :, None] * first[:, None, :]
+        d = self.transform.derivatives(z)
         return self._hessian_derivative(
             z,
-            lambda: inner.hessian_trace_gradient(q, scaled),
-            lambda hessian: np.einsum("nkj,nkj,nj->nk", weights, hessian, first),
+            lambda: inner.hessian_trace_gradient(q, congruent(weights, d)),
+            lambda hessian: crossed(weights, hessian, d),
             np.einsum("nkk->nk", weights),
         )
 
@@ -156,7 +235,7 @@ class BoundedPotential:
         return self._hessian_derivative(
             z,
             lambda: inner.hessian_form_gradient(q, scaled),
-            lambda hessian: u * _products(hessian, scaled),
+            lambda hessian: u * products(hessian, scaled),
             np.square(u),
         )
 
@@ -164,7 +243,7 @@ class BoundedPotential:
         self,
         z: FloatArray,
         contraction: Callable[[], FloatArray],
-        crossed: Callable[[FloatArray], FloatArray],
+        across: Callable[[FloatArray], FloatArray],
         diagonal: FloatArray,
     ) -> FloatArray:
         """Return sum_ij A_ij d_k G_ij with G_ij = q'_i H_ij q'_j + [i = j] (g_i q''_i - l''_i).
@@ -177,7 +256,7 @@ class BoundedPotential:
             Unbounded positions.
         contraction
             Evaluates sum_ij A_ij q'_i q'_j dH_ij/dq_k.
-        crossed
+        across
             From H to sum_j A_kj H_kj q'_j.
         diagonal : ndarray of shape (n, dim)
             A_kk.
@@ -190,8 +269,8 @@ class BoundedPotential:
             lambda: cast(HessianPotential, inner).hessian(q),
             contraction,
         )
-        total = d.first * (inside + _products(hessian, diagonal * d.second))
-        total += 2.0 * d.second * crossed(hessian)
+        total = d.first * (inside + products(hessian, diagonal * d.second))
+        total += 2.0 * d.second * across(hessian)
         total += diagonal * (gradient * third - log_third)
         return _unless_failed(total, causes)
 
@@ -206,10 +285,73 @@ class BoundedPotential:
         inner = cast(MetricPotential, self.inner)
 
         def from_inner(metric: FloatArray) -> tuple[FloatArray]:
-            congruent = metric * d.first[:, :, None] * d.first[:, None, :]
-            return (_plus_diagonal(congruent, -d.log_second),)
+            return (plus_diagonal(congruent(metric, d), -d.log_second),)
 
         return mapped(lambda: (inner.metric(q),), from_inner, len(q))[0]
+
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, G the metric in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, z)
+        d = self.transform.derivatives(z)
+        q = self.transform.to_bounded(z)
+        inner = cast(MetricProductPotential, self.inner)
+
+        def from_inner(product: FloatArray) -> tuple[FloatArray]:
+            return (d.first * product - d.log_second * u,)
+
+        return mapped(lambda: (inner.metric_product(q, d.first * u),), from_inner, len(q))[0]
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, G the metric in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        weights = checked_matrices(matrices, z)
+        q = self.transform.to_bounded(z)
+        inner = cast(MetricDerivativePotential, self.inner)
+        if not self.parameters.bounded:
+            return inner.metric_trace_gradient(q, weights)
+        d = self.transform.derivatives(z)
+        return self._metric_derivative(
+            z,
+            lambda: inner.metric_trace_gradient(q, congruent(weights, d)),
+            lambda metric: crossed(weights, metric, d),
+            np.einsum("nkk->nk", weights),
+        )
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, G the metric in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, z)
+        q = self.transform.to_bounded(z)
+        inner = cast(MetricDerivativePotential, self.inner)
+        if not self.parameters.bounded:
+            return inner.metric_form_gradient(q, u)
+        scaled = u * self.transform.derivatives(z).first
+        return self._metric_derivative(
+            z,
+            lambda: inner.metric_form_gradient(q, scaled),
+            lambda metric: u * products(metric, scaled),
+            np.square(u),
+        )
+
+    def _metric_derivative(
+        self,
+        z: FloatArray,
+        contraction: Callable[[], FloatArray],
+        across: Callable[[FloatArray], FloatArray],
+        diagonal: FloatArray,
+    ) -> FloatArray:
+        """Return sum_ij A_ij d_k G_ij with G_ij = q'_i M_ij q'_j - [i = j] l''_i.
+
+        M is the inner metric; parameters as for :meth:`_hessian_derivative`.
+        """
+        q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
+        _, log_third = self.transform.third_derivatives(z)
+        (metric, inside), causes = _despite_failures(
+            lambda: cast(MetricPotential, self.inner).metric(q), contraction
+        )
+        total = d.first * inside + 2.0 * d.second * across(metric) - diagonal * log_third
+        return _unless_failed(total, causes)
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs at unbounded positions, shape (n, m)."""
@@ -227,6 +369,22 @@ class BoundedPotential:
         q = self.transform.to_bounded(z)
         return mapped(lambda: inner.forward_and_jacobian(q), from_inner, len(q))
 
+    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k F_m for each k, in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        by_outputs = checked_weights(weights, z)
+        q = self.transform.to_bounded(z)
+        inner = cast(ForwardHessianPotential, self.inner)
+        if not self.parameters.bounded:
+            return inner.forward_hessian_product(q, by_outputs)
+        d = self.transform.derivatives(z)
+        (jacobian, product), causes = _despite_failures(
+            lambda: inner.forward_and_jacobian(q)[1],
+            lambda: inner.forward_hessian_product(q, by_outputs * d.first[:, None, :]),
+        )
+        along = np.einsum("nmk,nmk->nk", by_outputs, jacobian)
+        return _unless_failed(d.first * product + d.second * along, causes)
+
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return unbounded starting positions, shape (n, dim)."""
         return self.transform.to_unbounded(cast(InitialPotential, self.inner).initial(rng, n))
@@ -234,59 +392,6 @@ class BoundedPotential:
     def _pulled_back(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         d = self.transform.derivatives(z)
         return gradient * d.first - d.log_first
-
-
-@attrs.frozen(eq=False)
-class BoundedEnergy:
-    """The energy of a forward potential with bounded parameters, in unbounded coordinates.
-
-    Parameters
-    ----------
-    inner
-        Energy in the user's coordinates.
-    transform
-        The map from unbounded to bounded.
-    """
-
-    inner: Energy
-    transform: Transform
-
-    def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), Jacobian included."""
-        value = self.inner.value(outputs, self.transform.to_bounded(positions))
-        return value - self.transform.log_jacobian(positions)
-
-    def value_and_gradients(
-        self, outputs: FloatArray, positions: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return U (n,), its gradient in the outputs (n, m), and in z (n, dim)."""
-        value, by_outputs, by_positions = self.inner.value_and_gradients(
-            outputs, self.transform.to_bounded(positions)
-        )
-        d = self.transform.derivatives(positions)
-        return (
-            value - self.transform.log_jacobian(positions),
-            by_outputs,
-            by_positions * d.first - d.log_first,
-        )
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the inner energy offers."""
-        return energy_capabilities(self.inner)
-
-    def curvatures(
-        self, outputs: FloatArray, positions: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the inner curvatures in z, the Jacobian's own included, which is not negative.
-
-        Shapes (n, m) or (n, m, m), and (n, dim, dim).
-        """
-        inner = with_curvatures(self.inner)
-        by_outputs, by_positions = inner.curvatures(outputs, self.transform.to_bounded(positions))
-        d = self.transform.derivatives(positions)
-        congruent = by_positions * d.first[:, :, None] * d.first[:, None, :]
-        return by_outputs, _plus_diagonal(congruent, -d.log_second)
 
 
 def parameters_of(potential: Potential) -> Parameters:
@@ -323,13 +428,3 @@ def _unless_failed(result: FloatArray, causes: dict[int, Exception]) -> FloatArr
     if causes:
         raise EvaluationError(causes, (result,))
     return result
-
-
-def _products(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    return np.asarray(np.matmul(matrices, vectors[:, :, None])[:, :, 0])
-
-
-def _plus_diagonal(matrices: FloatArray, diagonals: FloatArray) -> FloatArray:
-    dim = diagonals.shape[1]
-    matrices[:, np.arange(dim), np.arange(dim)] += diagonals
-    return matrices

@@ -12,6 +12,14 @@ from typing import TYPE_CHECKING, cast
 from surrokit.errors import CapabilityError
 
 if TYPE_CHECKING:
+    from surrokit.derivative_protocols import (
+        ConvexPotential,
+        ForwardHessianPotential,
+        HessianDiagonalPotential,
+        HessianProductPotential,
+        MetricDerivativePotential,
+        MetricProductPotential,
+    )
     from surrokit.protocols import (
         ForwardPotential,
         GradientAlonePotential,
@@ -37,14 +45,39 @@ HESSIAN_DERIVATIVE = "hessian-derivative"
 ``hessian_form_gradient(positions, vectors (n, dim)) -> (n, dim)``: two contractions of the third
 derivatives, never the whole of them."""
 
+HESSIAN_PRODUCT = "hessian-product"
+"""``hessian_product(positions, vectors (n, dim)) -> (n, dim)``: the Hessian times a vector, at less
+cost than the Hessian."""
+
+HESSIAN_DIAGONAL = "hessian-diagonal"
+"""``hessian_diagonal(positions) -> (n, dim)``, and
+``hessian_diagonal_gradient(positions, weights (n, dim)) -> (n, dim)``: the diagonal of the Hessian,
+and the gradient of a weighted sum of it."""
+
+CONVEX = "convex"
+"""Nothing to call: the Hessian is positive definite everywhere."""
+
 METRIC = "metric"
 """``metric(positions) -> (n, dim, dim)``: Fisher or Gauss-Newton matrix of the target."""
+
+METRIC_DERIVATIVE = "metric-derivative"
+"""``metric_trace_gradient(positions, matrices (n, dim, dim)) -> (n, dim)``, and
+``metric_form_gradient(positions, vectors (n, dim)) -> (n, dim)``: two contractions of the metric's
+derivative."""
+
+METRIC_PRODUCT = "metric-product"
+"""``metric_product(positions, vectors (n, dim)) -> (n, dim)``: the metric times a vector, at less
+cost than the metric."""
 
 FORWARD = "forward"
 """``forward(positions) -> (n, m)``, and ``energy`` of outputs and positions."""
 
 JACOBIAN = "jacobian"
 """``forward_and_jacobian(positions) -> (n, m), (n, m, dim)``."""
+
+FORWARD_HESSIAN = "forward-hessian"
+"""``forward_hessian_product(positions, weights (n, m, dim)) -> (n, dim)``: second derivatives of
+the outputs, summed over outputs and one direction with weights."""
 
 VARIANCE = "variance"
 """``variance(positions) -> (n,)``: how unsure a fitted surrogate is, in nats squared."""
@@ -58,9 +91,15 @@ KNOWN = frozenset(
         GRADIENT_ALONE,
         HESSIAN,
         HESSIAN_DERIVATIVE,
+        HESSIAN_PRODUCT,
+        HESSIAN_DIAGONAL,
+        CONVEX,
         METRIC,
+        METRIC_DERIVATIVE,
+        METRIC_PRODUCT,
         FORWARD,
         JACOBIAN,
+        FORWARD_HESSIAN,
         VARIANCE,
         INITIAL,
     }
@@ -153,6 +192,42 @@ def with_hessian_derivative(potential: Potential) -> HessianDerivativePotential:
     return cast("HessianDerivativePotential", potential)
 
 
+def with_hessian_product(potential: Potential) -> HessianProductPotential:
+    """Return the potential, typed as one that gives products of its Hessian with vectors.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    _require(potential, HESSIAN_PRODUCT)
+    return cast("HessianProductPotential", potential)
+
+
+def with_hessian_diagonal(potential: Potential) -> HessianDiagonalPotential:
+    """Return the potential, typed as one that gives the diagonal of its Hessian.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    _require(potential, HESSIAN_DIAGONAL)
+    return cast("HessianDiagonalPotential", potential)
+
+
+def with_convex(potential: Potential) -> ConvexPotential:
+    """Return the potential, typed as one whose Hessian is positive definite everywhere.
+
+    Raises
+    ------
+    CapabilityError
+        If it is not.
+    """
+    _require(potential, CONVEX)
+    return potential
+
+
 def with_metric(potential: Potential) -> MetricPotential:
     """Return the potential, typed as one that gives its Fisher or Gauss-Newton matrix.
 
@@ -165,6 +240,30 @@ def with_metric(potential: Potential) -> MetricPotential:
     return cast("MetricPotential", potential)
 
 
+def with_metric_derivative(potential: Potential) -> MetricDerivativePotential:
+    """Return the potential, typed as one that gives contractions of its metric's derivative.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    _require(potential, METRIC_DERIVATIVE)
+    return cast("MetricDerivativePotential", potential)
+
+
+def with_metric_product(potential: Potential) -> MetricProductPotential:
+    """Return the potential, typed as one that gives products of its metric with vectors.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    _require(potential, METRIC_PRODUCT)
+    return cast("MetricProductPotential", potential)
+
+
 def with_forward(potential: Potential) -> ForwardPotential:
     """Return the potential, typed as one with a forward map.
 
@@ -175,3 +274,15 @@ def with_forward(potential: Potential) -> ForwardPotential:
     """
     _require(potential, FORWARD)
     return cast("ForwardPotential", potential)
+
+
+def with_forward_hessian(potential: Potential) -> ForwardHessianPotential:
+    """Return the potential, typed as one that gives second derivatives of its outputs.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    _require(potential, FORWARD_HESSIAN)
+    return cast("ForwardHessianPotential", potential)

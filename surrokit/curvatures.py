@@ -7,6 +7,7 @@ from typing import cast
 
 import numpy as np
 
+from surrokit.derivative_protocols import CurvedDerivativeEnergy
 from surrokit.errors import CapabilityError
 from surrokit.protocols import CurvedEnergy, Energy
 from surrokit.rowwise import mapped
@@ -14,6 +15,10 @@ from surrokit.types import Capabilities, FloatArray
 
 CURVATURES = "curvatures"
 """What an energy names in its ``capabilities``: ``curvatures(outputs, positions)``."""
+
+
+CURVATURE_DERIVATIVES = "curvature-derivatives"
+"""What an energy names beside it if it has ``curvature_gradients`` as well."""
 
 
 def energy_capabilities(energy: Energy) -> Capabilities:
@@ -48,6 +53,29 @@ def with_curvatures(energy: Energy) -> CurvedEnergy:
             "positions), or, for data with noise_sd, a prior that has a metric"
         )
     return cast(CurvedEnergy, energy)
+
+
+def offers_curvature_derivatives(energy: Energy) -> bool:
+    """Return whether an energy has curvatures, and their derivatives as well."""
+    return {CURVATURES, CURVATURE_DERIVATIVES} <= energy_capabilities(energy)
+
+
+def with_curvature_derivatives(energy: Energy) -> CurvedDerivativeEnergy:
+    """Return the energy, typed as one that differentiates its curvatures.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    if not offers_curvature_derivatives(energy):
+        raise CapabilityError(
+            f"the derivative of a Gauss-Newton matrix needs an energy with 'curvatures' and "
+            f"'curvature-derivatives' among its capabilities, but {type(energy).__name__} does not "
+            "offer them; give it a method curvature_gradients, or, for data with noise_sd, a prior "
+            "that has metric-derivative"
+        )
+    return cast(CurvedDerivativeEnergy, energy)
 
 
 def gauss_newton(

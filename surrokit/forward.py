@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, cast
+from functools import partial
 
 import attrs
 import numpy as np
@@ -11,43 +11,32 @@ import numpy.typing as npt
 
 from surrokit import capabilities as can
 from surrokit.bounds import BoundedPotential
-from surrokit.curvatures import CURVATURES, metric_of_outputs, offers_curvatures
+from surrokit.curvatures import (
+    metric_of_outputs,
+    offers_curvature_derivatives,
+    offers_curvatures,
+)
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.forward_derivatives import ForwardDerivatives, KnownDerivatives
+from surrokit.gauss_newton import gauss_newton_form_gradient, gauss_newton_trace_gradient
+from surrokit.gaussian_energy import GaussianEnergy, Prior
 from surrokit.parameters import Bounds, Parameter
-from surrokit.positions import checked_positions
+from surrokit.positions import (
+    checked_matrices,
+    checked_positions,
+    checked_vectors,
+    checked_weights,
+)
 from surrokit.potentials import Function, declared_parameters
 from surrokit.protocols import Energy, Potential
 from surrokit.rowwise import mapped, row_by_row
 from surrokit.types import Capabilities, FloatArray
 
 
-class Prior(Protocol):
-    """What :func:`forward_potential` takes as a prior: a potential with gradient.
-
-    One that names ``metric`` in an attribute ``capabilities`` is a :class:`CurvedPrior`.
-    """
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return -log prior, shape (n,), and its gradient, shape (n, dim)."""
-        ...
-
-
-class CurvedPrior(Prior, Protocol):
-    """A prior with capability ``metric``."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Names of what it can do beyond its gradient."""
-        ...
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return a curvature of -log prior without negative eigenvalues, shape (n, dim, dim)."""
-        ...
-
-
 def forward_potential(
     forward: Function,
     jacobian: Function | None = None,
+    hessian: Function | None = None,
     *,
     data: npt.ArrayLike | None = None,
     noise_sd: npt.ArrayLike | None = None,
@@ -65,6 +54,9 @@ def forward_potential(
         The map from one position (dim,) to outputs (m,).
     jacobian
         Its derivatives, shape (m, dim), if there are any.
+    hessian
+        Its second derivatives, shape (m, dim, dim), if there are any; they need ``jacobian``.
+        Samplers whose mass matrix is the Gauss-Newton matrix take its derivative from them.
     data : array_like of shape (m,), optional
         What was observed, with independent normal errors.
     noise_sd : float or array_like of shape (m,), optional
@@ -83,18 +75,27 @@ def forward_potential(
     Potential
         Of unbounded coordinates, with capability ``forward``, and ``jacobian`` and ``gradient``
         where ``jacobian`` is given; then also ``metric``, the Gauss-Newton matrix, where the
-        energy offers curvatures. That of ``data`` does, unless its prior has none.
+        energy offers curvatures. That of ``data`` does, unless its prior has none. With ``hessian``
+        also ``forward-hessian``, and ``metric-derivative`` where the energy offers derivatives of
+        its curvatures.
 
     Raises
     ------
     ConfigurationError
-        If neither or both of ``energy`` and ``data`` with ``noise_sd`` are given.
+        If neither or both of ``energy`` and ``data`` with ``noise_sd`` are given, or ``hessian``
+        without ``jacobian``.
     """
+    if hessian is not None and jacobian is None:
+        raise ConfigurationError(
+            "hessian is given without jacobian; second derivatives are of use together with the "
+            "first ones only, so give both"
+        )
     declared = declared_parameters(dim, parameters)
     inner = MappedPotential(
         dim=declared.dim,
         forward=forward,
         jacobian=jacobian,
+        hessian=hessian,
         energy=_energy(data, noise_sd, prior, energy),
         batched=batched,
     )
@@ -123,166 +124,6 @@ def _energy(
     return GaussianEnergy(data=data, noise_sd=noise_sd, prior=prior)
 
 
-def gaussian_prior(mean: npt.ArrayLike = 0.0, sd: npt.ArrayLike = 1.0) -> GaussianPrior:
-    """Return independent normal priors.
-
-    Parameters
-    ----------
-    mean, sd : float or array_like of shape (dim,)
-        Of each parameter, in the user's coordinates.
-
-    Raises
-    ------
-    ConfigurationError
-        If a standard deviation is not positive.
-    """
-    return GaussianPrior(mean=mean, sd=sd)
-
-
-def _positive(name: str, array: FloatArray) -> None:
-    if not (np.isfinite(array).all() and (array > 0).all()):
-        raise ConfigurationError(f"{name} must be positive and finite, got {array}")
-
-
-def _array(value: npt.ArrayLike) -> FloatArray:
-    array = np.array(value, dtype=np.float64)
-    array.setflags(write=False)
-    return array
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class GaussianPrior:
-    """Independent normal priors; see :func:`gaussian_prior`."""
-
-    mean: FloatArray = attrs.field(converter=_array)
-    sd: FloatArray = attrs.field(converter=_array)
-
-    def __attrs_post_init__(self) -> None:
-        _positive("sd of a prior", self.sd)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """``metric``: the precision."""
-        return frozenset({can.METRIC})
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return -log prior + constant, shape (n,), and its gradient, shape (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If mean or sd do not fit the positions.
-        """
-        self._check(positions)
-        scaled = (positions - self.mean) / self.sd
-        return 0.5 * np.square(scaled).sum(axis=1), scaled / self.sd
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the precision for every position, shape (n, dim, dim).
-
-        Raises
-        ------
-        ShapeError
-            If mean or sd do not fit the positions.
-        """
-        self._check(positions)
-        n, dim = positions.shape
-        matrices = np.zeros((n, dim, dim))
-        matrices[:, np.arange(dim), np.arange(dim)] = 1.0 / np.square(self.sd)
-        return matrices
-
-    def _check(self, positions: FloatArray) -> None:
-        for name, array in (("mean", self.mean), ("sd", self.sd)):
-            if array.shape not in ((), positions.shape[1:]):
-                raise ShapeError(
-                    f"{name} of a prior must be one number or have shape {positions.shape[1:]}, "
-                    f"got {array.shape}"
-                )
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class GaussianEnergy:
-    """Half the squared misfit in units of the noise, plus minus the log prior.
-
-    Parameters
-    ----------
-    data : array_like of shape (m,)
-        What was observed.
-    noise_sd : float or array_like of shape (m,)
-        Standard deviation of its errors.
-    prior
-        -log prior and its gradient; None for a flat one.
-    """
-
-    data: FloatArray = attrs.field(converter=_array)
-    noise_sd: FloatArray = attrs.field(converter=_array)
-    prior: Prior | None = None
-
-    def __attrs_post_init__(self) -> None:
-        _positive("noise_sd", self.noise_sd)
-        if self.data.ndim != 1:
-            raise ShapeError(f"data must have shape (m,), got {self.data.shape}; flatten it")
-        if self.noise_sd.shape not in ((), self.data.shape):
-            raise ShapeError(
-                f"noise_sd must be one number or have the shape of data, {self.data.shape}, "
-                f"got {self.noise_sd.shape}"
-            )
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """``curvatures``, unless there is a prior without a metric."""
-        offered: Capabilities = getattr(self.prior, "capabilities", frozenset())
-        curved = self.prior is None or can.METRIC in offered
-        return frozenset({CURVATURES} if curved else ())
-
-    def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,)."""
-        return self.value_and_gradients(outputs, positions)[0]
-
-    def value_and_gradients(
-        self, outputs: FloatArray, positions: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return U (n,), its gradient in the outputs (n, m), and in the positions (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the forward map does not give one output for each datum.
-        """
-        self._check(outputs)
-        scaled = (outputs - self.data) / self.noise_sd
-        value = 0.5 * np.square(scaled).sum(axis=1)
-        by_positions = np.zeros_like(positions)
-        if self.prior is not None:
-            prior_value, by_positions = self.prior.value_and_gradient(positions)
-            value = value + prior_value
-        return value, scaled / self.noise_sd, by_positions
-
-    def curvatures(
-        self, outputs: FloatArray, positions: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the precision of the noise, (n, m), and the prior's metric, (n, dim, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the forward map does not give one output for each datum.
-        """
-        self._check(outputs)
-        by_outputs = np.empty_like(outputs)
-        by_outputs[:] = 1.0 / np.square(self.noise_sd)
-        if self.prior is None:
-            return by_outputs, np.zeros((*positions.shape, positions.shape[1]))
-        return by_outputs, cast(CurvedPrior, self.prior).metric(positions)
-
-    def _check(self, outputs: FloatArray) -> None:
-        if outputs.shape[1] != len(self.data):
-            raise ShapeError(
-                f"the forward map gives {outputs.shape[1]} outputs, but data holds "
-                f"{len(self.data)}; they must correspond"
-            )
-
-
 @attrs.frozen(kw_only=True, eq=False)
 class MappedPotential:
     """A forward map and an energy, in the user's coordinates."""
@@ -290,6 +131,7 @@ class MappedPotential:
     dim: int
     forward_function: Function = attrs.field(alias="forward")
     jacobian_function: Function | None = attrs.field(alias="jacobian")
+    hessian_function: Function | None = attrs.field(default=None, alias="hessian")
     energy: Energy
     batched: bool
 
@@ -297,12 +139,19 @@ class MappedPotential:
     def capabilities(self) -> Capabilities:
         """``forward``, and ``jacobian`` and ``gradient`` if there are derivatives.
 
-        Also ``metric`` if the energy offers curvatures as well.
+        Also ``metric`` if the energy offers curvatures as well. With second derivatives
+        ``forward-hessian``, and ``metric-derivative`` if those of the curvatures are offered too.
         """
         if self.jacobian_function is None:
             return frozenset({can.FORWARD})
-        differentiable = frozenset({can.FORWARD, can.JACOBIAN, can.GRADIENT})
-        return differentiable | ({can.METRIC} if offers_curvatures(self.energy) else set())
+        offered = {can.FORWARD, can.JACOBIAN, can.GRADIENT}
+        if offers_curvatures(self.energy):
+            offered.add(can.METRIC)
+        if self.hessian_function is not None:
+            offered.add(can.FORWARD_HESSIAN)
+            if offers_curvature_derivatives(self.energy):
+                offered.add(can.METRIC_DERIVATIVE)
+        return frozenset(offered)
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
@@ -321,6 +170,22 @@ class MappedPotential:
         """
         q = checked_positions(positions, self.dim)
         return metric_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        a = checked_matrices(matrices, q)
+        return self._with_derivatives(
+            lambda at: gauss_newton_trace_gradient(self.energy, at, q, a), q
+        )
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, q)
+        return self._with_derivatives(
+            lambda at: gauss_newton_form_gradient(self.energy, at, q, u), q
+        )
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m).
@@ -346,6 +211,36 @@ class MappedPotential:
             )
         return outputs, jacobian
 
+    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        w = checked_weights(weights, q)
+
+        def contracted(hessian: FloatArray) -> tuple[FloatArray]:
+            return (_contracted(hessian, w),)
+
+        def evaluate() -> tuple[FloatArray, ...]:
+            return self._evaluated(lambda rows: (self._hessian(rows),), q)
+
+        return mapped(evaluate, contracted, len(q))[0]
+
+    def _with_derivatives(
+        self, function: Callable[[ForwardDerivatives], FloatArray], q: FloatArray
+    ) -> FloatArray:
+        """Return a function of the outputs with their first and second derivatives, (n, dim)."""
+
+        def derived(
+            outputs: FloatArray, jacobian: FloatArray, hessian: FloatArray
+        ) -> tuple[FloatArray]:
+            product = partial(_contracted, hessian)
+            known = KnownDerivatives(outputs=outputs, known_jacobian=jacobian, product=product)
+            return (function(known),)
+
+        def evaluate(row: FloatArray) -> tuple[FloatArray, ...]:
+            return self._outputs(row), self._jacobian(row), self._hessian(row)
+
+        return mapped(lambda: self._evaluated(evaluate, q), derived, len(q))[0]
+
     def _outputs(self, q: FloatArray) -> FloatArray:
         # a map with one output may return a number, and its jacobian a vector
         outputs = np.asarray(self.forward_function(q), dtype=np.float64)
@@ -358,6 +253,13 @@ class MappedPotential:
             jacobian[..., None, :] if jacobian.shape == q.shape else jacobian, q, "jacobian", 1
         )
 
+    def _hessian(self, q: FloatArray) -> FloatArray:
+        assert self.hessian_function is not None
+        hessian = np.asarray(self.hessian_function(q), dtype=np.float64)
+        if hessian.ndim == q.ndim + 1:  # a map with one output may return its matrix alone
+            hessian = hessian[..., None, :, :]
+        return _checked(hessian, q, "hessian", 2)
+
     def _evaluated(
         self, evaluate: Callable[[FloatArray], tuple[FloatArray, ...]], positions: FloatArray
     ) -> tuple[FloatArray, ...]:
@@ -366,15 +268,29 @@ class MappedPotential:
 
 
 def _checked(array: FloatArray, q: FloatArray, what: str, more_axes: int) -> FloatArray:
-    if array.ndim != q.ndim + more_axes or array.shape[: q.ndim - 1] != q.shape[:-1]:
-        expected = (
-            ("(m,)", "(m, dim)")[more_axes] if q.ndim == 1 else ("(n, m)", "(n, m, dim)")[more_axes]
-        )
+    dim = q.shape[-1]
+    right_rows = array.shape[: q.ndim - 1] == q.shape[:-1]
+    squares = more_axes < 2 or array.shape[q.ndim :] == (dim, dim)
+    if array.ndim != q.ndim + more_axes or not right_rows or not squares:
+        rows = "" if q.ndim == 1 else "n, "
+        expected = f"({rows}m{', dim' * more_axes or (',' if q.ndim == 1 else '')})"
         raise ShapeError(
             f"the {what} function must return shape {expected} for positions of shape {q.shape}, "
             f"got {array.shape}"
         )
     return array
+
+
+def _contracted(hessian: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return sum over m and i of weights[n, m, i] hessian[n, m, i, k], shape (n, dim)."""
+    if weights.shape[1] != hessian.shape[1]:
+        raise ShapeError(
+            f"weights must hold one row for each of the {hessian.shape[1]} outputs, got "
+            f"{weights.shape[1]}; pass shape {hessian.shape[:3]}"
+        )
+    n, dim = len(hessian), hessian.shape[3]
+    flat = hessian.reshape(n, -1, dim)
+    return np.asarray(np.matmul(weights.reshape(n, 1, -1), flat)[:, 0])
 
 
 def gradient_of_energy(

@@ -47,6 +47,24 @@ def checked_matrices(matrices: npt.ArrayLike, positions: FloatArray) -> FloatArr
     return _checked("matrices", matrices, (*positions.shape, positions.shape[1]))
 
 
+def checked_weights(weights: npt.ArrayLike, positions: FloatArray) -> FloatArray:
+    """Return weights of a Jacobian for each position, in double precision, shape (n, m, dim).
+
+    Raises
+    ------
+    ShapeError
+        If they have another shape, ``positions`` having shape (n, dim), for every m.
+    """
+    array = np.asarray(weights, dtype=np.float64)
+    n, dim = positions.shape
+    if array.ndim != 3 or array.shape[0] != n or array.shape[2] != dim:
+        raise ShapeError(
+            f"weights must have shape ({n}, m, {dim}), got {array.shape}; pass one for each "
+            "position, each of the shape of its Jacobian"
+        )
+    return array
+
+
 def _checked(what: str, given: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
     array = np.asarray(given, dtype=np.float64)
     if array.shape != shape:

@@ -94,6 +94,27 @@ run = sk.sample(target, surrogate="additive", initial=[2.0, 0.5], warmup=200, dr
 print(run.outputs.shape)
 
 
+# [second derivatives]
+def hessian(q):  # second derivatives, shape (m, dim, dim)
+    decay = np.exp(-q[1] * TIMES)
+    bends = np.zeros((TIMES.size, 2, 2))
+    bends[:, 0, 1] = bends[:, 1, 0] = -TIMES * decay
+    bends[:, 1, 1] = q[0] * TIMES**2 * decay
+    return bends
+
+
+target = sk.forward_potential(
+    forward,
+    jacobian,
+    hessian,
+    data=data,
+    noise_sd=0.05,
+    prior=sk.gaussian_prior(mean=1.0, sd=1.0),
+    parameters={"height": (0, None), "rate": (0, None)},
+)
+print(*sorted(target.capabilities))
+
+
 # [energy]
 class HeavyTailed:
     """Misfit with Student's t errors, 4 degrees of freedom, and a flat prior."""

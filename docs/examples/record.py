@@ -26,6 +26,7 @@ SCRIPTS = (
     "give_a_target",
     "paper_scheme",
     "traps",
+    "adaptive",
     "scikit_learn",
 )
 

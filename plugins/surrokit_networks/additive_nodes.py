@@ -145,12 +145,21 @@ class WeightedAdditive:
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return sum_i v_i a''(w_i . q + b_i) w_i w_i^T, shape (n, dim, dim)."""
-        rate = self.core.rate
-        arguments = self._arguments(positions)
-        arguments /= rate
-        curvatures = self.second(arguments)
-        curvatures *= self.weights / rate**2
-        return weighted_outer(curvatures, self.arguments)
+        return weighted_outer(self._curvatures(positions), self.arguments)
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return sum_i v_i a''(w_i . q + b_i) (w_i . u) w_i, shape (n, dim)."""
+        curvatures = self._curvatures(positions)
+        curvatures *= vectors @ self.arguments
+        return np.asarray(curvatures @ self.arguments.T)
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return sum_i v_i a''(w_i . q + b_i) w_ij^2, shape (n, dim)."""
+        return np.asarray(self._curvatures(positions) @ np.square(self.arguments).T)
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_i v_i a'''(w_i . q + b_i) (sum_j c_j w_ij^2) w_i, shape (n, dim)."""
+        return self._bent(positions, np.asarray(weights @ np.square(self.arguments)))
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return sum_i v_i a'''(w_i . q + b_i) (w_i^T A w_i) w_i, shape (n, dim)."""
@@ -160,6 +169,15 @@ class WeightedAdditive:
         """Return sum_i v_i a'''(w_i . q + b_i) (w_i . u)^2 w_i, shape (n, dim)."""
         along: FloatArray = vectors @ self.arguments
         return self._bent(positions, np.square(along, out=along))
+
+    def _curvatures(self, positions: FloatArray) -> FloatArray:
+        """Return v_i a'' / r^2, shape (n, s): the factors of outer products of r w_i."""
+        rate = self.core.rate
+        arguments = self._arguments(positions)
+        arguments /= rate
+        curvatures = self.second(arguments)
+        curvatures *= self.weights / rate**2
+        return curvatures
 
     def _bent(self, positions: FloatArray, forms: FloatArray) -> FloatArray:
         """Return sum_i v_i a''' w_i times a form of r w_i, given in shape (n, s)."""

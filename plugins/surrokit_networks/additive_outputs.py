@@ -6,8 +6,9 @@ import attrs
 import numpy as np
 
 from surrokit.types import FloatArray
-from surrokit_networks.activations import Core
+from surrokit_networks.activations import Core, Elementwise
 from surrokit_networks.additive_nodes import AdditiveNodes
+from surrokit_networks.outer import bilinear_forms
 from surrokit_networks.row_blocks import row_blocks
 
 
@@ -21,8 +22,8 @@ class AdditiveOutputs:
 
     Parameters
     ----------
-    core
-        k, with t and r.
+    core, second
+        k, with t and r; and the second derivative of a.
     directions : ndarray of shape (dim, s)
         r w_i as columns.
     biases : ndarray of shape (s,)
@@ -33,6 +34,7 @@ class AdditiveOutputs:
     """
 
     core: Core
+    second: Elementwise
     directions: FloatArray
     biases: FloatArray
     weights: FloatArray
@@ -43,6 +45,7 @@ class AdditiveOutputs:
         rate = nodes.activation.core.rate
         return cls(
             core=nodes.activation.core,
+            second=nodes.activation.second,
             directions=np.ascontiguousarray(rate * nodes.directions.T),
             biases=rate * nodes.biases,
             weights=np.array(weights, dtype=np.float64, order="F"),
@@ -64,11 +67,17 @@ class AdditiveOutputs:
         """Return the sums and their derivatives at whitened positions (n, dim)."""
         values, slopes = self.core.both(self._arguments(whitened))
         return LinearisedAdditive(
-            outputs=values @ self.weights,
-            steepness=slopes,
-            directions=self.directions,
-            weights=self.weights,
+            outputs=values @ self.weights, steepness=slopes, whitened=whitened, sums=self
         )
+
+    def bends(self, whitened: FloatArray) -> FloatArray:
+        """Return k''(h_i), shape (n, s), at whitened positions (n, dim)."""
+        rate = self.core.rate
+        arguments = self._arguments(whitened)
+        arguments /= rate
+        bends = self.second(arguments)
+        bends /= rate**2
+        return bends
 
     def _arguments(self, whitened: FloatArray) -> FloatArray:
         arguments: FloatArray = whitened @ self.directions
@@ -86,28 +95,51 @@ class LinearisedAdditive:
         The sums.
     steepness : ndarray of shape (n, s)
         k'(h_i).
-    directions, weights
-        As of :class:`AdditiveOutputs`.
+    whitened : ndarray of shape (n, dim)
+        z.
+    sums
+        Which sums.
     """
 
     outputs: FloatArray
     steepness: FloatArray
-    directions: FloatArray
-    weights: FloatArray
+    whitened: FloatArray
+    sums: AdditiveOutputs
 
     def pulled_back(self, by_outputs: FloatArray) -> FloatArray:
         """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
-        by_nodes = by_outputs @ self.weights.T
+        by_nodes = by_outputs @ self.sums.weights.T
         by_nodes *= self.steepness
-        return np.asarray(by_nodes @ self.directions.T)
+        return np.asarray(by_nodes @ self.sums.directions.T)
+
+    def pushed(self, vectors: FloatArray) -> FloatArray:
+        """Return J u for each row u of ``vectors (n, dim)``, shape (n, m)."""
+        along = vectors @ self.sums.directions
+        along *= self.steepness
+        return np.asarray(along @ self.sums.weights)
 
     def slopes(self) -> FloatArray:
         """Return J^T, shape (n, dim, m)."""
-        dim, size = self.directions.shape
+        directions, weights = self.sums.directions, self.sums.weights
+        dim, size = directions.shape
         n, n_outputs = self.outputs.shape
         slopes = np.empty((n, dim, n_outputs))
         for rows in row_blocks(n, dim * size):
-            by_nodes = self.steepness[rows, None, :] * self.directions
+            by_nodes = self.steepness[rows, None, :] * directions
             # as one product of many rows, which takes two thirds of the time of one for each n
-            slopes[rows] = (by_nodes.reshape(-1, size) @ self.weights).reshape(-1, dim, n_outputs)
+            slopes[rows] = (by_nodes.reshape(-1, size) @ weights).reshape(-1, dim, n_outputs)
         return slopes
+
+    def hessian_product(self, weights: FloatArray) -> FloatArray:
+        """Return sum_i k''(h_i) w_i (sum_m V_im w_i . W_m), shape (n, dim), for W (n, m, dim)."""
+        sums = self.sums
+        bent = bilinear_forms(weights, sums.weights, sums.directions)
+        bent *= sums.bends(self.whitened)
+        return np.asarray(bent @ sums.directions.T)
+
+    def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the same for W = b u^T, with rows b (n, m) and u (n, dim)."""
+        bent = by_outputs @ self.sums.weights.T
+        bent *= vectors @ self.sums.directions
+        bent *= self.sums.bends(self.whitened)
+        return np.asarray(bent @ self.sums.directions.T)

@@ -5,10 +5,20 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, METRIC
-from surrokit.curvatures import gauss_newton, offers_curvatures
+from surrokit import capabilities as can
+from surrokit.curvatures import gauss_newton, offers_curvature_derivatives, offers_curvatures
 from surrokit.fit_quality import FitQuality
-from surrokit.positions import checked_positions
+from surrokit.gauss_newton import (
+    gauss_newton_form_gradient,
+    gauss_newton_product,
+    gauss_newton_trace_gradient,
+)
+from surrokit.positions import (
+    checked_matrices,
+    checked_positions,
+    checked_vectors,
+    checked_weights,
+)
 from surrokit.protocols import Energy
 from surrokit.types import Capabilities, FloatArray
 from surrokit_networks.output_network import OutputNetwork
@@ -17,11 +27,16 @@ from surrokit_networks.output_network import OutputNetwork
 def emulator_capabilities(energy: Energy) -> Capabilities:
     """Return what an emulator of a forward map can do under an energy.
 
-    Gradient, and the forward map with its Jacobian; also the Gauss-Newton matrix where the energy
-    offers curvatures. No gradient alone: it takes the outputs, and the energy is cheap from there.
+    Gradient, and the forward map with its first and second derivatives; also the Gauss-Newton
+    matrix and its products where the energy offers curvatures, and the derivative of that where it
+    offers theirs. No gradient alone: it takes the outputs, and the energy is cheap from there.
     """
-    metric = {METRIC} if offers_curvatures(energy) else set()
-    return frozenset({GRADIENT, FORWARD, JACOBIAN}) | metric
+    offered = {can.GRADIENT, can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN}
+    if offers_curvatures(energy):
+        offered |= {can.METRIC, can.METRIC_PRODUCT}
+    if offers_curvature_derivatives(energy):
+        offered.add(can.METRIC_DERIVATIVE)
+    return frozenset(offered)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -113,6 +128,49 @@ class FittedEmulator:
             at = self.network.linearised(q)
             return gauss_newton(self.energy, at.outputs, at.jacobian(), q)
 
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, G the metric, shape (n, dim), with u in ``vectors (n, dim)``.
+
+        Neither the Jacobian nor G is formed.
+
+        Raises
+        ------
+        CapabilityError
+            If the energy does not offer curvatures.
+        """
+        q = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, q)
+        with np.errstate(all="ignore"):
+            return gauss_newton_product(self.energy, self.network.linearised(q), q, u)
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the metric, shape (n, dim), with A in ``matrices (n, dim, dim)``.
+
+        Raises
+        ------
+        CapabilityError
+            If the energy does not offer derivatives of its curvatures.
+        """
+        q = checked_positions(positions, self.dim)
+        a = checked_matrices(matrices, q)
+        with np.errstate(all="ignore"):
+            return gauss_newton_trace_gradient(self.energy, self.network.linearised(q), q, a)
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the metric, shape (n, dim), with u in ``vectors (n, dim)``.
+
+        The Jacobian is not formed.
+
+        Raises
+        ------
+        CapabilityError
+            If the energy does not offer derivatives of its curvatures.
+        """
+        q = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, q)
+        with np.errstate(all="ignore"):
+            return gauss_newton_form_gradient(self.energy, self.network.linearised(q), q, u)
+
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return f, shape (n, m)."""
         q = checked_positions(positions, self.dim)
@@ -125,6 +183,13 @@ class FittedEmulator:
         with np.errstate(all="ignore"):
             at = self.network.linearised(q)
             return at.outputs, at.jacobian()
+
+    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k f_m, shape (n, dim), for W (n, m, dim)."""
+        q = checked_positions(positions, self.dim)
+        w = checked_weights(weights, q)
+        with np.errstate(all="ignore"):
+            return self.network.linearised(q).hessian_product(w)
 
 
 def _without_nan(values: FloatArray) -> FloatArray:

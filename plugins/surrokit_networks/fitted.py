@@ -5,14 +5,23 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE
+from surrokit import capabilities as can
 from surrokit.fit_quality import FitQuality
 from surrokit.positions import checked_matrices, checked_positions, checked_vectors
 from surrokit.types import Capabilities, FloatArray
 from surrokit_networks.nodes import WeightedNodes
 from surrokit_networks.polynomial import Polynomial
 
-CAPABILITIES: Capabilities = frozenset({GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE})
+CAPABILITIES: Capabilities = frozenset(
+    {
+        can.GRADIENT,
+        can.GRADIENT_ALONE,
+        can.HESSIAN,
+        can.HESSIAN_DERIVATIVE,
+        can.HESSIAN_PRODUCT,
+        can.HESSIAN_DIAGONAL,
+    }
+)
 """What every fitted network can do."""
 
 
@@ -47,6 +56,8 @@ class FittedNetwork:
         for a fit that passes through every point.
     quality : FitQuality or None
         Error at points held out from a twin of the fit; None where there were too few.
+    convex
+        Whether it is known to have a positive definite Hessian everywhere.
     """
 
     dim: int
@@ -59,11 +70,12 @@ class FittedNetwork:
     degrees: float
     gcv_error: float
     quality: FitQuality | None = None
+    convex: bool = False
 
     @property
     def capabilities(self) -> Capabilities:
-        """Gradient, gradient alone, Hessian and the contractions of its derivative."""
-        return CAPABILITIES
+        """Gradient, by itself as well, and all that concerns the Hessian; perhaps ``convex``."""
+        return CAPABILITIES | {can.CONVEX} if self.convex else CAPABILITIES
 
     def __repr__(self) -> str:
         held_out = "none" if self.quality is None else f"{self.quality.variance:.3g}"
@@ -115,6 +127,31 @@ class FittedNetwork:
         if self.trend is not None:
             hessian += self.trend.matrix
         return hessian
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
+        q = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, q)
+        product = np.zeros_like(q) if self.nodes is None else self.nodes.hessian_product(q, u)
+        if self.trend is not None:
+            product += u @ self.trend.matrix
+        return product
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        diagonal = np.zeros_like(q) if self.nodes is None else self.nodes.hessian_diagonal(q)
+        if self.trend is not None:
+            diagonal += np.diag(self.trend.matrix)
+        return diagonal
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), with c (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        c = checked_vectors(weights, q)
+        if self.nodes is None:
+            return np.zeros_like(q)
+        return self.nodes.hessian_diagonal_gradient(q, c)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, dim), G the Hessian and A symmetric (n, dim, dim)."""

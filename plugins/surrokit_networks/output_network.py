@@ -137,12 +137,36 @@ class LinearisedNetwork:
             gradient += term.pulled_back(by_outputs)
         return np.asarray(gradient @ self.inverse)
 
+    def pushed(self, vectors: FloatArray) -> FloatArray:
+        """Return J u for each row u of ``vectors (n, dim)``, shape (n, m)."""
+        inside = vectors @ self.inverse.T
+        pushed = self.terms[0].pushed(inside)
+        for term in self.terms[1:]:
+            pushed += term.pushed(inside)
+        return pushed
+
     def jacobian(self) -> FloatArray:
         """Return J, shape (n, m, dim)."""
         slopes = self.terms[0].slopes()
         for term in self.terms[1:]:
             slopes += term.slopes()
         return np.asarray(slopes.transpose(0, 2, 1) @ self.inverse)
+
+    def hessian_product(self, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k f_m, shape (n, dim), for W (n, m, dim)."""
+        inside = weights @ self.inverse.T
+        product = self.terms[0].hessian_product(inside)
+        for term in self.terms[1:]:
+            product += term.hessian_product(inside)
+        return np.asarray(product @ self.inverse)
+
+    def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the same for W = b u^T, with rows b (n, m) and u (n, dim)."""
+        inside = vectors @ self.inverse.T
+        form = self.terms[0].hessian_form(by_outputs, inside)
+        for term in self.terms[1:]:
+            form += term.hessian_form(by_outputs, inside)
+        return np.asarray(form @ self.inverse)
 
 
 def _check_shape(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:

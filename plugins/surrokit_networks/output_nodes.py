@@ -8,7 +8,7 @@ from surrokit.types import FloatArray
 
 
 class LinearisedOutputs(Protocol):
-    """m outputs at n positions, with their first derivatives as linear maps.
+    """m outputs at n positions, with their derivatives as linear maps.
 
     A gradient of a function of the outputs takes ``pulled_back`` alone: no derivative of each
     output is ever formed.
@@ -23,8 +23,20 @@ class LinearisedOutputs(Protocol):
         """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
         ...
 
+    def pushed(self, vectors: FloatArray) -> FloatArray:
+        """Return J u for each row u of ``vectors (n, dim)``, shape (n, m)."""
+        ...
+
     def slopes(self) -> FloatArray:
         """Return J^T, the derivatives of all outputs, shape (n, dim, m)."""
+        ...
+
+    def hessian_product(self, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k f_m, shape (n, dim), for W (n, m, dim)."""
+        ...
+
+    def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the same for W = b u^T, with rows b (n, m) and u (n, dim)."""
         ...
 
 

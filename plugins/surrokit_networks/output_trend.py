@@ -80,6 +80,15 @@ class LinearisedTrend:
             gradient += np.einsum("nij,nj->ni", forms.reshape(n, dim, dim), self.whitened)
         return gradient
 
+    def pushed(self, vectors: FloatArray) -> FloatArray:
+        """Return J u for each row u of ``vectors (n, dim)``, shape (n, m)."""
+        pushed: FloatArray = vectors @ self.trend.linear
+        matrices = self.trend.matrices
+        if matrices is not None:
+            outer = vectors[:, :, None] * self.whitened[:, None, :]
+            pushed += outer.reshape(len(vectors), -1) @ matrices.reshape(len(matrices), -1).T
+        return pushed
+
     def slopes(self) -> FloatArray:
         """Return J^T, shape (n, dim, m)."""
         n, dim = self.whitened.shape
@@ -89,3 +98,20 @@ class LinearisedTrend:
         slopes = (self.whitened @ columns.reshape(dim, -1)).reshape(n, *linear.shape)
         slopes += linear
         return np.asarray(slopes)
+
+    def hessian_product(self, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi P_m,ik, shape (n, dim), for W (n, m, dim)."""
+        matrices = self.trend.matrices
+        n, dim = self.whitened.shape
+        if matrices is None:
+            return np.zeros((n, dim))
+        return np.asarray(weights.reshape(n, -1) @ matrices.reshape(-1, dim))
+
+    def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the same for W = b u^T, with rows b (n, m) and u (n, dim)."""
+        matrices = self.trend.matrices
+        n, dim = vectors.shape
+        if matrices is None:
+            return np.zeros((n, dim))
+        forms = by_outputs @ matrices.reshape(len(matrices), -1)
+        return np.asarray(np.einsum("nij,nj->ni", forms.reshape(n, dim, dim), vectors))

@@ -8,13 +8,13 @@ import numpy as np
 from surrokit.records import LearningProblem
 from surrokit.types import FloatArray
 from surrokit_networks.learner import NetworkLearner
-from surrokit_networks.learning import learner_of
+from surrokit_networks.learning import network_learner
 from surrokit_networks.regression import Regression
 from surrokit_networks.training import Training
 
 
 def _defaults() -> Training:
-    return Training(regression=Regression(trend="quadratic"))
+    return Training(regression=Regression(trend="quadratic"), updates="refit")
 
 
 @attrs.frozen(kw_only=True)
@@ -24,14 +24,22 @@ class Quadratic:
     Parameters
     ----------
     training
-        All that a network's training has, too; no node is trained.
+        All that a network's training has, too; no node is trained. With trend ``"quadratic"``
+        or ``"laplace"`` the fitted potential is known to be ``convex``.
     """
 
     training: Training = attrs.field(factory=_defaults)
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
         """Return a learner for a problem."""
-        return learner_of(problem, rng, n_nodes=1, draws=(_nothing,), training=self.training)
+        return network_learner(
+            problem,
+            rng,
+            n_nodes=1,
+            draws=(_nothing,),
+            training=self.training,
+            convex=self.training.trend in ("quadratic", "laplace"),
+        )
 
 
 def _nothing(whitened: FloatArray, size: int, rng: np.random.Generator) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import attrs
 import numpy as np
 
@@ -112,9 +114,7 @@ class WeightedRbf:
         The outer products are expanded, so that only the centres' own need a batch of products.
         """
         whitened = self.whitening.apply(positions)
-        bends = self.heights(whitened) * (-2.0 * self.halves * self.weights)
-        levels = bends.sum(axis=1)
-        bends *= -2.0 * self.halves
+        bends, levels = self._bends_and_level(whitened)
         cross = (bends @ self.centres)[:, :, None] * whitened[:, None, :]
         hessian = weighted_outer(bends, self.centres.T)
         hessian -= cross + cross.transpose(0, 2, 1)
@@ -123,6 +123,40 @@ class WeightedRbf:
         hessian -= levels[:, None, None] * np.eye(len(self.pulls))
         inverse = self.whitening.inverse
         return np.asarray(inverse.T @ hessian @ inverse)
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return sum_i v_i phi_i [(d . u) d / l_i^4 - u / l_i^2], d = z - c_i, in q: (n, dim)."""
+        whitened = self.whitening.apply(positions)
+        inside = vectors @ self.whitening.inverse.T
+        bends, levels = self._bends_and_level(whitened)
+        bends *= np.einsum("nk,nk->n", whitened, inside)[:, None] - inside @ self.centres.T
+        product = self._offset_sum(bends, whitened) - levels[:, None] * inside
+        return np.asarray(product @ self.whitening.inverse)
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of :meth:`hessian`, shape (n, dim)."""
+        whitened, inverse = self.whitening.apply(positions), self.whitening.inverse
+        bends, levels = self._bends_and_level(whitened)
+        own, centres = whitened @ inverse, self.pulled_centres
+        diagonal = bends @ np.square(centres)
+        diagonal -= 2.0 * own * (bends @ centres)
+        diagonal += bends.sum(axis=1)[:, None] * np.square(own)
+        diagonal -= levels[:, None] * np.square(inverse).sum(axis=0)
+        return np.asarray(diagonal)
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj, shape (n, dim): the trace below with A = diag(c)."""
+        whitened, inverse = self.whitening.apply(positions), self.whitening.inverse
+        own, centres = whitened @ inverse, self.pulled_centres
+        forms = weights @ np.square(centres).T
+        forms -= 2.0 * ((weights * own) @ centres.T)
+        forms += np.einsum("nk,nk->n", weights, np.square(own))[:, None]
+        bends = self._bends(whitened)
+        pulled = (self._offset_sum(bends, whitened) @ inverse) * weights
+        traces = weights @ np.square(inverse).sum(axis=0)
+        gradient = 2.0 * (pulled @ inverse.T)
+        gradient += self._stretched(bends, forms, traces, whitened)
+        return np.asarray(gradient @ inverse)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, shape (n, dim), with a symmetric A in each row.
@@ -153,6 +187,19 @@ class WeightedRbf:
         lengths = np.einsum("nk,nk->n", inside, inside)
         gradient += self._stretched(bends, np.square(along, out=along), lengths, z)
         return np.asarray(gradient @ inverse)
+
+    @cached_property
+    def pulled_centres(self) -> FloatArray:
+        """Rows c_i^T dz/dq, shape (s, dim), for diagonals: made when first asked for."""
+        return np.asarray(self.centres @ self.whitening.inverse)
+
+    def _bends_and_level(self, whitened: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return v_i phi_i / l_i^4, shape (n, s), and sum_i v_i phi_i / l_i^2, shape (n,)."""
+        bends = self.heights(whitened)
+        bends *= -2.0 * self.halves * self.weights
+        levels = bends.sum(axis=1)
+        bends *= -2.0 * self.halves
+        return bends, levels
 
     def _bends(self, whitened: FloatArray) -> FloatArray:
         """Return v_i phi_i / l_i^4, shape (n, s)."""

@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.types import FloatArray
+from surrokit_networks.outer import bilinear_forms
 from surrokit_networks.rbf_nodes import RbfNodes
 from surrokit_networks.row_blocks import row_blocks
 
@@ -59,8 +60,7 @@ class RbfOutputs:
             outputs=outputs,
             steepness=heights,
             whitened=whitened,
-            centres=self.centres,
-            weights=self.weights,
+            sums=self,
         )
 
     def _heights(self, whitened: FloatArray) -> FloatArray:
@@ -83,31 +83,70 @@ class LinearisedRbf:
         exp(-|z - c_i|^2 / (2 l_i^2)) / l_i^2.
     whitened : ndarray of shape (n, dim)
         z.
-    centres, weights
-        As of :class:`RbfOutputs`.
+    sums
+        Which sums.
     """
 
     outputs: FloatArray
     steepness: FloatArray
     whitened: FloatArray
-    centres: FloatArray
-    weights: FloatArray
+    sums: RbfOutputs
 
     def pulled_back(self, by_outputs: FloatArray) -> FloatArray:
         """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
-        by_nodes = by_outputs @ self.weights.T
+        by_nodes = by_outputs @ self.sums.weights.T
         by_nodes *= self.steepness
-        gradient = by_nodes @ self.centres
-        gradient -= by_nodes.sum(axis=1)[:, None] * self.whitened
-        return np.asarray(gradient)
+        return -self._offset_sum(by_nodes)
+
+    def pushed(self, vectors: FloatArray) -> FloatArray:
+        """Return J u for each row u of ``vectors (n, dim)``, shape (n, m)."""
+        along = vectors @ self.sums.centres.T
+        along -= np.einsum("nd,nd->n", vectors, self.whitened)[:, None]
+        along *= self.steepness
+        return np.asarray(along @ self.sums.weights)
 
     def slopes(self) -> FloatArray:
         """Return J^T, shape (n, dim, m)."""
-        size, dim = self.centres.shape
+        centres, weights = self.sums.centres, self.sums.weights
+        size, dim = centres.shape
         n, n_outputs = self.outputs.shape
         slopes = np.empty((n, dim, n_outputs))
         for rows in row_blocks(n, dim * size):
-            by_nodes = self.centres.T - self.whitened[rows, :, None]
+            by_nodes = centres.T - self.whitened[rows, :, None]
             by_nodes *= self.steepness[rows, None, :]
-            slopes[rows] = (by_nodes.reshape(-1, size) @ self.weights).reshape(-1, dim, n_outputs)
+            slopes[rows] = (by_nodes.reshape(-1, size) @ weights).reshape(-1, dim, n_outputs)
         return slopes
+
+    def hessian_product(self, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k f_m, shape (n, dim), for W (n, m, dim).
+
+        With d = z - c_i and T_i = sum_m V_im W_m, node i gives phi_i / l_i^2 times
+        (T_i . d) d / l_i^2 - T_i.
+        """
+        sums = self.sums
+        forms = np.matmul(weights, self.whitened[:, :, None])[:, :, 0] @ sums.weights.T
+        forms -= bilinear_forms(weights, sums.weights, sums.centres.T)
+        forms *= self.steepness
+        forms *= sums.precisions
+        levels = self.steepness @ sums.weights
+        product = self._offset_sum(forms)
+        product -= np.einsum("nm,nmd->nd", levels, weights)
+        return product
+
+    def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the same for W = b u^T, with rows b (n, m) and u (n, dim)."""
+        sums = self.sums
+        by_nodes = by_outputs @ sums.weights.T
+        by_nodes *= self.steepness
+        along = np.einsum("nd,nd->n", vectors, self.whitened)[:, None] - vectors @ sums.centres.T
+        along *= by_nodes
+        along *= sums.precisions
+        form = self._offset_sum(along)
+        form -= by_nodes.sum(axis=1)[:, None] * vectors
+        return form
+
+    def _offset_sum(self, factors: FloatArray) -> FloatArray:
+        """Return sum_i factors_i (z - c_i), shape (n, dim)."""
+        total = factors.sum(axis=1)[:, None] * self.whitened
+        total -= factors @ self.sums.centres
+        return np.asarray(total)

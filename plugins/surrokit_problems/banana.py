@@ -8,7 +8,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError
-from surrokit.positions import checked_positions
+from surrokit.positions import checked_matrices, checked_positions, checked_vectors
 from surrokit.types import Capabilities, FloatArray
 
 
@@ -39,7 +39,15 @@ class Banana:
     positions are rows of 2 numbers.
     """
 
-    capabilities: ClassVar[Capabilities] = frozenset({can.GRADIENT, can.HESSIAN, can.METRIC})
+    capabilities: ClassVar[Capabilities] = frozenset(
+        {
+            can.GRADIENT,
+            can.HESSIAN,
+            can.HESSIAN_DERIVATIVE,
+            can.METRIC,
+            can.METRIC_DERIVATIVE,
+        }
+    )
     """What it offers besides the value."""
 
     dim: ClassVar[int] = 2
@@ -97,3 +105,35 @@ class Banana:
             fisher = self._data_precision * slopes[:, :, None] * slopes[:, None, :]
         metric: FloatArray = fisher + self._prior_precision * np.eye(2)
         return metric
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the Hessian, shape (n, 2), with A in ``matrices (n, 2, 2)``."""
+        theta = checked_positions(positions, self.dim)
+        weights = checked_matrices(matrices, theta)
+        gradient = self.metric_trace_gradient(theta, weights)
+        with np.errstate(over="ignore", invalid="ignore"):
+            bend = 2.0 * self._data_precision * weights[:, 1, 1]
+            gradient[:, 0] += bend
+            gradient[:, 1] += 2.0 * bend * theta[:, 1]
+        return gradient
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the Hessian, shape (n, 2), with u in ``vectors (n, 2)``."""
+        u = checked_vectors(vectors, checked_positions(positions, self.dim))
+        return self.hessian_trace_gradient(positions, u[:, :, None] * u[:, None, :])
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the metric, shape (n, 2), with A in ``matrices (n, 2, 2)``."""
+        theta = checked_positions(positions, self.dim)
+        weights = checked_matrices(matrices, theta)
+        gradient = np.zeros_like(theta)
+        with np.errstate(over="ignore", invalid="ignore"):
+            across = 2.0 * (weights[:, 0, 1] + weights[:, 1, 0])
+            straight = 8.0 * theta[:, 1] * weights[:, 1, 1]
+            gradient[:, 1] = self._data_precision * (across + straight)
+        return gradient
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the metric, shape (n, 2), with u in ``vectors (n, 2)``."""
+        u = checked_vectors(vectors, checked_positions(positions, self.dim))
+        return self.metric_trace_gradient(positions, u[:, :, None] * u[:, None, :])

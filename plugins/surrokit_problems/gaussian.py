@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.positions import checked_positions
+from surrokit.positions import checked_matrices, checked_positions, checked_vectors
 from surrokit.types import Capabilities, FloatArray
 
 
@@ -32,7 +32,18 @@ class GaussianPotential:
     """
 
     capabilities: ClassVar[Capabilities] = frozenset(
-        {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.METRIC}
+        {
+            can.GRADIENT,
+            can.GRADIENT_ALONE,
+            can.HESSIAN,
+            can.HESSIAN_DERIVATIVE,
+            can.HESSIAN_PRODUCT,
+            can.HESSIAN_DIAGONAL,
+            can.CONVEX,
+            can.METRIC,
+            can.METRIC_DERIVATIVE,
+            can.METRIC_PRODUCT,
+        }
     )
     """What it offers besides the value."""
 
@@ -72,9 +83,45 @@ class GaussianPotential:
         q = checked_positions(positions, self.dim)
         return np.tile(self._precision, (len(q), 1, 1))
 
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the precision times u, shape (n, dim), with u in ``vectors (n, dim)``."""
+        u = checked_vectors(vectors, checked_positions(positions, self.dim))
+        return np.asarray(u @ self._precision)
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the precision for each position, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        return np.tile(np.diag(self._precision), (len(q), 1))
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return zeros, shape (n, dim): the Hessian does not change."""
+        return np.zeros_like(checked_vectors(weights, checked_positions(positions, self.dim)))
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return zeros, shape (n, dim): the Hessian does not change."""
+        q = checked_positions(positions, self.dim)
+        checked_matrices(matrices, q)
+        return np.zeros_like(q)
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return zeros, shape (n, dim): the Hessian does not change."""
+        return np.zeros_like(checked_vectors(vectors, checked_positions(positions, self.dim)))
+
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the precision matrix for each position, shape (n, dim, dim)."""
         return self.hessian(positions)
+
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the precision times u, shape (n, dim), with u in ``vectors (n, dim)``."""
+        return self.hessian_product(positions, vectors)
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return zeros, shape (n, dim): the metric does not change."""
+        return self.hessian_trace_gradient(positions, matrices)
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return zeros, shape (n, dim): the metric does not change."""
+        return self.hessian_form_gradient(positions, vectors)
 
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw independently from the target, shape (n, dim)."""

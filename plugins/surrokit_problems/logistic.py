@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.positions import checked_positions
+from surrokit.positions import checked_matrices, checked_positions, checked_vectors
 from surrokit.types import Capabilities, FloatArray
 
 _NUMBERS_IN_A_BLOCK = 200_000
@@ -52,7 +52,18 @@ class LogisticRegression:
     """
 
     capabilities: ClassVar[Capabilities] = frozenset(
-        {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.METRIC}
+        {
+            can.GRADIENT,
+            can.GRADIENT_ALONE,
+            can.HESSIAN,
+            can.HESSIAN_DERIVATIVE,
+            can.HESSIAN_PRODUCT,
+            can.HESSIAN_DIAGONAL,
+            can.CONVEX,
+            can.METRIC,
+            can.METRIC_DERIVATIVE,
+            can.METRIC_PRODUCT,
+        }
     )
     """What it offers besides the value."""
 
@@ -102,16 +113,88 @@ class LogisticRegression:
         hessian = np.empty((len(b), self.dim, self.dim))
         hessian[:] = self._precision * np.eye(self.dim)
         for rows, odds in self._blocks(b):
-            p = 1.0 / odds
-            scales = np.sqrt(p - p * p)
+            scales = np.sqrt(_variances(odds))
             for matrix, scale in zip(hessian, scales.T, strict=True):
                 scaled = rows * scale[:, None]
                 matrix += scaled.T @ scaled  # NumPy sees one matrix twice and does half the work
         return hessian
 
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
+        b = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, b)
+        product = self._precision * u
+        for rows, odds in self._blocks(b):
+            along = rows @ u.T
+            along *= _variances(odds)
+            product += along.T @ rows
+        return product
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, dim)."""
+        b = checked_positions(positions, self.dim)
+        diagonal = np.full(b.shape, self._precision)
+        for rows, odds in self._blocks(b):
+            diagonal += _variances(odds).T @ np.square(rows)
+        return diagonal
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), for ``weights (n, dim)``."""
+        b = checked_positions(positions, self.dim)
+        c = checked_vectors(weights, b)
+        return self._bent(b, lambda rows: np.square(rows) @ c.T)
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the Hessian, shape (n, dim), for ``matrices (n, dim, dim)``.
+
+        It is sum_i p (1 - p) (1 - 2 p) (x_i . A x_i) x_ik; a matrix product of all rows with each
+        A is most of its cost.
+        """
+        b = checked_positions(positions, self.dim)
+        a = checked_matrices(matrices, b)
+
+        def forms(rows: FloatArray) -> FloatArray:
+            found = np.empty((len(a), len(rows)))
+            for form, matrix in zip(found, a, strict=True):
+                np.einsum("ij,ij->i", rows @ matrix, rows, out=form)
+            return found.T
+
+        return self._bent(b, forms)
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the Hessian, shape (n, dim), with u in ``vectors (n, dim)``."""
+        b = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, b)
+        return self._bent(b, lambda rows: np.square(rows @ u.T))
+
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the Fisher matrix plus the prior's, shape (n, dim, dim): the Hessian."""
         return self.hessian(positions)
+
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the metric times a vector, shape (n, dim): :meth:`hessian_product`."""
+        return self.hessian_product(positions, vectors)
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the metric, shape (n, dim): :meth:`hessian_trace_gradient`."""
+        return self.hessian_trace_gradient(positions, matrices)
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the metric, shape (n, dim): :meth:`hessian_form_gradient`."""
+        return self.hessian_form_gradient(positions, vectors)
+
+    def _bent(self, b: FloatArray, forms: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Return sum_i p (1 - p) (1 - 2 p) x_i times a form of row i, given (rows, n): (n, dim)."""
+        total = np.zeros(b.shape)
+        for rows, odds in self._blocks(b):
+            p = 1.0 / odds
+            bends = p - p * p
+            p *= -2.0
+            p += 1.0
+            bends *= p
+            bends *= forms(rows)
+            total += bends.T @ rows
+        return total
 
     def _blocks(
         self, b: FloatArray, reused: bool = True
@@ -175,6 +258,12 @@ def _sum_of_logs(factors: FloatArray) -> FloatArray:
         products = np.multiply.reduce(grouped, axis=0)
     total: FloatArray = np.log(products).sum(axis=0) + np.log(factors[n_multiplied:]).sum(axis=0)
     return total
+
+
+def _variances(odds: FloatArray) -> FloatArray:
+    """Return p (1 - p) with p = 1 / odds."""
+    p = 1.0 / odds
+    return np.asarray(p - p * p)
 
 
 def _check(design: FloatArray, response: FloatArray, prior_variance: float) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from surrokit.curvatures import CURVATURES
+from surrokit.curvatures import CURVATURE_DERIVATIVES, CURVATURES
 from surrokit.types import BoolArray, Capabilities, FloatArray
 
 _RATE = {"mean": 1.0, "sd": 0.5}
@@ -39,7 +39,7 @@ class LynxHareEnergy:
 
     log_counts: FloatArray
 
-    capabilities: ClassVar[Capabilities] = frozenset({CURVATURES})
+    capabilities: ClassVar[Capabilities] = frozenset({CURVATURES, CURVATURE_DERIVATIVES})
     """What it offers besides value and gradients."""
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
@@ -96,6 +96,31 @@ class LynxHareEnergy:
         by_positions = np.zeros((len(positions), dim, dim))
         by_positions[:, np.arange(4), np.arange(4)] = 1.0 / np.square(_NORMAL_SD)
         by_positions[:, np.arange(4, dim), np.arange(4, dim)] = precisions
+        by_outputs[~inside] = np.nan
+        by_positions[~inside] = np.nan
+        return by_outputs, by_positions
+
+    def curvature_gradients(
+        self,
+        outputs: FloatArray,
+        positions: FloatArray,
+        by_outputs_weights: FloatArray,
+        by_positions_weights: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the gradients of sum(X * C) + tr(B R), shapes (n, 2 n_times) and (n, 8).
+
+        C and R are those of :meth:`curvatures`, X and B their weights, of the same shapes. Only
+        the parameters with lognormal priors change them. NaN outside the support.
+        """
+        inside = in_support(positions)
+        n, n_times = len(positions), outputs.shape[1] // 2
+        own = np.arange(4, positions.shape[1])
+        weights = by_positions_weights[:, own, own]
+        weights[:, 2:] *= 1.0 + 2.0 * n_times
+        weights[:, 2:] += by_outputs_weights.reshape(n, n_times, 2).sum(axis=1)
+        by_outputs, by_positions = np.zeros_like(outputs), np.zeros_like(positions)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            by_positions[:, 4:] = -2.0 * weights / positions[:, 4:] ** 3
         by_outputs[~inside] = np.nan
         by_positions[~inside] = np.nan
         return by_outputs, by_positions

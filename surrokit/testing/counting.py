@@ -16,28 +16,52 @@ from surrokit.positions import checked_positions
 from surrokit.protocols import Potential
 from surrokit.types import Capabilities, FloatArray
 
-METHODS: dict[str, str] = {
-    can.GRADIENT: "value_and_gradient",
-    can.GRADIENT_ALONE: "gradient",
-    can.HESSIAN: "hessian",
-    can.METRIC: "metric",
-    can.FORWARD: "forward",
-    can.JACOBIAN: "forward_and_jacobian",
-    can.VARIANCE: "variance",
-    can.INITIAL: "initial",
+METHODS: dict[str, tuple[str, ...]] = {
+    can.GRADIENT: ("value_and_gradient",),
+    can.GRADIENT_ALONE: ("gradient",),
+    can.HESSIAN: ("hessian",),
+    can.HESSIAN_DERIVATIVE: ("hessian_trace_gradient", "hessian_form_gradient"),
+    can.HESSIAN_PRODUCT: ("hessian_product",),
+    can.HESSIAN_DIAGONAL: ("hessian_diagonal", "hessian_diagonal_gradient"),
+    can.CONVEX: (),
+    can.METRIC: ("metric",),
+    can.METRIC_DERIVATIVE: ("metric_trace_gradient", "metric_form_gradient"),
+    can.METRIC_PRODUCT: ("metric_product",),
+    can.FORWARD: ("forward",),
+    can.JACOBIAN: ("forward_and_jacobian",),
+    can.FORWARD_HESSIAN: ("forward_hessian_product",),
+    can.VARIANCE: ("variance",),
+    can.INITIAL: ("initial",),
 }
-"""The method that goes with each capability but ``hessian-derivative``."""
+"""The methods that go with each capability."""
 
-CONTRACTIONS = ("hessian_trace_gradient", "hessian_form_gradient")
-"""The methods of ``hessian-derivative``, which take a matrix or a vector with each position."""
+CONTRACTIONS = METHODS[can.HESSIAN_DERIVATIVE]
+"""The methods of ``hessian-derivative``."""
 
-EVALUATIONS = frozenset(METHODS.values()) - {"initial"} | {"value"}
-"""Methods that evaluate a potential at positions."""
+WITH_FACTORS = frozenset(
+    method
+    for name in (
+        can.HESSIAN_DERIVATIVE,
+        can.HESSIAN_PRODUCT,
+        can.METRIC_DERIVATIVE,
+        can.METRIC_PRODUCT,
+        can.FORWARD_HESSIAN,
+    )
+    for method in METHODS[name]
+) | {"hessian_diagonal_gradient"}
+"""Methods that take a matrix or a vector with each position."""
+
+EVALUATIONS = (
+    frozenset(method for methods in METHODS.values() for method in methods)
+    - {"initial"}
+    - WITH_FACTORS
+) | {"value"}
+"""Methods that evaluate a potential at positions, and take nothing else."""
 
 
 def methods_of(capability: str) -> tuple[str, ...]:
     """Return the methods that go with a capability."""
-    return CONTRACTIONS if capability == can.HESSIAN_DERIVATIVE else (METHODS[capability],)
+    return METHODS[capability]
 
 
 def capability_of(method: str) -> str | None:
@@ -79,7 +103,7 @@ class Wrapped:
         attribute = getattr(self.inner, name)
         if name in EVALUATIONS:
             return lambda positions: self.evaluated(name, attribute, positions)
-        if name in CONTRACTIONS:
+        if name in WITH_FACTORS:
             return lambda positions, factors: self.evaluated(
                 name, lambda q: attribute(q, factors), positions
             )

@@ -18,13 +18,28 @@ from scipy.linalg import solve_triangular
 from scipy.special import expit, ndtr, ndtri, stdtr, stdtrit
 
 from surrokit import capabilities as can
-from surrokit.forward import GaussianEnergy
-from surrokit.positions import checked_matrices, checked_positions, checked_vectors
+from surrokit.chain_rule import products
+from surrokit.gaussian_energy import GaussianEnergy
+from surrokit.positions import (
+    checked_matrices,
+    checked_positions,
+    checked_vectors,
+    checked_weights,
+)
 from surrokit.types import Capabilities, FloatArray
 
 _BASIC: Capabilities = frozenset(
-    {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.HESSIAN_DERIVATIVE, can.INITIAL}
+    {
+        can.GRADIENT,
+        can.GRADIENT_ALONE,
+        can.HESSIAN,
+        can.HESSIAN_DERIVATIVE,
+        can.HESSIAN_PRODUCT,
+        can.HESSIAN_DIAGONAL,
+        can.INITIAL,
+    }
 )
+_OF_METRIC: Capabilities = frozenset({can.METRIC, can.METRIC_DERIVATIVE, can.METRIC_PRODUCT})
 
 
 class ExactCallRefusedError(AssertionError):
@@ -57,7 +72,7 @@ class Target(ABC):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Gradient, by itself as well, Hessian with its derivative, and starting positions."""
+        """Gradient, by itself as well, all that concerns the Hessian, and starting positions."""
         return _BASIC
 
     def value(self, positions: FloatArray) -> FloatArray:
@@ -76,6 +91,20 @@ class Target(ABC):
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of U, shape (n, 2, 2)."""
         return self._curvature(self._opened(positions))
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the Hessian times u, shape (n, 2), with u in ``vectors (n, 2)``."""
+        q = self._opened(positions)
+        return products(self._curvature(q), checked_vectors(vectors, q))
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, 2)."""
+        return np.array(np.einsum("nkk->nk", self._curvature(self._opened(positions))))
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, 2), with c in ``weights (n, 2)``."""
+        q = self._opened(positions)
+        return np.asarray(np.einsum("nj,njjk->nk", checked_vectors(weights, q), self._twist(q)))
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, 2), with A in ``matrices (n, 2, 2)``."""
@@ -127,6 +156,43 @@ class Target(ABC):
         """Return the third derivatives, shape (n, 2, 2, 2): few enough to be written out."""
 
 
+class MetricTarget(Target):
+    """A target with a metric that is positive definite everywhere."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Also the metric, its derivative and its products."""
+        return _BASIC | _OF_METRIC
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the metric G, shape (n, 2, 2)."""
+        return self._metric(self._opened(positions))
+
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, shape (n, 2), with u in ``vectors (n, 2)``."""
+        q = self._opened(positions)
+        return products(self._metric(q), checked_vectors(vectors, q))
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), shape (n, 2), with A in ``matrices (n, 2, 2)``."""
+        q = self._opened(positions)
+        weights = checked_matrices(matrices, q)
+        return np.asarray(np.einsum("nij,nijk->nk", weights, self._metric_slopes(q)))
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, shape (n, 2), with u in ``vectors (n, 2)``."""
+        q = self._opened(positions)
+        u = checked_vectors(vectors, q)
+        return np.asarray(np.einsum("ni,nj,nijk->nk", u, u, self._metric_slopes(q)))
+
+    @abstractmethod
+    def _metric(self, q: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _metric_slopes(self, q: FloatArray) -> FloatArray:
+        """Return d_k G_ij, shape (n, 2, 2, 2)."""
+
+
 def _array(value: npt.ArrayLike) -> FloatArray:
     array = np.array(value, dtype=np.float64)
     array.setflags(write=False)
@@ -134,8 +200,8 @@ def _array(value: npt.ArrayLike) -> FloatArray:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Gaussian(Target):
-    """A normal distribution with correlation.
+class Gaussian(MetricTarget):
+    """A normal distribution with correlation; its metric is the precision.
 
     Parameters
     ----------
@@ -150,12 +216,8 @@ class Gaussian(Target):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Also the metric, which is the precision."""
-        return _BASIC | {can.METRIC}
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the precision for every position, shape (n, 2, 2)."""
-        return self.hessian(positions)
+        """Also ``convex``."""
+        return super().capabilities | {can.CONVEX}
 
     def from_normals(self, normals: FloatArray) -> FloatArray:
         """Return mean + L z, with L L^T the covariance."""
@@ -179,6 +241,12 @@ class Gaussian(Target):
 
     def _twist(self, q: FloatArray) -> FloatArray:
         return np.zeros((len(q), 2, 2, 2))
+
+    def _metric(self, q: FloatArray) -> FloatArray:
+        return self._curvature(q)
+
+    def _metric_slopes(self, q: FloatArray) -> FloatArray:
+        return self._twist(q)
 
 
 @attrs.frozen(kw_only=True)
@@ -247,10 +315,11 @@ class Mixture(Target):
 
 
 @attrs.frozen(kw_only=True)
-class Banana(Target):
+class Banana(MetricTarget):
     """q1 ~ N(0, 1) and q2 | q1 ~ N(q1^2, s^2): curved, and a forward potential.
 
-    The outputs are q1 and q2 - q1^2, observed as 0 with noise 1 and s.
+    The outputs are q1 and q2 - q1^2, observed as 0 with noise 1 and s; the metric is the
+    Gauss-Newton matrix.
 
     Parameters
     ----------
@@ -262,8 +331,8 @@ class Banana(Target):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Also the forward map with its Jacobian, and the Gauss-Newton metric."""
-        return _BASIC | {can.FORWARD, can.JACOBIAN, can.METRIC}
+        """Also the forward map with its first and second derivatives."""
+        return super().capabilities | {can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN}
 
     @property
     def energy(self) -> GaussianEnergy:
@@ -282,11 +351,11 @@ class Banana(Target):
         jacobian[:, 1, 0] = -2.0 * outputs[:, 0]
         return outputs, jacobian
 
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the Gauss-Newton matrix, positive definite everywhere, shape (n, 2, 2)."""
-        _, jacobian = self.forward_and_jacobian(positions)
-        scaled = jacobian / np.array([1.0, self.sd])[:, None]
-        return np.asarray(np.einsum("nmi,nmj->nij", scaled, scaled))
+    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k F_m, shape (n, 2), for ``weights (n, 2, 2)``."""
+        q = self._opened(positions)
+        w = checked_weights(weights, q)
+        return np.column_stack([-2.0 * w[:, 1, 0], np.zeros(len(q))])
 
     def from_normals(self, normals: FloatArray) -> FloatArray:
         """Return (z1, z1^2 + s z2)."""
@@ -319,10 +388,28 @@ class Banana(Target):
         third[:, 0, 0, 1] = third[:, 0, 1, 0] = third[:, 1, 0, 0] = -2.0 * precision
         return third
 
+    def _metric(self, q: FloatArray) -> FloatArray:
+        x, precision = q[:, 0], self.sd**-2
+        metric = np.empty((len(q), 2, 2))
+        metric[:, 0, 0] = 1.0 + 4.0 * precision * np.square(x)
+        metric[:, 0, 1] = metric[:, 1, 0] = -2.0 * precision * x
+        metric[:, 1, 1] = precision
+        return metric
+
+    def _metric_slopes(self, q: FloatArray) -> FloatArray:
+        precision = self.sd**-2
+        slopes = np.zeros((len(q), 2, 2, 2))
+        slopes[:, 0, 0, 0] = 8.0 * precision * q[:, 0]
+        slopes[:, 0, 1, 0] = slopes[:, 1, 0, 0] = -2.0 * precision
+        return slopes
+
 
 @attrs.frozen(kw_only=True)
-class Student(Target):
-    """Independent Student's t in each coordinate: heavy tails.
+class Student(MetricTarget):
+    """Independent Student's t in each coordinate: heavy tails, and an indefinite Hessian there.
+
+    As a mixture of normals its precision has the mean (degrees + 1) / (degrees + q^2) at q, which
+    is positive everywhere: that is the metric, on the diagonal.
 
     Parameters
     ----------
@@ -361,6 +448,17 @@ class Student(Target):
         both = np.arange(2)
         third[:, both, both, both] = (self.degrees + 1.0) * bend
         return third
+
+    def _metric(self, q: FloatArray) -> FloatArray:
+        diagonal = (self.degrees + 1.0) / (self.degrees + np.square(q))
+        return diagonal[:, :, None] * np.eye(2)
+
+    def _metric_slopes(self, q: FloatArray) -> FloatArray:
+        slopes = np.zeros((len(q), 2, 2, 2))
+        both = np.arange(2)
+        denominators = np.square(self.degrees + np.square(q))
+        slopes[:, both, both, both] = -2.0 * (self.degrees + 1.0) * q / denominators
+        return slopes
 
 
 @attrs.frozen

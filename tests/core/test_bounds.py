@@ -9,15 +9,22 @@ from numpy.testing import assert_allclose
 from scipy.integrate import trapezoid
 
 from surrokit import BoundedPotential, Parameters
+from surrokit.bounded_energy import BoundedEnergy
 from surrokit.bounds import parameters_of, transform_of
 from surrokit.errors import EvaluationError, ShapeError
-from surrokit.forward import GaussianEnergy, GaussianPrior, gradient_of_energy
+from surrokit.forward import gradient_of_energy
+from surrokit.gaussian_energy import GaussianEnergy, GaussianPrior
 
 BOUNDS = {"a": (0.0, None), "b": (None, None), "c": (-1.0, 2.0), "d": (None, 1.0)}
 PARAMETERS = Parameters.declared(BOUNDS)
 ENERGY = GaussianEnergy(
     data=[1.0, -1.0], noise_sd=[0.5, 2.0], prior=GaussianPrior(mean=0.3, sd=1.7)
 )
+
+
+BENT = np.zeros((2, 4, 4))
+BENT[0, 0, 1] = BENT[0, 1, 0] = 1
+BENT[1, 3, 3] = 2
 
 
 @attrs.frozen
@@ -31,9 +38,14 @@ class Everything:
             "gradient-alone",
             "hessian",
             "hessian-derivative",
+            "hessian-product",
+            "hessian-diagonal",
             "metric",
+            "metric-derivative",
+            "metric-product",
             "forward",
             "jacobian",
+            "forward-hessian",
             "initial",
         }
     )
@@ -75,11 +87,8 @@ class Everything:
         return hessian
 
     def third(self, q):
-        bent = np.zeros((2, 4, 4))
-        bent[0, 0, 1] = bent[0, 1, 0] = 1
-        bent[1, 3, 3] = 2
         weight = 1 / np.square(self.energy.noise_sd)
-        one = np.einsum("m,nmi,mjk->nijk", weight, self.jacobian(q), bent)
+        one = np.einsum("m,nmi,mjk->nijk", weight, self.jacobian(q), BENT)
         return one + one.transpose(0, 2, 3, 1) + one.transpose(0, 3, 1, 2)
 
     def hessian_trace_gradient(self, q, matrices):
@@ -91,6 +100,32 @@ class Everything:
     def metric(self, q):
         weight = 1 / np.square(self.energy.noise_sd)
         return np.einsum("nmi,m,nmj->nij", self.jacobian(q), weight, self.jacobian(q))
+
+    def hessian_product(self, q, vectors):
+        return np.einsum("nij,nj->ni", self.hessian(q), vectors)
+
+    def hessian_diagonal(self, q):
+        return np.einsum("nkk->nk", self.hessian(q)).copy()
+
+    def hessian_diagonal_gradient(self, q, weights):
+        return np.einsum("nj,njjk->nk", weights, self.third(q))
+
+    def metric_slopes(self, q):
+        weight = 1 / np.square(self.energy.noise_sd)
+        one = np.einsum("m,nmi,mjk->nijk", weight, self.jacobian(q), BENT)
+        return one + one.transpose(0, 2, 1, 3)
+
+    def metric_product(self, q, vectors):
+        return np.einsum("nij,nj->ni", self.metric(q), vectors)
+
+    def metric_trace_gradient(self, q, matrices):
+        return np.einsum("nij,nijk->nk", matrices, self.metric_slopes(q))
+
+    def metric_form_gradient(self, q, vectors):
+        return np.einsum("ni,nj,nijk->nk", vectors, vectors, self.metric_slopes(q))
+
+    def forward_hessian_product(self, q, weights):
+        return np.einsum("nmi,mik->nk", weights, BENT)
 
     def initial(self, rng, n):
         return np.tile([1.0, 0.0, 0.5, 0.0], (n, 1)) + 0.1 * rng.random((n, 4))
@@ -150,42 +185,93 @@ def test_the_hessian_agrees_with_differences(target, z, differences):
 
 @pytest.fixture
 def factors(rng):
-    """A symmetric matrix and a vector for each position, by the method that takes them."""
+    """A symmetric matrix, a vector or weights for each position, by the method that takes them."""
     half, vectors = rng.standard_normal((6, 4, 4)), rng.standard_normal((6, 4))
     return {
         "hessian_trace_gradient": half + half.transpose(0, 2, 1),
         "hessian_form_gradient": vectors,
+        "hessian_product": vectors,
+        "hessian_diagonal_gradient": vectors,
+        "metric_trace_gradient": half + half.transpose(0, 2, 1),
+        "metric_form_gradient": vectors,
+        "metric_product": vectors,
+        "forward_hessian_product": rng.standard_normal((6, 2, 4)),
     }
 
 
-CONTRACTIONS = ["hessian_trace_gradient", "hessian_form_gradient"]
+CONTRACTIONS = [
+    "hessian_trace_gradient",
+    "hessian_form_gradient",
+    "metric_trace_gradient",
+    "metric_form_gradient",
+]
+WITH_FACTORS = [
+    *CONTRACTIONS,
+    "hessian_product",
+    "hessian_diagonal_gradient",
+    "metric_product",
+    "forward_hessian_product",
+]
 
 
 @pytest.mark.parametrize("method", CONTRACTIONS)
-def test_contractions_agree_with_differences_of_the_hessian(
-    target, z, factors, method, differences
-):
-    a = factors[method]
+def test_contractions_agree_with_differences_of_the_matrix(target, z, factors, method, differences):
+    a, matrix = factors[method], getattr(target, method.partition("_")[0])
     weights = a if a.ndim == 3 else a[:, :, None] * a[:, None, :]
-    expected = differences(lambda x: np.einsum("nij,nij->n", weights, target.hessian(x)), z)
+    expected = differences(lambda x: np.einsum("nij,nij->n", weights, matrix(x)), z)
     assert_allclose(getattr(target, method)(z, a), expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("method", CONTRACTIONS)
+@pytest.mark.parametrize("kind", ["hessian", "metric"])
+def test_products_are_those_of_the_matrix(target, z, factors, kind):
+    method = f"{kind}_product"
+    expected = np.einsum("nij,nj->ni", getattr(target, kind)(z), factors[method])
+    assert_allclose(getattr(target, method)(z, factors[method]), expected)
+
+
+def test_the_diagonal_is_that_of_the_hessian(target, z):
+    assert_allclose(target.hessian_diagonal(z), np.einsum("nkk->nk", target.hessian(z)))
+
+
+@pytest.mark.parametrize("lost", [set(), {"hessian-product"}])
+def test_the_gradient_of_the_diagonal_agrees_with_differences(z, factors, differences, lost):
+    target = BoundedPotential(Everything(capabilities=INNER.capabilities - lost), PARAMETERS)
+    c = factors["hessian_diagonal_gradient"]
+    expected = differences(lambda x: (c * target.hessian_diagonal(x)).sum(axis=1), z)
+    assert_allclose(target.hessian_diagonal_gradient(z, c), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_second_derivatives_of_outputs_agree_with_differences(target, z, factors, differences):
+    w = factors["forward_hessian_product"]
+    expected = differences(
+        lambda x: np.einsum("nmi,nmi->n", w, target.forward_and_jacobian(x)[1]), z
+    )
+    assert_allclose(target.forward_hessian_product(z, w), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", WITH_FACTORS)
 def test_without_bounds_contractions_are_those_of_the_inner_potential(z, factors, method):
     free = BoundedPotential(INNER, Parameters.unnamed(4))
     a = factors[method]
     assert_allclose(getattr(free, method)(z, a), getattr(INNER, method)(z, a))
 
 
-@pytest.mark.parametrize("method", CONTRACTIONS)
+def test_without_bounds_the_diagonal_is_that_of_the_inner_potential(z):
+    free = BoundedPotential(INNER, Parameters.unnamed(4))
+    assert_allclose(free.hessian_diagonal(z), INNER.hessian_diagonal(z))
+
+
+@pytest.mark.parametrize("method", WITH_FACTORS)
 def test_contractions_need_one_factor_for_each_position(target, z, factors, method):
-    expected = r"matrices must have shape \(6, 4, 4\)|vectors must have shape \(6, 4\)"
+    expected = (
+        r"matrices must have shape \(6, 4, 4\)|vectors must have shape \(6, 4\)|"
+        r"weights must have shape \(6, m, 4\)"
+    )
     with pytest.raises(ShapeError, match=f"({expected}), got .*; pass one for each position"):
         getattr(target, method)(z, factors[method][:5])
 
 
-@pytest.mark.parametrize("method", CONTRACTIONS)
+@pytest.mark.parametrize("method", WITH_FACTORS)
 def test_contractions_paid_before_a_failure_come_back_transformed(target, z, factors, method):
     a = factors[method]
     expected = getattr(target, method)(z, a)
@@ -194,6 +280,52 @@ def test_contractions_paid_before_a_failure_come_back_transformed(target, z, fac
     (known,) = caught.value.results
     assert np.isnan(known[0]).all()
     assert_allclose(known[1:], expected[1:])
+
+
+@pytest.mark.parametrize(
+    ("inner", "expected"),
+    [
+        ({"gradient", "hessian", "convex"}, {"gradient", "hessian"}),
+        ({"forward", "forward-hessian"}, {"forward"}),
+        ({"gradient", "hessian-diagonal"}, {"gradient"}),
+        ({"gradient", "hessian-diagonal", "hessian-product"}, None),
+        ({"gradient", "hessian-diagonal", "hessian"}, None),
+        ({"forward", "jacobian", "forward-hessian"}, None),
+    ],
+)
+def test_bounds_take_away_what_they_must(inner, expected):
+    potential = Everything(capabilities=frozenset(inner))
+    bounded = BoundedPotential(potential, PARAMETERS).capabilities
+    assert bounded == (inner if expected is None else expected)
+    assert BoundedPotential(potential, Parameters.unnamed(4)).capabilities == inner
+
+
+def test_derivatives_of_the_energys_curvatures_agree_with_differences(rng, z, differences):
+    class Bent:
+        capabilities = frozenset({"curvatures", "curvature-derivatives"})
+
+        def curvatures(self, outputs, q):
+            return outputs**2 * q[:, :2], np.einsum("ni,nj->nij", q, q)
+
+        def curvature_gradients(self, outputs, q, first, second):
+            by_positions = np.einsum("nij,nj->ni", second + second.transpose(0, 2, 1), q)
+            by_positions[:, :2] += first * outputs**2
+            return 2 * first * outputs * q[:, :2], by_positions
+
+    energy = BoundedEnergy(Bent(), BoundedPotential(INNER, PARAMETERS).transform)
+    outputs, first = rng.standard_normal((2, 6, 2))
+    half = rng.standard_normal((6, 4, 4))
+    second = half + half.transpose(0, 2, 1)
+
+    def weighed(x, zz):
+        c, r = energy.curvatures(x, zz)
+        return (first * c).sum(axis=1) + (second * r).sum(axis=(1, 2))
+
+    by_outputs, by_positions = energy.curvature_gradients(outputs, z, first, second)
+    expected = differences(lambda x: weighed(x, z), outputs)
+    assert_allclose(by_outputs, expected, rtol=1e-5, atol=1e-5)
+    expected = differences(lambda x: weighed(outputs, x), z)
+    assert_allclose(by_positions, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_the_metric_follows_the_chain_rule(target, z, q):
@@ -292,6 +424,7 @@ class Half:
         "forward",
         "forward_and_jacobian",
         "hessian",
+        "hessian_diagonal",
         "metric",
     ],
 )

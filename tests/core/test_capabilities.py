@@ -19,8 +19,14 @@ WITH = {
     can.GRADIENT_ALONE: can.with_gradient_alone,
     can.HESSIAN: can.with_hessian,
     can.HESSIAN_DERIVATIVE: can.with_hessian_derivative,
+    can.HESSIAN_PRODUCT: can.with_hessian_product,
+    can.HESSIAN_DIAGONAL: can.with_hessian_diagonal,
+    can.CONVEX: can.with_convex,
     can.METRIC: can.with_metric,
+    can.METRIC_DERIVATIVE: can.with_metric_derivative,
+    can.METRIC_PRODUCT: can.with_metric_product,
     can.FORWARD: can.with_forward,
+    can.FORWARD_HESSIAN: can.with_forward_hessian,
 }
 EACH = pytest.mark.parametrize(("name", "function"), WITH.items(), ids=WITH)
 

@@ -7,9 +7,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.curvatures import gauss_newton, offers_curvatures, with_curvatures
+from surrokit.curvatures import (
+    gauss_newton,
+    offers_curvatures,
+    with_curvature_derivatives,
+    with_curvatures,
+)
 from surrokit.errors import CapabilityError, ConfigurationError, EvaluationError, ShapeError
-from surrokit.forward import GaussianEnergy
+from surrokit.gaussian_energy import GaussianEnergy
 from surrokit.testing import check_potential
 
 MATRIX = np.array([[1.0, 2.0], [0.0, 1.0], [3.0, -1.0]])
@@ -23,6 +28,10 @@ def forward(q):
 
 def jacobian(q):
     return MATRIX + np.array([2 * q[0], 0.0])
+
+
+def hessian(q):
+    return np.tile(np.diag([2.0, 0.0]), (3, 1, 1))
 
 
 def linear(**options):
@@ -400,3 +409,137 @@ def test_negative_curvatures_are_seen_by_the_checks(energy):
     (found,) = [r for r in results if r.name.startswith("check_energy_curvatures")]
     assert found.outcome == "failed"
     assert "curvature of the energy in the outputs must have no negative eigen" in found.message
+
+
+ALL_DERIVATIVES = {
+    "forward",
+    "jacobian",
+    "gradient",
+    "metric",
+    "forward-hessian",
+    "metric-derivative",
+}
+
+
+def test_capabilities_follow_the_second_derivatives():
+    target = linear(hessian=hessian, prior=sk.gaussian_prior())
+    assert target.capabilities == ALL_DERIVATIVES
+    results = check_potential(lambda: target)
+    assert [f"{r.name}: {r.message}" for r in results if r.outcome != "passed"] == []
+    assert {"check_metric_derivative", "check_forward_hessian"} <= {
+        r.name.partition("[")[0] for r in results
+    }
+
+
+def test_second_derivatives_under_an_energy_that_has_no_curvatures():
+    target = sk.forward_potential(forward, jacobian, hessian, energy=Laplace(), dim=2)
+    assert target.capabilities == ALL_DERIVATIVES - {"metric", "metric-derivative"}
+
+
+def test_second_derivatives_with_bounds():
+    def curved(q):
+        return np.array([q[0] * q[1], np.tanh(q[0]), q[1] ** 3])
+
+    def slopes(q):
+        return np.array([[q[1], q[0]], [1 - np.tanh(q[0]) ** 2, 0.0], [0.0, 3 * q[1] ** 2]])
+
+    def bends(q):
+        bend = -2 * np.tanh(q[0]) * (1 - np.tanh(q[0]) ** 2)
+        return np.array([[[0, 1], [1, 0]], [[bend, 0], [0, 0]], [[0, 0], [0, 6 * q[1]]]])
+
+    target = sk.forward_potential(
+        curved,
+        slopes,
+        bends,
+        data=DATA,
+        noise_sd=SD,
+        prior=sk.gaussian_prior(0.5, 2.0),
+        parameters={"a": (0, None), "b": (-1, 2)},
+    )
+    results = check_potential(lambda: target)
+    assert [f"{r.name}: {r.message}" for r in results if r.outcome != "passed"] == []
+
+
+def test_second_derivatives_of_rows_give_the_same(q):
+    rows = sk.forward_potential(
+        lambda x: np.stack([forward(row) for row in x]),
+        lambda x: np.stack([jacobian(row) for row in x]),
+        lambda x: np.stack([hessian(row) for row in x]),
+        data=DATA,
+        noise_sd=SD,
+        dim=2,
+        batched=True,
+    )
+    one = linear(hessian=hessian)
+    assert_allclose(rows.metric_form_gradient(q, q), one.metric_form_gradient(q, q))
+    weights = np.ones((5, 3, 2))
+    expected = np.tile([6.0, 0.0], (5, 1))
+    assert_allclose(rows.forward_hessian_product(q, weights), expected)
+    assert_allclose(one.forward_hessian_product(q, weights), expected)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_map_with_one_output_may_return_its_hessian_alone(q, batched):
+    target = sk.forward_potential(
+        lambda x: np.square(x).sum(axis=-1),
+        lambda x: 2 * x,
+        lambda x: np.broadcast_to(2 * np.eye(2), (*x.shape[:-1], 2, 2)),
+        data=[1.0],
+        noise_sd=2.0,
+        dim=2,
+        batched=batched,
+    )
+    # G = 4 q q^T / noise^2
+    assert_allclose(target.metric_form_gradient(q, q), 2 * q * np.square(q).sum(1)[:, None])
+
+
+def test_second_derivatives_need_the_first():
+    with pytest.raises(ConfigurationError, match=r"hessian is given without jacobian; .*give both"):
+        sk.forward_potential(forward, hessian=hessian, data=DATA, noise_sd=SD, dim=2)
+
+
+@pytest.mark.parametrize("wrong", [np.zeros((3, 2, 3)), np.zeros(3), np.zeros((1, 3, 2, 2))])
+def test_second_derivatives_of_the_wrong_shape_are_refused(q, wrong):
+    target = linear(hessian=lambda x: wrong)
+    with pytest.raises(ShapeError, match=r"the hessian function must return shape \(m, dim, dim\)"):
+        target.metric_form_gradient(q, q)
+
+
+def test_weights_that_are_not_one_for_each_output_are_refused(q):
+    with pytest.raises(ShapeError, match=r"one row for each of the 3 outputs, got 2; pass shape"):
+        linear(hessian=hessian).forward_hessian_product(q, np.ones((5, 2, 2)))
+
+
+def test_second_derivatives_that_fail_somewhere(q):
+    def failing(x):
+        if x[0] == q[2, 0]:
+            raise ValueError("no")
+        return hessian(x)
+
+    for method, factors in (
+        ("metric_form_gradient", q),
+        ("metric_trace_gradient", np.tile(np.eye(2), (5, 1, 1))),
+        ("forward_hessian_product", np.ones((5, 3, 2))),
+    ):
+        expected = getattr(linear(hessian=hessian), method)(q, factors)
+        with pytest.raises(EvaluationError, match="1 of 5") as caught:
+            getattr(linear(hessian=failing), method)(q, factors)
+        (known,) = caught.value.results
+        assert np.isnan(known[2]).all()
+        assert_allclose(np.delete(known, 2, axis=0), np.delete(expected, 2, axis=0))
+
+
+def test_a_prior_whose_metric_has_no_derivative_leaves_it_out():
+    class Curved:
+        capabilities = frozenset({"metric"})
+
+        def value_and_gradient(self, positions):
+            return 0.5 * np.square(positions).sum(axis=1), positions
+
+        def metric(self, positions):
+            return np.tile(np.eye(2), (len(positions), 1, 1))
+
+    target = linear(hessian=hessian, prior=Curved())
+    assert target.capabilities == ALL_DERIVATIVES - {"metric-derivative"}
+    with pytest.raises(CapabilityError, match="GaussianEnergy does not offer them; give it a"):
+        with_curvature_derivatives(GaussianEnergy(data=DATA, noise_sd=SD, prior=Curved()))

@@ -402,3 +402,35 @@ def test_an_overflow_in_the_energy_is_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.isinf(recording.value(Q[LEFT])).all()
+
+
+# --- derivatives with every value ---
+
+
+@pytest.mark.parametrize(("make", "kind"), [(plain, "gradient"), (mapped, "jacobian")])
+def test_values_bring_derivatives_along_if_asked(make, kind):
+    recording = make()
+    expected = recording.value(Q)
+    before = counted(recording)
+    recording.drain()
+    recording.derivatives = True
+    assert_allclose(recording.value(Q), expected)
+    assert counted(recording) == {**before, kind: 3}
+    rows = recording.drain()
+    assert_allclose(rows.values, expected)
+    assert np.isfinite(rows.gradients).all()
+    assert (rows.jacobians is not None) == (kind == "jacobian")
+
+
+def test_derivatives_are_not_paid_for_when_nothing_is_kept():
+    recording = plain()
+    recording.derivatives, recording.keep = True, False
+    recording.value(Q)
+    assert counted(recording) == {"value": 3}
+
+
+def test_derivatives_that_are_not_offered_are_not_asked_for():
+    recording = RecordingPotential(sk.potential(value, dim=2, batched=True), keep=True)
+    recording.derivatives = True
+    recording.value(Q)
+    assert counted(recording) == {"value": 3}

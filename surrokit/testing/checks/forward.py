@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.curvatures import offers_curvatures
-from surrokit.testing.checks.potential import finite_positions
+from surrokit.curvatures import offers_curvature_derivatives, offers_curvatures
 from surrokit.testing.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.differences import difference
+from surrokit.testing.evaluating import arguments, finite_positions, has, room
 from surrokit.testing.results import Check, Factory
 from surrokit.types import FloatArray
 
@@ -37,7 +37,7 @@ def check_jacobian(make: Factory) -> None:
         expected,
         "Jacobian against differences of the outputs",
         rtol=1e-6,
-        atol=3.0 * error + 1e-8 * (1.0 + np.abs(expected).max()),
+        atol=room(error, expected),
     )
 
 
@@ -59,7 +59,7 @@ def check_energy_gradients(make: Factory) -> None:
             expected,
             f"gradient of the energy in the {name} against differences",
             rtol=1e-6,
-            atol=3.0 * error + 1e-8 * (1.0 + np.abs(expected).max()),
+            atol=room(error, expected),
         )
 
 
@@ -95,18 +95,67 @@ def _demand_semi_definite(matrices: FloatArray, shape: tuple[int, ...], what: st
     )
 
 
-def _has(name: str) -> Any:
-    return lambda potential: name in potential.capabilities
+def check_forward_hessian(make: Factory) -> None:
+    """A contraction of the outputs' second derivatives is that of the Jacobian's differences."""
+    potential = make()
+    positions = finite_positions(potential)
+    _, weights = arguments(potential, "forward_hessian_product", positions)
+
+    def weighed(q: FloatArray) -> FloatArray:
+        return np.asarray(np.einsum("nmi,nmi->n", weights, potential.forward_and_jacobian(q)[1]))
+
+    expected, error = difference(weighed, positions)
+    demand_close(
+        potential.forward_hessian_product(positions, weights),
+        expected,
+        "sum of W_mi d_i d_k F_m against differences of the Jacobian",
+        rtol=1e-6,
+        atol=room(error, expected),
+    )
+
+
+def check_energy_curvature_gradients(make: Factory) -> None:
+    """Gradients of the energy's curvatures, in outputs and positions, are those of differences."""
+    potential = make()
+    positions = finite_positions(potential)
+    outputs, energy = potential.forward(positions), potential.energy
+    by_outputs, by_positions = energy.curvatures(outputs, positions)
+    rng = np.random.default_rng(7)
+    first, second = rng.standard_normal(by_outputs.shape), rng.standard_normal(by_positions.shape)
+    first = first if first.ndim == 2 else first + first.transpose(0, 2, 1)
+    second = second + second.transpose(0, 2, 1)
+
+    def weighed(x: FloatArray, q: FloatArray) -> FloatArray:
+        c, r = energy.curvatures(x, q)
+        total = (first * c).reshape(len(x), -1).sum(axis=1)
+        return np.asarray(total + (second * r).sum(axis=(1, 2)))
+
+    found = energy.curvature_gradients(outputs, positions, first, second)
+    for array, (expected, error), name in (
+        (found[0], difference(lambda x: weighed(x, positions), outputs), "outputs"),
+        (found[1], difference(lambda q: weighed(outputs, q), positions), "positions"),
+    ):
+        what = f"gradient of the energy's curvatures in the {name}"
+        demand_shape(array, expected.shape, what)
+        demand_close(
+            array, expected, f"{what} against differences", rtol=1e-6, atol=room(error, expected)
+        )
 
 
 def _is_curved(potential: Any) -> bool:
     return can.FORWARD in potential.capabilities and offers_curvatures(potential.energy)
 
 
+def _has_curvature_derivatives(potential: Any) -> bool:
+    return can.FORWARD in potential.capabilities and offers_curvature_derivatives(potential.energy)
+
+
 CHECKS: tuple[Check, ...] = (
-    Check(check_forward_value, applies=_has(can.FORWARD)),
-    Check(check_jacobian, applies=_has(can.JACOBIAN)),
-    Check(check_energy_gradients, applies=_has(can.FORWARD)),
+    Check(check_forward_value, applies=has(can.FORWARD)),
+    Check(check_jacobian, applies=has(can.JACOBIAN)),
+    Check(check_energy_gradients, applies=has(can.FORWARD)),
     Check(check_energy_curvatures, applies=_is_curved),
+    Check(check_forward_hessian, applies=has(can.FORWARD_HESSIAN, can.JACOBIAN)),
+    Check(check_energy_curvature_gradients, applies=_has_curvature_derivatives),
 )
 """For potentials with capability ``forward``."""

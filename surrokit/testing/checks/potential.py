@@ -10,70 +10,31 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.errors import EvaluationError, ShapeError
-from surrokit.testing.counting import CONTRACTIONS, methods_of
+from surrokit.testing.counting import WITH_FACTORS, methods_of
 from surrokit.testing.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.differences import difference
+from surrokit.testing.evaluating import (
+    answers,
+    arguments,
+    evaluations_of,
+    finite_positions,
+    has,
+    positions_for,
+    room,
+)
 from surrokit.testing.results import Check, Factory
 from surrokit.types import FloatArray
 
-N_POSITIONS = 7
-"""Positions at which potentials are looked at."""
+GOES_WITH: dict[str, str] = {
+    can.HESSIAN_DERIVATIVE: can.HESSIAN,
+    can.METRIC_DERIVATIVE: can.METRIC,
+    can.METRIC_PRODUCT: can.METRIC,
+    can.JACOBIAN: can.FORWARD,
+    can.FORWARD_HESSIAN: can.FORWARD,
+}
+"""Capabilities that make no sense without another one."""
 
-
-def positions_for(potential: Any) -> FloatArray:
-    """Return positions at which a potential can be looked at, shape (n, dim).
-
-    Its own starting positions where it has them, draws from N(0, 0.7^2 I) otherwise.
-    """
-    rng = np.random.default_rng(20170401)
-    if can.INITIAL in potential.capabilities:
-        return np.array(potential.initial(rng, N_POSITIONS), dtype=np.float64)
-    return 0.7 * rng.standard_normal((N_POSITIONS, potential.dim))
-
-
-def finite_positions(potential: Any) -> FloatArray:
-    """Return those of :func:`positions_for` where U is finite, at least one."""
-    positions = positions_for(potential)
-    finite = np.isfinite(potential.value(positions))
-    demand(
-        finite.any(),
-        f"U is finite at none of {len(positions)} positions around the origin; give the "
-        "potential the capability 'initial', so that chains and checks know where to start",
-    )
-    return np.asarray(positions[finite])
-
-
-def answers(potential: Any, positions: FloatArray) -> dict[str, FloatArray]:
-    """Evaluate everything that a potential declares, by name of method and of result."""
-    found = {"value": potential.value(positions)}
-    for name in evaluations_of(potential) - {"value"}:
-        results = getattr(potential, name)(*arguments(name, positions))
-        several = results if isinstance(results, tuple) else (results,)
-        found.update({f"{name}[{i}]": array for i, array in enumerate(several)})
-    return found
-
-
-def evaluations_of(potential: Any) -> frozenset[str]:
-    """Return the names of all methods that evaluate a potential, as it declares them."""
-    declared = potential.capabilities - {can.INITIAL}
-    return frozenset({"value"}.union(*(methods_of(name) for name in declared)))
-
-
-def arguments(method: str, positions: FloatArray) -> tuple[FloatArray, ...]:
-    """Return what to call an evaluation with.
-
-    The positions; and a matrix or a vector for each, read-only, that depends on its row alone.
-    """
-    if method not in CONTRACTIONS:
-        return (positions,)
-    dim = positions.shape[1]
-    vectors = np.cos(3.0 * positions + np.arange(dim))
-    factors = vectors
-    if method == "hessian_trace_gradient":
-        factors = -0.5 * vectors[:, :, None] * vectors[:, None, :]
-        factors[:, np.arange(dim), np.arange(dim)] += 1.0 + np.sin(positions)
-    factors.setflags(write=False)
-    return positions, factors
+_OF_U = frozenset({can.GRADIENT_ALONE, can.HESSIAN, can.HESSIAN_PRODUCT, can.HESSIAN_DIAGONAL})
 
 
 def check_value(make: Factory) -> None:
@@ -113,18 +74,16 @@ def check_capabilities(make: Factory) -> None:
     n, dim = positions.shape
     found = answers(potential, positions)
     _demand_shapes(found, n, dim)
-    if can.GRADIENT_ALONE in declared or can.HESSIAN in declared:
+    if declared & _OF_U:
         demand(
             can.GRADIENT in declared,
             f"{sorted(declared)} holds derivatives of U but not 'gradient', which goes with them",
         )
-    if can.HESSIAN_DERIVATIVE in declared:
+    for name, without in GOES_WITH.items():
         demand(
-            can.HESSIAN in declared,
-            "capability 'hessian-derivative' is declared without 'hessian'",
+            name not in declared or without in declared,
+            f"capability {name!r} is declared without {without!r}",
         )
-    if can.JACOBIAN in declared:
-        demand(can.FORWARD in declared, "capability 'jacobian' is declared without 'forward'")
     if can.INITIAL in declared:
         demand_shape(potential.initial(np.random.default_rng(3), 3), (3, dim), "initial")
 
@@ -135,11 +94,11 @@ def _demand_shapes(found: dict[str, FloatArray], n: int, dim: int) -> None:
         "value_and_gradient[1]": (n, dim),
         "gradient[0]": (n, dim),
         "hessian[0]": (n, dim, dim),
-        "hessian_trace_gradient[0]": (n, dim),
-        "hessian_form_gradient[0]": (n, dim),
+        "hessian_diagonal[0]": (n, dim),
         "metric[0]": (n, dim, dim),
         "variance[0]": (n,),
     }
+    shapes |= {f"{name}[0]": (n, dim) for name in WITH_FACTORS}
     if "forward[0]" in found:
         demand(
             found["forward[0]"].ndim == 2,
@@ -164,7 +123,7 @@ def check_gradient(make: Factory) -> None:
     demand_close(values, potential.value(positions), "value that comes with the gradient")
     expected, error = difference(potential.value, positions)
     demand_close(
-        gradients, expected, "gradient against differences", rtol=1e-6, atol=_room(error, expected)
+        gradients, expected, "gradient against differences", rtol=1e-6, atol=room(error, expected)
     )
 
 
@@ -191,38 +150,8 @@ def check_hessian(make: Factory) -> None:
         expected,
         "Hessian against differences of the gradient",
         rtol=1e-6,
-        atol=_room(error, expected),
+        atol=room(error, expected),
     )
-
-
-def check_hessian_derivative(make: Factory) -> None:
-    """Both contractions of the Hessian's derivative are those of its differences, and agree."""
-    potential = make()
-    positions = finite_positions(potential)
-    _, matrices = arguments("hessian_trace_gradient", positions)
-    _, vectors = arguments("hessian_form_gradient", positions)
-    outer = vectors[:, :, None] * vectors[:, None, :]
-    trace = potential.hessian_trace_gradient(positions, matrices)
-    form = potential.hessian_form_gradient(positions, vectors)
-    for found, weights, what in ((trace, matrices, "tr(A d_k G)"), (form, outer, "u^T d_k G u")):
-        expected, error = difference(partial(_weighed_hessian, potential, weights), positions)
-        demand_close(
-            found,
-            expected,
-            f"{what} against differences of the Hessian",
-            rtol=1e-6,
-            atol=_room(error, expected),
-        )
-    demand_close(
-        potential.hessian_trace_gradient(positions, outer),
-        form,
-        "tr(A d_k G) with A = u u^T against u^T d_k G u",
-        atol=1e-9 * (1.0 + np.abs(form).max()),
-    )
-
-
-def _weighed_hessian(potential: Any, weights: FloatArray, positions: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("nij,nij->n", weights, potential.hessian(positions)))
 
 
 def check_metric_matrix(make: Factory) -> None:
@@ -302,7 +231,7 @@ def check_wrong_shape(make: Factory) -> None:
     dim = potential.dim
     for name in sorted(evaluations_of(potential)):
         method = getattr(potential, name)
-        positions, *factors = arguments(name, np.zeros((2, dim)))
+        positions, *factors = arguments(potential, name, np.zeros((2, dim)))
         for shape in ((dim,), (2, dim + 1), (1, 2, dim)):
             _demand_refused(
                 partial(method, np.zeros(shape), *factors),
@@ -359,28 +288,22 @@ def _values_or_reasons(potential: Any, positions: FloatArray) -> FloatArray:
     return values
 
 
-def _room(error: FloatArray, derivative: FloatArray) -> FloatArray:
-    # differences that disagree with each other cannot accuse a gradient
-    return np.asarray(3.0 * error + 1e-8 * (1.0 + np.abs(derivative).max()))
-
-
-def _has(name: str) -> Any:
-    return lambda potential: name in potential.capabilities
-
-
 CHECKS: tuple[Check, ...] = (
     Check(check_value),
     Check(check_capabilities),
-    Check(check_gradient, applies=_has(can.GRADIENT)),
-    Check(check_gradient_alone, applies=_has(can.GRADIENT_ALONE)),
-    Check(check_hessian, applies=_has(can.HESSIAN)),
-    Check(check_hessian_derivative, applies=_has(can.HESSIAN_DERIVATIVE)),
-    Check(check_metric_matrix, applies=_has(can.METRIC)),
-    Check(check_variance, applies=_has(can.VARIANCE)),
+    Check(check_gradient, applies=has(can.GRADIENT)),
+    Check(check_gradient_alone, applies=has(can.GRADIENT_ALONE)),
+    Check(check_hessian, applies=has(can.HESSIAN)),
+    Check(check_metric_matrix, applies=has(can.METRIC)),
+    Check(check_variance, applies=has(can.VARIANCE)),
     Check(check_input_untouched),
     Check(check_same_answer),
     Check(check_rows),
     Check(check_wrong_shape),
     Check(check_far_values),
 )
-"""For every potential; forward potentials have more, in :mod:`~surrokit.testing.checks.forward`."""
+"""For every potential.
+
+There are more for forward potentials, in :mod:`~surrokit.testing.checks.forward`, and for products
+and derivatives of matrices, in :mod:`~surrokit.testing.checks.matrices`.
+"""

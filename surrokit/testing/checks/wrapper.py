@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.testing.checks import forward, potential
+from surrokit.testing.checks import forward, matrices, potential
 from surrokit.testing.counting import CountingPotential, Limited
 from surrokit.testing.demands import demand
+from surrokit.testing.evaluating import arguments, evaluations_of
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets import Banana, Gaussian, Mixture
 from surrokit.types import Capabilities
@@ -20,7 +21,11 @@ SUBSETS: tuple[Capabilities, ...] = (
     _GRADIENTS,
     _GRADIENTS | {can.HESSIAN},
     _GRADIENTS | {can.HESSIAN, can.HESSIAN_DERIVATIVE},
+    _GRADIENTS | {can.HESSIAN_PRODUCT},
+    _GRADIENTS | {can.HESSIAN, can.HESSIAN_DIAGONAL},
+    _GRADIENTS | {can.HESSIAN_PRODUCT, can.HESSIAN_DIAGONAL},
     frozenset({can.GRADIENT, can.METRIC, can.INITIAL}),
+    frozenset({can.GRADIENT, can.METRIC, can.METRIC_DERIVATIVE}),
     frozenset({can.FORWARD}),
     frozenset({can.FORWARD, can.JACOBIAN, can.GRADIENT}),
     Banana().capabilities,
@@ -29,7 +34,10 @@ SUBSETS: tuple[Capabilities, ...] = (
 
 
 def check_capabilities_kept(make: Factory) -> None:
-    """A wrapped potential has the capabilities of the one inside, no more and no less."""
+    """A wrapped potential has the capabilities of the one inside, no more and no less.
+
+    A wrapper that changes coordinates may lose ``convex``; no potential here has it.
+    """
     for offered in SUBSETS:
         wrapped = make()(Limited(Banana(), offered)).capabilities
         lost, invented = sorted(offered - wrapped), sorted(wrapped - offered)
@@ -45,7 +53,7 @@ def check_wrapped_potential(make: Factory) -> None:
     inner = [Gaussian(), Mixture(), *(Limited(Banana(), offered) for offered in SUBSETS)]
     for one in inner:
         wrapped = make()(one)
-        for check in potential.CHECKS + forward.CHECKS:
+        for check in potential.CHECKS + matrices.CHECKS + forward.CHECKS:
             if check.applies(wrapped):
                 _run(check, make, one)
 
@@ -64,10 +72,11 @@ def check_wrapped_calls(make: Factory) -> None:
     target = Banana()
     wrapped = make()(counting := CountingPotential(target))
     positions = target.sample(np.random.default_rng(21), 5)
-    for name in sorted(potential.evaluations_of(wrapped)):
+    for name in sorted(evaluations_of(wrapped)):
+        given = arguments(wrapped, name, positions)
         counting.positions.clear()
         counting.batches.clear()
-        getattr(wrapped, name)(*potential.arguments(name, positions))
+        getattr(wrapped, name)(*given)
         most_positions = max(counting.positions.values(), default=0)
         most_batches = max(counting.batches.values(), default=0)
         demand(

@@ -9,7 +9,7 @@ from surrokit.errors import ConfigurationError
 from surrokit.whitening import Whitening
 from surrokit_networks.activations import BUILT_IN, HALF_SQUARE, LINEAR, Activation, named
 from surrokit_networks.additive_nodes import AdditiveNodes
-from surrokit_networks.outer import quadratic_forms, weighted_outer
+from surrokit_networks.outer import bilinear_forms, quadratic_forms, weighted_outer
 from surrokit_networks.rbf_nodes import RbfNodes
 
 DIM, NODES = 4, 9
@@ -168,6 +168,22 @@ def test_contractions_of_the_derivative_of_the_hessian(nodes):
     )
 
 
+def test_products_with_the_hessian_and_its_diagonal(nodes):
+    rng = np.random.default_rng(11)
+    total = nodes.weighted(rng.standard_normal(NODES), whitening(rng))
+    positions = rng.standard_normal((6, DIM)) + 3.0
+    _, vectors = factors(rng, 6)
+    hessian = total.hessian(positions)
+    product = total.hessian_product(positions, vectors)
+    np.testing.assert_allclose(product, np.einsum("nij,nj->ni", hessian, vectors), atol=1e-12)
+    diagonal = total.hessian_diagonal(positions)
+    np.testing.assert_allclose(diagonal, np.einsum("nkk->nk", hessian), atol=1e-12)
+    gradient = total.hessian_diagonal_gradient(positions, vectors)
+    matrices = vectors[:, :, None] * np.eye(DIM)
+    expected = total.hessian_trace_gradient(positions, matrices)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-11)
+
+
 def test_contractions_leave_their_arguments_alone(nodes):
     rng = np.random.default_rng(7)
     total = nodes.weighted(rng.standard_normal(NODES), whitening(rng))
@@ -248,6 +264,9 @@ def test_one_row_and_many_agree(nodes):
         ("hessian",),
         ("hessian_trace_gradient", matrices),
         ("hessian_form_gradient", vectors),
+        ("hessian_product", vectors),
+        ("hessian_diagonal",),
+        ("hessian_diagonal_gradient", vectors),
     ):
         method = getattr(total, name)
         rows = np.concatenate(
@@ -268,3 +287,16 @@ def test_sums_and_forms_in_blocks(monkeypatch):
     monkeypatch.setattr("surrokit_networks.row_blocks._SCRATCH", 1)
     np.testing.assert_allclose(quadratic_forms(matrices, vectors), forms, atol=1e-13)
     np.testing.assert_allclose(weighted_outer(factors, vectors), expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("m", [2, 6])
+def test_bilinear_forms_in_blocks(m, monkeypatch):
+    rng = np.random.default_rng(12)
+    weights, vectors = rng.standard_normal((7, m, 3)), rng.standard_normal((3, 5))
+    coefficients = rng.standard_normal((5, m))
+    expected = np.einsum("nma,im,ai->ni", weights, coefficients, vectors)
+    found = bilinear_forms(weights, coefficients, vectors)
+    np.testing.assert_allclose(found, expected, atol=1e-13)
+    monkeypatch.setattr("surrokit_networks.row_blocks._SCRATCH", 1)
+    found = bilinear_forms(weights, coefficients, vectors)
+    np.testing.assert_allclose(found, expected, atol=1e-13)

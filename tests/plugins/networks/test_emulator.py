@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surrokit.bounds import BoundedEnergy, BoundedPotential
+from surrokit.bounded_energy import BoundedEnergy
+from surrokit.bounds import BoundedPotential
 from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
 from surrokit.fit_quality import fit_quality
-from surrokit.forward import GaussianEnergy, gaussian_prior, gradient_of_energy
+from surrokit.forward import gradient_of_energy
+from surrokit.gaussian_energy import GaussianEnergy, gaussian_prior
 from surrokit.parameters import Parameters
 from surrokit.records import Evaluations
 from surrokit.testing import check_potential
@@ -23,7 +25,7 @@ from surrokit_networks.additive_nodes import AdditiveNodes
 from surrokit_networks.emulator import FittedEmulator, emulator_capabilities
 from surrokit_networks.output_network import OutputNetwork
 from surrokit_networks.rbf_nodes import RbfNodes
-from surrokit_problems.lynx_hare import LynxHare
+from surrokit_problems.lynx_hare import COUNTS, LynxHare
 
 DIM, OUTPUTS, NODES = 3, 5, 8
 SINE = Activation(
@@ -77,6 +79,9 @@ class WithoutCurvatures:
 
     value = ENERGY.value
     value_and_gradients = ENERGY.value_and_gradients
+
+
+LYNX_HARE = BoundedPotential(LynxHare(), LynxHare.parameters)
 
 
 def emulator_of(network, energy=ENERGY):
@@ -162,6 +167,39 @@ def test_an_emulator_keeps_to_the_contract_of_potentials(emulator):
     names = {r.name.partition("[")[0] for r in results}
     assert {"check_gradient", "check_jacobian", "check_metric_matrix"} <= names
     assert {"check_forward_value", "check_energy_curvatures"} <= names
+    assert {"check_metric_derivative", "check_metric_product", "check_forward_hessian"} <= names
+
+
+@pytest.mark.parametrize("kind", ["softplus", "rbf"], indirect=True)
+def test_derivatives_of_the_metric_where_the_curvatures_change(kind, rng, differences):
+    energy = BoundedEnergy(LynxHare().energy, LYNX_HARE.transform)
+    size, m = 6, 42
+    whitening = Whitening.of(rng.standard_normal((50, 8)), np.ones(50))
+    draws = rng.standard_normal((size, 8))
+    nodes = (
+        RbfNodes(centres=draws, square_widths=rng.uniform(4.0, 9.0, size))
+        if kind == "rbf"
+        else AdditiveNodes(
+            directions=draws, biases=rng.standard_normal(size), activation=BUILT_IN[kind]
+        )
+    )
+    network = OutputNetwork.of(
+        nodes=nodes,
+        whitening=whitening,
+        weights=rng.standard_normal((size, m)),
+        constant=np.log(COUNTS).ravel(),
+        linear=rng.standard_normal((8, m)),
+        matrices=None,
+    )
+    emulator = emulator_of(network, energy)
+    q, u = 0.3 * rng.standard_normal((2, 4, 8))
+    a = np.tile(np.diag(np.arange(8.0)), (4, 1, 1)) + u[:, :, None] * u[:, None, :]
+    expected = differences(lambda x: (a * emulator.metric(x)).sum(axis=(1, 2)), q)
+    found = emulator.metric_trace_gradient(q, a)
+    assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+    outer = u[:, :, None] * u[:, None, :]
+    expected = emulator.metric_trace_gradient(q, outer)
+    assert_allclose(emulator.metric_form_gradient(q, u), expected, rtol=1e-8)
 
 
 def test_no_rows(emulator):
@@ -227,11 +265,19 @@ def test_bounded_parameters(rng, differences):
 def test_without_curvatures_there_is_no_metric(rng):
     network = OutputNetwork.of(**coefficients("tanh", "linear", rng))
     plain = emulator_of(network, WithoutCurvatures())
-    assert plain.capabilities == {"gradient", "forward", "jacobian"}
-    assert emulator_of(network).capabilities == {"gradient", "forward", "jacobian", "metric"}
+    plainly = {"gradient", "forward", "jacobian", "forward-hessian"}
+    of_metric = {"metric", "metric-product", "metric-derivative"}
+    assert plain.capabilities == plainly
+    assert emulator_of(network).capabilities == plainly | of_metric
     assert emulator_capabilities(ENERGY) == emulator_of(network).capabilities
-    with pytest.raises(CapabilityError, match="WithoutCurvatures does not offer them; give it"):
-        plain.metric(np.zeros((2, DIM)))
+    zeros = np.zeros((2, DIM))
+    for call in (plain.metric, lambda q: plain.metric_product(q, q)):
+        with pytest.raises(CapabilityError, match="WithoutCurvatures does not offer them; give it"):
+            call(zeros)
+    with pytest.raises(CapabilityError, match="'curvature-derivatives' among its capabilities"):
+        plain.metric_form_gradient(zeros, zeros)
+    with pytest.raises(CapabilityError, match="'curvature-derivatives' among its capabilities"):
+        plain.metric_trace_gradient(zeros, np.zeros((2, DIM, DIM)))
 
 
 def test_an_emulator_can_be_pickled(rng, q):

@@ -6,7 +6,8 @@ import pytest
 
 from surrokit.errors import CapabilityError, SurrogateFitError
 from surrokit.fit_quality import fit_quality
-from surrokit.forward import GaussianEnergy, gaussian_prior, gradient_of_energy
+from surrokit.forward import gradient_of_energy
+from surrokit.gaussian_energy import GaussianEnergy, gaussian_prior
 from surrokit.records import Evaluations, LearningProblem
 from surrokit.whitening import Whitening
 from surrokit_networks import plugin

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surrokit.forward import GaussianEnergy
+from surrokit.gaussian_energy import GaussianEnergy
 from surrokit_networks.output_scales import output_scales
 
 NOISE = np.array([1e-3, 1.0, 50.0])

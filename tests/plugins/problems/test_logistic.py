@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import bernoulli, norm
 
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.testing import check_potential
 from surrokit_problems.logistic import LogisticRegression
 from surrokit_problems.simulated_logistic import simulated_regression
 
@@ -52,6 +53,27 @@ def test_derivatives(regression, positions, differences):
     hessian = differences(potential.gradient, positions)
     assert_allclose(potential.hessian(positions), hessian, rtol=1e-5, atol=1e-4)
     assert_allclose(potential.metric(positions), potential.hessian(positions))
+
+
+@pytest.mark.parametrize("numbers_in_a_block", [1, 10_000_000])
+def test_it_keeps_to_the_contract_of_potentials(regression, monkeypatch, numbers_in_a_block):
+    monkeypatch.setattr("surrokit_problems.logistic._NUMBERS_IN_A_BLOCK", numbers_in_a_block)
+    results = check_potential(lambda: LogisticRegression(*regression))
+    assert [f"{r.name}: {r.message}" for r in results if r.outcome != "passed"] == []
+    names = {r.name.partition("[")[0] for r in results}
+    assert {"check_hessian_derivative", "check_metric_derivative", "check_convex"} <= names
+    assert {"check_hessian_product", "check_metric_product", "check_hessian_diagonal"} <= names
+
+
+def test_far_out_only_the_prior_is_left_of_derivatives(regression):
+    far = np.full((2, 6), 1e8)
+    far[1] = -1e8
+    potential = LogisticRegression(*regression)
+    vectors = np.ones((2, 6))
+    assert_allclose(potential.hessian_product(far, vectors), 0.01 * vectors, atol=1e-12)
+    assert_allclose(potential.hessian_form_gradient(far, vectors), np.zeros((2, 6)), atol=1e-12)
+    matrices = np.ones((2, 6, 6))
+    assert_allclose(potential.hessian_trace_gradient(far, matrices), np.zeros((2, 6)), atol=1e-12)
 
 
 def test_far_positions_do_not_overflow(regression):
