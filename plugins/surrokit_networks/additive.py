@@ -15,7 +15,9 @@ from surrokit_networks.additive_nodes import AdditiveNodes
 from surrokit_networks.draws import Draws, normal_rows
 from surrokit_networks.learner import NetworkLearner
 from surrokit_networks.learning import learner_of
+from surrokit_networks.online_learner import OnlineLearner
 from surrokit_networks.training import Training
+from surrokit_networks.updates import Updates
 
 WEIGHT_SCALES = (0.3, 1.0, 2.0)
 """Scales of directions to choose from: smooth potentials want the least, sharp ones the others."""
@@ -63,7 +65,7 @@ class Additive:
     training: Training = attrs.field(factory=Training)
 
     @classmethod
-    def paper(cls, n_nodes: int = 1000, ridge: float = 1e-6) -> Additive:
+    def paper(cls, n_nodes: int = 1000, ridge: float = 1e-6, updates: Updates = "auto") -> Additive:
         """Return the scheme of the paper's experiments.
 
         Raw coordinates, w ~ N(0, I / dim), b ~ N(0, 1), softplus, no trend, level by the least U,
@@ -77,12 +79,19 @@ class Additive:
         ridge
             1e-6 for the simulated data and the banana, 1e-9 for a9a, 1e-7 for bank marketing and
             the elliptic PDE.
+        updates
+            How what comes after the first fit is taken in.
         """
         return cls(
-            n_nodes=n_nodes, weight_scale=1.0, draws="gaussian", training=Training.paper(ridge)
+            n_nodes=n_nodes,
+            weight_scale=1.0,
+            draws="gaussian",
+            training=Training.paper(ridge, updates),
         )
 
-    def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
+    def learner(
+        self, problem: LearningProblem, rng: np.random.Generator
+    ) -> NetworkLearner | OnlineLearner:
         """Return a learner for a problem; the seed of its nodes is drawn here."""
         scales = WEIGHT_SCALES if self.weight_scale is None else (self.weight_scale,)
         return learner_of(

@@ -60,6 +60,38 @@ class Basis:
         return jacobian
 
 
+def combined(
+    basis: Basis, coefficients: FloatArray, whitened: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return a combination of columns, shape (n,), and its gradient, shape (n, dim).
+
+    Parameters
+    ----------
+    basis
+        The columns.
+    coefficients : ndarray of shape (len(basis),)
+        Of the trend's monomials, then of the nodes.
+    whitened : ndarray of shape (n, dim)
+        Where.
+    """
+    slope, matrix = basis.trend.slope_and_matrix(coefficients[: basis.n_trend, None])
+    pull = whitened @ matrix[0]
+    values = np.einsum("nd,nd->n", whitened, 0.5 * pull + slope[:, 0])
+    gradients = pull + slope[:, 0]
+    network, weights = basis.network, coefficients[basis.n_trend :]
+    if network is None:
+        return values, gradients
+    if isinstance(network, AdditiveNodes):
+        features, slopes = network.features_and_slopes(whitened)
+        return values + features @ weights, gradients + (slopes * weights) @ network.directions
+    if isinstance(network, RbfNodes):
+        features = network.features(whitened)
+        pulls = features * (weights / network.square_widths)
+        gradients += pulls @ network.centres - whitened * pulls.sum(axis=1)[:, None]
+        return values + features @ weights, gradients
+    raise TypeError(f"no gradients are known of {type(network).__name__}")
+
+
 def node_gradients(nodes: Nodes, whitened: FloatArray) -> FloatArray:
     """Return the gradient of every node, shape (n, dim, s), at whitened positions (n, dim)."""
     if isinstance(nodes, AdditiveNodes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import attrs
 import numpy as np
@@ -11,6 +12,20 @@ from surrokit.types import FloatArray
 from surrokit_networks.basis import Basis
 from surrokit_networks.equations import Equations
 from surrokit_networks.normal_equations import blocks
+
+
+class Counted(Protocol):
+    """What an expected error must know of the equations that were fitted."""
+
+    @property
+    def count(self) -> float:
+        """How many independent equations there are for each target."""
+        ...
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights of values and of gradients' components."""
+        ...
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -84,7 +99,7 @@ def _gradients(basis: Basis, block: Equations) -> FloatArray:
     return rows.reshape(-1, rows.shape[2])
 
 
-def expected_error(equations: Equations, residual_squares: float, degrees: float) -> float:
+def expected_error(equations: Counted, residual_squares: float, degrees: float) -> float:
     """Return the generalised cross-validation error of a fit (Golub, Heath and Wahba 1979).
 
     Parameters
@@ -99,6 +114,4 @@ def expected_error(equations: Equations, residual_squares: float, degrees: float
     spare = 1.0 - degrees / equations.count
     if spare <= 1e-10:
         return float("inf")
-    dim = equations.whitened.shape[1]
-    weight = equations.value_weights.sum() + dim * equations.gradient_weights.sum()
-    return float(residual_squares / weight / spare**2)
+    return float(residual_squares / equations.total_weight / spare**2)

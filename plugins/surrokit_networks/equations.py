@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 import numpy as np
 
@@ -56,6 +58,12 @@ class Equations:
         return float(self.value_weights.sum() + self.gradient_weights.sum())
 
     @property
+    def total_weight(self) -> float:
+        """Sum of the weights of values and of gradients' components."""
+        dim = self.whitened.shape[1]
+        return float(self.value_weights.sum() + dim * self.gradient_weights.sum())
+
+    @property
     def n_rows(self) -> int:
         """How many equations there are for each target."""
         dim = self.whitened.shape[1]
@@ -88,3 +96,38 @@ class Equations:
             known = self.gradient_weights > 0
             left = np.where(known[:, None, None], self.gradients - gradients, 0.0)
         return attrs.evolve(self, targets=self.targets - values, gradients=left)
+
+    def less_quadratic(self, matrix: FloatArray) -> Equations:
+        """Return the equations for what is left of one target over z^T matrix z / 2."""
+        pull = self.whitened @ matrix
+        value = 0.5 * np.einsum("nd,nd->n", self.whitened, pull)
+        return self.less(value[:, None], pull[:, None, :])
+
+
+def joined(parts: Sequence[Equations]) -> Equations:
+    """Return the equations of several sets of positions as one.
+
+    Parameters
+    ----------
+    parts
+        At least one; all of the same dimension and number of targets.
+    """
+    first = parts[0]
+    gradients = None
+    if any(part.gradients is not None for part in parts):
+        shape = (first.n_outputs, first.whitened.shape[1])
+        gradients = np.concatenate(
+            [
+                np.zeros((len(part), *shape)) if part.gradients is None else part.gradients
+                for part in parts
+            ]
+        )
+    return Equations(
+        whitened=np.concatenate([part.whitened for part in parts]),
+        targets=np.concatenate([part.targets for part in parts]),
+        gradients=gradients,
+        value_weights=np.concatenate([part.value_weights for part in parts]),
+        gradient_weights=np.concatenate([part.gradient_weights for part in parts]),
+        count=sum(part.count for part in parts),
+        trains_level=first.trains_level,
+    )

@@ -8,6 +8,7 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
+from surrokit.capabilities import CONVEX
 from surrokit.errors import ShapeError, SurrogateFitError
 from surrokit.forward import gradient_of_energy
 from surrokit.protocols import Energy
@@ -16,6 +17,8 @@ from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit.whitening import Whitening
 from surrokit_networks.emulator import FittedEmulator, emulator_capabilities
 from surrokit_networks.fitted import CAPABILITIES, FittedNetwork
+from surrokit_networks.frame import Frame
+from surrokit_networks.nodes import Nodes
 from surrokit_networks.output_regression import OutputRegression
 from surrokit_networks.pilot import N_NODES, Candidate, Draw, best_of, candidates, pilot_rows
 from surrokit_networks.regression import Regression
@@ -27,6 +30,28 @@ from surrokit_networks.training_rows import (
     demand_numbers,
     least_points,
 )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Fit:
+    """A fitted network, and what it was made of.
+
+    Parameters
+    ----------
+    regression
+        How.
+    frame
+        What more rows can be fitted in.
+    network
+        The potential.
+    rows
+        What it was fitted to.
+    """
+
+    regression: Regression
+    frame: Frame
+    network: FittedNetwork
+    rows: TrainingRows
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -48,6 +73,8 @@ class NetworkLearner:
         How they are trained.
     energy : Energy, optional
         Of a forward potential whose outputs are learnt; None to learn U itself.
+    convex
+        Whether every network fitted has a positive definite Hessian everywhere.
     """
 
     dim: int
@@ -56,8 +83,10 @@ class NetworkLearner:
     draws: tuple[Draw, ...]
     training: Training
     energy: Energy | None = None
+    convex: bool = False
     _blocks: list[Evaluations] = attrs.field(factory=list, init=False, repr=False)
     _whitening: Whitening | None = attrs.field(default=None, init=False, repr=False)
+    _n_whitened: int = attrs.field(default=0, init=False, repr=False)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -76,7 +105,9 @@ class NetworkLearner:
     @property
     def provides(self) -> Capabilities:
         """What a fitted network, or an emulator of a forward map, can do."""
-        return CAPABILITIES if self.energy is None else emulator_capabilities(self.energy)
+        if self.energy is not None:
+            return emulator_capabilities(self.energy)
+        return CAPABILITIES | {CONVEX} if self.convex else CAPABILITIES
 
     @property
     def _derivatives(self) -> frozenset[str]:
@@ -92,36 +123,81 @@ class NetworkLearner:
         ConfigurationError
             If a value is NaN, or a position that has a value; the message names the row.
         """
+        used = self.checked(evaluations)
+        if len(used):
+            self._blocks.append(used)
+
+    def checked(self, evaluations: Evaluations) -> Evaluations:
+        """Return what is used of evaluations, if they can be learnt from.
+
+        Raises
+        ------
+        ShapeError, ConfigurationError
+            As :meth:`observe`.
+        """
         if evaluations.positions.shape[1] != self.dim:
             raise ShapeError(
                 f"positions of evaluations must have shape (n, {self.dim}), "
                 f"got {evaluations.positions.shape}; pass evaluations of the same target"
             )
         demand_numbers(evaluations)
-        if len(evaluations):
-            self._blocks.append(self._used(evaluations))
+        return self._used(evaluations)
 
     def fitted(self) -> FittedNetwork | FittedEmulator:
         """Return the network, or the emulator, fitted to everything observed.
 
-        The first fit fixes the whitening.
+        The whitening is that of the first fit until there are twice as many rows as it was made
+        from; then it is made anew.
 
         Raises
         ------
         SurrogateFitError
             If there are too few points with a finite value, or they cannot be fitted.
         """
+        rows, size, way = self._prepared()
+        nodes, held = self._drawn(rows, size, way)
+        fitted = self._regression(way).fitted(nodes, self._fixed_whitening, rows, held)
+        if isinstance(fitted, FittedNetwork):
+            return attrs.evolve(fitted, convex=self.convex)
+        return fitted
+
+    def fit(self) -> Fit:
+        """Return the network that ``fitted`` returns, and what it was made of.
+
+        For a network that learns the potential itself.
+
+        Raises
+        ------
+        SurrogateFitError
+            As :meth:`fitted`.
+        """
+        rows, size, way = self._prepared()
+        nodes, held = self._drawn(rows, size, way)
+        regression = self._regression(way)
+        assert isinstance(regression, Regression)
+        frame, network = regression.fit(nodes, self._fixed_whitening, rows, held)
+        return Fit(regression=regression, frame=frame, network=network, rows=rows)
+
+    def _prepared(self) -> tuple[TrainingRows, int, Candidate]:
         rows = self._rows()
-        if self._whitening is None:
-            self._whitening = self.training.whitening(rows)
+        if self._whitening is None or len(rows) >= 2 * self._n_whitened:
+            self._whitening, self._n_whitened = self.training.whitening(rows), len(rows)
         n_equations = len(rows) + self.dim * int(self._with_derivatives(rows).sum())
         size = self.n_nodes or self._default_size(rows)
-        way = self._chosen(rows, self._whitening, n_equations, size)
-        nodes = way.draw(
-            self._whitening.apply(rows.positions), size, np.random.default_rng(self.seed)
-        )
-        held = self.training.held(rows, np.random.default_rng([self.seed, 1]))
-        return self._regression(way).fitted(nodes, self._whitening, rows, held)
+        return rows, size, self._chosen(rows, self._whitening, n_equations, size)
+
+    def _drawn(
+        self, rows: TrainingRows, size: int, way: Candidate
+    ) -> tuple[Nodes | None, BoolArray | None]:
+        """Return the nodes, and which rows are held out."""
+        whitened = self._fixed_whitening.apply(rows.positions)
+        nodes = way.draw(whitened, size, np.random.default_rng(self.seed))
+        return nodes, self.training.held(rows, np.random.default_rng([self.seed, 1]))
+
+    @property
+    def _fixed_whitening(self) -> Whitening:
+        assert self._whitening is not None
+        return self._whitening
 
     def _chosen(
         self, rows: TrainingRows, whitening: Whitening, n_equations: int, size: int
@@ -149,9 +225,10 @@ class NetworkLearner:
 
     def state(self) -> dict[str, Any]:
         """Return the seed of the nodes, all rows observed, and the whitening once it is fixed."""
-        rows = attrs.asdict(self._observed())
+        rows = attrs.asdict(self.observed())
         state: dict[str, Any] = {"seed": self.seed, "rows": rows}
         if self._whitening is not None:
+            state["whitened_rows"] = self._n_whitened
             state["whitening_mean"] = self._whitening.mean
             state["whitening_factor"] = self._whitening.factor
         return state
@@ -161,6 +238,7 @@ class NetworkLearner:
         learner = attrs.evolve(self, seed=int(state["seed"]))
         learner._blocks = [Evaluations(**state["rows"])]
         if "whitening_mean" in state:
+            learner._n_whitened = int(state["whitened_rows"])
             learner._whitening = Whitening(
                 mean=np.asarray(state["whitening_mean"], dtype=np.float64),
                 factor=np.asarray(state["whitening_factor"], dtype=np.float64),
@@ -200,7 +278,7 @@ class NetworkLearner:
         return rows.with_gradient if self.energy is None else rows.with_jacobian
 
     def _rows(self) -> TrainingRows:
-        observed = self._observed()
+        observed = self.observed()
         if self.energy is not None and observed.outputs is None:
             raise SurrogateFitError(
                 "a network that learns the outputs of a forward map got no evaluations with "
@@ -215,7 +293,12 @@ class NetworkLearner:
         rows.demand_enough(enough, len(observed))
         return rows
 
-    def _observed(self) -> Evaluations:
+    def forget(self) -> None:
+        """Drop all rows; what they have fixed stays."""
+        self._blocks = []
+
+    def observed(self) -> Evaluations:
+        """Return everything observed."""
         # Joined once, so that the next call finds one block.
         self._blocks = [Evaluations.joined(self._blocks, self.dim)]
         return self._blocks[0]

@@ -36,7 +36,7 @@ def solved(
     block_rows : int, optional
         Positions written out at a time.
     """
-    triangle = _triangle(written_out(basis, equations, block_rows))
+    triangle = triangle_of(written_out(basis, equations, block_rows))
     n_outputs = equations.n_outputs
     n_free = int(equations.trains_level) + basis.n_trend
     top, bottom = triangle[:n_free], triangle[n_free:, n_free:]
@@ -63,7 +63,7 @@ def solved(
     )
 
 
-def _triangle(blocks: Iterable[FloatArray]) -> FloatArray:
+def triangle_of(blocks: Iterable[FloatArray]) -> FloatArray:
     """Return R of the QR factorisation of all rows, at most as many rows as columns."""
     triangle: FloatArray | None = None
     for block in blocks:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from surrokit_networks.training import Learns, Training
     from surrokit_networks.training_rows import Tail
     from surrokit_networks.trend import Trend
+    from surrokit_networks.updates import Updates
 
 _PAPER = "Zhang, Shahbaba, Zhao 2017, arXiv:1506.05555"
 
@@ -43,6 +44,7 @@ def additive(
     hold_out: float = 0.1,
     learns: Learns = "auto",
     laplace: Laplace | None = None,
+    updates: Updates = "auto",
 ) -> Additive:
     """Return the additive random network; see :class:`surrokit_networks.additive.Additive`."""
     from surrokit_networks.activations import named
@@ -67,6 +69,7 @@ def additive(
             hold_out=hold_out,
             learns=learns,
             laplace=laplace,
+            updates=updates,
         ),
     )
 
@@ -90,6 +93,7 @@ def rbf(
     hold_out: float = 0.1,
     learns: Learns = "auto",
     laplace: Laplace | None = None,
+    updates: Updates = "auto",
 ) -> Rbf:
     """Return the radial random network; see :class:`surrokit_networks.rbf.Rbf`."""
     from surrokit_networks.rbf import Rbf
@@ -113,22 +117,31 @@ def rbf(
             hold_out=hold_out,
             learns=learns,
             laplace=laplace,
+            updates=updates,
         ),
     )
 
 
-def additive_paper(*, n_nodes: int = 1000, ridge: float = 1e-6) -> Additive:
+def additive_paper(
+    *, n_nodes: int = 1000, ridge: float = 1e-6, updates: Updates = "auto"
+) -> Additive:
     """Return :meth:`surrokit_networks.additive.Additive.paper`."""
     from surrokit_networks.additive import Additive
 
-    return Additive.paper(n_nodes, ridge)
+    return Additive.paper(n_nodes, ridge, updates)
 
 
-def rbf_paper(*, n_nodes: int = 1000, ridge: float = 1e-6, width_scale: float = 1.0) -> Rbf:
+def rbf_paper(
+    *,
+    n_nodes: int = 1000,
+    ridge: float = 1e-6,
+    width_scale: float = 1.0,
+    updates: Updates = "auto",
+) -> Rbf:
     """Return :meth:`surrokit_networks.rbf.Rbf.paper`."""
     from surrokit_networks.rbf import Rbf
 
-    return Rbf.paper(n_nodes, ridge, width_scale)
+    return Rbf.paper(n_nodes, ridge, width_scale, updates)
 
 
 def quadratic(
@@ -155,6 +168,7 @@ def quadratic(
             hold_out=hold_out,
             learns=learns,
             laplace=laplace,
+            updates="refit",
         )
     )
 
@@ -166,6 +180,7 @@ def _training(
     hold_out: float,
     learns: Learns,
     laplace: Laplace | None,
+    updates: Updates,
     **regression: Any,
 ) -> Training:
     from surrokit_networks.regression import Regression
@@ -178,6 +193,7 @@ def _training(
         hold_out=hold_out,
         learns=learns,
         laplace=laplace,
+        updates=updates,
     )
 
 
@@ -213,6 +229,8 @@ def _additive() -> Component:
             {"learns": "potential", "trend": "constant", "choose_ridge": "held-out"},
             {"learns": "potential", "trend": "laplace", "n_nodes": 30},
             {"weight_scale": 1.0, **_PSEUDOINVERSE},
+            {"n_nodes": 30, "learns": "potential", "updates": "greville"},
+            {"n_nodes": 30, "learns": "potential", "updates": "moments"},
         ),
     )
 

@@ -14,8 +14,10 @@ from surrokit.types import FloatArray
 from surrokit_networks.draws import Draws, data_rows, normal_rows
 from surrokit_networks.learner import NetworkLearner
 from surrokit_networks.learning import learner_of
+from surrokit_networks.online_learner import OnlineLearner
 from surrokit_networks.rbf_nodes import RbfNodes
 from surrokit_networks.training import Training
+from surrokit_networks.updates import Updates
 
 Centres: TypeAlias = Draws | Literal["data"]
 """How centres are drawn."""
@@ -74,7 +76,13 @@ class Rbf:
     training: Training = attrs.field(factory=Training)
 
     @classmethod
-    def paper(cls, n_nodes: int = 1000, ridge: float = 1e-6, width_scale: float = 1.0) -> Rbf:
+    def paper(
+        cls,
+        n_nodes: int = 1000,
+        ridge: float = 1e-6,
+        width_scale: float = 1.0,
+        updates: Updates = "auto",
+    ) -> Rbf:
         """Return the scheme of the authors' code.
 
         Raw coordinates, centres ~ N(0, I), l^2 = width_scale / chi2(1), level by the least U, a
@@ -88,15 +96,19 @@ class Rbf:
             1e-6 throughout.
         width_scale
             1 for the 32-dimensional Gaussian.
+        updates
+            How what comes after the first fit is taken in.
         """
         return cls(
             n_nodes=n_nodes,
             widths="chi-square",
             width_scale=width_scale,
-            training=Training.paper(ridge),
+            training=Training.paper(ridge, updates),
         )
 
-    def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
+    def learner(
+        self, problem: LearningProblem, rng: np.random.Generator
+    ) -> NetworkLearner | OnlineLearner:
         """Return a learner for a problem; the seed of its nodes is drawn here."""
         scales = WIDTH_SCALES[self.widths]
         if self.width_scale is not None:

@@ -17,8 +17,9 @@ from surrokit_networks.basis import Basis
 from surrokit_networks.design import Solution
 from surrokit_networks.equations import Equations
 from surrokit_networks.fitted import FittedNetwork
+from surrokit_networks.frame import Frame
 from surrokit_networks.nodes import Nodes
-from surrokit_networks.polynomial import Polynomial, with_least_curvature
+from surrokit_networks.polynomial import with_least_curvature
 from surrokit_networks.rbf_nodes import RbfNodes
 from surrokit_networks.solving import ChooseRidge, Solved, Solver
 from surrokit_networks.trained_hidden import trained_on
@@ -134,22 +135,50 @@ class Regression:
         SurrogateFitError
             If the numbers cannot be handled.
         """
+        return self.fit(nodes, whitening, rows, held)[1]
+
+    def fit(
+        self,
+        nodes: Nodes | None,
+        whitening: Whitening,
+        rows: TrainingRows,
+        held: BoolArray | None = None,
+    ) -> tuple[Frame, FittedNetwork]:
+        """Return what :meth:`fitted` does, and first the frame in which more rows can be fitted.
+
+        Raises
+        ------
+        SurrogateFitError
+            If the numbers cannot be handled.
+        """
         origin = self._origin(rows)
-        equations = self._equations(rows, whitening, origin)
+        equations = self.equations(rows, whitening, origin)
         matrix, degree = self._known_trend(equations)
         solved, matrix = self._solved_with_trend(nodes, equations, matrix, degree, held)
-
-        used = solved.basis.network
+        frame = Frame(
+            whitening=whitening,
+            basis=solved.basis,
+            matrix=matrix,
+            origin=origin,
+            ridge=solved.solution.ridge,
+        )
 
         def assembled(solution: Solution) -> FittedNetwork:
-            return self._assembled(used, whitening, solution, matrix, origin, rows)
+            network = frame.network(solution, len(rows))
+            if self.uses_values or self.level == "minimum":
+                return network
+            # Gradients alone leave the level open; values give it.
+            left = rows.values - network.value(rows.positions)
+            level = network.level + float(np.average(left, weights=rows.weights))
+            return attrs.evolve(network, level=level)
 
         network = assembled(solved.solution)
-        if solved.twin is None or held is None:
-            return network
-        away = rows.take(held).evaluations
-        quality = fit_quality(assembled(solved.twin), away, whitening.factor)
-        return attrs.evolve(network, quality=quality)
+        if solved.twin is not None and held is not None:
+            away = rows.take(held).evaluations
+            quality = fit_quality(assembled(solved.twin), away, whitening.factor)
+            network = attrs.evolve(network, quality=quality)
+        # A quadratic is left as it came out, lest it lose its convexity to later rows.
+        return frame.with_quadratic(solved.solution.trend), network
 
     def solved(self, basis: Basis, equations: Equations, held: BoolArray | None) -> Solved:
         """Return the coefficients of a basis, and those of the twin.
@@ -221,7 +250,8 @@ class Regression:
             return float(rows.values.min())
         return float(np.average(rows.values, weights=rows.weights))
 
-    def _equations(self, rows: TrainingRows, whitening: Whitening, origin: float) -> Equations:
+    def equations(self, rows: TrainingRows, whitening: Whitening, origin: float) -> Equations:
+        """Return what rows ask of a network, less an origin of the values."""
         known = rows.with_gradient & self.uses_gradients
         gradients = None
         if known.any():
@@ -274,9 +304,7 @@ class Regression:
         """Return the solution on top of a trend's matrix, and that matrix."""
         dim = equations.whitened.shape[1]
         if matrix is not None:
-            pull = equations.whitened @ matrix
-            value = 0.5 * np.einsum("nd,nd->n", equations.whitened, pull)
-            equations = equations.less(value[:, None], pull[:, None, :])
+            equations = equations.less_quadratic(matrix)
         trend = TrendFeatures(dim=dim, degree=degree)
         solved = self.solved(Basis(trend=trend, network=nodes), equations, held)
         if degree < 2:
@@ -287,44 +315,3 @@ class Regression:
             return solved, None
         # The network, the slope and the level make up for what the trend was not allowed.
         return self._solved_with_trend(nodes, equations, raised, 1, held)
-
-    def _assembled(
-        self,
-        nodes: Nodes | None,
-        whitening: Whitening,
-        solution: Solution,
-        matrix: FloatArray | None,
-        origin: float,
-        rows: TrainingRows,
-    ) -> FittedNetwork:
-        network = FittedNetwork(
-            dim=len(whitening.mean),
-            trend=_collapsed(solution, matrix, whitening),
-            nodes=None if nodes is None else nodes.weighted(solution.weights[:, 0], whitening),
-            level=origin + float(solution.level[0]),
-            n_nodes=0 if nodes is None else len(nodes),
-            n_points=len(rows),
-            ridge=solution.ridge,
-            degrees=solution.degrees,
-            gcv_error=solution.error,
-        )
-        if self.uses_values or self.level == "minimum":
-            return network
-        # Gradients alone leave the level open; values give it.
-        left = rows.values - network.value(rows.positions)
-        return attrs.evolve(
-            network, level=network.level + float(np.average(left, weights=rows.weights))
-        )
-
-
-def _collapsed(
-    solution: Solution, matrix: FloatArray | None, whitening: Whitening
-) -> Polynomial | None:
-    dim = len(whitening.mean)
-    n_fitted = len(solution.trend)
-    if matrix is None and n_fitted == 0:
-        return None
-    degree: Degree = 0 if n_fitted == 0 else 1 if n_fitted == dim else 2
-    slope, found = TrendFeatures(dim=dim, degree=degree).slope_and_matrix(solution.trend)
-    whole = found[0] if matrix is None else found[0] + matrix
-    return Polynomial.of_whitened(slope[:, 0], whole, whitening)

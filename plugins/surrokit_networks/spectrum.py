@@ -17,7 +17,7 @@ import numpy as np
 
 from surrokit.types import FloatArray
 from surrokit_networks.basis import Basis
-from surrokit_networks.design import Solution, expected_error, written_out
+from surrokit_networks.design import Counted, Solution, expected_error, written_out
 from surrokit_networks.equations import Equations
 from surrokit_networks.normal_equations import NormalEquations
 
@@ -106,7 +106,7 @@ class Spectrum:
         each = np.moveaxis(weights.reshape(len(weights), len(ridges), n_outputs), 1, 0)
         return np.array([self.complete(one)[1] for one in each]), each
 
-    def solution(self, equations: Equations, ridge: float) -> Solution:
+    def solution(self, equations: Counted, ridge: float) -> Solution:
         """Return the minimiser of the weighted squared error + ridge |v|^2.
 
         Parameters
@@ -217,7 +217,7 @@ class Projected:
             noise=self.noise,
         )
 
-    def solution(self, equations: Equations, ridge: float, *, counted: bool = True) -> Solution:
+    def solution(self, equations: Counted, ridge: float, *, counted: bool = True) -> Solution:
         """Return the solution at a ridge, from one Cholesky factorisation.
 
         Parameters

@@ -15,6 +15,7 @@ from surrokit_networks.laplace import Laplace
 from surrokit_networks.regression import Regression
 from surrokit_networks.training_rows import Tail, TrainingRows, tell_more
 from surrokit_networks.trend import Trend
+from surrokit_networks.updates import Updates
 
 Learns: TypeAlias = Literal["auto", "potential", "outputs"]
 """What is learnt of a forward potential: U itself, or the outputs of its map."""
@@ -53,6 +54,13 @@ class Training:
         target has a forward map.
     laplace : Laplace, optional
         Mode and Hessian, where they are known: they whiten in place of the training points.
+    updates
+        How a learner takes in what comes after its first fit. ``"refit"``: all rows are kept, and
+        every fit is one to all of them. ``"greville"`` and ``"moments"``: the first fit fixes
+        whitening, nodes, the trend's matrix and the origin, and its rows and all later ones go into
+        Proposition 1's updates or into normal equations, at O(s^2) each, and are not kept (see
+        :class:`~surrokit_networks.online_learner.OnlineLearner`). ``"auto"``: refits as long as
+        the schedule deploys once or points are few, then what is cheaper.
 
     Raises
     ------
@@ -66,9 +74,19 @@ class Training:
     hold_out: float = attrs.field(default=0.1, validator=_share)
     learns: Learns = attrs.field(default="auto", validator=one_of("auto", "potential", "outputs"))
     laplace: Laplace | None = None
+    updates: Updates = attrs.field(
+        default="auto", validator=one_of("auto", "refit", "greville", "moments")
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.updates in ("greville", "moments") and self.regression.hidden == "trained":
+            raise ConfigurationError(
+                f"updates={self.updates!r} keeps the nodes of the first fit, but hidden='trained' "
+                "trains them at every fit; use hidden='random', or updates='refit'"
+            )
 
     @classmethod
-    def paper(cls, ridge: float) -> Training:
+    def paper(cls, ridge: float, updates: Updates = "auto") -> Training:
         """Return the training of the paper's experiments.
 
         Raw coordinates, no trend, level by the least U, values alone, a fixed ridge, every row
@@ -78,6 +96,8 @@ class Training:
         ----------
         ridge
             lambda.
+        updates
+            How what comes later is taken in.
         """
         return cls(
             regression=Regression(
@@ -87,6 +107,7 @@ class Training:
             tail="full",
             hold_out=0.0,
             learns="potential",
+            updates=updates,
         )
 
     @property

@@ -21,6 +21,44 @@ _BEYOND = 0.001
 """Part of a normal posterior that lies further out than rows that count in full, if these do."""
 
 
+@attrs.frozen(kw_only=True)
+class TailBound:
+    """From where on rows count less, and how much.
+
+    Parameters
+    ----------
+    least
+        The least value.
+    typical
+        Excess over it up to which rows count in full.
+    """
+
+    least: float
+    typical: float
+
+    @classmethod
+    def of(cls, values: FloatArray, dim: int) -> TailBound:
+        """Return the bound for values (n,) of positions with ``dim`` numbers."""
+        from scipy.special import chdtri
+
+        least, wide = float(values.min()), 2.0 * dim + 10.0
+        narrow = cls(least=least, typical=0.5 * float(chdtri(dim, _BEYOND)))
+        if narrow.trust(values).sum() >= 2.0 * dim:
+            return narrow
+        return cls(least=least, typical=wide)
+
+    def lowered(self, values: FloatArray) -> TailBound:
+        """Return the bound once the least of more values (n,) is known."""
+        least = float(np.min(values, initial=self.least))
+        return TailBound(least=least, typical=self.typical)
+
+    def trust(self, values: FloatArray) -> FloatArray:
+        """Return what rows of these values count, shape (n,)."""
+        excess = values - self.least
+        # A lower power than the fourth lets a far row, whose pull grows as excess^3, win.
+        return np.asarray((self.typical / np.maximum(excess, self.typical)) ** 4)
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class TrainingRows:
     """Distinct points with finite values, and how much each counts.
@@ -89,7 +127,13 @@ class TrainingRows:
         return np.asarray(np.isfinite(self.jacobians).all(axis=(1, 2)))
 
     @classmethod
-    def of(cls, observed: Evaluations, tail: Tail, needs_outputs: bool = False) -> TrainingRows:
+    def of(
+        cls,
+        observed: Evaluations,
+        tail: Tail,
+        needs_outputs: bool = False,
+        bound: TailBound | None = None,
+    ) -> TrainingRows:
         """Sort out what was observed.
 
         Rows with a value that is not finite (failed evaluations, points outside the support) are
@@ -111,6 +155,8 @@ class TrainingRows:
             Whether far-tail rows count less.
         needs_outputs
             Whether rows without outputs are of no use.
+        bound : TailBound, optional
+            Where the tail begins, if rows that were there before say so.
         """
         finite = np.isfinite(observed.values) & np.isfinite(observed.positions).all(axis=1)
         if needs_outputs:
@@ -120,7 +166,11 @@ class TrainingRows:
             return cls._nothing(observed)
         dim = observed.positions.shape[1]
         trust = np.zeros(len(observed))
-        trust[finite] = _trust(observed.values[finite], dim) if tail != "full" else 1.0
+        if tail == "full":
+            trust[finite] = 1.0
+        else:
+            values = observed.values[finite]
+            trust[finite] = (bound or TailBound.of(values, dim)).trust(values)
         used = np.flatnonzero(trust > _NOTHING)
         return cls._distinct(observed.take(used), trust[used])
 
@@ -239,16 +289,3 @@ def _of_groups(array: FloatArray | None, group: IntArray, n_groups: int) -> Floa
     chosen = np.full((n_groups, *array.shape[1:]), np.nan)
     chosen[group[known]] = array[known]
     return chosen
-
-
-def _trust(values: FloatArray, dim: int) -> FloatArray:
-    from scipy.special import chdtri
-
-    wide = 2.0 * dim + 10.0
-    excess = values - values.min()
-    for typical in (0.5 * float(chdtri(dim, _BEYOND)), wide):
-        # A lower power than the fourth lets a far row, whose pull grows as excess^3, win.
-        trust = (typical / np.maximum(excess, typical)) ** 4
-        if trust.sum() >= 2.0 * dim:
-            break
-    return np.asarray(trust)

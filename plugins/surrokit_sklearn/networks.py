@@ -53,6 +53,11 @@ class AdditiveNetworkRegressor(SurrogateRegressor):
         What is learnt of a forward potential; of no effect here.
     laplace : Laplace, optional
         Mode and Hessian of the target, where they are known.
+    updates
+        How ``partial_fit`` takes in rows. ``"refit"``: all rows are kept and fitted afresh;
+        ``"greville"`` or ``"moments"``: the first fit fixes coordinates and nodes, and later
+        rows go into recursive least squares or into normal equations and are not kept.
+        ``"auto"`` is ``"refit"`` here.
     random_state : int, RandomState or None
         From which the nodes are drawn.
     """
@@ -79,6 +84,7 @@ class AdditiveNetworkRegressor(SurrogateRegressor):
         hold_out: float = 0.1,
         learns: Literal["auto", "potential", "outputs"] = "auto",
         laplace: Any = None,
+        updates: Literal["auto", "refit", "greville", "moments"] = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_nodes = n_nodes
@@ -98,6 +104,7 @@ class AdditiveNetworkRegressor(SurrogateRegressor):
         self.hold_out = hold_out
         self.learns = learns
         self.laplace = laplace
+        self.updates = updates
         self.random_state = random_state
 
 
@@ -127,6 +134,11 @@ class RBFNetworkRegressor(SurrogateRegressor):
         See :class:`AdditiveNetworkRegressor`.
     laplace : Laplace, optional
         Mode and Hessian of the target, where they are known.
+    updates
+        How ``partial_fit`` takes in rows. ``"refit"``: all rows are kept and fitted afresh;
+        ``"greville"`` or ``"moments"``: the first fit fixes coordinates and nodes, and later
+        rows go into recursive least squares or into normal equations and are not kept.
+        ``"auto"`` is ``"refit"`` here.
     random_state : int, RandomState or None
         From which the nodes are drawn.
     """
@@ -153,6 +165,7 @@ class RBFNetworkRegressor(SurrogateRegressor):
         hold_out: float = 0.1,
         learns: Literal["auto", "potential", "outputs"] = "auto",
         laplace: Any = None,
+        updates: Literal["auto", "refit", "greville", "moments"] = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_nodes = n_nodes
@@ -172,4 +185,5 @@ class RBFNetworkRegressor(SurrogateRegressor):
         self.hold_out = hold_out
         self.learns = learns
         self.laplace = laplace
+        self.updates = updates
         self.random_state = random_state

@@ -13,10 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, with_gradient, with_gradient_alone
 from surrokit.compose import make
 from surrokit.errors import SurrogateFitError
-from surrokit.protocols import Learner
+from surrokit.protocols import Learner, Potential
 from surrokit.records import Evaluations, LearningProblem
 from surrokit.types import FloatArray
 from surrokit_sklearn.validation import checked_gradients, checked_inputs, checked_rows
+
+_ONLINE = ("greville", "moments")
+"""Settings of ``updates`` with which a learner takes in rows without keeping them."""
 
 
 class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -72,7 +75,9 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Fit to some more rows, and to all that were there before.
 
         The result is that of one ``fit`` to all rows, and costs as much: all rows are kept, and
-        the surrogate is fitted afresh with the same seed.
+        the surrogate is fitted afresh with the same seed. With ``updates="greville"`` or
+        ``"moments"``, which networks have, rows are not kept: the surrogate goes on learning in the
+        coordinates and with the nodes of the first fit.
 
         Parameters
         ----------
@@ -96,6 +101,10 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "surrogate_"):
             return self.fit(X, y, gradients)
         more = self._rows_of(X, y, gradients, reset=False)
+        if self._goes_on is not None:
+            self._goes_on.observe(more)
+            self.surrogate_ = self._fitted_by(self._goes_on, len(more))
+            return self
         rows = Evaluations.joined([self._rows, more], self.n_features_in_)
         return self._refitted(rows, self._seed)
 
@@ -164,14 +173,20 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _refitted(self, rows: Evaluations, seed: int) -> Self:
         learner = self._learner(seed)
         learner.observe(rows)
+        surrogate = self._fitted_by(learner, len(rows))
+        online = getattr(self, "updates", "refit") in _ONLINE
+        self._goes_on = learner if online else None
+        self._rows = rows.take(slice(0, 0)) if online else rows
+        self.surrogate_, self._seed = surrogate, seed
+        return self
+
+    def _fitted_by(self, learner: Learner, n_rows: int) -> Potential:
         try:
-            surrogate = learner.fitted()
+            return learner.fitted()
         except SurrogateFitError as error:
             raise ValueError(
-                f"{type(self).__name__} cannot be fitted to n_samples={len(rows)}: {error}"
+                f"{type(self).__name__} cannot be fitted to n_samples={n_rows}: {error}"
             ) from error
-        self.surrogate_, self._rows, self._seed = surrogate, rows, seed
-        return self
 
     def _learner(self, seed: int) -> Learner:
         """Return a learner of its own for every fit, as the first fit of one fixes what follows."""

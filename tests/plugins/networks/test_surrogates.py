@@ -264,7 +264,7 @@ def test_states_are_plain_arrays_and_numbers():
     learns.fitted()
     state = learns.state()
     rows = state.pop("rows")
-    assert set(state) == {"seed", "whitening_mean", "whitening_factor"}
+    assert set(state) == {"seed", "whitened_rows", "whitening_mean", "whitening_factor"}
     assert {type(value) for value in state.values()} <= {int, np.ndarray}
     assert {type(value) for value in rows.values()} <= {type(None), np.ndarray}
 
@@ -277,15 +277,21 @@ def test_a_state_before_any_fit_is_restored():
     assert second.fitted().n_points == 20
 
 
-def test_the_first_fit_fixes_the_whitening_and_nodes_stay():
+def test_the_whitening_stays_until_there_are_twice_as_many_rows_and_nodes_stay():
     # The trend may grow with the points, so only the network is looked at.
     learns = learner(Additive(weight_scale=0.3))
     learns.observe(evaluations(50))
     early = learns.fitted()
-    learns.observe(evaluations(800, seed=9))
+    learns.observe(evaluations(49, seed=9))
     late = learns.fitted()
     assert late.n_nodes >= early.n_nodes
     np.testing.assert_array_equal(late.nodes.arguments[:, : early.n_nodes], early.nodes.arguments)
+    learns.observe(evaluations(1, seed=10))
+    other = learner(Additive(weight_scale=0.3))
+    for rows in (evaluations(50), evaluations(49, seed=9), evaluations(1, seed=10)):
+        other.observe(rows)
+    np.testing.assert_array_equal(learns.fitted().nodes.arguments, other.fitted().nodes.arguments)
+    assert np.abs(learns.fitted().nodes.arguments[:, :50] - early.nodes.arguments[:, :50]).max() > 0
 
 
 @pytest.mark.parametrize("n_nodes", [20, 200])

@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 
-from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE
+from surrokit.capabilities import CONVEX
 from surrokit.errors import SurrogateFitError
 from surrokit.records import Evaluations, LearningProblem
 from surrokit.whitening import Whitening
 from surrokit_networks import plugin
 from surrokit_networks.additive import Additive
+from surrokit_networks.fitted import CAPABILITIES
+from surrokit_networks.quadratic import Quadratic
 from surrokit_networks.rbf import Rbf
+from surrokit_networks.regression import Regression
 from surrokit_networks.training import Training
 from surrokit_networks.training_rows import TrainingRows, tell_more
 
@@ -68,9 +71,16 @@ def test_what_a_learner_declares(kind, train_on, needs, uses):
     learns = learner(getattr(plugin, kind)(train_on=train_on))
     assert learns.needs == needs
     assert learns.uses == uses
-    assert learns.provides == {GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE}
+    assert learns.provides == CAPABILITIES | ({CONVEX} if kind == "quadratic" else set())
     learns.observe(evaluations(30, gradients=True))
     assert learns.fitted().capabilities == learns.provides
+
+
+@pytest.mark.parametrize("trend", ["auto", "linear"])
+def test_a_trend_that_may_be_flat_is_not_said_to_be_convex(trend):
+    learns = learner(Quadratic(training=Training(regression=Regression(trend=trend))))
+    learns.observe(evaluations(30, gradients=True))
+    assert learns.fitted().capabilities == learns.provides == CAPABILITIES
 
 
 def test_trained_on_gradients_alone_values_give_the_level(small):

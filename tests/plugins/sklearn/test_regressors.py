@@ -10,11 +10,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
 
 import surrokit_sklearn
-from surrokit.capabilities import HESSIAN
+from surrokit.capabilities import GRADIENT, HESSIAN
 from surrokit.catalogue import default_catalogue
+from surrokit.compose import make
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.records import Evaluations, LearningProblem
 from surrokit_sklearn import (
     AdditiveNetworkRegressor,
     FITCRegressor,
@@ -120,6 +123,56 @@ def test_a_partial_fit_is_a_fit_to_all(regressor):
     np.testing.assert_allclose(
         parts.predict_gradient(fresh), whole.predict_gradient(fresh), rtol=1e-10, atol=1e-10
     )
+
+
+@pytest.mark.parametrize("updates", ["greville", "moments"])
+@pytest.mark.parametrize("with_gradients", [False, True])
+def test_a_partial_fit_can_go_on_learning_online(network, updates, with_gradients):
+    """It equals the surrogate's own online learner, and a fit to all rows in the first frame."""
+    inputs, targets = data()
+    known = slopes(inputs) if with_gradients else None
+    network.set_params(n_nodes=40, ridge=1e-4, updates=updates, **_ONE_SCALE[named(network)])
+    fresh, _ = data(10, seed=2)
+    learner = online_learner(network)
+    for i in range(0, 90, 30):
+        rows = slice(i, i + 30)
+        part = None if known is None else known[rows]
+        network.partial_fit(inputs[rows], targets[rows], part)
+        learner.observe(Evaluations(positions=inputs[rows], values=targets[rows], gradients=part))
+        surrogate = learner.fitted()
+    np.testing.assert_array_equal(network.predict(fresh), surrogate.value(fresh))
+    np.testing.assert_array_equal(network.predict_gradient(fresh), surrogate.gradient(fresh))
+    # A fit to all rows differs in its frame alone: without whitening and trend there is none.
+    network.set_params(whiten=False, level="minimum", trend="constant", draws="gaussian")
+    whole = clone(network).fit(inputs, targets, known)
+    low = int(np.argmin(targets))  # the level is that of the first rows
+    order = np.r_[low, np.delete(np.arange(90), low)]
+    parts = clone(network)
+    for rows in np.split(order, 3):
+        parts.partial_fit(inputs[rows], targets[rows], None if known is None else known[rows])
+    np.testing.assert_allclose(parts.predict(fresh), whole.predict(fresh), rtol=1e-6)
+    assert len(parts._rows) == 0
+
+
+_ONE_SCALE = {
+    "AdditiveNetworkRegressor": {"weight_scale": 1.0},
+    "RBFNetworkRegressor": {"width_scale": 2.0},
+}
+
+
+def online_learner(network):
+    """What a surrogate of the same settings and seed learns by."""
+    settings = network.get_params()
+    seed = int(check_random_state(settings.pop("random_state")).randint(2**31 - 1))
+    problem = LearningProblem(dim=DIM, capabilities=frozenset({GRADIENT}))
+    surrogate = make("surrogate", network._surrogate, **settings)
+    return surrogate.learner(problem, np.random.default_rng(seed))
+
+
+def test_online_updates_of_trained_nodes_are_refused():
+    network = AdditiveNetworkRegressor(n_nodes=10, hidden="trained", updates="greville")
+    with pytest.raises(ValueError, match="use hidden='random', or updates='refit'"):
+        network.fit(*data(20))
 
 
 def test_a_fit_forgets_what_was_there_before(network):
