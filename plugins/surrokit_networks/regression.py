@@ -36,6 +36,9 @@ TrainOn: TypeAlias = Literal["auto", "values", "gradients", "values-and-gradient
 Hidden: TypeAlias = Literal["random", "trained"]
 """Whether hidden parameters stay as they were drawn, or are trained by gradient descent."""
 
+_LEAST_DEGREES = 0.5
+"""Effective parameters below which nodes are left out."""
+
 _HIDDEN_ITERATIONS = 200
 """Iterations of gradient descent, at most."""
 
@@ -119,6 +122,9 @@ class Regression:
     ) -> FittedNetwork:
         """Return the network of these nodes, on its trend, that fits the rows best.
 
+        Where the data choose a ridge that leaves all nodes together with less than half a degree
+        of freedom, they tell nothing, and the network is the trend alone: as good, and cheaper.
+
         Parameters
         ----------
         nodes
@@ -135,7 +141,7 @@ class Regression:
         SurrogateFitError
             If the numbers cannot be handled.
         """
-        return self.fit(nodes, whitening, rows, held)[1]
+        return self.fit(nodes, whitening, rows, held, keeps_idle=False)[1]
 
     def fit(
         self,
@@ -143,8 +149,13 @@ class Regression:
         whitening: Whitening,
         rows: TrainingRows,
         held: BoolArray | None = None,
+        *,
+        keeps_idle: bool = True,
     ) -> tuple[Frame, FittedNetwork]:
         """Return what :meth:`fitted` does, and first the frame in which more rows can be fitted.
+
+        Nodes that tell nothing of these rows may tell something of more, and stay if
+        ``keeps_idle``.
 
         Raises
         ------
@@ -153,8 +164,10 @@ class Regression:
         """
         origin = self._origin(rows)
         equations = self.equations(rows, whitening, origin)
-        matrix, degree = self._known_trend(equations)
-        solved, matrix = self._solved_with_trend(nodes, equations, matrix, degree, held)
+        known, degree = self._known_trend(equations)
+        solved, matrix = self._solved_with_trend(nodes, equations, known, degree, held)
+        if not keeps_idle and self.ridge is None and _idle(solved, equations.trains_level):
+            solved, matrix = self._solved_with_trend(None, equations, known, degree, held)
         frame = Frame(
             whitening=whitening,
             basis=solved.basis,
@@ -315,3 +328,11 @@ class Regression:
             return solved, None
         # The network, the slope and the level make up for what the trend was not allowed.
         return self._solved_with_trend(nodes, equations, raised, 1, held)
+
+
+def _idle(solved: Solved, trains_level: bool) -> bool:
+    """Return whether there are nodes, and the ridge leaves them next to nothing to say."""
+    free = len(solved.solution.trend) + trains_level
+    return bool(
+        solved.basis.network is not None and solved.solution.degrees - free < _LEAST_DEGREES
+    )

@@ -94,5 +94,19 @@ def test_how_large_a_network_is_if_nobody_says():
         LearningProblem(dim=2, capabilities=frozenset()), np.random.default_rng(0)
     )
     rows = rows_of(30)
-    learner.observe(Evaluations(positions=rows.positions, values=rows.values))
+    bent = rows.values + np.cos(2.0 * rows.positions[:, 0])
+    learner.observe(Evaluations(positions=rows.positions, values=bent))
     assert learner.fitted().n_nodes == TRAINED_SIZE == 50
+
+
+@pytest.mark.parametrize(("bend", "ridge", "n_nodes"), [(0, None, 0), (1, None, 60), (0, 1.0, 60)])
+def test_nodes_that_tell_nothing_are_left_out_where_the_data_choose(bend, ridge, n_nodes):
+    rng = np.random.default_rng(0)
+    positions = rng.standard_normal((80, 2))
+    values = np.square(positions).sum(axis=1) + bend * np.cos(2.0 * positions[:, 0])
+    values += 0.01 * rng.standard_normal(80)
+    learner = plugin.additive(n_nodes=60, ridge=ridge).learner(
+        LearningProblem(dim=2, capabilities=frozenset()), np.random.default_rng(3)
+    )
+    learner.observe(Evaluations(positions=positions, values=values))
+    assert learner.fitted().n_nodes == n_nodes
