@@ -11,13 +11,15 @@ from surrokit.bounds import BoundedPotential
 from surrokit.components import Component, Part
 from surrokit.compose import make, sample
 from surrokit.diagnostics import effective_sample_size, r_hat, relative_error_of_mean
-from surrokit.forward import forward_potential, gaussian_prior
+from surrokit.forward import forward_potential
+from surrokit.gaussian_energy import gaussian_prior
 from surrokit.gradient_check import check_gradient
 from surrokit.markers import hookimpl
 from surrokit.parameters import Parameter, Parameters, vector
 from surrokit.potentials import potential
 from surrokit.records import Evaluations
 from surrokit.result import Run
+from surrokit.safety import Safety
 
 try:
     __version__ = version("surrokit")
@@ -38,6 +40,7 @@ __all__ = [
     "sample",
     "make",
     "Run",
+    "Safety",
     "Evaluations",
     # diagnostics
     "effective_sample_size",

@@ -19,12 +19,13 @@ from surrokit.errors import ConfigurationError, SamplingWarning
 from surrokit.exact_calls import OnError
 from surrokit.observers import Observers
 from surrokit.paid_evaluations import paid_evaluations
-from surrokit.parts import checked_target, chosen_parts, described, nothing_learns
+from surrokit.parts import Parts, checked_target, chosen_parts, described, nothing_learns
 from surrokit.protocols import Correction, Explorer, Potential, Sampler, Schedule, Surrogate
 from surrokit.recording import RecordingPotential
 from surrokit.records import Evaluations
 from surrokit.result import Run
 from surrokit.run import Plan, run
+from surrokit.safety import Safety, checked_safety
 from surrokit.settings import is_whole
 from surrokit.starting import given_positions
 
@@ -73,6 +74,7 @@ def sample(
     progress: bool = True,
     observers: Iterable[object] = (),
     on_error: OnError = "reject",
+    safety: Safety | None = None,
 ) -> Run:
     """Draw from a target, exactly, with a surrogate if one is named.
 
@@ -117,6 +119,9 @@ def sample(
     on_error
         What to do where the target raises: ``"reject"`` counts it as a rejection, ``"raise"``
         stops.
+    safety
+        What to do when proposals on the surrogate are hardly ever accepted; None for a
+        :class:`Safety` as it comes, which repairs the surrogate in warm-up and warns later.
 
     Returns
     -------
@@ -153,8 +158,11 @@ def sample(
         schedule=schedule,
         explorer=explorer,
         correction=DEFAULT_CORRECTION if correction is None else correction,
+        chains=chains,
+        warmup=warmup,
     )
     learns = parts.learner is not None
+    net = _fitting_safety(safety, parts)
     if not learns and evaluations is not None:
         raise ConfigurationError(
             f"evaluations are given, but {nothing_learns(parts.ready)}, or leave evaluations out"
@@ -175,6 +183,7 @@ def sample(
         draws=draws,
         initial=None if initial is None else given_positions(initial, exact, chains),
         evaluations=None if evaluations is None else paid_evaluations(evaluations, exact),
+        safety=net,
     )
     return _run(plan, rng, progress, observers)
 
@@ -186,6 +195,28 @@ def _run(plan: Plan, rng: np.random.Generator, progress: bool, observers: Iterab
         listeners = Observers([*observers, *bar])
         listeners.add_hooks(default_plugins().manager.hook)
         return run(plan, rng, listeners)
+
+
+def _fitting_safety(safety: Safety | None, parts: Parts) -> Safety:
+    net = checked_safety(safety)
+    if net.restart and parts.learner is None:
+        raise ConfigurationError(
+            f"safety asks for restart, but {nothing_learns(parts.ready)}, or leave restart out"
+        )
+    if not net.mix:
+        return net
+    if parts.learner is None and parts.ready is None:
+        raise ConfigurationError(
+            "safety asks to mix in exact transitions, but there is no surrogate and all are exact; "
+            "leave mix out"
+        )
+    if parts.exact_sampler is None:
+        raise ConfigurationError(
+            "safety asks to mix in exact transitions, but no sampler at hand suits the target: it "
+            "needs one that moves by gradients or values alone; enable a plugin that has one, or "
+            "leave mix out"
+        )
+    return net
 
 
 def _check_sizes(chains: int, warmup: int, draws: int, on_error: str) -> None:

@@ -58,6 +58,10 @@ class NumericalError(SurrokitError, ArithmeticError):
     """A computation that failed for its numbers, not for its settings."""
 
 
+class IndefiniteMetricError(NumericalError):
+    """A mass matrix that must be positive definite is not."""
+
+
 class SurrogateFitError(NumericalError):
     """A surrogate could not be fitted to the evaluations at hand."""
 

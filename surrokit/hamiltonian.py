@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard, cast
+
 import attrs
 
-from surrokit.protocols import Metric, Potential
+from surrokit.errors import ConfigurationError
+from surrokit.protocols import Metric, PositionMetric, Potential
 from surrokit.records import Phase
 from surrokit.types import FloatArray
 
@@ -12,6 +15,8 @@ from surrokit.types import FloatArray
 @attrs.frozen(kw_only=True, eq=False)
 class Hamiltonian:
     """H(q, p) = U(q) + K(p), section 2.1 of Zhang, Shahbaba and Zhao (2017).
+
+    With a metric that changes with position it is H(q, p) = U(q) + K(q, p), equation (5).
 
     Parameters
     ----------
@@ -22,8 +27,70 @@ class Hamiltonian:
     """
 
     potential: Potential
-    metric: Metric
+    metric: Metric | PositionMetric
 
     def energy(self, phase: Phase) -> FloatArray:
         """Return H of each chain, shape (n,), from a phase whose cache holds the values."""
-        return phase.cache["value"] + self.metric.energy(phase.momenta)
+        if changes_with_position(self.metric):
+            return phase.cache["value"] + self.metric.energy(phase.cache, phase.momenta)
+        return phase.cache["value"] + cast("Metric", self.metric).energy(phase.momenta)
+
+
+def changes_with_position(metric: object) -> TypeGuard[PositionMetric]:
+    """Return whether a metric is a :class:`~surrokit.protocols.PositionMetric`."""
+    return hasattr(metric, "factored")
+
+
+def constant_metric(metric: Metric | PositionMetric, who: str) -> Metric:
+    """Return a metric, if it has one mass matrix for all positions.
+
+    Parameters
+    ----------
+    metric
+        The metric.
+    who
+        The part that works with no other, as the message shall name it.
+
+    Raises
+    ------
+    ConfigurationError
+        If its mass matrix changes with position.
+    """
+    if changes_with_position(metric):
+        raise ConfigurationError(
+            f"{who} needs a metric with one mass matrix for all positions, got "
+            f"{type(metric).__name__}, which changes with position; use sampler='rmhmc' for it, or "
+            "metric 'dense', 'diagonal' or 'identity'"
+        )
+    return cast("Metric", metric)
+
+
+def position_metric(metric: Metric | PositionMetric, who: str) -> PositionMetric:
+    """Return a metric, if its mass matrix changes with position.
+
+    Parameters
+    ----------
+    metric
+        The metric.
+    who
+        The part that works with no other, as the message shall name it.
+
+    Raises
+    ------
+    ConfigurationError
+        If it has one mass matrix for all positions.
+    """
+    if not changes_with_position(metric):
+        raise ConfigurationError(
+            f"{who} needs a metric that changes with position, got {type(metric).__name__}, which "
+            "does not; use sampler='hmc' for it, or metric 'softabs'"
+        )
+    return metric
+
+
+def works_by_position(integrator: object) -> bool:
+    """Return whether an integrator follows paths in a metric that changes with position.
+
+    It says so by an attribute ``by_position`` that is true.
+    """
+    return bool(getattr(integrator, "by_position", False))

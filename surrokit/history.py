@@ -34,6 +34,8 @@ class Trace:
         the target.
     n_steps : ndarray of int
         Integrator steps.
+    status : ndarray of int
+        :class:`~surrokit.records.Status` of each path.
     step_size : ndarray of shape (iterations,)
         In use at each iteration; NaN for samplers without.
     seconds : ndarray of shape (iterations,)
@@ -52,6 +54,7 @@ class Trace:
     acceptance: FloatArray
     path_acceptance: FloatArray
     n_steps: IntArray
+    status: IntArray
     step_size: FloatArray
     seconds: FloatArray
     calls: Mapping[str, IntArray]
@@ -100,6 +103,11 @@ class History:
         self._infos.append(info)
         self._numbers.append((step_size, seconds, *(calls[kind] for kind in CALL_KINDS)))
 
+    def extend(self, later: History) -> None:
+        """Take in all iterations of a history that came after this one."""
+        for name in ("_positions", "_values", "_infos", "_numbers", "_outputs"):
+            getattr(self, name).extend(getattr(later, name))
+
     def trace(self, transform: Transform) -> Trace:
         """Return what was gathered, draws taken back to the user's coordinates."""
         n = len(self)
@@ -117,6 +125,7 @@ class History:
             acceptance=self._by_chain([info.acceptance for info in self._infos]),
             path_acceptance=self._by_chain([info.path_acceptance for info in self._infos]),
             n_steps=self._by_chain([info.n_steps for info in self._infos]).astype(np.int64),
+            status=self._by_chain([info.status for info in self._infos]).astype(np.int64),
             step_size=numbers[:, 0],
             seconds=numbers[:, 1],
             calls=dict(zip(CALL_KINDS, calls.T, strict=True)),

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, require, with_forward
+from surrokit.capabilities import FORWARD, GRADIENT, GRADIENT_ALONE, JACOBIAN, require, with_forward
 from surrokit.composer import Composer, Spec, named
 from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
 from surrokit.protocols import (
@@ -25,8 +25,9 @@ from surrokit.types import Capabilities
 
 DEFAULT_SCHEDULE = "once"
 DEFAULT_EXPLORER = "sampler"
+GRADIENT_SAMPLER = "hmc"
 GRADIENT_FREE_SAMPLER = "random-walk"
-"""Explores targets that do not offer what the run's sampler needs."""
+"""Move on targets that do not offer what the run's sampler needs."""
 
 _OF_A_POTENTIAL = ("dim", "capabilities", "value")
 
@@ -46,6 +47,9 @@ class Parts:
     ready
         A potential that stands for the exact one from the first iteration on; None where there is
         no surrogate, or one that must learn first.
+    exact_sampler
+        Makes exact transitions beside those on a surrogate; None where there is no surrogate, or
+        no sampler that the target suits.
     described
         Kind of part to a description, for observers and the output.
     """
@@ -56,6 +60,7 @@ class Parts:
     explorer: Explorer | None
     learner: Learner | None
     ready: Potential | None
+    exact_sampler: Sampler | None
     described: Mapping[str, str]
 
 
@@ -70,6 +75,8 @@ def chosen_parts(
     schedule: Schedule | Spec | None,
     explorer: Explorer | Spec | None,
     correction: Correction | Spec,
+    chains: int,
+    warmup: int,
 ) -> Parts:
     """Make all parts, and check that each gets what it needs, without an exact call.
 
@@ -85,6 +92,8 @@ def chosen_parts(
         Names, pairs of name and settings, or objects; as surrogate a ready potential, too.
     sampler_settings
         More settings of the sampler; None where not given.
+    chains, warmup
+        Sizes of the run.
 
     Raises
     ------
@@ -98,30 +107,30 @@ def chosen_parts(
     own_sampler: Sampler = composer.make("sampler", sampler, **sampler_settings)
     own_correction: Correction = composer.make("correction", correction)
     composer = composer.with_own({"sampler": own_sampler, "correction": own_correction})
-    ready: Potential | None = None
-    learner: Learner | None = None
-    if surrogate is not None:
-        made = composer.make("surrogate", surrogate)
-        if is_ready(made):
-            ready = _fitting(made, exact)
-        else:
-            learner = _learner(made, exact, rng)
+    ready, learning = _surrogate(composer, surrogate, exact)
+    default = "never" if learning is None else DEFAULT_SCHEDULE
+    own_schedule = _schedule(composer, schedule or default, learning is not None, ready)
+    learner = None if learning is None else _learner(learning, exact, rng, own_schedule, chains)
     if learner is None and explorer is not None:
         raise ConfigurationError(
             f"an explorer is given, but {nothing_learns(ready)}, or leave explorer out"
         )
-    own_explorer = None if learner is None else _explorer(composer, explorer, exact, own_sampler)
+    own_explorer = None
+    if learner is not None:
+        moves = _exact_sampler(composer, exact) or own_sampler
+        suggested = _suggested(own_schedule, learner, moves, exact, warmup)
+        own_explorer = _explorer(composer, explorer, exact, suggested)
     _check_needs(exact, own_sampler, own_correction, own_explorer, _provided(learner, ready))
     if learner is not None:
         _check_learnable(learner, exact)
-    default = "never" if learner is None else DEFAULT_SCHEDULE
     return Parts(
         sampler=own_sampler,
         correction=own_correction,
-        schedule=_schedule(composer, schedule or default, learner, ready),
+        schedule=own_schedule,
         explorer=own_explorer,
         learner=learner,
         ready=ready,
+        exact_sampler=None if surrogate is None else _exact_sampler(composer, exact),
         described={
             "sampler": described(sampler),
             "surrogate": described(surrogate or "none"),
@@ -130,6 +139,16 @@ def chosen_parts(
             "correction": described(correction),
         },
     )
+
+
+def _surrogate(
+    composer: Composer, surrogate: Surrogate | Potential | Spec | None, exact: Potential
+) -> tuple[Potential | None, Surrogate | None]:
+    """Return a surrogate that is ready, or else one that learns."""
+    if surrogate is None:
+        return None, None
+    made = composer.make("surrogate", surrogate)
+    return (_fitting(made, exact), None) if is_ready(made) else (None, made)
 
 
 def is_ready(surrogate: object) -> bool:
@@ -174,11 +193,18 @@ def _fitting(ready: Potential, exact: Potential) -> Potential:
     return ready
 
 
-def _learner(surrogate: Surrogate, exact: Potential, rng: np.random.Generator) -> Learner:
+def _learner(
+    surrogate: Surrogate,
+    exact: Potential,
+    rng: np.random.Generator,
+    schedule: Schedule,
+    chains: int,
+) -> Learner:
     problem = LearningProblem(
         dim=exact.dim,
         capabilities=exact.capabilities,
         energy=with_forward(exact).energy if FORWARD in exact.capabilities else None,
+        deployment_rate=schedule.deployment_rate / chains,
     )
     return surrogate.learner(problem, rng)
 
@@ -186,16 +212,16 @@ def _learner(surrogate: Surrogate, exact: Potential, rng: np.random.Generator) -
 def _schedule(
     composer: Composer,
     schedule: Schedule | Spec,
-    learner: Learner | None,
+    has_learner: bool,
     ready: Potential | None,
 ) -> Schedule:
     made: Schedule = composer.make("schedule", schedule)
-    if made.learns and learner is None:
+    if made.learns and not has_learner:
         none = "none is named; pass surrogate=..." if ready is None else nothing_learns(ready)
         raise ConfigurationError(
             f"schedule {schedule!r} deploys a surrogate, but {none}, or leave schedule out"
         )
-    if learner is not None and not made.learns:
+    if has_learner and not made.learns:
         raise ConfigurationError(
             f"a surrogate is named, but schedule {schedule!r} never deploys it; pass "
             f"schedule={DEFAULT_SCHEDULE!r}, or leave surrogate out"
@@ -204,14 +230,51 @@ def _schedule(
 
 
 def _explorer(
-    composer: Composer, explorer: Explorer | Spec | None, exact: Potential, sampler: Sampler
+    composer: Composer,
+    explorer: Explorer | Spec | None,
+    exact: Potential,
+    suggested: Mapping[str, int],
 ) -> Explorer:
-    if explorer is not None or sampler.needs <= exact.capabilities:
-        made: Explorer = composer.make("explorer", explorer or DEFAULT_EXPLORER)
-        return made
-    gradient_free = (DEFAULT_EXPLORER, {"sampler": GRADIENT_FREE_SAMPLER})
-    found: Explorer = composer.make("explorer", gradient_free)
-    return found
+    if explorer is None:
+        settings: dict[str, Any] = dict(suggested)
+        moves = _exact_sampler(composer, exact)
+        if moves is not composer.own["sampler"]:
+            settings["sampler"] = GRADIENT_FREE_SAMPLER if moves is None else moves
+        explorer = (DEFAULT_EXPLORER, settings)
+    made: Explorer = composer.make("explorer", explorer)
+    return made
+
+
+def _suggested(
+    schedule: Schedule, learner: Learner, sampler: Sampler, exact: Potential, warmup: int
+) -> dict[str, int]:
+    """Return settings of the explorer that suit a schedule, if it asks for any.
+
+    However few rows come of it, half of the warm-up is left for what follows.
+    """
+    pays_gradients = sampler.needs <= exact.capabilities and GRADIENT in sampler.needs
+    rows = schedule.exploration(pays_gradients and uses_derivatives(learner))
+    if rows is None:
+        return {}
+    return {"evaluations": rows, "iterations": max(warmup // 2, 1)}
+
+
+def _exact_sampler(composer: Composer, exact: Potential) -> Sampler | None:
+    own: Sampler = composer.own["sampler"]
+    if own.needs <= exact.capabilities & {GRADIENT, GRADIENT_ALONE}:
+        return own  # one that needs more, such as Hessians, may be dear on the exact potential
+    registered = composer.catalogue.names("sampler")
+    for name in (GRADIENT_SAMPLER, GRADIENT_FREE_SAMPLER):
+        if name in registered:
+            made: Sampler = composer.make("sampler", name)
+            if made.needs <= exact.capabilities:
+                return made
+    return None
+
+
+def uses_derivatives(learner: Learner) -> bool:
+    """Return whether a learner learns from gradients or Jacobians where there are any."""
+    return bool({"gradient", "jacobian"} & (learner.uses | learner.needs))
 
 
 def _provided(learner: Learner | None, ready: Potential | None) -> Capabilities | None:

@@ -12,6 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from surrokit.protocols import Potential
     from surrokit.records import ChainState, IterationInfo, RunInfo
 
 _FORGET = 0.98
@@ -37,6 +38,7 @@ def progress_bar(*, enabled: bool) -> Iterator[list[ProgressBar]]:
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         TextColumn("acceptance {task.fields[acceptance]}"),
+        TextColumn("{task.fields[learnt]}"),
         TextColumn("{task.fields[calls]} exact calls"),
         TimeRemainingColumn(),
     )
@@ -78,16 +80,36 @@ class ProgressBar:
         self._progress = progress
         self._task: TaskID | None = None
         self._acceptance = float("nan")
+        self._surrogates = 0
 
     def surrokit_run_started(self, run: RunInfo) -> None:
         """Draw the bar."""
         self._task = self._progress.add_task(
-            "", total=run.warmup + run.draws, stage="starting", acceptance="-", calls=0
+            "",
+            total=run.warmup + run.draws,
+            stage="starting",
+            acceptance="-",
+            learnt="",
+            calls=0,
         )
+
+    def surrokit_surrogate_deployed(
+        self,
+        run: RunInfo,  # noqa: ARG002
+        surrogate: Potential,  # noqa: ARG002
+        evaluations: int,
+        reason: str,
+    ) -> None:
+        """Say how many surrogates there were, and whether the last was a repair."""
+        assert self._task is not None
+        self._surrogates += 1
+        repaired = ", repaired" if reason.startswith("safety net") else ""
+        learnt = f"surrogate {self._surrogates} of {evaluations} rows{repaired}"
+        self._progress.update(self._task, learnt=learnt)
 
     def surrokit_transition_done(
         self,
-        run: RunInfo,  # noqa: ARG002
+        run: RunInfo,
         state: ChainState,  # noqa: ARG002
         info: IterationInfo,
     ) -> None:
@@ -97,9 +119,11 @@ class ProgressBar:
             now = float(info.step.acceptance.mean())
             before = now if np.isnan(self._acceptance) else self._acceptance
             self._acceptance = _FORGET * before + (1 - _FORGET) * now
+        expected = run.warmup + run.draws
         self._progress.update(
             self._task,
             completed=info.iteration,
+            total=max(expected, info.iteration),  # draws that begin again make a run longer
             stage=info.stage,
             acceptance="-" if np.isnan(self._acceptance) else f"{self._acceptance:.2f}",
             calls=sum(info.calls.values()),

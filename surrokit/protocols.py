@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
+from surrokit.position_metric import PositionMetric as PositionMetric
 from surrokit.types import Cache, Capabilities, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -267,7 +268,9 @@ class Metric(Protocol):
 class Integrator(Protocol):
     """A reversible, volume-preserving map of positions and momenta.
 
-    One chain's failure is a status, never an exception for the batch.
+    One chain's failure is a status, never an exception for the batch. An integrator that follows
+    metrics that change with position (:class:`~surrokit.position_metric.PositionMetric`) says so
+    by an attribute ``by_position`` that is true.
     """
 
     @property
@@ -384,6 +387,18 @@ class Schedule(Protocol):
     @property
     def learns(self) -> bool:
         """Whether it ever deploys a surrogate."""
+        ...
+
+    @property
+    def deployment_rate(self) -> float:
+        """Deployments expected per iteration after the first one; 0 for at most one."""
+        ...
+
+    def exploration(self, gradients: bool) -> int | None:
+        """Return how many rows, with gradients or without, it wants of the exploration.
+
+        None leaves that to the explorer; so does naming one.
+        """
         ...
 
     def decide(self, moment: Moment, rng: np.random.Generator) -> Decision:

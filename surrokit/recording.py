@@ -9,10 +9,22 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.capabilities import with_forward, with_gradient
+from surrokit.derivative_protocols import (
+    ForwardHessianPotential,
+    HessianDiagonalPotential,
+    HessianProductPotential,
+    MetricDerivativePotential,
+    MetricProductPotential,
+)
 from surrokit.errors import TargetError
-from surrokit.exact_calls import ExactCalls, OnError
+from surrokit.exact_calls import CallKind, ExactCalls, OnError
 from surrokit.forward import gradient_of_energy
-from surrokit.positions import checked_matrices, checked_positions, checked_vectors
+from surrokit.positions import (
+    checked_matrices,
+    checked_positions,
+    checked_vectors,
+    checked_weights,
+)
 from surrokit.protocols import (
     Energy,
     GradientAlonePotential,
@@ -34,7 +46,8 @@ class RecordingPotential:
 
     What is counted: ``gradient`` for positions where value and gradient were evaluated together
     (or the gradient alone), ``value`` for the value alone; for a forward potential ``jacobian``
-    and ``forward`` instead. Derivatives of the Hessian count as ``hessian``.
+    and ``forward`` instead. Products, diagonals and derivatives of the Hessian count as
+    ``hessian``, those of the metric as ``metric``, second derivatives of outputs as ``jacobian``.
 
     Parameters
     ----------
@@ -50,6 +63,7 @@ class RecordingPotential:
     def __init__(self, target: Potential, *, keep: bool, on_error: OnError = "reject") -> None:
         self.target = target
         self.keep = keep
+        self.derivatives = False
         self._exact = ExactCalls(on_error)
         self._blocks: list[Evaluations] = []
         self._n_outputs: int | None = None
@@ -85,7 +99,13 @@ class RecordingPotential:
         return Evaluations.joined(blocks, self.dim)
 
     def value(self, positions: FloatArray) -> FloatArray:
-        """Return exact U, shape (n,); ``inf`` where it could not be evaluated."""
+        """Return exact U, shape (n,); ``inf`` where it could not be evaluated.
+
+        With ``derivatives`` set, its gradient (for a forward potential its Jacobian) is evaluated,
+        counted and kept as well, where the target offers one.
+        """
+        if self.derivatives and self.keep and can.GRADIENT in self.capabilities:
+            return self.value_and_gradient(positions)[0]
         if can.FORWARD in self.capabilities:
             return self._valued_outputs(positions)[0]
         target = self.target
@@ -139,18 +159,40 @@ class RecordingPotential:
         results = self._exact.evaluate("hessian", lambda q: (target.hessian(q),), positions)
         return self._matrices(results, len(positions))
 
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the exact product G u, G the Hessian, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        target = cast(HessianProductPotential, self.target)
+        return self._with_factors("hessian", target.hessian_product, q, checked_vectors(vectors, q))
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the exact diagonal of the Hessian, shape (n, dim)."""
+        target = cast(HessianDiagonalPotential, self.target)
+        results = self._exact.evaluate(
+            "hessian", lambda q: (target.hessian_diagonal(q),), positions
+        )
+        return np.full(positions.shape, np.nan) if results is None else results[0]
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the exact sum_j c_j d_k G_jj, G the Hessian, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        target = cast(HessianDiagonalPotential, self.target)
+        factors = checked_vectors(weights, q)
+        return self._with_factors("hessian", target.hessian_diagonal_gradient, q, factors)
+
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return the exact tr(A d_k G), G the Hessian, shape (n, dim)."""
         q = checked_positions(positions, self.dim)
         target = cast(HessianDerivativePotential, self.target)
         factors = checked_matrices(matrices, q)
-        return self._contraction(target.hessian_trace_gradient, q, factors)
+        return self._with_factors("hessian", target.hessian_trace_gradient, q, factors)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the exact u^T d_k G u, G the Hessian, shape (n, dim)."""
         q = checked_positions(positions, self.dim)
         target = cast(HessianDerivativePotential, self.target)
-        return self._contraction(target.hessian_form_gradient, q, checked_vectors(vectors, q))
+        factors = checked_vectors(vectors, q)
+        return self._with_factors("hessian", target.hessian_form_gradient, q, factors)
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the target's metric, shape (n, dim, dim)."""
@@ -158,12 +200,40 @@ class RecordingPotential:
         results = self._exact.evaluate("metric", lambda q: (target.metric(q),), positions)
         return self._matrices(results, len(positions))
 
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the product G u, G the target's metric, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        target = cast(MetricProductPotential, self.target)
+        return self._with_factors("metric", target.metric_product, q, checked_vectors(vectors, q))
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the target's metric, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        target = cast(MetricDerivativePotential, self.target)
+        factors = checked_matrices(matrices, q)
+        return self._with_factors("metric", target.metric_trace_gradient, q, factors)
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the target's metric, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        target = cast(MetricDerivativePotential, self.target)
+        factors = checked_vectors(vectors, q)
+        return self._with_factors("metric", target.metric_form_gradient, q, factors)
+
+    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the exact sum over m and i of W_mi d_i d_k F_m, F the forward map: (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        target = cast(ForwardHessianPotential, self.target)
+        factors = checked_weights(weights, q)
+        return self._with_factors("jacobian", target.forward_hessian_product, q, factors)
+
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions of the target's own, shape (n, dim)."""
         return cast(InitialPotential, self.target).initial(rng, n)
 
-    def _contraction(
+    def _with_factors(
         self,
+        kind: CallKind,
         function: Callable[[FloatArray, FloatArray], FloatArray],
         positions: FloatArray,
         factors: FloatArray,
@@ -175,7 +245,7 @@ class RecordingPotential:
 
         # side by side, so that a row that has to be evaluated alone keeps its own factor
         rows = np.hstack([positions, factors.reshape(len(factors), -1)])
-        results = self._exact.evaluate("hessian", evaluate, rows)
+        results = self._exact.evaluate(kind, evaluate, rows)
         return np.full(positions.shape, np.nan) if results is None else results[0]
 
     def _valued_outputs(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:

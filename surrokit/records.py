@@ -20,6 +20,7 @@ from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from surrokit.protocols import Energy, Potential
+    from surrokit.training import LearnFrom
 
 Stage: TypeAlias = Literal["exploration", "warmup", "sampling"]
 """Where in a run an iteration lies."""
@@ -332,11 +333,17 @@ class Moment:
         Iterations done in the whole run, exploration included.
     explored
         True once, at the iteration that ends the exploration.
+    since_explored
+        Iterations done since the exploration ended: 0 at the iteration that ends it, -1 before.
+    draws_follow
+        True at the last iteration of the warm-up.
     """
 
     stage: Stage
     iteration: int
     explored: bool
+    since_explored: int = -1
+    draws_follow: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -351,11 +358,20 @@ class Decision:
         The sampler gets a new snapshot of the learner.
     frozen
         Nothing will be deployed from here on.
+    derivatives
+        From here on proposals are evaluated with their gradients, or the Jacobians of a forward
+        map, where the target offers them: dearer, but more is learnt from each. In kept
+        iterations it counts as False.
+    learn_from
+        Which of the rows paid for by this iteration are observed; in the exploration the
+        explorer chooses.
     """
 
     observe: bool
     deploy: bool
     frozen: bool
+    derivatives: bool = False
+    learn_from: LearnFrom = "all"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -370,11 +386,15 @@ class LearningProblem:
         What the target offers.
     energy : Energy, optional
         The cheap exact part of a forward potential.
+    deployment_rate
+        How often the schedule asks for a fit, expected per observed evaluation after the first
+        fit: 0 for a schedule that deploys once. A learner may choose by it how it keeps up.
     """
 
     dim: int
     capabilities: Capabilities
     energy: Energy | None = None
+    deployment_rate: float = 0.0
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surrokit.advice import advice
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from surrokit.components import Component
     from surrokit.experiments import Cell
     from surrokit.reproduce import Reproduction
-    from surrokit.result import Run
+    from surrokit.result import Adaptation, Run
 
 _COLUMNS = {
     "mean": "mean",
@@ -133,6 +135,13 @@ def _calls(run: Run) -> str:
     return ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n) or "none"
 
 
+def _deployed(run: Run) -> str:
+    adaptation = run.adaptation
+    if adaptation.last_deployment is None:
+        return "-"
+    return f"{len(adaptation.deployments)}, last after iteration {adaptation.last_deployment}"
+
+
 _COSTS: dict[str, Callable[[Run], str]] = {
     "acceptance rate": lambda run: f"{np.mean(run.acceptance):.3f}",
     "surrogate, held-out Var(V - U)": lambda run: _held_out(run, "variance"),
@@ -141,6 +150,7 @@ _COSTS: dict[str, Callable[[Run], str]] = {
     "seconds, warm-up": lambda run: f"{run.seconds['warmup']:.2f}",
     "seconds, training": lambda run: f"{run.seconds['training']:.2f}",
     "seconds, sampling": lambda run: f"{run.seconds['sampling']:.2f}",
+    "surrogates deployed": _deployed,
     "exact calls": _calls,
     "exact calls per effective draw": lambda run: f"{run.calls_per_effective_draw():.2f}",
 }
@@ -188,12 +198,42 @@ def notes(run: Run) -> list[str]:
         found.append(
             f"the target could not be evaluated at {run.failures} positions, which were rejected."
         )
-    if not run.adaptation.frozen_before_draws:
-        found.append("draws were kept while the surrogate still adapted.")
+    found += _adaptation_notes(run.adaptation)
+    found += [f"{complaint}." for complaint in advice(run)]
     divergences = int(run.divergences.sum())
     if divergences:
-        found.append(f"{divergences} paths diverged; a smaller step size would help.")
+        failures = ", ".join(f"{n} {kind}" for kind, n in run.path_failures.items() if n)
+        how = f" ({failures})" if failures else ""
+        found.append(f"{divergences} paths diverged{how}; a smaller step size would help.")
     worst = float(np.max(run.rhat()))
     if not worst < 1.01:
         found.append(f"R-hat is {worst:.3f} where it should be below 1.01; draw more.")
     return found
+
+
+def _adaptation_notes(adaptation: Adaptation) -> list[str]:
+    found = []
+    if adaptation.rescues:
+        last = adaptation.rescues[-1]
+        found.append(
+            f"the safety net repaired the surrogate {_times(len(adaptation.rescues))} in warm-up, "
+            f"the last time after iteration {last.iteration}: {last.reason}."
+        )
+    if adaptation.restarts:
+        last = adaptation.restarts[-1]
+        found.append(
+            f"draws were thrown back into warm-up {_times(len(adaptation.restarts))}, the last "
+            f"time after iteration {last.iteration}: {last.reason}."
+        )
+    if adaptation.mix:
+        found.append(f"kept iterations were exact transitions with probability {adaptation.mix:g}.")
+    if not adaptation.frozen_before_draws:
+        found.append(
+            "the draws are exact only in the limit of a vanishing adaptation: "
+            "draws were kept while the surrogate still adapted."
+        )
+    return found
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else f"{n} times"

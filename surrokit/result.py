@@ -14,6 +14,8 @@ from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
 from surrokit.fit_quality import FitQuality
 from surrokit.history import Trace
 from surrokit.parameters import Parameters
+from surrokit.records import Status
+from surrokit.safety import Rescue
 from surrokit.summary import Summary
 from surrokit.types import FloatArray, IntArray
 
@@ -32,13 +34,35 @@ class Adaptation:
     training_rows
         Exact evaluations that the learner observed.
     frozen_before_draws
-        Whether the kernel of every kept draw was the same; if not, the draws are exact only in
-        the limit of a vanishing adaptation.
+        Whether the kernel of every kept draw was the same; if not, draws were kept under
+        adaptation, and are exact only in the limit of one that vanishes.
+    rescues
+        Repairs of the surrogate by the safety net, in warm-up.
+    restarts
+        Where draws became warm-up, and began again.
+    mix
+        Probability with which a kept iteration was an exact transition.
     """
 
     deployments: tuple[int, ...]
     training_rows: int
     frozen_before_draws: bool
+    rescues: tuple[Rescue, ...] = ()
+    restarts: tuple[Rescue, ...] = ()
+    mix: float = 0.0
+
+    @property
+    def last_deployment(self) -> int | None:
+        """The iteration of the last deployment; None if there was none."""
+        return self.deployments[-1] if self.deployments else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, with the number of deployments and the last of them."""
+        return {
+            **attrs.asdict(self),
+            "n_deployments": len(self.deployments),
+            "last_deployment": self.last_deployment,
+        }
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -111,8 +135,21 @@ class Run:
     @property
     def fit_quality(self) -> FitQuality | None:
         """Held-out error of the surrogate, if it says so; None without a surrogate."""
-        quality = getattr(self.surrogate, "quality", None)
-        return quality if isinstance(quality, FitQuality) else None
+        return None if self.surrogate is None else fit_quality_of(self.surrogate)
+
+    @property
+    def path_failures(self) -> dict[str, int]:
+        """Paths of kept iterations that failed, all chains together, by how they failed.
+
+        ``not-finite``, ``not-converged`` and ``not-reversible``: the names of
+        :class:`~surrokit.records.Status`. Each was a rejection.
+        """
+        status = self.kept.status
+        return {
+            failure.name.lower().replace("_", "-"): int((status == failure).sum())
+            for failure in Status
+            if failure is not Status.OK
+        }
 
     def __getitem__(self, name: str) -> FloatArray:
         """Return the draws of one parameter, shape (chains, draws, *shape).
@@ -168,7 +205,8 @@ class Run:
             "calls": dict(self.calls),
             "failures": self.failures,
             "seconds": dict(self.seconds),
-            "adaptation": attrs.asdict(self.adaptation),
+            "path_failures": self.path_failures,
+            "adaptation": self.adaptation.to_dict(),
             "held_out": None if self.fit_quality is None else self.fit_quality.to_dict(),
             "ess": {
                 "min": float(np.min(ess)),
@@ -212,6 +250,12 @@ class Run:
             f"<Run: {chains} chains of {draws} draws of {dim} numbers{state}; "
             f"{self.total_calls} exact calls>"
         )
+
+
+def fit_quality_of(surrogate: Potential) -> FitQuality | None:
+    """Return what a surrogate says of its own held-out error, if it says anything."""
+    quality = getattr(surrogate, "quality", None)
+    return quality if isinstance(quality, FitQuality) else None
 
 
 def _without_nan(value: Any) -> Any:

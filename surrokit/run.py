@@ -9,14 +9,16 @@ from typing import Any
 import attrs
 import numpy as np
 
+from surrokit.advice import advice
 from surrokit.bounds import parameters_of, transform_of
 from surrokit.capabilities import FORWARD
 from surrokit.clock import Clock
 from surrokit.errors import SamplingWarning, SurrogateFitError
+from surrokit.exact_moves import ExactMoves
 from surrokit.gradient_check import warn_if_gradient_disagrees
 from surrokit.history import History
 from surrokit.observers import Observers
-from surrokit.parts import Parts
+from surrokit.parts import Parts, uses_derivatives
 from surrokit.protocols import Explorer, Potential
 from surrokit.recording import RecordingPotential
 from surrokit.records import (
@@ -30,9 +32,15 @@ from surrokit.records import (
     StepInfo,
 )
 from surrokit.result import Adaptation, Run
+from surrokit.safety import Rescue, Safety
+from surrokit.safety_net import SafetyNet
 from surrokit.starting import Began, started
+from surrokit.training import training_rows
 from surrokit.tuning import Tuner, TunerState
 from surrokit.types import FloatArray, IntArray
+
+TUNED_AFTER_RESTART = 100
+"""Iterations of warm-up that follow the repair when draws begin again."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -51,6 +59,8 @@ class Plan:
         The user's starting positions, in the sampling coordinates.
     evaluations
         Exact evaluations already paid for, in the sampling coordinates.
+    safety
+        What to do when the surrogate fails.
     """
 
     target: RecordingPotential
@@ -60,6 +70,7 @@ class Plan:
     draws: int
     initial: FloatArray | None
     evaluations: Evaluations | None
+    safety: Safety
 
 
 def run(plan: Plan, rng: np.random.Generator, observers: Observers) -> Run:
@@ -89,6 +100,8 @@ def run(plan: Plan, rng: np.random.Generator, observers: Observers) -> Run:
         raise
     outcome = loop.outcome(complete)
     observers.tell("surrokit_run_finished", run=loop.info, outcome=outcome)
+    for complaint in advice(outcome):
+        warnings.warn(complaint, SamplingWarning, stacklevel=4)  # the caller of sample
     return outcome
 
 
@@ -111,8 +124,12 @@ class _Loop:
         self.step_size: float | None = None
         self.iteration = 0
         self.n_observed = 0
+        self.explored_at: int | None = None
         self.deployments: list[int] = []
         self.frozen = False
+        self.kept_under_adaptation = False
+        self.rescuing = False
+        self.net = self._safety_net()
         self.clock = Clock()
         dim = plan.target.dim
         self.warmup = History(plan.chains, dim)
@@ -158,41 +175,124 @@ class _Loop:
     def warm_up(self) -> None:
         """Tune what was left free, on whatever potential the sampler moves on now."""
         n_iterations = self.plan.warmup - len(self.warmup)
-        self.tuner = Tuner.of(self.sampler, n_iterations)
-        self.tuner_state = self.tuner.start(
-            self.plan.chains,
-            self.info.dim,
-            covariance=self.covariance,
-            step_size=self.step_size,
-        )
+        self._begin_tuning(n_iterations)
+        assert self.tuner is not None and self.tuner_state is not None  # noqa: PT018
         with self.clock.phase("warmup"):
             if self.state is None:
                 self.state = self._begin_chains()
             elif self.surrogate is None:  # the explorer's sampler need not be this one
                 self._move_on(self.target)
             self.sampler = self.tuner.tuned(self.tuner_state, self.sampler)
-        for _ in range(n_iterations):
-            with self.clock.phase("warmup"):
-                step = self._transition()
-                assert self.state is not None
-                self.tuner_state = self.tuner.update(self.tuner_state, self.state.positions, step)
-                self.sampler = self.tuner.tuned(self.tuner_state, self.sampler)
-            self._after("warmup", self.warmup, step, self._paid_rows())
+        self._warm(n_iterations)
 
     def sample(self) -> None:
-        """Draw; from here on nothing is tuned."""
+        """Draw; from here on nothing is tuned, unless draws are to begin again."""
+        while (trouble := self._draw()) is not None:
+            self._restart(trouble)
+
+    def _draw(self) -> str | None:
+        self.target.derivatives = False
+        self.net.draws_begin()
         for _ in range(self.plan.draws):
             with self.clock.phase("sampling"):
                 step = self._transition()
             self._after("sampling", self.kept, step, self._paid_rows())
+            if (trouble := self.net.late_trouble(self.surrogate)) is not None:
+                return trouble
+        return None
+
+    def _warm(self, n_iterations: int) -> None:
+        done = 0
+        while done < n_iterations:
+            trouble = self.net.trouble(self.surrogate, n_iterations - done)
+            if trouble is not None:
+                self.net.rescues.append(Rescue(iteration=self.iteration, reason=trouble))
+                done += self._repair(trouble)
+                continue
+            with self.clock.phase("warmup"):
+                step = self._transition(tune=True)
+            self._after("warmup", self.warmup, step, self._paid_rows())
+            done += 1
+        if self.net.exact is not None:
+            self.net.exact.freeze()
+
+    def _begin_tuning(self, n_iterations: int) -> None:
+        chains, dim = self.plan.chains, self.info.dim
+        self.tuner = Tuner.of(self.sampler, n_iterations)
+        self.tuner_state = self.tuner.start(
+            chains, dim, covariance=self.covariance, step_size=self.step_size
+        )
+        if self.net.exact is not None:
+            self.net.exact.start(
+                chains, dim, n_iterations, covariance=self.covariance, step_size=self.step_size
+            )
+
+    # --- when the surrogate fails ---
+
+    def _safety_net(self) -> SafetyNet:
+        plan, sampler = self.plan, self.plan.parts.exact_sampler
+        exact = None
+        if sampler is not None:
+            exact = ExactMoves(sampler, self.correction, plan.target)
+        learns = plan.parts.learner is not None
+        return SafetyNet(plan.safety, plan.chains, exact, learns=learns)
+
+    def _repair(self, trouble: str) -> int:
+        """Make exact transitions, learn from them, refit; return how many iterations it took."""
+        assert self.tuner is not None and self.tuner_state is not None  # noqa: PT018
+        assert self.net.exact is not None
+        self.net.exact.learn(self.tuner_state.covariance)
+        self.rescuing = self.target.keep = True
+        for _ in range(self.plan.safety.block):
+            with self.clock.phase("warmup"):
+                step = self._exact_transition(tune=True)
+            self.net.saw_exact(step)
+            self._after("warmup", self.warmup, step, self._paid_rows())
+        self.rescuing = False
+        self._observe(self.net.taken(self.info.dim))
+        self._deploy(f"safety net, after iteration {self.iteration}: {trouble}")
+        self.tuner_state = self.tuner.restarted(self.tuner_state)
+        self.sampler = self.tuner.tuned(self.tuner_state, self.sampler)
+        self.net.repaired()
+        return self.plan.safety.block
+
+    def _restart(self, trouble: str) -> None:
+        self.net.restarts.append(Rescue(iteration=self.iteration, reason=trouble))
+        self.warmup.extend(self.kept)
+        self.kept = History(self.plan.chains, self.info.dim)
+        self.frozen = self.kept_under_adaptation = False
+        assert self.tuner_state is not None
+        self.covariance = self.tuner_state.covariance
+        n_iterations = self.plan.safety.block + TUNED_AFTER_RESTART
+        self._begin_tuning(n_iterations)
+        self._warm(n_iterations - self._repair(trouble))
 
     # --- one iteration ---
 
-    def _transition(self) -> StepInfo:
+    def _transition(self, *, tune: bool = False) -> StepInfo:
+        if self.net.mixes(self.surrogate, self.rng):
+            return self._exact_transition(tune=tune)
         assert self.state is not None
         self.step_size = self.sampler.step
         proposal = self.sampler.propose(self.state, self.rng)
         self.state, step = self.correction.decide(self.state, proposal, self.rng)
+        self.net.saw(step)
+        if tune:
+            assert self.tuner is not None and self.tuner_state is not None  # noqa: PT018
+            self.tuner_state = self.tuner.update(self.tuner_state, self.state.positions, step)
+            self.sampler = self.tuner.tuned(self.tuner_state, self.sampler)
+        return step
+
+    def _exact_transition(self, *, tune: bool) -> StepInfo:
+        assert self.state is not None and self.net.exact is not None  # noqa: PT018
+        self.step_size = self.net.exact.step
+        self.state, step = self.net.exact.transition(self.state, self.rng, tune=tune)
+        if tune:
+            assert self.tuner is not None and self.tuner_state is not None  # noqa: PT018
+            self.tuner_state = self.tuner.passed(self.tuner_state, self.state.positions)
+            self.sampler = self.tuner.tuned(self.tuner_state, self.sampler)
+        cache = self.sampler.cache(self.state.positions)
+        self.state = attrs.evolve(self.state, cache=cache)
         return step
 
     def _after(
@@ -223,17 +323,49 @@ class _Loop:
             seconds=seconds,
         )
         self.observers.tell("surrokit_transition_done", run=self.info, state=self.state, info=info)
-        self._learn(Moment(stage=stage, iteration=self.iteration, explored=explored), rows)
+        if explored:
+            self.explored_at = self.iteration
+        moment = Moment(
+            stage=stage,
+            iteration=self.iteration,
+            explored=explored,
+            since_explored=-1 if self.explored_at is None else self.iteration - self.explored_at,
+            draws_follow=stage == "warmup" and self.iteration == self.plan.warmup,
+        )
+        self._learn(moment, step, rows)
 
-    def _learn(self, moment: Moment, rows: Evaluations | None) -> None:
+    def _learn(self, moment: Moment, step: StepInfo | None, rows: Evaluations | None) -> None:
         decision: Decision = self.plan.parts.schedule.decide(moment, self.rng)
-        if decision.observe and rows is not None and len(rows):
-            self._observe(rows)
+        if rows is not None and len(rows):
+            if decision.observe or self.rescuing:
+                self._observe(self._chosen(rows, moment, step, decision))
+            elif self.net.listens(self.surrogate, moment.stage):
+                self.net.keep(rows)
         if decision.deploy:
             self._deploy(f"schedule, after iteration {self.iteration}")
-        if decision.frozen and not self.frozen:
-            self.frozen = True
-            self.target.keep = self.has_outputs
+        self.frozen = self.frozen or decision.frozen
+        self.kept_under_adaptation |= moment.stage == "sampling" and not self.frozen
+        self._record(moment, decision)
+
+    def _chosen(
+        self, rows: Evaluations, moment: Moment, step: StepInfo | None, decision: Decision
+    ) -> Evaluations:
+        if moment.stage == "exploration" or self.rescuing or step is None:
+            return rows  # the explorer has chosen, or all are wanted
+        assert self.state is not None
+        return training_rows(decision.learn_from, rows, self.state, step)
+
+    def _record(self, moment: Moment, decision: Decision) -> None:
+        """Set what the target keeps and evaluates from here on."""
+        listens = self.net.listens(self.surrogate, moment.stage)
+        self.target.keep = self.has_outputs or self.rescuing or listens or not self.frozen
+        learner = self.plan.parts.learner
+        self.target.derivatives = (
+            decision.derivatives
+            and moment.stage != "sampling"
+            and learner is not None
+            and uses_derivatives(learner)
+        )
 
     def _observe(self, rows: Evaluations) -> None:
         assert self.plan.parts.learner is not None
@@ -247,7 +379,7 @@ class _Loop:
             with self.clock.phase("training"):
                 surrogate = self.plan.parts.learner.fitted()
         except SurrogateFitError as error:
-            if not self.sampler.needs <= self.target.capabilities:
+            if self.surrogate is None and not self.sampler.needs <= self.target.capabilities:
                 raise  # without a surrogate there is nothing to move on
             warnings.warn(
                 f"no surrogate could be fitted, and the run goes on without a new one: {error}",
@@ -339,7 +471,10 @@ class _Loop:
             adaptation=Adaptation(
                 deployments=tuple(self.deployments),
                 training_rows=self.n_observed,
-                frozen_before_draws=not any(d > self.plan.warmup for d in self.deployments),
+                frozen_before_draws=not self.kept_under_adaptation,
+                rescues=tuple(self.net.rescues),
+                restarts=tuple(self.net.restarts),
+                mix=self.plan.safety.mix,
             ),
             complete=complete,
             parts=self.plan.parts.described,

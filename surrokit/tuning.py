@@ -190,6 +190,32 @@ class Tuner:
             state = self._stepped(state, float(info.path_acceptance[moving].mean()))
         return self._windowed(state, positions, moving)
 
+    def passed(self, state: TunerState, positions: FloatArray) -> TunerState:
+        """Return the state after an iteration that another kernel made.
+
+        It tells nothing of the step size, but its positions count towards the covariance.
+        """
+        state = attrs.evolve(state, iteration=state.iteration + 1)
+        if not self.tunes:
+            return state
+        return self._windowed(state, positions, np.ones(len(positions), dtype=bool))
+
+    def restarted(self, state: TunerState) -> TunerState:
+        """Return the state from which tuning goes on, on a potential that is quite another.
+
+        The step size is searched again from where it is. Positions collected so far are dropped;
+        the last covariance stays until the next window ends.
+        """
+        return attrs.evolve(
+            state,
+            searching=0 if state.iteration < self.n_iterations else -1,
+            direction=0,
+            recent=np.ones_like(state.recent),
+            count=0,
+            mean=np.zeros_like(state.mean),
+            scatter=np.zeros_like(state.scatter),
+        )
+
     def _stepped(self, state: TunerState, acceptance: float) -> TunerState:
         if state.searching >= 0:
             return _searched(state, acceptance)

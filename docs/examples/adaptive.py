@@ -2,6 +2,7 @@
 
 # [banana]
 import numpy as np
+
 import surrokit as sk
 from surrokit.records import LearningProblem
 

@@ -8,12 +8,12 @@ import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError
-from surrokit.hamiltonian import Hamiltonian
+from surrokit.hamiltonian import Hamiltonian, constant_metric, works_by_position
 from surrokit.protocols import Integrator, Metric, Potential
 from surrokit.records import ChainState, Phase, Proposal, Status, Tuning
 from surrokit.settings import fraction, optional_positive, optional_positive_integer
+from surrokit.step import step_in_use
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_hmc.step import step_in_use
 
 PATH_LENGTH = math.pi
 """Longest path in standard deviations of the widest direction.
@@ -51,7 +51,7 @@ class HMC:
     Raises
     ------
     ConfigurationError
-        If a setting is out of range.
+        If a setting is out of range, or metric or integrator are of the kind that ``rmhmc`` takes.
     """
 
     integrator: Integrator
@@ -63,6 +63,15 @@ class HMC:
     potential: Potential | None = None
     tuning: Tuning | None = None
     longest_path: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        constant_metric(self.metric, "hmc")
+        if works_by_position(self.integrator):
+            raise ConfigurationError(
+                f"hmc needs an integrator for one mass matrix, got "
+                f"{type(self.integrator).__name__}, which follows metrics that change with "
+                "position; use sampler='rmhmc' for it, or integrator 'leapfrog'"
+            )
 
     @property
     def needs(self) -> Capabilities:

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, with_gradient, with_gradient_alone
-from surrokit.hamiltonian import Hamiltonian
+from surrokit.hamiltonian import Hamiltonian, constant_metric
 from surrokit.records import Phase, Status
 from surrokit.types import Cache, Capabilities, FloatArray, IntArray
 
@@ -39,7 +39,13 @@ class Leapfrog:
     def advance(
         self, hamiltonian: Hamiltonian, phase: Phase, step_size: FloatArray, n_steps: IntArray
     ) -> tuple[Phase, IntArray]:
-        """Follow each chain's path for its number of steps; see the protocol."""
+        """Follow each chain's path for its number of steps; see the protocol.
+
+        Raises
+        ------
+        ConfigurationError
+            If the metric changes with position.
+        """
         paths = _Paths(hamiltonian, phase, step_size, n_steps)
         while len(paths.chains):
             paths.follow()
@@ -63,7 +69,7 @@ class _Paths:
             if GRADIENT_ALONE in potential.capabilities
             else lambda positions: self.value_and_gradient(positions)[1]
         )
-        self.velocity = hamiltonian.metric.velocity
+        self.velocity = constant_metric(hamiltonian.metric, "leapfrog").velocity
         self.start = phase
         self.chains = np.argsort(-n_steps, kind="stable")
         self.lengths = n_steps[self.chains]

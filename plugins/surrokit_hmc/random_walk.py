@@ -8,8 +8,8 @@ import numpy as np
 from surrokit.protocols import Potential
 from surrokit.records import ChainState, Proposal, Status, Tuning
 from surrokit.settings import fraction, optional_positive
+from surrokit.step import step_in_use
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_hmc.step import step_in_use
 
 
 @attrs.frozen(kw_only=True, eq=False)

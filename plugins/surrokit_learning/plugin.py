@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from surrokit.components import Component, Part
 from surrokit.markers import hookimpl
@@ -10,6 +10,8 @@ from surrokit.markers import hookimpl
 if TYPE_CHECKING:
     from surrokit.protocols import Correction, Sampler
     from surrokit.training import LearnFrom
+    from surrokit_learning.greville import FreezeAfter, Greville
+    from surrokit_learning.rates import Rate
     from surrokit_learning.sampler_explorer import SamplerExplorer
     from surrokit_learning.schedules import Never, Once
 
@@ -28,6 +30,26 @@ def once() -> Once:
     from surrokit_learning.schedules import Once
 
     return Once()
+
+
+def greville(
+    *,
+    rate: str | Rate = "power",
+    kappa: float = 0.6,
+    freeze_after: FreezeAfter = "warmup",
+    derivatives: Literal["warmup", "never"] = "warmup",
+    learn_from: LearnFrom = "all",
+) -> Greville:
+    """Make the schedule of Algorithm 4."""
+    from surrokit_learning.greville import Greville
+
+    return Greville(
+        rate=rate,
+        kappa=kappa,
+        freeze_after=freeze_after,
+        derivatives=derivatives,
+        learn_from=learn_from,
+    )
 
 
 def sampler(
@@ -69,6 +91,22 @@ def surrokit_register_schedules() -> list[Component]:
             factory=once,
             summary="Fit once when the exploration ends, then freeze",
             references=(f"{_PAPER}, Algorithm 3",),
+        ),
+        Component(
+            kind="schedule",
+            name="greville",
+            factory=greville,
+            summary="Learn all along, deploy with a probability that vanishes",
+            references=(
+                f"{_PAPER}, Algorithm 4",
+                "Roberts and Rosenthal (2007), Coupling and ergodicity of adaptive MCMC",
+            ),
+            examples=(
+                {},
+                {"freeze_after": 200, "kappa": 1.0, "learn_from": "states"},
+                {"freeze_after": None, "derivatives": "never"},
+                {"freeze_after": None, "rate": "logarithmic"},
+            ),
         ),
     ]
 

@@ -17,6 +17,14 @@ class Never:
         """Never."""
         return False
 
+    @property
+    def deployment_rate(self) -> float:
+        """Nothing is deployed."""
+        return 0.0
+
+    def exploration(self, gradients: bool) -> None:
+        """Leave the length of the exploration to the explorer."""
+
     def decide(self, moment: Moment, rng: np.random.Generator) -> Decision:  # noqa: ARG002
         """Return that nothing is to be done."""
         return Decision(observe=False, deploy=False, frozen=True)
@@ -34,6 +42,14 @@ class Once:
     def learns(self) -> bool:
         """Always."""
         return True
+
+    @property
+    def deployment_rate(self) -> float:
+        """Nothing is deployed after the first fit."""
+        return 0.0
+
+    def exploration(self, gradients: bool) -> None:
+        """Leave the length of the exploration to the explorer."""
 
     def decide(self, moment: Moment, rng: np.random.Generator) -> Decision:  # noqa: ARG002
         """Return what to do after an iteration."""

@@ -85,8 +85,6 @@ class NetworkLearner:
     energy: Energy | None = None
     convex: bool = False
     _blocks: list[Evaluations] = attrs.field(factory=list, init=False, repr=False)
-    _whitening: Whitening | None = attrs.field(default=None, init=False, repr=False)
-    _n_whitened: int = attrs.field(default=0, init=False, repr=False)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -146,17 +144,16 @@ class NetworkLearner:
     def fitted(self) -> FittedNetwork | FittedEmulator:
         """Return the network, or the emulator, fitted to everything observed.
 
-        The whitening is that of the first fit until there are twice as many rows as it was made
-        from; then it is made anew.
+        Every fit whitens anew: it depends on the seed and the rows, and on no fit before it.
 
         Raises
         ------
         SurrogateFitError
             If there are too few points with a finite value, or they cannot be fitted.
         """
-        rows, size, way = self._prepared()
-        nodes, held = self._drawn(rows, size, way)
-        fitted = self._regression(way).fitted(nodes, self._fixed_whitening, rows, held)
+        rows, whitening, way = self._prepared()
+        nodes, held = self._drawn(rows, whitening, way)
+        fitted = self._regression(way).fitted(nodes, whitening, rows, held)
         if isinstance(fitted, FittedNetwork):
             return attrs.evolve(fitted, convex=self.convex)
         return fitted
@@ -171,48 +168,42 @@ class NetworkLearner:
         SurrogateFitError
             As :meth:`fitted`.
         """
-        rows, size, way = self._prepared()
-        nodes, held = self._drawn(rows, size, way)
+        rows, whitening, way = self._prepared()
+        nodes, held = self._drawn(rows, whitening, way)
         regression = self._regression(way)
         assert isinstance(regression, Regression)
-        frame, network = regression.fit(nodes, self._fixed_whitening, rows, held)
+        frame, network = regression.fit(nodes, whitening, rows, held)
         return Fit(regression=regression, frame=frame, network=network, rows=rows)
 
-    def _prepared(self) -> tuple[TrainingRows, int, Candidate]:
+    def _prepared(self) -> tuple[TrainingRows, Whitening, Candidate]:
         rows = self._rows()
-        if self._whitening is None or len(rows) >= 2 * self._n_whitened:
-            self._whitening, self._n_whitened = self.training.whitening(rows), len(rows)
-        n_equations = len(rows) + self.dim * int(self._with_derivatives(rows).sum())
-        size = self.n_nodes or self._default_size(rows)
-        return rows, size, self._chosen(rows, self._whitening, n_equations, size)
+        whitening = self.training.whitening(rows)
+        return rows, whitening, self._chosen(rows, whitening)
 
     def _drawn(
-        self, rows: TrainingRows, size: int, way: Candidate
+        self, rows: TrainingRows, whitening: Whitening, way: Candidate
     ) -> tuple[Nodes | None, BoolArray | None]:
         """Return the nodes, and which rows are held out."""
-        whitened = self._fixed_whitening.apply(rows.positions)
-        nodes = way.draw(whitened, size, np.random.default_rng(self.seed))
+        whitened = whitening.apply(rows.positions)
+        nodes = way.draw(whitened, self._size(rows), np.random.default_rng(self.seed))
         return nodes, self.training.held(rows, np.random.default_rng([self.seed, 1]))
 
-    @property
-    def _fixed_whitening(self) -> Whitening:
-        assert self._whitening is not None
-        return self._whitening
-
-    def _chosen(
-        self, rows: TrainingRows, whitening: Whitening, n_equations: int, size: int
-    ) -> Candidate:
+    def _chosen(self, rows: TrainingRows, whitening: Whitening) -> Candidate:
         """Return how nodes are drawn, and the trend, as small networks of each kind suggest."""
+        n_equations = len(rows) + self.dim * int(self._with_derivatives(rows).sum())
+        size = min(self._size(rows), N_NODES)
         part = pilot_rows(rows, n_equations, np.random.default_rng([self.seed, 2]))
         whitened = whitening.apply(part.positions)
 
         def error(way: Candidate) -> float:
-            nodes = way.draw(whitened, min(size, N_NODES), np.random.default_rng(self.seed))
+            nodes = way.draw(whitened, size, np.random.default_rng(self.seed))
             return self._regression(way, hidden="random").fitted(nodes, whitening, part).gcv_error
 
         return best_of(candidates(self.draws, self.training.trend), error)
 
-    def _default_size(self, rows: TrainingRows) -> int:
+    def _size(self, rows: TrainingRows) -> int:
+        if self.n_nodes is not None:
+            return self.n_nodes
         size = default_size(self.dim, len(rows), int(self._with_derivatives(rows).sum()))
         trained = self.training.regression.hidden == "trained"
         return min(size, TRAINED_SIZE) if trained else size
@@ -224,25 +215,13 @@ class NetworkLearner:
         return OutputRegression(regression=regression, energy=self.energy)
 
     def state(self) -> dict[str, Any]:
-        """Return the seed of the nodes, all rows observed, and the whitening once it is fixed."""
-        rows = attrs.asdict(self.observed())
-        state: dict[str, Any] = {"seed": self.seed, "rows": rows}
-        if self._whitening is not None:
-            state["whitened_rows"] = self._n_whitened
-            state["whitening_mean"] = self._whitening.mean
-            state["whitening_factor"] = self._whitening.factor
-        return state
+        """Return the seed of the nodes, and all rows observed."""
+        return {"seed": self.seed, "rows": attrs.asdict(self.observed())}
 
     def restored(self, state: Mapping[str, Any]) -> Self:
         """Return a learner with the same settings that goes on from what ``state`` returned."""
         learner = attrs.evolve(self, seed=int(state["seed"]))
         learner._blocks = [Evaluations(**state["rows"])]
-        if "whitening_mean" in state:
-            learner._n_whitened = int(state["whitened_rows"])
-            learner._whitening = Whitening(
-                mean=np.asarray(state["whitening_mean"], dtype=np.float64),
-                factor=np.asarray(state["whitening_factor"], dtype=np.float64),
-            )
         return learner
 
     def _used(self, evaluations: Evaluations) -> Evaluations:

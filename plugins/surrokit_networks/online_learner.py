@@ -24,7 +24,7 @@ from surrokit_networks.training_rows import TailBound, TrainingRows
 from surrokit_networks.trend import Trend, TrendFeatures
 from surrokit_networks.updates import cheaper
 
-_LEAST_VALUES, _LEAST_GRADIENTS = 8, 2
+_LEAST_VALUES, _LEAST_GRADIENTS = 8, 6
 """Points for each dimension, without and with gradients, from which on a whitening is trusted."""
 
 
@@ -55,8 +55,8 @@ class OnlineLearner:
         Makes the first fit; those after it too, with ``updates="auto"``, while points are few.
     updates
         ``"greville"``, ``"moments"``, or ``"auto"`` for the cheaper one, once there are 8 points
-        for each dimension, or 2 with gradients: before that a first whitening is not to be
-        trusted with all that follows.
+        for each dimension, or 6 with gradients, those in the far tail counted as little as they
+        weigh: before that a first whitening is not to be trusted with all that follows.
     rate
         Expected deployments for each evaluation.
     """
@@ -134,10 +134,11 @@ class OnlineLearner:
     def _engine_for(self, fit: Fit) -> Literal["greville", "moments"] | None:
         if self.updates != "auto":
             return self.updates
-        dim, known = self.refits.dim, int(np.count_nonzero(fit.rows.with_gradient))
-        gradients = fit.regression.uses_gradients and known > 0
+        dim, trust = self.refits.dim, fit.rows.trust
+        known = float(trust[fit.rows.with_gradient].sum())
+        gradients = fit.regression.uses_gradients and known > 0.0
         enough = gradients and known >= _LEAST_GRADIENTS * dim
-        if not (enough or len(fit.rows) >= _LEAST_VALUES * dim):
+        if not (enough or trust.sum() >= _LEAST_VALUES * dim):
             return None
         return cheaper(len(fit.frame.basis) + 1, dim, gradients, self.rate)
 

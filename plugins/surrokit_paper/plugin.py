@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from surrokit.components import Component
 from surrokit.markers import hookimpl
@@ -11,6 +11,8 @@ from surrokit.markers import hookimpl
 if TYPE_CHECKING:
     from surrokit_paper.figure_1 import Figure1
     from surrokit_paper.figure_3 import Figure3
+    from surrokit_paper.figure_7 import Figure7
+    from surrokit_paper.figure_8 import Figure8
 
 _PAPER = "Zhang, Shahbaba and Zhao (2017), doi:10.1007/s11222-016-9699-1"
 
@@ -60,9 +62,92 @@ def figure_3(
     )
 
 
+_QUICK_ROWS = 10_000
+
+
+def figure_7(
+    *,
+    quick: bool = False,
+    problems: str | Sequence[str] | None = None,
+    repeats: int | None = None,
+    paper_points: Sequence[int] | None = None,
+    default_points: Sequence[int] = (50, 600),
+    n_bins: int | None = None,
+    burn_in: int | None = None,
+    draws: int | None = None,
+    n_nodes: int | None = None,
+    updates: str = "refit",
+    kappa: float = 0.6,
+    n_rows: int | None = None,
+    dim: int | None = None,
+    a9a_step_size: float = 0.0085,
+) -> Figure7:
+    """Return figure 7; ``quick`` stands for a tenth of the simulated data, few nodes and runs."""
+    from surrokit_paper.figure_7 import Figure7
+
+    return Figure7(
+        problems=_first(problems, ("simulated",) if quick else ("simulated", "bank", "a9a")),
+        repeats=_first(repeats, 2 if quick else 10),
+        paper_points=_first(paper_points, (300, 2000) if quick else (500, 6000)),
+        default_points=default_points,
+        n_bins=_first(n_bins, 8 if quick else 22),
+        burn_in=_first(burn_in, 100 if quick else 500),
+        draws=_first(draws, 300 if quick else 1000),
+        n_nodes=500 if quick and n_nodes is None else n_nodes,
+        updates=updates,
+        kappa=kappa,
+        n_rows=_first(n_rows, _QUICK_ROWS if quick else 100_000),
+        dim=_first(dim, 20 if quick else 50),
+        a9a_step_size=a9a_step_size,
+    )
+
+
+def figure_8(
+    *,
+    quick: bool = False,
+    problems: str | Sequence[str] | None = None,
+    schemes: str | Sequence[str] = ("paper", "defaults"),
+    repeats: int | None = None,
+    seconds: float | None = None,
+    n_times: int | None = None,
+    burn_in: int | None = None,
+    rns_values: int | None = None,
+    n_nodes: int | None = None,
+    updates: str = "auto",
+    kappa: float = 0.6,
+    reference_draws: int | None = None,
+    n_rows: int | None = None,
+    dim: int | None = None,
+    a9a_step_size: float = 0.0085,
+) -> Figure8:
+    """Return figure 8; ``quick`` stands for a tenth of the simulated data and short runs."""
+    from surrokit_paper.figure_8 import Figure8
+
+    return Figure8(
+        problems=_first(problems, ("simulated",) if quick else ("simulated", "bank", "a9a")),
+        schemes=schemes,
+        repeats=_first(repeats, 2 if quick else 10),
+        seconds=_first(seconds, 4.0 if quick else 60.0),
+        n_times=_first(n_times, 20 if quick else 40),
+        burn_in=_first(burn_in, 100 if quick else 500),
+        rns_values=_first(rns_values, 1500 if quick else 4000),
+        n_nodes=500 if quick and n_nodes is None else n_nodes,
+        updates=updates,
+        kappa=kappa,
+        reference_draws=_first(reference_draws, 2000 if quick else 25_000),
+        n_rows=_first(n_rows, _QUICK_ROWS if quick else 100_000),
+        dim=_first(dim, 20 if quick else 50),
+        a9a_step_size=a9a_step_size,
+    )
+
+
+def _first(asked: Any, usual: Any) -> Any:
+    return usual if asked is None else asked
+
+
 @hookimpl
 def surrokit_register_experiments() -> Sequence[Component]:
-    """Register figures 1 and 3."""
+    """Register figures 1, 3, 7 and 8."""
     return (
         Component(
             kind="experiment",
@@ -79,5 +164,25 @@ def surrokit_register_experiments() -> Sequence[Component]:
             summary="training time, acceptance and efficiency on a Gaussian in 32 dimensions",
             references=(f"{_PAPER}, section 3.4, figure 3",),
             examples=({"quick": True, "n_points": (60,), "burn_in": 5, "draws": 10},),
+        ),
+        Component(
+            kind="experiment",
+            name="figure-7",
+            factory=figure_7,
+            summary="acceptance of ARNS-HMC against the number of training points",
+            references=(f"{_PAPER}, section 5.3, figure 7",),
+            examples=(
+                {"quick": True, "n_rows": 500, "dim": 3, "burn_in": 5, "draws": 20, "repeats": 1},
+            ),
+        ),
+        Component(
+            kind="experiment",
+            name="figure-8",
+            factory=figure_8,
+            summary="relative error of the mean against running time",
+            references=(f"{_PAPER}, section 5.3, figure 8",),
+            examples=(
+                {"quick": True, "n_rows": 500, "dim": 3, "reference_draws": 50, "seconds": 0.1},
+            ),
         ),
     )

@@ -28,3 +28,25 @@ def sizes(value: Any) -> tuple[int, ...]:
             f"got {value!r}"
         )
     return tuple(sorted({int(size) for size in several}))
+
+
+def rising_pair(value: Any) -> tuple[int, int]:
+    """Return two positive whole numbers, the second larger than the first.
+
+    Parameters
+    ----------
+    value
+        Where something starts, and where it ends.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is anything else.
+    """
+    pair = tuple(value) if isinstance(value, list | tuple) else ()
+    if len(pair) != 2 or not all(is_whole(end, 1) for end in pair) or pair[0] >= pair[1]:
+        raise ConfigurationError(
+            "training points must be two whole numbers, the first at least 1 and less than the "
+            f"second, as in (50, 600), got {value!r}"
+        )
+    return int(pair[0]), int(pair[1])

@@ -52,5 +52,33 @@ LOOKS: dict[str, Look] = {
     "additive-default": Look(SKY, "v", (0, (4, 1, 1, 1, 1, 1))),
     "additive-gradients": Look(GREEN, "P", (0, (7, 2))),
     "hmc": Look(GREY, "x", ":"),
+    "paper": Look(BLUE, "o", "-"),
+    "defaults": Look(VERMILION, "s", (0, (7, 2))),
+    "rns": Look(BLUE, "^", (0, (4, 1, 1, 1))),
+    "arns": Look(VERMILION, "s", "-"),
 }
-"""By the name of the method."""
+"""By the name of the method, or of the scheme of a surrogate."""
+
+
+_LEGEND_COLUMN = 2.5  # inches
+
+
+def common_legend(figure: Any, axes: Any) -> None:
+    """Put one legend for all axes below a figure, in as many columns as fit.
+
+    Parameters
+    ----------
+    figure
+        A :class:`matplotlib.figure.Figure` with constrained layout.
+    axes
+        Its axes; entries of one name are shown once.
+    """
+    entries: dict[str, Any] = {}
+    for ax in axes:
+        handles, labels = ax.get_legend_handles_labels()
+        entries.update(dict(zip(labels, handles, strict=True)))
+    if entries:
+        columns = max(int(figure.get_figwidth() / _LEGEND_COLUMN), 1)
+        figure.legend(
+            list(entries.values()), list(entries), loc="outside lower center", ncols=columns
+        )

@@ -12,8 +12,10 @@ from surrokit.testing.checks import (
     forward,
     integrator,
     kernel,
+    matrices,
     metric,
     plugin,
+    position_metric,
     potential,
     sampler,
     schedule,
@@ -39,13 +41,13 @@ CheckedKind: TypeAlias = Literal[
 """What can be checked: every kind of component, wrappers of potentials, and plugin modules."""
 
 CHECKS: dict[CheckedKind, tuple[Check, ...]] = {
-    "potential": potential.CHECKS + forward.CHECKS,
+    "potential": potential.CHECKS + matrices.CHECKS + forward.CHECKS,
     "surrogate": surrogate.CHECKS,
     "explorer": explorer.CHECKS,
     "schedule": schedule.CHECKS,
     "sampler": sampler.CHECKS + tuning.CHECKS + kernel.CHECKS,
     "integrator": integrator.CHECKS,
-    "metric": metric.CHECKS,
+    "metric": metric.CHECKS + position_metric.CHECKS,
     "correction": correction.CHECKS,
     "experiment": experiment.CHECKS,
     "wrapper": wrapper.CHECKS,

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from surrokit.bounds import BoundedPotential
+from surrokit.errors import EvaluationWarning
 from surrokit.parameters import Parameters
 from surrokit.recording import RecordingPotential
 from surrokit.testing import CountingPotential, Fenced, Wrapped, parametrize_with_checks
+from surrokit.testing.evaluating import arguments
 from surrokit.testing.targets import Banana, Gaussian
 
 
@@ -71,6 +73,49 @@ def test_recorded_calls_equal_the_positions_evaluated(method):
 
     assert outside.calls[KIND_OF_CALL[method]] == 7 == inside.positions[method]
     assert sum(outside.calls.values()) == 7
+
+
+WITH_FACTORS = {
+    "hessian_trace_gradient": "hessian",
+    "hessian_form_gradient": "hessian",
+    "hessian_product": "hessian",
+    "hessian_diagonal": "hessian",
+    "hessian_diagonal_gradient": "hessian",
+    "metric_trace_gradient": "metric",
+    "metric_form_gradient": "metric",
+    "metric_product": "metric",
+    "forward_hessian_product": "jacobian",
+}
+
+
+@pytest.mark.parametrize("method", WITH_FACTORS)
+def test_recorded_calls_with_factors_equal_the_positions_evaluated(method):
+    inside = CountingPotential(Banana())
+    outside = RecordingPotential(inside, keep=True)
+    given = arguments(inside, method, np.ones((5, 2)))
+    inside.positions.clear()
+
+    getattr(outside, method)(*given)
+
+    assert outside.calls[WITH_FACTORS[method]] == 5 == inside.positions[method]
+    assert sum(outside.calls.values()) == 5
+    assert len(outside.drain()) == 0
+
+
+@pytest.mark.parametrize("method", WITH_FACTORS)
+def test_where_nothing_could_be_evaluated_there_is_no_number(method):
+    class Failing(Wrapped):
+        def evaluated(self, name, function, positions):
+            if name in WITH_FACTORS:
+                raise RuntimeError("no")
+            return function(positions)
+
+    failing = Failing(Banana())
+    outside = RecordingPotential(failing, keep=False)
+    with pytest.warns(EvaluationWarning):
+        found = getattr(outside, method)(*arguments(failing, method, np.ones((5, 2))))
+    assert found.shape == (5, 2)
+    assert np.isnan(found).all()
 
 
 @pytest.mark.parametrize(

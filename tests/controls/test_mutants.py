@@ -13,18 +13,20 @@ from surrokit.testing.checks import (
     correction,
     integrator,
     kernel,
+    matrices,
     metric,
-    potential,
+    position_metric,
     sampler,
     schedule,
     surrogate,
     wrapper,
 )
+from surrokit.testing.checks.sampler import ready
 from surrokit.testing.checks.training import TARGET
 from surrokit.testing.counting import Wrapped
 from surrokit.testing.reference import ReferenceCorrection, SubChain, transitions
 from surrokit.testing.statistics import Verdict
-from surrokit.testing.targets import Banana, Gaussian
+from surrokit.testing.targets import Banana, Gaussian, Mixture
 
 MARGIN = 1e-3
 """A mutant's p-value is to be so many times below the threshold."""
@@ -36,6 +38,32 @@ def hmc(**settings):
 
 def leapfrog():
     return make("integrator", "leapfrog")
+
+
+def rmhmc(**settings):
+    return make("sampler", "rmhmc", **{"step_size": 0.5, "n_steps": 2, **settings})
+
+
+def generalized_leapfrog():
+    return make("integrator", "generalized-leapfrog")
+
+
+def softabs():
+    return make("metric", "softabs")
+
+
+def check_two_modes_kept(sampler):
+    """A fifth of this target lies where its Hessian is not positive definite."""
+    target = Mixture(half_distance=1.3)
+    verdict = kernel.invariance(
+        ready(sampler, target),
+        ReferenceCorrection(potential=target),
+        target,
+        "two modes: ",
+        n_chains=10_000,
+        n_transitions=10,
+    )
+    verdict.require("exact draws must stay exact draws")
 
 
 def never():
@@ -138,9 +166,51 @@ CONTROLS = [
         kernel.check_invariant,
     ),
     (
+        "rejecting where the Hessian is not positive definite, in a metric that needs it to be",
+        lambda: mutants.RejectsIndefinite(rmhmc()),
+        rmhmc,
+        check_two_modes_kept,
+    ),
+    (
+        "implicit step accepted before it has converged",
+        lambda: mutants.AcceptedTooEarly(generalized_leapfrog()),
+        generalized_leapfrog,
+        integrator.check_reversible,
+    ),
+    (
+        "exact metric with the derivative of another",
+        lambda: mutants.ForeignSlope(generalized_leapfrog()),
+        generalized_leapfrog,
+        integrator.check_volume,
+    ),
+    (
+        "momenta drawn with one metric of positions, scored with another",
+        lambda: mutants.MismatchedPositionMetric(softabs()),
+        softabs,
+        position_metric.check_momenta_by_position,
+    ),
+    (
+        "momenta drawn with one metric of positions, scored with another: the bias",
+        lambda: rmhmc(metric=mutants.MismatchedPositionMetric(softabs())),
+        rmhmc,
+        check_two_modes_kept,
+    ),
+    (
+        "log determinant left out of the energy",
+        lambda: mutants.DeterminantLeftOut(softabs()),
+        softabs,
+        position_metric.check_mass_matrix,
+    ),
+    (
         "schedule that never freezes",
         lambda: mutants.NeverFreezes(never()),
         never,
+        schedule.check_learning_ends,
+    ),
+    (
+        "schedule whose rate does not vanish",
+        lambda: mutants.NeverVanishes(make("schedule", "greville", freeze_after=None)),
+        lambda: make("schedule", "greville", freeze_after=None),
         schedule.check_learning_ends,
     ),
     (
@@ -171,7 +241,37 @@ CONTROLS = [
         "derivative of the Hessian from another function",
         lambda: mutants.ForeignDerivative(Banana()),
         lambda: Wrapped(Banana()),
-        potential.check_hessian_derivative,
+        matrices.check_hessian_derivative,
+    ),
+    (
+        "derivative of the metric from another function",
+        lambda: mutants.ForeignDerivative(Banana()),
+        lambda: Wrapped(Banana()),
+        matrices.check_metric_derivative,
+    ),
+    (
+        "product with the Hessian of another position",
+        lambda: mutants.ShiftedProducts(Banana()),
+        lambda: Wrapped(Banana()),
+        matrices.check_hessian_product,
+    ),
+    (
+        "diagonal of the Hessian of another position",
+        lambda: mutants.ShiftedProducts(Banana()),
+        lambda: Wrapped(Banana()),
+        matrices.check_hessian_diagonal,
+    ),
+    (
+        "product with the metric of another position",
+        lambda: mutants.ShiftedProducts(Banana()),
+        lambda: Wrapped(Banana()),
+        matrices.check_metric_product,
+    ),
+    (
+        "potential with two modes that claims to be convex",
+        lambda: mutants.ClaimsConvex(Mixture()),
+        lambda: Wrapped(Gaussian()),
+        matrices.check_convex,
     ),
     (
         "wrapper that drops a capability",
@@ -237,6 +337,19 @@ def test_volume_is_the_only_check_that_sees_a_change_of_volume():
     for check in integrator.CHECKS:
         if check.function not in (integrator.check_volume, integrator.check_order):
             check.function(lambda: mutants.VolumeChanged(leapfrog()))
+
+
+def test_volume_is_the_only_check_that_sees_a_foreign_derivative():
+    for check in integrator.CHECKS:
+        if check.function not in (integrator.check_volume, integrator.check_order):
+            check.function(lambda: mutants.ForeignSlope(generalized_leapfrog()))
+
+
+def test_a_fifth_of_the_target_with_two_modes_has_an_indefinite_hessian():
+    target = Mixture(half_distance=1.3)
+    hessian = target.hessian(target.sample(np.random.default_rng(0), 20_000))
+
+    assert np.mean(np.linalg.eigvalsh(hessian)[:, 0] <= 0) == pytest.approx(0.2, abs=0.03)
 
 
 @pytest.mark.parametrize(("scale", "low", "high"), [(0.5, 0.9, 0.97), (2.4, 1.2, 1.3)])

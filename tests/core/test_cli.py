@@ -16,6 +16,7 @@ from surrokit.command_settings import parsed_settings, specs_of
 from surrokit.errors import ConfigurationError
 from surrokit.report import notes
 from surrokit.result import Adaptation
+from surrokit.safety import Rescue
 
 TARGETS = """
 from __future__ import annotations
@@ -366,6 +367,28 @@ def test_the_command_is_installed():
                 )
             },
             "draws were kept while the surrogate still adapted.",
+        ),
+        (
+            {
+                "adaptation": Adaptation(
+                    deployments=(70, 90),
+                    training_rows=1,
+                    frozen_before_draws=True,
+                    rescues=(Rescue(iteration=80, reason="chain 1 had not moved"),),
+                )
+            },
+            "once in warm-up, the last time after iteration 80: chain 1 had not moved.",
+        ),
+        (
+            {
+                "adaptation": Adaptation(
+                    deployments=(70, 90),
+                    training_rows=1,
+                    frozen_before_draws=True,
+                    restarts=(Rescue(iteration=8, reason="x"), Rescue(iteration=80, reason="y")),
+                )
+            },
+            "draws were thrown back into warm-up 2 times, the last time after iteration 80: y.",
         ),
     ],
 )

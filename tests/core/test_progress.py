@@ -11,6 +11,7 @@ import pytest
 import surrokit as sk
 from surrokit.errors import TargetError
 from surrokit.progress import progress_bar
+from surrokit.records import IterationInfo, RunInfo
 
 RUN = {"chains": 2, "warmup": 20, "draws": 10, "seed": 1}
 
@@ -58,6 +59,28 @@ def test_the_bar_shows_the_calls_spent(terminal):
     stream = terminal()
     run = sk.sample(target(), **RUN)
     assert f"{run.total_calls} exact calls" in stream.getvalue()
+
+
+def test_the_bar_shows_what_was_learnt(terminal):
+    stream = terminal()
+    run = sk.sample(target(), surrogate="additive", **RUN)
+    assert f"surrogate 1 of {run.adaptation.training_rows} rows" in stream.getvalue()
+
+
+def test_a_bar_grows_with_a_run_that_begins_again(terminal):
+    terminal()
+    run = RunInfo(dim=1, chains=1, warmup=2, draws=1, parts={})
+    with progress_bar(enabled=True) as (bar,):
+        bar.surrokit_run_started(run)
+        bar.surrokit_surrogate_deployed(run, None, 7, "safety net, after iteration 2: stuck")
+        for iteration in range(1, 6):
+            told = IterationInfo(
+                stage="warmup", iteration=iteration, step=None, calls={"value": 1}, seconds=0.0
+            )
+            bar.surrokit_transition_done(run, None, told)
+        (task,) = bar._progress.tasks
+    assert (task.completed, task.total) == (5, 5)
+    assert task.fields["learnt"] == "surrogate 1 of 7 rows, repaired"
 
 
 def test_the_bar_can_be_switched_off(terminal):

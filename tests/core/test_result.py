@@ -10,7 +10,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
+from surrokit.advice import advice
 from surrokit.bounds import parameters_of, transform_of
+from surrokit.errors import SamplingWarning
+from surrokit.records import Status
+from surrokit.report import notes
 
 KINDS = ["value", "gradient", "forward", "jacobian", "hessian", "metric", "rows"]
 
@@ -102,17 +106,18 @@ def test_accepted_iterations_are_those_that_moved(bounded_run):
 
 
 def test_divergences_are_counted_by_chain():
-    run = sk.sample(
-        sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2),
-        metric="identity",
-        step_size=50.0,
-        n_steps=5,
-        warmup=0,
-        draws=20,
-        chains=2,
-        seed=1,
-        progress=False,
-    )
+    with pytest.warns(SamplingWarning, match="the step size of 50 is too large"):
+        run = sk.sample(
+            sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2),
+            metric="identity",
+            step_size=50.0,
+            n_steps=5,
+            warmup=0,
+            draws=20,
+            chains=2,
+            seed=1,
+            progress=False,
+        )
     assert run.divergences.shape == (2,)
     assert_array_equal(run.divergences, run.kept.divergent.sum(axis=1))
     assert run.divergences.min() > 0
@@ -259,13 +264,86 @@ def test_the_representation_tells_of_an_interrupt(bounded_run):
     assert "incomplete" in repr(attrs.evolve(bounded_run, complete=False))
 
 
+# --- what went wrong ---
+
+
+def changed(run, **arrays):
+    return attrs.evolve(run, kept=attrs.evolve(run.kept, **arrays))
+
+
+def with_status(run, status, n):
+    every = np.zeros(run.kept.status.shape, dtype=np.int64)
+    every.flat[:n] = status
+    return changed(run, status=every, divergent=every != Status.OK)
+
+
+def test_failed_paths_are_counted_by_how_they_failed(bounded_run):
+    none = {"not-finite": 0, "not-converged": 0, "not-reversible": 0}
+    assert bounded_run.path_failures == none
+    failed = with_status(bounded_run, Status.NOT_REVERSIBLE, 4)
+    assert failed.path_failures == {**none, "not-reversible": 4}
+    assert failed.to_dict()["path_failures"] == failed.path_failures
+    assert any("4 paths diverged (4 not-reversible)" in note for note in notes(failed))
+
+
+def test_failed_paths_of_a_run_are_counted():
+    class Cliff:
+        dim, capabilities = 1, frozenset({"gradient"})
+
+        def value(self, q):
+            return np.where(np.abs(q[:, 0]) < 1.5, 0.5 * q[:, 0] ** 2, np.inf)
+
+        def value_and_gradient(self, q):
+            return self.value(q), np.where(np.abs(q) < 1.5, q, np.nan)
+
+    run = sk.sample(Cliff(), chains=2, warmup=50, draws=60, seed=1, progress=False, initial=[0.2])
+    assert run.path_failures["not-finite"] == (run.kept.status == Status.NOT_FINITE).sum() > 0
+    assert run.warmup.status.shape == (2, 50)
+
+
+@pytest.mark.parametrize(
+    ("status", "complaint"),
+    [
+        (Status.NOT_CONVERGED, "implicit equations of 10 of 150 kept paths were not solved"),
+        (Status.NOT_REVERSIBLE, "10 of 150 kept paths did not lead back to where they began"),
+    ],
+)
+def test_many_failed_paths_are_complained_of(bounded_run, status, complaint):
+    assert not advice(with_status(bounded_run, status, 7))
+    (found,) = advice(with_status(bounded_run, status, 10))
+    assert complaint in found
+    assert "lower step_size" in found
+
+
+def test_a_chain_that_stands_still_is_complained_of(bounded_run):
+    accepted = np.tile(np.arange(50) % 2 == 0, (3, 1))
+    assert not advice(changed(bounded_run, accepted=accepted))
+    accepted[1] = False
+    (found,) = advice(changed(bounded_run, accepted=accepted))
+    assert "chain 1 did not move for 50 kept iterations, though up to 0.50 of" in found
+    slow = np.zeros((3, 50), dtype=bool)  # of so few acceptances a long stand says nothing
+    slow[:, 0] = True
+    assert not advice(changed(bounded_run, accepted=slow))
+
+
+def test_of_a_few_iterations_nothing_is_said(bounded_run):
+    run = changed(bounded_run, path_acceptance=np.zeros((3, 50)))
+    (found,) = advice(run)
+    assert "next to nothing was accepted, for the paths themselves fail" in found
+    few = changed(run, seconds=run.kept.seconds[:19])
+    assert advice(few) == []
+
+
 # --- for machines ---
 
 
 def test_figures_survive_json(bounded_run):
     figures = bounded_run.to_dict()
     assert json.loads(json.dumps(figures, allow_nan=False)) == figures | {
-        "adaptation": {**figures["adaptation"], "deployments": []}
+        "adaptation": {
+            **figures["adaptation"],
+            **{name: [] for name in ("deployments", "rescues", "restarts")},
+        }
     }
 
 

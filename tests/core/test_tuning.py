@@ -236,6 +236,31 @@ def test_a_known_covariance_is_kept_until_there_is_a_better_one(rng):
 # --- all in all ---
 
 
+def test_an_iteration_of_another_kernel_counts_towards_the_covariance_alone(rng):
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=100)
+    state = driven(tuner, gaussian_acceptance, still(10))[-1]
+    passed = state
+    for position in drawn(rng, 60, COVARIANCE, np.zeros((4, 2))):
+        passed = tuner.passed(passed, position)
+    assert passed.iteration == 70
+    assert passed.count == 70 - 15  # the window begins after the fifteenth
+    assert passed.log_step == state.log_step
+    assert passed.averaged == state.averaged
+
+
+def test_tuning_starts_again_on_another_potential(rng):
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=1000)
+    positions = drawn(rng, 500, COVARIANCE, np.zeros((4, 2)))
+    state = driven(tuner, gaussian_acceptance, positions)[-1]
+    again = tuner.restarted(state)
+    assert again.searching == 0
+    assert again.count == 0
+    assert again.log_step == state.log_step
+    assert again.covariance is state.covariance
+    narrower = driven(tuner, lambda step: gaussian_acceptance(10 * step), positions, state=again)
+    assert_allclose(np.exp(narrower[-1].averaged_log_step), 0.03, rtol=0.2)
+
+
 def test_states_are_not_changed_in_place():
     tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=100)
     states = driven(tuner, gaussian_acceptance, still(80))
@@ -265,6 +290,7 @@ def target(scale=1.0, dim=3):
     return sk.potential(lambda q: 0.5 * scale * q @ q, lambda q: scale * q, dim=dim)
 
 
+@pytest.mark.filterwarnings("ignore:next to nothing was accepted")  # after 1 and 3 iterations
 @pytest.mark.parametrize("warmup", [1, 3, 5, 20, 25, 30, 45])
 def test_kept_paths_are_longer_than_one_step_after_a_short_warm_up(warmup):
     run = sk.sample(target(1e4), warmup=warmup, draws=40, seed=1, progress=False)

@@ -5,7 +5,8 @@ import pytest
 
 from surrokit.catalogue import default_catalogue
 from surrokit.compose import make
-from surrokit.errors import SurrogateFitError
+from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.hamiltonian import changes_with_position, works_by_position
 from surrokit.recording import RecordingPotential
 from surrokit.testing.checks.kernel import SURROGATES, flux, invariance
 from surrokit.testing.checks.sampler import TUNING
@@ -40,8 +41,16 @@ def specs(kind):
     ]
 
 
-def sampler_with(kind):
-    """Every sampler that takes a part of some kind, at short steps, with each such part."""
+BY_POSITION = {"metric": changes_with_position, "integrator": works_by_position}
+SHORT = {"rmhmc": {"n_steps": 1}}  # implicit steps of thousands of chains take long
+
+
+def sampler_with(kind, fitting=True):
+    """Every sampler that takes a part of some kind, at short steps, with each such part.
+
+    Parts for one mass matrix go with samplers for one mass matrix; ``fitting=False`` gives the
+    pairs that do not go together.
+    """
     return [
         pytest.param(
             component.name,
@@ -54,6 +63,11 @@ def sampler_with(kind):
         if wanted.kind == kind
         for part in built_in(kind)
         for settings in part.examples
+        if fitting
+        == (
+            BY_POSITION[kind](make(kind, part.name, **settings))
+            == changes_with_position(make("sampler", component.name).metric)
+        )
     ]
 
 
@@ -120,7 +134,7 @@ def test_kernel_on_wrong_surrogate(sampler, correction):
 )
 def test_kernel_with_every_part(sampler, setting, part):
     correction = make("correction", "metropolis")
-    kernel = make("sampler", sampler, **{setting: part})
+    kernel = make("sampler", sampler, **{setting: part}, **SHORT.get(sampler, {}))
 
     require(
         [
@@ -130,6 +144,15 @@ def test_kernel_with_every_part(sampler, setting, part):
         ],
         "the kernel leaves its target as it is with every part",
     )
+
+
+@pytest.mark.parametrize(
+    ("sampler", "setting", "part"),
+    [*sampler_with("metric", fitting=False), *sampler_with("integrator", fitting=False)],
+)
+def test_parts_that_do_not_go_together_are_refused(sampler, setting, part):
+    with pytest.raises(ConfigurationError, match=r"; use sampler='(rm)?hmc' for it, or "):
+        make("sampler", sampler, **{setting: part})
 
 
 def training():
@@ -152,7 +175,7 @@ def test_kernel_on_fitted_surrogate(surrogate):
     found = []
     for component in built_in("sampler"):
         # one short path each: most of what is to be seen shows in the first transitions
-        sampler = make("sampler", component.name)
+        sampler = make("sampler", component.name, **SHORT.get(component.name, {}))
         if sampler.needs <= fitted.capabilities:
             kernel = ready(sampler, fitted), make("correction", "metropolis").with_potential(target)
             found.append(

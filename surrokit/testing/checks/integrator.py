@@ -1,4 +1,8 @@
-"""What every integrator keeps to: reversible, volume-preserving, one failure at a time."""
+"""What every integrator keeps to: reversible, volume-preserving, one failure at a time.
+
+One that works with metrics that change with position says so by an attribute ``by_position`` that
+is true, and is checked on such a metric, once with products of its own and once without.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.hamiltonian import Hamiltonian
-from surrokit.protocols import Potential
+from surrokit.hamiltonian import Hamiltonian, works_by_position
+from surrokit.protocols import Metric, PositionMetric, Potential
 from surrokit.records import Phase, Status
 from surrokit.testing.counting import CountingPotential, Fenced
+from surrokit.testing.curved_metric import CurvedMetric
 from surrokit.testing.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.reference import ConstantMetric
 from surrokit.testing.results import Check, Factory
@@ -34,35 +39,45 @@ _Targets = tuple[Target, ...]
 _CURVED: _Targets = (Banana(), Mixture(), Student(), Gaussian())
 
 
-def _hamiltonian(potential: Potential) -> Hamiltonian:
-    return Hamiltonian(potential=potential, metric=ConstantMetric())
+_Case = tuple[Target, Metric | PositionMetric]
+"""A target, and the metric to follow paths in."""
 
 
-def _usable(integrator: Any) -> list[Target]:
+def _hamiltonian(potential: Potential, metric: Metric | PositionMetric) -> Hamiltonian:
+    return Hamiltonian(potential=potential, metric=metric)
+
+
+def _usable(integrator: Any) -> list[_Case]:
     targets = [target for target in _CURVED if integrator.needs <= target.capabilities]
     demand(
         targets,
         f"the integrator needs {sorted(integrator.needs)}, which no target of the suite offers; "
         "names are in surrokit.capabilities",
     )
-    return targets
+    if not works_by_position(integrator):
+        return [(target, ConstantMetric()) for target in targets]
+    return [(target, CurvedMetric(products)) for target in targets for products in (True, False)]
 
 
-def _start(target: Target, n: int = N_CHAINS) -> tuple[FloatArray, FloatArray]:
+def _start(case: _Case, n: int = N_CHAINS) -> tuple[FloatArray, FloatArray]:
+    target, metric = case
     rng = np.random.default_rng(1987)
-    return target.sample(rng, n), ConstantMetric().draw(rng, n, target.dim)
+    positions = target.sample(rng, n)
+    if isinstance(metric, CurvedMetric):
+        return positions, metric.draw(rng, metric.factored(target, positions))
+    return positions, metric.draw(rng, n, target.dim)  # type: ignore[arg-type, call-arg]
 
 
 def _followed(
     integrator: Any,
-    potential: Potential,
+    case: tuple[Potential, Metric | PositionMetric],
     positions: FloatArray,
     momenta: FloatArray,
     step_size: float | FloatArray,
     n_steps: int | IntArray,
 ) -> tuple[Phase, IntArray]:
     n = len(positions)
-    hamiltonian = _hamiltonian(potential)
+    hamiltonian = _hamiltonian(*case)
     cache = integrator.cache(hamiltonian, positions)
     phase = Phase(positions=positions, momenta=momenta, cache=cache)
     steps = np.broadcast_to(np.asarray(n_steps, dtype=np.int64), (n,)).copy()
@@ -82,9 +97,9 @@ def _demand_ok(status: IntArray, what: str) -> None:
 def check_phase(make: Factory) -> None:
     """The end of a path has the shapes of its start, and the cache of where it is."""
     integrator = make()
-    for target in _usable(integrator):
-        positions, momenta = _start(target)
-        end, status = _followed(integrator, target, positions, momenta, 0.1, 3)
+    for case in _usable(integrator):
+        positions, momenta = _start(case)
+        end, status = _followed(integrator, case, positions, momenta, 0.1, 3)
         demand_shape(end.positions, positions.shape, "positions at the end")
         demand_shape(end.momenta, momenta.shape, "momenta at the end")
         demand(
@@ -92,7 +107,7 @@ def check_phase(make: Factory) -> None:
             f"status must be one whole number a chain, got {status!r}",
         )
         _demand_ok(status, "a short path")
-        _demand_cache(end.cache, integrator.cache(_hamiltonian(target), end.positions))
+        _demand_cache(end.cache, integrator.cache(_hamiltonian(*case), end.positions))
 
 
 def _demand_cache(found: Cache, expected: Cache) -> None:
@@ -113,13 +128,13 @@ def _demand_cache(found: Cache, expected: Cache) -> None:
 def check_reversible(make: Factory) -> None:
     """Forward, momenta flipped, forward again: back at the start, on curved targets too."""
     integrator = make()
-    for target in _usable(integrator):
-        positions, momenta = _start(target)
-        end, status = _followed(integrator, target, positions, momenta, 0.15, 7)
+    for case in _usable(integrator):
+        positions, momenta = _start(case)
+        end, status = _followed(integrator, case, positions, momenta, 0.15, 7)
         _demand_ok(status, "a path")
-        back, status = _followed(integrator, target, end.positions, -end.momenta, 0.15, 7)
+        back, status = _followed(integrator, case, end.positions, -end.momenta, 0.15, 7)
         _demand_ok(status, "the reverse of a path that ended well")
-        name = type(target).__name__
+        name = _called(case)
         demand_close(
             back.positions,
             positions,
@@ -135,10 +150,10 @@ def check_reversible(make: Factory) -> None:
 def check_negative_step(make: Factory) -> None:
     """The same path with the step negated leads back, momenta as they are."""
     integrator = make()
-    for target in _usable(integrator):
-        positions, momenta = _start(target)
-        end, _ = _followed(integrator, target, positions, momenta, 0.15, 5)
-        back, status = _followed(integrator, target, end.positions, end.momenta, -0.15, 5)
+    for case in _usable(integrator):
+        positions, momenta = _start(case)
+        end, _ = _followed(integrator, case, positions, momenta, 0.15, 5)
+        back, status = _followed(integrator, case, end.positions, end.momenta, -0.15, 5)
         _demand_ok(status, "a path with a negative step")
         demand_close(back.positions, positions, "position after a step back", atol=REVERSAL)
         demand_close(back.momenta, momenta, "momentum after a step back", atol=REVERSAL)
@@ -147,21 +162,25 @@ def check_negative_step(make: Factory) -> None:
 def check_volume(make: Factory) -> None:
     """The numerical Jacobian of the map from start to end has determinant 1."""
     integrator = make()
-    for target in _usable(integrator):
-        positions, momenta = _start(target, 4)
-        matrix = _jacobian(partial(_mapped, integrator, target), positions, momenta)
+    for case in _usable(integrator):
+        positions, momenta = _start(case, 4)
+        matrix = _jacobian(partial(_mapped, integrator, case), positions, momenta)
         determinant = np.abs(np.linalg.det(matrix))
         demand_close(
             determinant,
             np.ones(len(positions)),
-            f"{type(target).__name__}: volume after a path, where it was 1 before",
+            f"{_called(case)}: volume after a path, where it was 1 before",
             atol=VOLUME,
         )
 
 
-def _mapped(integrator: Any, target: Target, z: FloatArray) -> FloatArray:
-    dim = target.dim
-    end, status = _followed(integrator, target, z[:, :dim], z[:, dim:], 0.2, 3)
+def _called(case: _Case) -> str:
+    return f"{type(case[0]).__name__}, {type(case[1]).__name__}"
+
+
+def _mapped(integrator: Any, case: _Case, z: FloatArray) -> FloatArray:
+    dim = case[0].dim
+    end, status = _followed(integrator, case, z[:, :dim], z[:, dim:], 0.2, 3)
     _demand_ok(status, "a path from a start moved by a hair")
     return np.concatenate([end.positions, end.momenta], axis=1)
 
@@ -185,19 +204,19 @@ def _jacobian(
 def check_order(make: Factory) -> None:
     """Over a fixed time, halving the step divides the energy error by about four, or more."""
     integrator = make()
-    for target in _usable(integrator):
-        positions, momenta = _start(target)
+    for case in _usable(integrator):
+        positions, momenta = _start(case)
         errors = []
         for n_steps in (16, 32):
-            end, status = _followed(integrator, target, positions, momenta, 0.8 / n_steps, n_steps)
+            end, status = _followed(integrator, case, positions, momenta, 0.8 / n_steps, n_steps)
             _demand_ok(status, "a path")
-            metric = ConstantMetric()
-            before = target.value(positions) + metric.energy(momenta)
-            after = target.value(end.positions) + metric.energy(end.momenta)
-            errors.append(float(np.abs(after - before).mean()))
+            hamiltonian = _hamiltonian(*case)
+            cache = integrator.cache(hamiltonian, positions)
+            before = hamiltonian.energy(Phase(positions=positions, momenta=momenta, cache=cache))
+            errors.append(float(np.abs(hamiltonian.energy(end) - before).mean()))
         demand(
             errors[1] < 0.4 * errors[0] or errors[1] < 1e-9,
-            f"{type(target).__name__}: mean energy error is {errors[0]:.3g} with 16 steps and "
+            f"{_called(case)}: mean energy error is {errors[0]:.3g} with 16 steps and "
             f"{errors[1]:.3g} with 32 over the same time; an integrator of second order divides "
             "it by four",
         )
@@ -206,16 +225,16 @@ def check_order(make: Factory) -> None:
 def check_chains_alone(make: Factory) -> None:
     """Chains with steps and lengths of their own end where each ends alone."""
     integrator = make()
-    for target in _usable(integrator):
-        positions, momenta = _start(target)
+    for case in _usable(integrator):
+        positions, momenta = _start(case)
         n_steps = np.array([3, 1, 5, 5, 2, 4])
         sizes = np.array([0.1, 0.2, -0.1, 0.15, 0.05, 0.1])
-        end, status = _followed(integrator, target, positions, momenta, sizes, n_steps)
+        end, status = _followed(integrator, case, positions, momenta, sizes, n_steps)
         _demand_ok(status, "a path")
         for i in range(N_CHAINS):
             one = slice(i, i + 1)
             alone, _ = _followed(
-                integrator, target, positions[one], momenta[one], sizes[one], n_steps[one]
+                integrator, case, positions[one], momenta[one], sizes[one], n_steps[one]
             )
             what = f"of chain {i} of a batch against the same chain alone"
             demand_close(end.positions[one], alone.positions, f"position {what}", atol=REVERSAL)
@@ -227,9 +246,9 @@ def check_chains_alone(make: Factory) -> None:
 def check_start_untouched(make: Factory) -> None:
     """The phase that a path starts from is left as it is, and may be read-only."""
     integrator = make()
-    target = _usable(integrator)[0]
-    hamiltonian = _hamiltonian(target)
-    positions, momenta = _start(target)
+    case = _usable(integrator)[0]
+    hamiltonian = _hamiltonian(*case)
+    positions, momenta = _start(case)
     cache = {k: np.array(v) for k, v in integrator.cache(hamiltonian, positions).items()}
     sizes, n_steps = np.full(N_CHAINS, 0.1), np.full(N_CHAINS, 3)
     arrays = {"positions": positions, "momenta": momenta, "step_size": sizes, "n_steps": n_steps}
@@ -246,11 +265,11 @@ def check_start_untouched(make: Factory) -> None:
 def check_failures_are_statuses(make: Factory) -> None:
     """A path into a region without values ends with a status; the others end as they would."""
     integrator = make()
-    for target in _usable(integrator):
-        positions, momenta = _start(target)
+    for case in _usable(integrator):
+        positions, momenta = _start(case)
         positions = 0.2 * positions  # inside the fence
         momenta[::2] *= 50.0
-        fenced = Fenced(target, 4.0)
+        fenced = Fenced(case[0], 4.0), case[1]
         end, status = _followed(integrator, fenced, positions, momenta, 0.15, 4)
         _demand_failures(end, status)
         one = slice(1, 2)
@@ -283,9 +302,9 @@ def _demand_failures(end: Phase, status: IntArray) -> None:
 def gradients_a_step(make: Factory, n_steps: int = 20) -> float:
     """Return how many gradients a step costs, on a curved target, for a report."""
     integrator = make()
-    target = _usable(integrator)[0]
-    positions, momenta = _start(target)
-    hamiltonian = _hamiltonian(counting := CountingPotential(target))
+    case = _usable(integrator)[0]
+    positions, momenta = _start(case)
+    hamiltonian = _hamiltonian(counting := CountingPotential(case[0]), case[1])
     phase = Phase(
         positions=positions, momenta=momenta, cache=integrator.cache(hamiltonian, positions)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.records import Decision, Moment
+from surrokit.records import Decision, Moment, Stage
 from surrokit.testing.demands import demand
 from surrokit.testing.results import Check, Factory
 
@@ -15,23 +15,45 @@ N_WARMUP = 60
 """Iterations of warm-up after it."""
 
 N_SAMPLING = 6000
-"""Kept iterations, enough for a falling rate to show."""
+"""Kept iterations of a history."""
+
+NEAR, FAR = 10**6, 10**12
+"""Kept iterations from which two stretches of a very long run begin: slow rates, too, have fallen
+between them, (1 + t)^-0.1 to a quarter."""
 
 FALLEN = 0.8
-"""Deployments in the later half of the kept iterations are at most so many times the earlier."""
+"""Deployments in the far stretch are at most so many times those of the near one."""
 
 
 def history(
     n_exploration: int = N_EXPLORATION, n_warmup: int = N_WARMUP, n_sampling: int = N_SAMPLING
 ) -> list[Moment]:
     """Return the moments of a run, in order; ``explored`` at the last of the exploration."""
-    lengths = (("exploration", n_exploration), ("warmup", n_warmup), ("sampling", n_sampling))
+    lengths: tuple[tuple[Stage, int], ...] = (
+        ("exploration", n_exploration),
+        ("warmup", n_warmup),
+        ("sampling", n_sampling),
+    )
     moments: list[Moment] = []
     for stage, length in lengths:
-        for i in range(length):
-            explored = stage == "exploration" and i == length - 1
-            moments.append(Moment(stage=stage, iteration=len(moments) + 1, explored=explored))  # type: ignore[arg-type]
+        moments += [_moment(stage, len(moments) + i, n_exploration) for i in range(1, length + 1)]
     return moments
+
+
+def _moment(stage: Stage, iteration: int, n_exploration: int = N_EXPLORATION) -> Moment:
+    return Moment(
+        stage=stage,
+        iteration=iteration,
+        explored=iteration == n_exploration,
+        since_explored=max(iteration - n_exploration, -1),
+        draws_follow=stage == "warmup" and iteration == n_exploration + N_WARMUP,
+    )
+
+
+def stretch(begin: int) -> list[Moment]:
+    """Return moments of as many kept iterations as a history has, from one far into a run."""
+    first = N_EXPLORATION + N_WARMUP + begin
+    return [_moment("sampling", first + i) for i in range(N_SAMPLING)]
 
 
 def decisions(make: Factory, moments: list[Moment], seed: int) -> list[Decision]:
@@ -41,9 +63,9 @@ def decisions(make: Factory, moments: list[Moment], seed: int) -> list[Decision]
 
 
 def check_decisions(make: Factory) -> None:
-    """Decisions are records of three truth values."""
+    """Decisions are records of truth values."""
     for moment, decision in zip(history(), decisions(make, history(), 0), strict=True):
-        for name in ("observe", "deploy", "frozen"):
+        for name in ("observe", "deploy", "frozen", "derivatives"):
             value = getattr(decision, name)
             demand(
                 isinstance(value, bool | np.bool_),
@@ -106,25 +128,50 @@ def check_frozen_stays(make: Factory) -> None:
 def check_learning_ends(make: Factory) -> None:
     """Deployments among the kept draws stop, or become rarer and rarer."""
     first = N_EXPLORATION + N_WARMUP
-    middle = first + N_SAMPLING // 2
+    kept = 0
     for seed in range(3):
         made = decisions(make, history(), seed)
-        early = sum(decision.deploy for decision in made[first:middle])
-        late = sum(decision.deploy for decision in made[middle:])
+        deployed = sum(decision.deploy for decision in made[first:])
+        kept += deployed
         demand(
-            late <= FALLEN * early,
-            f"{early} surrogates are deployed in the first {N_SAMPLING // 2} kept iterations and "
-            f"{late} in the next; adaptation must stop, or its rate fall to zero, or the draws "
-            "are not from the target",
-        )
-        demand(
-            early + late == 0 or not made[first - 1].frozen,
+            deployed == 0 or not made[first - 1].frozen,
             "kept iterations deploy surrogates although the schedule was frozen before them",
         )
+        near, far = (
+            sum(decision.deploy for decision in decisions(make, stretch(begin), seed))
+            for begin in (NEAR, FAR)
+        )
         demand(
-            made[-1].frozen or early > 0,
-            "nothing is deployed among the kept draws, but the schedule never says that it is "
-            "frozen; the result reports what frozen says",
+            far <= FALLEN * near,
+            f"{near} surrogates are deployed in {N_SAMPLING} iterations from kept iteration "
+            f"{NEAR:.0e} on and {far} in as many from {FAR:.0e} on; adaptation must stop, or its "
+            "rate fall to zero, or the draws are not from the target",
+        )
+    demand(
+        made[-1].frozen or kept > 0,
+        "nothing is deployed among the kept draws, but the schedule never says that it is "
+        "frozen; the result reports what frozen says",
+    )
+
+
+def check_deployment_rate(make: Factory) -> None:
+    """``deployment_rate`` is a probability, above 0 where surrogates are deployed again."""
+    rate = make().deployment_rate
+    demand(0 <= rate <= 1, f"deployment_rate must be from 0 to 1, got {rate!r}")
+    deployed = sum(decision.deploy for decision in decisions(make, history(), 3))
+    demand(
+        rate > 0 or deployed <= 1,
+        f"deployment_rate is 0, that of at most one surrogate, but {deployed} are deployed",
+    )
+
+
+def check_exploration(make: Factory) -> None:
+    """``exploration`` is a positive number of rows, or None."""
+    for gradients in (False, True):
+        rows = make().exploration(gradients)
+        demand(
+            rows is None or (isinstance(rows, int) and rows >= 1),
+            f"exploration({gradients}) must be None or a whole number of at least 1, got {rows!r}",
         )
 
 
@@ -134,5 +181,7 @@ CHECKS: tuple[Check, ...] = (
     Check(check_learns),
     Check(check_frozen_stays),
     Check(check_learning_ends),
+    Check(check_deployment_rate),
+    Check(check_exploration),
 )
 """For every schedule."""

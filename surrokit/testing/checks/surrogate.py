@@ -12,7 +12,8 @@ from surrokit import capabilities as can
 from surrokit.errors import SurrogateFitError
 from surrokit.protocols import Learner
 from surrokit.records import Evaluations
-from surrokit.testing.checks import forward, potential
+from surrokit.testing import evaluating
+from surrokit.testing.checks import forward, matrices, potential
 from surrokit.testing.checks.training import (
     LOOSE,
     TARGET,
@@ -93,7 +94,7 @@ def check_no_exact_call(make: Factory) -> None:
     with sealed():
         learner.observe(more)
         fitted = learner.fitted()
-        potential.answers(fitted, where)
+        evaluating.answers(fitted, where)
         learner.restored(learner.state()).fitted()
 
 
@@ -123,12 +124,12 @@ def check_snapshot_frozen(make: Factory) -> None:
     """A fitted potential stays what it is when its learner observes more and fits again."""
     learner = learner_of(make, training(60))
     first = learner.fitted()
-    before = {name: a.copy() for name, a in potential.answers(first, places()).items()}
+    before = {name: a.copy() for name, a in evaluating.answers(first, places()).items()}
     shifted = training(60, seed=5)
     learner.observe(attrs.evolve(shifted, values=shifted.values + LEVEL))
-    after = potential.answers(first, places())
+    after = evaluating.answers(first, places())
     second = learner.fitted()
-    last = potential.answers(first, places())
+    last = evaluating.answers(first, places())
     for name, array in before.items():
         for later, when in ((after, "observed more"), (last, "fitted again")):
             demand_equal(
@@ -167,7 +168,7 @@ def check_level(make: Factory) -> None:
     higher = attrs.evolve(rows, values=rows.values + LEVEL)
     first, second = fitted_of(make, rows), fitted_of(make, higher)
     where = places()
-    before, after = potential.answers(first, where), potential.answers(second, where)
+    before, after = evaluating.answers(first, where), evaluating.answers(second, where)
     for name, array in before.items():
         shift = LEVEL if name in ("value", "value_and_gradient[0]") else 0.0
         room = LOOSE * max(float(np.abs(array).max()), LEVEL)
@@ -273,7 +274,7 @@ def check_learner_survives(make: Factory) -> None:
 CHECKS: tuple[Check, ...] = (
     Check(check_learner),
     Check(check_provides),
-    *(_on_fitted(check) for check in potential.CHECKS + forward.CHECKS),
+    *(_on_fitted(check) for check in potential.CHECKS + matrices.CHECKS + forward.CHECKS),
     Check(check_no_exact_call),
     Check(check_least_data),
     Check(check_snapshot_frozen),

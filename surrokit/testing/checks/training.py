@@ -8,7 +8,7 @@ import numpy as np
 
 from surrokit.protocols import Learner, Potential
 from surrokit.records import Evaluations, LearningProblem
-from surrokit.testing.checks import potential
+from surrokit.testing import evaluating
 from surrokit.testing.demands import demand, demand_close, demand_equal
 from surrokit.testing.results import Factory
 from surrokit.testing.targets import Banana, Target, sealed
@@ -82,8 +82,8 @@ def places(n: int = 40, spread: float = 0.6) -> FloatArray:
 def demand_same(first: Any, second: Any, what: str, *, exactly: bool = False) -> None:
     """Demand that two fitted potentials give the same, or exactly the same, answers."""
     where = places()
-    one, two = potential.answers(first, where), potential.answers(second, where)
-    exact = potential.answers(TARGET, where)
+    one, two = evaluating.answers(first, where), evaluating.answers(second, where)
+    exact = evaluating.answers(TARGET, where)
     for name, array in one.items():
         if exactly:
             demand_equal(two[name], array, f"{name} of {what}")
@@ -97,7 +97,7 @@ def demand_same(first: Any, second: Any, what: str, *, exactly: bool = False) ->
 
 def demand_finite(fitted: Any, what: str) -> None:
     """Demand that all answers of a fitted potential are finite."""
-    for name, array in potential.answers(fitted, places()).items():
+    for name, array in evaluating.answers(fitted, places()).items():
         demand(np.isfinite(array).all(), f"{name} of a potential {what} is not finite")
 
 

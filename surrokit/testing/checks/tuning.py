@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from surrokit.hamiltonian import changes_with_position
 from surrokit.records import ChainState, Proposal, Status, Tuning
 from surrokit.testing.checks.sampler import demand_same, started, usable
 from surrokit.testing.demands import demand
@@ -62,8 +65,14 @@ def check_tuned_metric(make: Factory) -> None:
     )
 
 
+def _takes_shape(sampler: Any) -> bool:
+    """Return whether a covariance gives moves their shape; by position it gives only units."""
+    by_position = changes_with_position(getattr(sampler, "metric", None))
+    return {"step_size", "metric"} <= sampler.tunes and not by_position
+
+
 CHECKS: tuple[Check, ...] = (
     Check(check_tuning, applies=lambda s: not s.tunes or "step_size" in s.tunes),
-    Check(check_tuned_metric, applies=lambda s: {"step_size", "metric"} <= s.tunes),
+    Check(check_tuned_metric, applies=_takes_shape),
 )
 """For every sampler."""

@@ -4,6 +4,12 @@ Most wrap a sound part and spoil one thing, so that they can be made from any. E
 the target, or a promise that keeps it; ``tests/controls`` says which check catches each.
 """
 
+from surrokit.testing.mutants.by_position import (
+    AcceptedTooEarly,
+    DeterminantLeftOut,
+    ForeignSlope,
+    MismatchedPositionMetric,
+)
 from surrokit.testing.mutants.dynamics import (
     LastHalfStepMissing,
     MismatchedMetric,
@@ -24,16 +30,23 @@ from surrokit.testing.mutants.learning import (
     DeploysAfterFreezing,
     LiveSnapshot,
     NeverFreezes,
+    NeverVanishes,
     OnlyFirstRows,
 )
 from surrokit.testing.mutants.wrappers import (
+    ClaimsConvex,
     DropsCapability,
     ForeignDerivative,
     InventsCapability,
+    ShiftedProducts,
 )
 
 __all__ = [
     # integrators and metrics
+    "AcceptedTooEarly",
+    "DeterminantLeftOut",
+    "ForeignSlope",
+    "MismatchedPositionMetric",
     "LastHalfStepMissing",
     "MismatchedMetric",
     "RefittedInsidePath",
@@ -51,9 +64,12 @@ __all__ = [
     "DeploysAfterFreezing",
     "LiveSnapshot",
     "NeverFreezes",
+    "NeverVanishes",
     "OnlyFirstRows",
     # potentials
+    "ClaimsConvex",
     "DropsCapability",
     "ForeignDerivative",
     "InventsCapability",
+    "ShiftedProducts",
 ]

@@ -174,6 +174,15 @@ class _BrokenSchedule:
         """Always."""
         return True
 
+    @property
+    def deployment_rate(self) -> float:
+        """As the sound one's."""
+        return self.inner.deployment_rate
+
+    def exploration(self, gradients: bool) -> int | None:
+        """As the sound one's."""
+        return self.inner.exploration(gradients)
+
 
 class NeverFreezes(_BrokenSchedule):
     """Deploys every tenth iteration, kept draws included, for ever."""
@@ -182,6 +191,17 @@ class NeverFreezes(_BrokenSchedule):
         """Return the sound decision, never frozen, and a deployment every tenth time."""
         sound = self.inner.decide(moment, rng)
         again = moment.iteration % 10 == 0
+        return Decision(observe=True, deploy=sound.deploy or again, frozen=False)
+
+
+class NeverVanishes(_BrokenSchedule):
+    """Deploys at random, at a rate that falls at first and then stays where it is."""
+
+    def decide(self, moment: Moment, rng: np.random.Generator) -> Decision:
+        """Return the sound decision, and a deployment with probability 1 / 50 at least."""
+        sound = self.inner.decide(moment, rng)
+        rate = 0.02 + 1.0 / (1.0 + max(moment.since_explored, 0))
+        again = moment.since_explored > 0 and bool(rng.random() < rate)
         return Decision(observe=True, deploy=sound.deploy or again, frozen=False)
 
 

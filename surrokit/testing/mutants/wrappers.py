@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from surrokit.capabilities import HESSIAN
-from surrokit.testing.counting import CONTRACTIONS, Wrapped
+from surrokit.capabilities import CONVEX, HESSIAN, HESSIAN_DERIVATIVE, METRIC_DERIVATIVE
+from surrokit.testing.counting import Wrapped, methods_of
 from surrokit.types import Capabilities, FloatArray
 
 
@@ -29,10 +29,31 @@ class InventsCapability(Wrapped):
 
 
 class ForeignDerivative(Wrapped):
-    """Takes the derivative of its Hessian from a function close by: one shifted by 0.01."""
+    """Takes the derivative of its matrices from a function close by: one shifted by 0.01."""
 
     def evaluated(
         self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
     ) -> Any:
-        """Shift the positions, but only for the derivative of the Hessian."""
-        return function(positions + 0.01 if method in CONTRACTIONS else positions)
+        """Shift the positions, but only for the derivative of the Hessian or of the metric."""
+        shifted = method in methods_of(HESSIAN_DERIVATIVE) + methods_of(METRIC_DERIVATIVE)
+        return function(positions + 0.01 if shifted else positions)
+
+
+class ShiftedProducts(Wrapped):
+    """Multiplies by matrices, and takes diagonals of those, of positions 0.01 away."""
+
+    def evaluated(
+        self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
+    ) -> Any:
+        """Shift the positions, but only for products and diagonals."""
+        shifted = method in ("hessian_product", "metric_product", "hessian_diagonal")
+        return function(positions + 0.01 if shifted else positions)
+
+
+class ClaimsConvex(Wrapped):
+    """Claims that its Hessian is positive definite, whatever is inside."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Those inside and ``convex``."""
+        return self.inner.capabilities | {CONVEX}

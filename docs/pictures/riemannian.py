@@ -1,0 +1,87 @@
+"""A metric that bends with the target, and what that does to a path."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.patches import Ellipse
+from style import BLACK, BLUE, GREY, ORANGE, save
+
+import surrokit as sk
+from surrokit.hamiltonian import Hamiltonian
+from surrokit.records import Phase
+
+STARTS = ((-1.6, 0.2), (0.0, 1.35), (1.3, 0.1))
+N_STEPS = 60
+
+
+def path(integrator, metric, potential, start, momentum, step_size):
+    """Return the points of one path, shape (steps + 1, 2)."""
+    hamiltonian = Hamiltonian(potential=potential, metric=metric)
+    position = np.array([start])
+    phase = Phase(
+        positions=position,
+        momenta=np.array([momentum]),
+        cache=integrator.cache(hamiltonian, position),
+    )
+    points = [position[0]]
+    for _ in range(N_STEPS):
+        phase, status = integrator.advance(
+            hamiltonian, phase, np.array([step_size]), np.array([1])
+        )
+        if status[0]:
+            break
+        points.append(phase.positions[0])
+    return np.array(points)
+
+
+def contours(ax, target):
+    """Draw where U is 1, 2, 4 and 8 above its least."""
+    x, y = np.meshgrid(np.linspace(-3.2, 3.2, 200), np.linspace(-2.6, 2.6, 200))
+    values = target.value(np.column_stack([x.ravel(), y.ravel()])).reshape(x.shape)
+    levels = values.min() + np.array([1.0, 2.0, 4.0, 8.0])
+    ax.contour(x, y, values, levels, colors=GREY, linewidths=0.6)
+    ax.set(xlabel="q[0]", ylabel="q[1]", xlim=(-2.6, 2.6), ylim=(-2.1, 2.1))
+
+
+def unit_ellipse(metric, target, position):
+    """Return where velocities of unit length lead, u^T G u = 1, as a patch."""
+    cache = metric.factored(target, np.array([position]))
+    values, vectors = np.linalg.eigh(cache["metric_inverse"][0])
+    angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
+    return Ellipse(
+        position,
+        0.7 * np.sqrt(values[1]),
+        0.7 * np.sqrt(values[0]),
+        angle=angle,
+        facecolor=ORANGE,
+        edgecolor=BLACK,
+        linewidth=0.6,
+        alpha=0.6,
+    )
+
+
+if __name__ == "__main__":
+    target = sk.make("potential", "banana")
+    metric = sk.make("metric", "softabs")
+    riemannian = sk.make("integrator", "generalized-leapfrog")
+    leapfrog, identity = sk.make("integrator", "leapfrog"), sk.make("metric", "identity")
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0), layout="constrained")
+    contours(left, target)
+    draws = sk.sample(target, seed=1, draws=500, progress=False).draws.reshape(-1, 2)
+    for position in draws[::55]:
+        left.add_patch(unit_ellipse(metric, target, position))
+    left.set_title("the metric at some positions: 0.35 of its own units")
+
+    contours(right, target)
+    start = draws[700]
+    cache = metric.factored(target, start[None])
+    direction = np.array([0.6, 0.8])
+    momentum = cache["metric_factor"][0] @ direction
+    plain = path(leapfrog, identity, target, start, momentum, 0.05)
+    bent = path(riemannian, metric, target, start, momentum, 0.1)
+    right.plot(*plain.T, color=ORANGE, lw=1.2, label="identity, 60 steps of 0.05")
+    right.plot(*bent.T, color=BLUE, lw=1.2, label="softabs, 60 steps of 0.1")
+    right.plot(*start, "o", color=BLACK, ms=4)
+    right.set_title("one path each, from one position and momentum")
+    right.legend(loc="lower left", fontsize=7)
+    save(figure, "riemannian")

@@ -1,0 +1,122 @@
+"""Two ways to set up surrogates that learn on the way: the paper's, and this project's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from surrokit.errors import ConfigurationError
+from surrokit.settings import is_number
+
+NETWORK_ALONE: Mapping[str, Any] = {
+    "trend": "constant",
+    "train_on": "values",
+    "learns": "potential",
+}
+"""No trend, and values alone, as in the paper. Inputs are whitened, which the paper's are not: in
+raw coordinates the recursion of Proposition 1 is numerically meaningless."""
+
+
+UPDATES = ("auto", "refit", "greville", "moments")
+"""Ways in which a network takes in points."""
+
+
+@attrs.frozen(kw_only=True)
+class Scheme:
+    """What a surrogate learns from, and how.
+
+    Parameters
+    ----------
+    name
+        Word in the names of rows.
+    label
+        What tables and legends say.
+    surrogate_settings
+        Of the surrogate ``additive``; the paper's scheme has the problem's number of nodes too.
+    gradients
+        Whether it is shown gradients.
+    """
+
+    name: str
+    label: str
+    surrogate_settings: Mapping[str, Any]
+    gradients: bool
+
+    def surrogate(self, n_nodes: int, updates: str) -> tuple[str, dict[str, Any]]:
+        """Return name and settings of the surrogate.
+
+        Parameters
+        ----------
+        n_nodes, updates
+            Of the paper's network: s, and how it takes in points. The defaults keep their own.
+        """
+        paper = {} if self.gradients else {"n_nodes": n_nodes, "updates": updates}
+        return "additive", {**self.surrogate_settings, **paper}
+
+    def adaptive(self, kappa: float, freeze_after: str | None) -> tuple[str, dict[str, Any]]:
+        """Return name and settings of the schedule of Algorithm 4.
+
+        Parameters
+        ----------
+        kappa
+            The surrogate is deployed with probability (1 + t)^-kappa, t iterations after the
+            starting phase.
+        freeze_after
+            ``"warmup"``, or None for never, as in the paper.
+        """
+        return "greville", {
+            "kappa": kappa,
+            "freeze_after": freeze_after,
+            "derivatives": "warmup" if self.gradients else "never",
+        }
+
+
+PAPER = Scheme(
+    name="paper",
+    label="the paper's network, values alone",
+    surrogate_settings=NETWORK_ALONE,
+    gradients=False,
+)
+"""Network alone, s as in the paper."""
+
+DEFAULTS = Scheme(
+    name="defaults",
+    label="surrokit's defaults, gradients too",
+    surrogate_settings={},
+    gradients=True,
+)
+"""This project's surrogate as it comes."""
+
+SCHEMES: Mapping[str, Scheme] = {scheme.name: scheme for scheme in (PAPER, DEFAULTS)}
+"""By name."""
+
+
+def vanishing(_: object, attribute: Any, value: object) -> None:
+    """Refuse a kappa for which (1 + t)^-kappa does not vanish, or has a finite sum."""
+    if not is_number(value) or not 0 < value <= 1:  # type: ignore[operator]
+        raise ConfigurationError(
+            f"{attribute.name} must be a number above 0 and at most 1, got {value!r}"
+        )
+
+
+def chosen_schemes(value: Any) -> tuple[str, ...]:
+    """Return names of schemes, each once.
+
+    Parameters
+    ----------
+    value
+        One of them, or several.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none, or one is unknown.
+    """
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not names or not set(names) <= set(SCHEMES):
+        raise ConfigurationError(
+            f"schemes must be one or several of {', '.join(SCHEMES)}, got {value!r}"
+        )
+    return tuple(name for name in SCHEMES if name in names)

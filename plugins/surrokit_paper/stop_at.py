@@ -1,0 +1,52 @@
+"""Ending a run when enough was spent."""
+
+from __future__ import annotations
+
+import time
+
+from surrokit.records import ChainState, IterationInfo, RunInfo
+
+FOREVER = 10**9
+"""Iterations of a run that something else ends."""
+
+
+class StopAt:
+    """An observer that interrupts a run once it has taken so long, or paid so much.
+
+    The run then returns what was drawn, as after Ctrl-C; ``reached`` tells the two apart.
+
+    Parameters
+    ----------
+    seconds
+        Of the processor, all threads together, which other programs on the machine do not
+        stretch; None for no limit.
+    evaluations
+        Positions at which the target was evaluated; None for no limit.
+    """
+
+    def __init__(self, *, seconds: float | None = None, evaluations: int | None = None) -> None:
+        self._seconds = seconds
+        self._evaluations = evaluations
+        self._began = time.process_time()
+        self.reached = False
+        self.elapsed: list[float] = []
+        """Processor seconds since the run began, after each iteration."""
+
+    def surrokit_run_started(self, run: RunInfo) -> None:  # noqa: ARG002
+        """Begin."""
+        self._began = time.process_time()
+
+    def surrokit_transition_done(
+        self,
+        run: RunInfo,  # noqa: ARG002
+        state: ChainState,  # noqa: ARG002
+        info: IterationInfo,
+    ) -> None:
+        """Note the time, and interrupt if enough was spent."""
+        self.elapsed.append(time.process_time() - self._began)
+        late = self._seconds is not None and self.elapsed[-1] >= self._seconds
+        paid = info.calls["value"] + info.calls["gradient"]
+        dear = self._evaluations is not None and paid >= self._evaluations
+        if late or dear:
+            self.reached = True
+            raise KeyboardInterrupt

@@ -1,0 +1,577 @@
+"""The safety net: what it sees, what it repairs in warm-up, and that kept draws do not feel it."""
+
+from __future__ import annotations
+
+import types
+import warnings
+
+import attrs
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import surrokit as sk
+from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError
+from surrokit.records import StepInfo
+from surrokit.report import notes
+from surrokit.safety import MOST_RESTARTS, Watch
+from surrokit.safety_net import SafetyNet
+from surrokit.testing.checks.kernel import N_CHAINS, NARROW, WIDE, invariance
+from surrokit.testing.reference import ReferenceCorrection
+from surrokit.testing.statistics import normality
+from surrokit.testing.targets import Banana, Gaussian, Mixture
+
+TWO_MODES = Mixture(half_distance=3.0, weight=0.5)
+IN_BOTH = np.array([[-3.0, 0.0], [-3.0, 0.5], [3.0, 0.0], [3.0, 0.5]])
+OFF = sk.Safety(rescues=0)
+SIZES = {"warmup": 300, "draws": 100, "seed": 1, "progress": False}
+PATHS = {"step_size": 0.4, "n_steps": 6, "metric": "identity"}
+
+
+@attrs.frozen(eq=False)
+class LeftHalf:
+    """An explorer that learns of one mode only, though its chains are in both."""
+
+    inner: object
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def with_potential(self, potential):
+        return LeftHalf(self.inner.with_potential(potential))
+
+    def learn(self, state, paid):
+        state, rows = self.inner.learn(state, paid)
+        return state, rows.take(rows.positions[:, 0] < 0)
+
+
+def one_sided(**settings):
+    """Draw from two modes on a surrogate that was trained on one."""
+    explorer = LeftHalf(
+        sk.make("explorer", "sampler", sampler="hmc", correction="metropolis", iterations=60)
+    )
+    options = {"surrogate": "rbf", "initial": IN_BOTH, "explorer": explorer, **SIZES, **settings}
+    return sk.sample(TWO_MODES, **options)
+
+
+def corrected(first, **settings):
+    """Draw on a surrogate whose first fit is another potential, and every later one is right."""
+    fits, target = [], Gaussian()
+
+    def fit(evaluations, rng):
+        fits.append(evaluations)
+        return first if len(fits) == 1 else target
+
+    options = {"surrogate": sk.batch_surrogate(fit), **SIZES, **settings}
+    return sk.sample(target, **options), fits
+
+
+SHIFTED = Gaussian(mean=(4.0, 4.0), covariance=((0.2, 0.0), (0.0, 0.2)))
+"""A surrogate that is deliberately wrong: it draws chains to where the target has no mass."""
+
+ELSEWHERE = Gaussian(mean=(3.0, 3.0), covariance=((0.3, 0.0), (0.0, 0.3)))
+"""A surrogate on which paths work, and end where the target has no mass."""
+
+
+@pytest.fixture(scope="module")
+def repaired():
+    return one_sided()
+
+
+@pytest.fixture(scope="module")
+def unrepaired():
+    with pytest.warns(SamplingWarning, match="did not move for"):
+        return one_sided(safety=OFF)
+
+
+# --- a surrogate that is wrong costs mixing, never invariance ---
+
+
+@pytest.mark.statistical
+def test_exact_draws_stay_exact_on_a_surrogate_trained_on_one_mode(unrepaired):
+    """From exact starts in both modes, no net; at most one false alarm in 10^6 (CHECK_RATE)."""
+    target = Mixture(half_distance=2.0, weight=0.5)
+    one_mode = Gaussian(mean=(-2.0, 0.0), covariance=((1.0, 0.0), (0.0, 1.0)))
+    sampler = sk.make("sampler", "hmc", step_size=0.4, n_steps=6, metric="identity")
+    for potential, name in ((one_mode, "one mode: "), (WIDE, "wrong: ")):
+        verdict = invariance(
+            sampler.with_potential(potential), ReferenceCorrection(potential=target), target, name
+        )
+        verdict.require("a surrogate of one mode must leave exact draws in both as they are")
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("mix", [0.0, 0.3])
+@pytest.mark.parametrize("surrogate", [NARROW, WIDE], ids=["narrow", "wide"])
+def test_kept_draws_with_exact_transitions_mixed_in_stay_exact(mix, surrogate):
+    """Whole runs from exact starts; the last draws of all chains are compared with exact ones."""
+    target = Mixture()
+    run = sk.sample(
+        target,
+        surrogate=surrogate,
+        chains=N_CHAINS,
+        warmup=0,
+        draws=10,
+        initial=target.sample(np.random.default_rng(3), N_CHAINS),
+        safety=sk.Safety(mix=mix),
+        seed=7,
+        progress=False,
+        **PATHS,
+    )
+    verdict = normality(target.to_normals(run.draws[:, -1]), f"mix {mix}: ")
+    verdict.require("kept draws must stay exact")
+    exact = (run.kept.path_acceptance == run.kept.acceptance).all(axis=0)
+    assert exact.any() == (mix > 0)
+    assert not exact.all()
+
+
+def test_outputs_of_kept_draws_are_theirs_when_exact_transitions_are_mixed_in():
+    target = Banana()
+    run = sk.sample(target, surrogate=Banana(sd=1.2), safety=sk.Safety(mix=0.3), **SIZES)
+    flat = run.draws.reshape(-1, 2)
+    assert_allclose(run.outputs.reshape(-1, 2), target.forward(flat))
+    assert_allclose(run.kept.values.ravel(), target.value(flat))
+    assert run.kept.calls["jacobian"][-1] > run.warmup.calls["jacobian"][-1]
+
+
+def test_exact_transitions_come_at_their_probability_whatever_the_chains_do():
+    """2000 tosses at 0.3, five standard errors: one false alarm in 10^6."""
+    run = sk.sample(
+        Gaussian(),
+        surrogate=SHIFTED,
+        safety=sk.Safety(mix=0.3),
+        initial=[0.5, -0.3],
+        **{**SIZES, "warmup": 0, "draws": 2000},
+        **PATHS,
+    )
+    exact = (run.kept.path_acceptance == run.kept.acceptance).all(axis=0)
+    assert abs(exact.mean() - 0.3) < 5 * np.sqrt(0.21 / 2000)
+    standing = ~run.kept.accepted.any(axis=0)
+    after_standing = exact[1:][standing[:-1]]
+    assert abs(after_standing.mean() - 0.3) < 5 * np.sqrt(0.21 / len(after_standing))
+    assert run.adaptation.mix == 0.3
+    assert any("exact transitions with probability 0.3" in note for note in notes(run))
+
+
+class Unit:
+    """One dimension: N(0, sd^2)."""
+
+    dim = 1
+    capabilities = frozenset({"gradient"})
+
+    def __init__(self, sd=1.0):
+        self.precision = sd**-2
+
+    def value(self, q):
+        return 0.5 * self.precision * np.square(q[:, 0])
+
+    def value_and_gradient(self, q):
+        return self.value(q), self.precision * q
+
+
+def error_of_second_moment(surrogate, n_draws=5000):
+    """Standard errors by which E q^2 of one long chain is off."""
+    run = sk.sample(
+        Unit(),
+        surrogate=surrogate,
+        chains=1,
+        warmup=0,
+        draws=n_draws,
+        initial=[0.5],
+        safety=sk.Safety(mix=0.2),
+        seed=3,
+        progress=False,
+        step_size=0.3,
+        n_steps=8,
+        metric="identity",
+    )
+    squares = run.draws**2
+    error = squares.std() / np.sqrt(sk.effective_sample_size(squares)[0])
+    return (squares.mean() - 1.0) / error
+
+
+def called_by_a_stuck_chain(net, surrogate, rng):
+    """What a net must not do among kept draws: answer to rejections."""
+    called = net.standing >= 5
+    net.standing = 0 if called else net.standing
+    return called
+
+
+def count_rejections(net, info):
+    net.standing = 0 if info.accepted[0] else net.standing + 1
+
+
+@pytest.mark.statistical
+def test_exact_transitions_that_answer_to_a_stuck_chain_would_be_seen(monkeypatch):
+    """The net as it is stays within five standard errors (one false alarm in 10^6)."""
+    sticky = Unit(sd=0.4)  # its chains stand still in the tails
+    assert abs(error_of_second_moment(sticky)) < 5
+    monkeypatch.setattr(SafetyNet, "mixes", called_by_a_stuck_chain)
+    monkeypatch.setattr(SafetyNet, "saw", count_rejections)
+    monkeypatch.setattr(SafetyNet, "standing", 0, raising=False)
+    assert error_of_second_moment(sticky) < -7
+
+
+# --- repair in warm-up ---
+
+
+def test_a_surrogate_of_one_mode_is_repaired(repaired, unrepaired):
+    before = unrepaired.kept.acceptance.mean(axis=1)
+    after = repaired.kept.acceptance.mean(axis=1)
+    assert before.min() < 0.1
+    assert after.min() > 0.7
+    (rescue, *_) = repaired.adaptation.rescues
+    seen = slice(rescue.iteration - 40, rescue.iteration)
+    assert repaired.warmup.acceptance[:, seen].mean(axis=1).min() < 0.1
+    assert repaired.adaptation.frozen_before_draws
+
+
+def test_a_surrogate_that_is_wrong_on_purpose_is_repaired():
+    run, _ = corrected(SHIFTED)
+    (rescue,) = run.adaptation.rescues
+    assert rescue.iteration < 150
+    before = run.warmup.acceptance[:, 75 : rescue.iteration].mean()
+    assert before < 0.1
+    assert run.kept.acceptance.mean() > 0.75
+    assert run.adaptation.deployments == (75, rescue.iteration + 10)
+
+
+def test_the_net_learns_from_proposals_and_from_its_exact_transitions():
+    run, (first, second) = corrected(SHIFTED)
+    (rescue,) = run.adaptation.rescues
+    calls = {
+        kind: n[[74, rescue.iteration - 1, rescue.iteration + 9]]
+        for kind, n in run.warmup.calls.items()
+    }
+    paid = sum(int(n[2] - n[0]) for n in calls.values())
+    assert calls["value"][1] > calls["value"][0]  # proposals on the surrogate
+    assert calls["gradient"][2] > calls["gradient"][1]  # exact transitions
+    assert len(second) == len(first) + paid
+    assert run.adaptation.training_rows == len(second)
+
+
+def test_kept_draws_pay_values_only(repaired):
+    for kind in set(repaired.calls) - {"value"}:
+        assert repaired.kept.calls[kind][-1] == repaired.warmup.calls[kind][-1], kind
+
+
+def test_step_size_and_metric_are_tuned_on_after_a_repair(repaired):
+    (rescue, *_) = repaired.adaptation.rescues
+    assert len(np.unique(repaired.warmup.step_size[rescue.iteration + 10 :])) > 10
+    covariance = repaired.sampler.tuning.covariance
+    assert covariance[0, 0] > 3 * covariance[1, 1]  # both modes are in it
+    assert 0.6 < repaired.kept.path_acceptance.mean() < 0.98
+
+
+def test_without_gradients_the_net_walks_at_random():
+    class Values(Gaussian):
+        @property
+        def capabilities(self):
+            return frozenset()
+
+    run, _ = corrected(SHIFTED, explorer=("sampler", {"sampler": "random-walk"}))
+    assert run.adaptation.rescues
+    fits = []
+
+    def fit(evaluations, rng):
+        fits.append(1)
+        return SHIFTED if len(fits) == 1 else Gaussian()
+
+    run = sk.sample(Values(), surrogate=sk.batch_surrogate(fit), **{**SIZES, "warmup": 500})
+    assert len(run.adaptation.rescues) == 1
+    assert {kind for kind, n in run.calls.items() if n} == {"value"}
+    assert run.kept.acceptance.mean() > 0.7
+
+
+def test_repairs_are_limited():
+    run_safety = sk.Safety(rescues=2, patience=20, block=5)
+    with pytest.warns(SamplingWarning, match="surrogate is wrong where the chains are"):
+        run = sk.sample(
+            Gaussian(),
+            surrogate=sk.batch_surrogate(lambda evaluations, rng: SHIFTED),
+            safety=run_safety,
+            **SIZES,
+        )
+    assert len(run.adaptation.rescues) == 2
+    assert len(run.adaptation.deployments) == 3
+
+
+def test_no_repair_begins_that_leaves_no_time_to_tune():
+    run, _ = corrected(SHIFTED, safety=sk.Safety(patience=80, block=80))
+    assert run.adaptation.rescues == ()
+    assert run.kept.acceptance.mean() < 0.5
+
+
+def test_a_repair_whose_fit_fails_leaves_the_old_surrogate():
+    fits = []
+
+    def fit(evaluations, rng):
+        fits.append(1)
+        if len(fits) > 1:
+            raise SurrogateFitError("no luck")
+        return SHIFTED
+
+    with pytest.warns(SamplingWarning) as caught:
+        run = sk.sample(
+            Gaussian(),
+            surrogate=sk.batch_surrogate(fit),
+            safety=sk.Safety(rescues=1),
+            **SIZES,
+        )
+    assert any("goes on without a new one: no luck" in str(w.message) for w in caught)
+    assert run.surrogate is SHIFTED
+    assert len(run.adaptation.deployments) == 1
+
+
+def test_a_good_surrogate_is_left_alone():
+    run = sk.sample(Gaussian(), surrogate="additive", **SIZES)
+    assert run.adaptation.rescues == ()
+    assert len(run.adaptation.deployments) == 1
+
+
+def test_the_net_does_not_change_a_run_that_needs_none():
+    one, two = (
+        sk.sample(Gaussian(), surrogate="additive", safety=safety, **SIZES)
+        for safety in (None, OFF)
+    )
+    assert_array_equal(one.draws, two.draws)
+    assert one.calls == two.calls
+
+
+def test_a_ready_surrogate_is_not_repaired_but_warned_of():
+    with pytest.warns(SamplingWarning, match="next to nothing was accepted"):
+        run = sk.sample(Gaussian(), surrogate=ELSEWHERE, initial=[0.5, -0.3], **SIZES, **PATHS)
+    assert run.adaptation.rescues == ()
+
+
+# --- what the output says ---
+
+
+def test_the_output_says_what_the_net_did(repaired):
+    (rescue, *_) = repaired.adaptation.rescues
+    assert "had not moved for 40 iterations" in rescue.reason or "where that of its paths" in (
+        rescue.reason
+    )
+    told = [note for note in notes(repaired) if note.startswith("the safety net repaired")]
+    assert len(told) == 1
+    assert rescue.reason in told[0]
+    assert f"after iteration {rescue.iteration}" in told[0]
+    figures = repaired.to_dict()["adaptation"]
+    assert figures["rescues"] == [attrs.asdict(r) for r in repaired.adaptation.rescues]
+    assert figures["restarts"] == []
+    assert figures["n_deployments"] == len(repaired.adaptation.deployments)
+    assert figures["last_deployment"] == repaired.adaptation.deployments[-1]
+
+
+def test_observers_are_told_why():
+    reasons = []
+    observer = types.SimpleNamespace(
+        surrokit_surrogate_deployed=lambda run, surrogate, evaluations, reason: reasons.append(
+            (evaluations, reason)
+        )
+    )
+    run, fits = corrected(SHIFTED, observers=[observer])
+    (_, first), (rows, second) = reasons
+    assert first == "schedule, after iteration 75"
+    assert second.startswith("safety net, after iteration ")
+    assert run.adaptation.rescues[0].reason in second
+    assert rows == len(fits[1])
+
+
+def test_the_same_seed_gives_the_same_run(repaired):
+    again = one_sided()
+    assert_array_equal(again.draws, repaired.draws)
+    assert again.adaptation == repaired.adaptation
+
+
+@pytest.mark.parametrize("into", [1, 5, 10, 11])
+def test_an_interrupt_within_a_repair_returns_what_was_drawn(into):
+    full, _ = corrected(SHIFTED)
+    iteration = full.adaptation.rescues[0].iteration + into
+
+    def interrupt(run, state, info):
+        if info.iteration == iteration:
+            raise KeyboardInterrupt
+
+    observer = types.SimpleNamespace(surrokit_transition_done=interrupt)
+    run, _ = corrected(SHIFTED, observers=[observer])
+    assert not run.complete
+    assert_array_equal(run.warmup.draws, full.warmup.draws[:, :iteration])
+    assert len(run.adaptation.rescues) == 1
+
+
+# --- a collapse among kept draws ---
+
+
+class Spoilt(Gaussian):
+    """Right for so many paths' starts, then wrong: what no warm-up can see coming."""
+
+    def __init__(self, limit):
+        super().__init__()
+        object.__setattr__(self, "left", [limit])
+
+    def _energy(self, q):
+        self.left[0] -= 1
+        return super()._energy(q) if self.left[0] > 0 else SHIFTED._energy(q)
+
+    def _slope(self, q):
+        return super()._slope(q) if self.left[0] > 0 else SHIFTED._slope(q)
+
+
+def spoilt_run(restart, always=False, **settings):
+    fits = []
+
+    def fit(evaluations, rng):
+        fits.append(1)
+        return Spoilt(450 if len(fits) == 1 else 250) if always or len(fits) == 1 else Gaussian()
+
+    return sk.sample(
+        Gaussian(),
+        surrogate=sk.batch_surrogate(fit),
+        safety=sk.Safety(restart=restart, rescues=0),
+        **{**SIZES, "draws": 400, **settings},
+        **PATHS,
+    )
+
+
+def test_a_late_collapse_is_a_warning_and_nothing_is_refitted():
+    with pytest.warns(SamplingWarning, match="did not move for .* kept iterations"):
+        run = spoilt_run(restart=False)
+    assert len(run.adaptation.deployments) == 1
+    assert run.adaptation.restarts == ()
+    assert len(run.kept) == 400
+
+
+def test_with_restart_draws_so_far_become_warm_up():
+    run = spoilt_run(restart=True)
+    (restart,) = run.adaptation.restarts
+    assert restart.iteration > 340
+    assert len(run.kept) == 400
+    assert len(run.warmup) == restart.iteration + 10 + 100
+    assert run.kept.acceptance.mean() > 0.75
+    assert run.adaptation.frozen_before_draws
+    assert run.adaptation.deployments[-1] == restart.iteration + 10
+    assert run.warmup.draws.shape == (4, len(run.warmup), 2)
+    assert any("thrown back into warm-up once" in note for note in notes(run))
+    assert run.to_dict()["adaptation"]["restarts"] == [attrs.asdict(restart)]
+
+
+def test_restarts_are_limited():
+    with pytest.warns(SamplingWarning, match="did not move for|next to nothing was accepted"):
+        run = spoilt_run(restart=True, always=True)
+    assert len(run.adaptation.restarts) == MOST_RESTARTS
+    assert len(run.kept) == 400
+
+
+# --- what it looks at ---
+
+
+def info(accepted, acceptance, paths):
+    accepted = np.asarray(accepted)
+    return StepInfo(
+        accepted=accepted,
+        acceptance=np.asarray(acceptance),
+        path_acceptance=np.asarray(paths),
+        status=np.zeros(len(accepted), dtype=np.int64),
+        divergent=np.zeros(len(accepted), dtype=bool),
+        n_steps=np.ones(len(accepted), dtype=np.int64),
+    )
+
+
+def watched(step, times=40):
+    watch = Watch.of(sk.Safety(), len(step.accepted))
+    for _ in range(times):
+        watch = watch.after(step)
+    return watch
+
+
+@pytest.mark.parametrize(
+    ("step", "promised", "complaint"),
+    [
+        (info([True, True], [0.8, 0.7], [0.9, 0.9]), 0.9, None),
+        (info([True, True], [0.2, 0.3], [0.9, 0.9]), None, None),
+        (info([True, False], [0.8, 0.5], [0.9, 0.9]), 0.9, "chain 1 had not moved for 40"),
+        (info([False, False], [0.5, 0.5], [0.9, 0.9]), 0.9, "chains 0, 1 had not moved for 40"),
+        (info([True, True], [0.8, 0.02], [0.9, 0.9]), 0.9, "of chain 1 was 0.020, where that of"),
+        (info([True, True], [0.2, 0.2], [0.9, 0.9]), 0.95, "own error promised 0.950"),
+        (info([True, True], [0.2, 0.2], [0.3, 0.3]), 0.95, None),
+        (info([True, True], [0.01, 0.0], [0.01, 0.02]), 0.9, None),  # the step is too large
+    ],
+)
+def test_what_counts_as_a_collapse(step, promised, complaint):
+    found = watched(step).complaint(sk.Safety(), promised)
+    assert found is None if complaint is None else complaint in found
+
+
+def test_nothing_is_said_before_there_is_enough_to_see():
+    bad = info([False, False], [0.0, 0.0], [0.9, 0.9])
+    assert watched(bad, 39).complaint(sk.Safety(), None) is None
+    assert watched(bad, 40).complaint(sk.Safety(), None) is not None
+    moved = watched(bad).after(info([True, True], [1.0, 1.0], [0.9, 0.9]))
+    assert_array_equal(moved.standing, 0)
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("patience", 0, "patience must be a whole number of at least 1, got 0"),
+        ("block", 1.5, "block must be a whole number of at least 1, got 1.5"),
+        ("rescues", -1, "rescues must be a whole number of at least 0, got -1"),
+        ("collapse", 1.0, "collapse must be a number between 0 and 1, got 1.0"),
+        ("promise", 0, "promise must be a number between 0 and 1, got 0"),
+        ("mix", 1.0, "mix must be a probability of at least 0 and below 1, got 1.0"),
+        ("mix", -0.1, "mix must be a probability of at least 0 and below 1, got -0.1"),
+        ("mix", "often", "mix must be a probability of at least 0 and below 1, got 'often'"),
+        ("restart", 1, "restart must be one of True, False, got 1"),
+    ],
+)
+def test_settings_out_of_range_are_refused(setting, value, message):
+    with pytest.raises(ConfigurationError, match=message):
+        sk.Safety(**{setting: value})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"safety": "on"}, "safety must be a surrokit.Safety.*rescues=0"),
+        ({"safety": sk.Safety(mix=0.1)}, "there is no surrogate and all are exact; leave mix out"),
+        ({"safety": sk.Safety(restart=True)}, "asks for restart, but there is no surrogate"),
+        (
+            {"safety": sk.Safety(restart=True), "surrogate": SHIFTED},
+            "asks for restart, but the surrogate, a Gaussian, is ready and learns nothing",
+        ),
+    ],
+)
+def test_a_net_that_cannot_work_is_refused(options, message):
+    with pytest.raises(ConfigurationError, match=message):
+        sk.sample(Gaussian(), **SIZES, **options)
+
+
+def test_exact_transitions_need_a_sampler_that_can_make_them(monkeypatch):
+    monkeypatch.setattr("surrokit.parts._exact_sampler", lambda composer, exact: None)
+    with pytest.raises(ConfigurationError, match=r"no sampler at hand suits the target.*leave mix"):
+        sk.sample(Gaussian(), surrogate=SHIFTED, safety=sk.Safety(mix=0.1), **SIZES)
+
+
+# --- warnings of the run itself ---
+
+
+def test_a_step_size_that_is_too_large_is_a_warning_with_advice():
+    with pytest.warns(SamplingWarning, match="step size of 50 is too large; pass a smaller"):
+        run = sk.sample(Gaussian(), step_size=50.0, n_steps=5, **SIZES)
+    assert run.adaptation.rescues == ()
+
+
+def test_the_net_gives_up_where_exact_transitions_fail_too():
+    with pytest.warns(SamplingWarning, match="step size of 50 is too large"):
+        run = sk.sample(Gaussian(), surrogate="additive", step_size=50.0, n_steps=5, **SIZES)
+    assert len(run.adaptation.rescues) == 1
+
+
+def test_a_healthy_run_is_not_complained_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sk.sample(Gaussian(), sampler="random-walk", **SIZES)

@@ -1,0 +1,298 @@
+"""Figure 7: bins, curves, what the report says of them, and tiny runs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import surrokit as sk
+from surrokit.errors import ConfigurationError, SurrogateFitError, TargetError
+from surrokit.experiments import Conditions, Finished
+from surrokit.pictures import write_pictures
+from surrokit.reproduce import reproduce
+from surrokit_paper import figure_7
+from surrokit_paper.acceptance_curve import Curve, binned_acceptance
+from surrokit_paper.figure_7 import Figure7
+from surrokit_paper.figure_7_report import report, summaries
+
+TINY = {
+    "problems": "simulated",
+    "repeats": 2,
+    "paper_points": (30, 80),
+    "default_points": (10, 40),
+    "n_bins": 5,
+    "burn_in": 5,
+    "draws": 20,
+    "n_nodes": 20,
+    "n_rows": 300,
+    "dim": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    return reproduce(Figure7(**TINY), tmp_path_factory.mktemp("figure-7"))
+
+
+# --- bins and curves ---
+
+
+def test_bins_hold_their_left_edge_and_average_what_falls_into_them():
+    found = binned_acceptance(
+        [9, 10, 15, 20, 29, 40, 55], [0, 0.2, 0.4, 1, 0, 0.7, 1], [10, 20, 30, 40, 50]
+    )
+    assert_allclose(found[:2], [0.3, 0.5])
+    assert found[2] is None
+    assert found[3] == 0.7
+
+
+def test_a_curve_is_the_median_over_runs_with_a_90_per_cent_band():
+    runs = [[i / 20, None, 0.5] for i in range(21)]
+    runs[3] = [3 / 20, 0.8, 0.5]
+    curve = Curve.over_runs([0, 1, 2, 3], runs)
+    assert curve.ends == (1, 2, 3)
+    assert_allclose([curve.low[0], curve.median[0], curve.high[0]], [0.05, 0.5, 0.95])
+    assert (curve.low[1], curve.median[1], curve.high[1]) == (0.8, 0.8, 0.8)
+    assert curve.median[2] == 0.5
+
+
+def curve(*medians):
+    ends = tuple(100 * (i + 1) for i in range(len(medians)))
+    return Curve(ends=ends, low=medians, median=medians, high=medians)
+
+
+def test_where_a_level_is_reached_at_first_and_for_good():
+    wavering = curve(0.1, None, 0.7, 0.5, 0.7, 0.8)
+    assert (wavering.reached(0.7), wavering.stays(0.7)) == (300, 500)
+    assert (wavering.reached(0.9), wavering.stays(0.9)) == (None, None)
+    assert curve(0.9, 0.1).reached(0.7) == 100
+    assert curve(0.9, 0.1).stays(0.7) is None
+    assert (curve(0.7, None).reached(0.7), curve(0.7, None).stays(0.7)) == (100, 100)
+
+
+def test_the_end_is_the_last_quarter():
+    assert_allclose(curve(0, 0, 0, 0, 0, 0, 0.6, 0.8).last, 0.7)
+    assert curve(0.3).last == 0.3
+    assert curve(0.3, 0.3, 0.3, None).last is None
+
+
+# --- report ---
+
+
+def row(method, repeat, problem="bank", **result):
+    settings = {"method": method, "problem": problem, "label": problem.upper(), "repeat": repeat}
+    return Finished(
+        name=f"{problem}/{method}/{repeat}", settings=settings, result=result, seconds=1
+    )
+
+
+def learnt(method, repeat, acceptance):
+    numbers = {"starting_points": 50 + repeat, "points": 400, "deployments": 7}
+    seconds = {"seconds": 2.0, "training_seconds": 1.0}
+    edges = [0, 100, 200, 300, 400]
+    return row(method, repeat, acceptance=acceptance, edges=edges, **numbers, **seconds)
+
+
+ROWS = [
+    row("hmc", 1, acceptance=0.7),
+    row("hmc", 2, acceptance=0.9),
+    learnt("paper", 1, [0.1, 0.7, 0.7, 0.8]),
+    learnt("paper", 2, [0.2, 0.7, 0.73, 0.8]),
+    learnt("paper", 3, [0.3, 0.74, 0.75, 0.8]),
+]
+
+
+def test_the_report_says_after_how_many_points_nine_tenths_of_hmc_are_reached():
+    (found,) = summaries(ROWS)
+    assert_allclose(found.hmc, 0.8)
+    assert_allclose(found.curve.median, [0.2, 0.7, 0.73, 0.8])
+    assert found.reached == found.stays == 300
+    assert_allclose(found.last_ratio, 1.0)
+    told = report(ROWS)
+    (line,) = told.lines
+    cells = dict(zip(told.columns, line, strict=True))
+    assert cells["0.9 of HMC's after"] == 300
+    assert cells["starting points"] == 52
+    assert cells["runs"] == 3
+    figures = {figure.what: (figure.printed, figure.ours) for figure in told.printed}
+    assert_allclose(figures["acceptance of HMC, bank (table 1)"], (0.70, 0.8))
+    assert figures["ARNS-HMC's acceptance at the end over HMC's, bank"][0] == "comparable"
+    assert json.loads(json.dumps(told.figures))["curves"][0]["reached"] == 300
+
+
+def test_without_hmc_nothing_is_said_to_be_reached():
+    (found,) = summaries(ROWS[2:])
+    assert (found.hmc, found.reached, found.stays, found.last_ratio) == (None,) * 4
+    assert report(ROWS[2:]).lines[0][5] is None
+
+
+def test_what_a_reader_must_know_is_noted():
+    notes = " ".join(report(ROWS).notes)
+    assert "whitened inputs" in notes
+    assert "projection is lost" in notes
+    assert "does not say at which rate" in notes
+
+
+# --- runs ---
+
+
+def test_rows_are_done_and_hold_what_the_picture_needs(outcome):
+    methods = ("hmc", "paper", "defaults")
+    assert {r.name for r in outcome.finished} == {
+        f"simulated/{method}/{repeat}" for method in methods for repeat in (1, 2)
+    }
+    for done in outcome.finished:
+        result = done.result
+        if done.settings["method"] == "hmc":
+            assert 0.5 < result["acceptance"] <= 1.0
+            continue
+        first, last = done.settings["points"]
+        assert result["edges"] == np.linspace(first, last, 6).tolist()
+        assert first <= result["starting_points"] < last <= result["points"]
+        assert result["deployments"] >= 1
+        assert len(result["acceptance"]) == 5
+        known = [number for number in result["acceptance"] if number is not None]
+        assert known
+        assert all(0.0 <= number <= 1.0 for number in known)
+
+
+def watched(monkeypatch):
+    asked = []
+    real = sk.sample
+
+    def sample(target, **arguments):
+        run = real(target, **arguments)
+        asked.append((arguments, run))
+        return run
+
+    monkeypatch.setattr(sk, "sample", sample)
+    return asked
+
+
+@pytest.mark.parametrize(("method", "gradients"), [("paper", "never"), ("defaults", "warmup")])
+def test_a_curve_counts_no_exact_transition(monkeypatch, method, gradients):
+    asked = watched(monkeypatch)
+    experiment = Figure7(**TINY)
+    (one,) = [r for r in experiment.rows() if r.name == f"simulated/{method}/1"]
+    result = experiment.run(one, Conditions(seed=1))
+    (burn_in, _), (arguments, run) = asked
+    assert (burn_in["warmup"], burn_in["draws"]) == (5, 1)
+    assert arguments["sampler"] == ("hmc", {"metric": "identity"})
+    assert (arguments["n_steps"], arguments["chains"]) == (6, 1)
+    assert arguments["step_size"] == 0.045 * np.sqrt(100_000 / 300)
+    assert arguments["schedule"][1]["derivatives"] == gradients
+    assert arguments["safety"].rescues == 0
+    first = run.adaptation.deployments[0]
+    paid = run.warmup.calls["value"] + run.warmup.calls["gradient"]
+    before, edges = paid[first - 1 : -1], np.array(result["edges"])
+    for low, high, mean in zip(edges, edges[1:], result["acceptance"], strict=False):
+        chosen = run.warmup.acceptance[0, first:][(low <= before) & (before < high)]
+        assert (mean is None) == (chosen.size == 0)
+        if mean is not None:
+            assert_allclose(mean, chosen.mean())
+    values_alone = run.calls["gradient"] == run.warmup.calls["gradient"][first - 1]
+    assert values_alone == (method == "paper")
+
+
+def test_the_schemes_are_as_they_are_called():
+    by_name = {r.name: r.settings for r in Figure7().rows()}
+    paper, defaults = by_name["simulated/paper/1"], by_name["simulated/defaults/1"]
+    assert paper["surrogate_settings"] == {
+        "trend": "constant",
+        "train_on": "values",
+        "learns": "potential",
+        "n_nodes": 2000,
+        "updates": "refit",
+    }
+    assert by_name["bank/paper/1"]["surrogate_settings"]["n_nodes"] == 1000
+    assert by_name["a9a/paper/1"]["surrogate_settings"]["n_nodes"] == 2500
+    assert (paper["points"], defaults["points"]) == ((500, 6000), (50, 600))
+    assert defaults["surrogate_settings"] == {}
+    sizes = {
+        name: (by_name[f"{name}/hmc/1"]["step_size"], by_name[f"{name}/hmc/1"]["n_steps"])
+        for name in ("simulated", "bank", "a9a")
+    }
+    assert sizes == {"simulated": (0.045, 6), "bank": (0.012, 45), "a9a": (0.0085, 10)}
+
+
+def test_methods_of_a_repeat_start_from_one_place(monkeypatch):
+    asked = watched(monkeypatch)
+    experiment = Figure7(**TINY)
+    for one in experiment.rows():
+        experiment.run(one, Conditions(seed=1))
+    starts = [tuple(arguments["initial"]) for arguments, _ in asked[1::2]]
+    assert len(starts) == 6
+    assert len(set(starts[:3])) == len(set(starts[3:])) == 1
+    assert starts[0] != starts[3]
+
+
+def test_half_a_chain_is_no_result(monkeypatch):
+    class Interrupting(figure_7.StopAt):
+        def surrokit_transition_done(self, run, state, info):
+            if info.iteration == 12:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(figure_7, "StopAt", Interrupting)
+    experiment = Figure7(**TINY)
+    (one,) = [r for r in experiment.rows() if r.name == "simulated/defaults/1"]
+    with pytest.raises(KeyboardInterrupt):
+        experiment.run(one, Conditions(seed=1))
+
+
+def test_a_surrogate_that_never_came_is_an_error():
+    experiment = Figure7(**{**TINY, "default_points": (1, 2)})
+    (one,) = [r for r in experiment.rows() if r.name == "simulated/defaults/1"]
+    with pytest.raises(SurrogateFitError, match="no surrogate could be fitted within 2 training"):
+        experiment.run(one, Conditions(seed=1))
+
+
+@pytest.mark.parametrize(("name", "file"), [("bank", "bank-additional-full.csv"), ("a9a", "a9a")])
+def test_a_missing_file_is_said_and_the_rest_goes_on(tmp_path, name, file):
+    experiment = Figure7(**{**TINY, "problems": ("simulated", name), "repeats": 1})
+    outcome = reproduce(experiment, tmp_path / "out", only=["simulated/hmc", f"{name}/hmc"])
+    assert [done.name for done in outcome.finished] == ["simulated/hmc/1"]
+    (reason,) = outcome.not_run.values()
+    assert f"this needs the file {file}; give its folder with --data" in reason
+    assert "https://" in reason
+    with pytest.raises(TargetError, match=f"{file}, which is not in"):
+        experiment.run(experiment.rows()[3], Conditions(seed=1, data=tmp_path))
+    (tmp_path / f"{file}.gz").write_bytes(b"no data")
+    with pytest.raises(TargetError, match="could not be read"):
+        experiment.run(experiment.rows()[3], Conditions(seed=1, data=tmp_path))
+
+
+@pytest.mark.parametrize("chosen", [slice(0, 1), slice(1, 2), slice(None)])
+def test_a_picture_is_drawn_of_whatever_is_finished(outcome, tmp_path, chosen):
+    figure = Figure7(**TINY).draw(outcome.finished[chosen])
+    for path in write_pictures(figure, tmp_path / "picture"):
+        assert path.stat().st_size > 5000
+    (ax,) = figure.axes
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("training points", "acceptance probability")
+
+
+def test_quick_is_small_and_settings_win():
+    quick = sk.make("experiment", "figure-7", quick=True)
+    assert (quick.problems, quick.repeats, quick.n_rows) == (("simulated",), 2, 10_000)
+    assert sk.make("experiment", "figure-7", quick=True, repeats=3, dim=4).repeats == 3
+    assert sk.make("experiment", "figure-7") == Figure7()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"problems": ("bank", "banana")}, "problems must be one or several of simulated, bank"),
+        ({"problems": ()}, "problems must be one or several of"),
+        ({"paper_points": (600, 600)}, "training points must be two whole numbers"),
+        ({"default_points": 50}, "training points must be two whole numbers"),
+        ({"updates": "often"}, "updates must be one of 'auto', 'refit', 'greville', 'moments'"),
+        ({"repeats": 0}, "repeats must be a whole number"),
+        ({"kappa": 1.5}, "kappa must be a number above 0 and at most 1"),
+        ({"a9a_step_size": -1.0}, "a9a_step_size must be a positive"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ConfigurationError, match=message):
+        Figure7(**settings)

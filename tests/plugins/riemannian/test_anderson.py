@@ -1,0 +1,123 @@
+"""Anderson acceleration and the fixed-point iteration around it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from surrokit.errors import ConfigurationError
+from surrokit.records import Status
+from surrokit_riemannian.anderson import Anderson
+from surrokit_riemannian.fixed_point import FixedPoint
+
+RNG = np.random.default_rng(7)
+
+
+def linear(n, dim, radius):
+    """x = M x + b for each chain, M symmetric with spectral radius ``radius``."""
+    basis = np.linalg.qr(RNG.standard_normal((n, dim, dim)))[0]
+    values = radius * np.linspace(-1.0, 1.0, dim)
+    matrix = (basis * values) @ basis.transpose(0, 2, 1)
+    right = RNG.standard_normal((n, dim))
+    solution = np.linalg.solve(np.eye(dim) - matrix, right[:, :, None])[:, :, 0]
+    return matrix, right, solution
+
+
+def residual_of(matrix, right, calls=None):
+    def residual(points, rows):
+        if calls is not None:
+            calls.append(len(rows))
+        found = right[rows] + np.einsum("nij,nj->ni", matrix[rows], points) - points
+        return found, found
+
+    return residual
+
+
+def test_linear_equations_take_about_as_many_passes_as_unknowns():
+    matrix, right, solution = linear(6, 4, 0.9)
+    calls = []
+    found = FixedPoint(tolerance=1e-10, max_iterations=12).solved(
+        residual_of(matrix, right, calls), np.zeros((6, 4)), np.ones(6)
+    )
+    assert (found.status == Status.OK).all()
+    assert len(calls) <= 8
+    assert_allclose(found.points, solution, atol=1e-8)
+
+
+def test_equations_are_solved_on_which_plain_passes_diverge():
+    matrix, right, solution = linear(6, 3, 1.5)
+    found = FixedPoint(tolerance=1e-9, max_iterations=40).solved(
+        residual_of(matrix, right), np.zeros((6, 3)), np.ones(6)
+    )
+    assert (found.status == Status.OK).all()
+    assert_allclose(found.points, solution, atol=1e-6)
+
+
+def test_each_chain_is_solved_as_if_it_were_alone():
+    matrix, right, _ = linear(5, 3, 0.8)
+    solver = FixedPoint(tolerance=1e-10, max_iterations=30)
+    together = solver.solved(residual_of(matrix, right), np.zeros((5, 3)), np.ones(5))
+    for i in range(5):
+        one = slice(i, i + 1)
+        alone = solver.solved(residual_of(matrix[one], right[one]), np.zeros((1, 3)), np.ones(1))
+        assert_allclose(alone.points[0], together.points[i], atol=1e-12)
+
+
+def test_chains_that_are_done_drop_out():
+    matrix, right, solution = linear(4, 3, 0.8)
+    start = np.zeros((4, 3))
+    start[1] = solution[1]
+    calls = []
+    FixedPoint(tolerance=1e-10, max_iterations=30).solved(
+        residual_of(matrix, right, calls), start, np.ones(4)
+    )
+    assert calls[:2] == [4, 3]
+
+
+def test_statuses():
+    def residual(points, rows):
+        found = np.where(rows[:, None] == 0, 0.1, np.where(rows[:, None] == 1, np.nan, 0.0))
+        return found, found
+
+    found = FixedPoint(tolerance=1e-10, max_iterations=7).solved(
+        residual, np.zeros((3, 1)), np.ones(3)
+    )
+    assert found.status.tolist() == [Status.NOT_CONVERGED, Status.NOT_FINITE, Status.OK]
+    assert found.settled.tolist() == [False, False, True]
+
+
+def test_a_chain_that_settles_elsewhere_has_not_come_to_its_goal():
+    matrix, right, solution = linear(2, 3, 0.5)
+    wanted = solution + np.array([[0.0], [1.0]])
+
+    def goal(points, rows):
+        return np.abs(points - wanted[rows]).max(axis=1) < 1e-6
+
+    found = FixedPoint(tolerance=1e-10, max_iterations=30).solved(
+        residual_of(matrix, right), np.zeros((2, 3)), np.ones(2), goal=goal
+    )
+    assert found.status.tolist() == [Status.OK, Status.NOT_CONVERGED]
+    assert found.settled[1]
+
+
+def test_a_chain_gone_astray_returns_to_its_best_point():
+    acceleration = Anderson(3)
+    best, residual = np.array([[1.0, 2.0]]), np.array([[0.2, 0.0]])
+    first = acceleration.next(best, residual, residual, np.array([0.04]))
+    assert_allclose(first, [[1.2, 2.0]])
+    far = np.array([[50.0, 0.0]])
+    again = acceleration.next(first, far, far, np.array([2500.0]))
+    assert_allclose(again, best + 0.5 * residual)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tolerance": 0.0}, "tolerance must be a positive finite number, got 0.0"),
+        ({"max_iterations": 0}, "max_iterations must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, message):
+    with pytest.raises(ConfigurationError, match=message):
+        FixedPoint(**settings)

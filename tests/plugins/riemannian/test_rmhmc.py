@@ -1,0 +1,218 @@
+"""Riemannian HMC: what is given, what is tuned, what it costs, and that its draws are exact."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import surrokit as sk
+from surrokit.errors import ConfigurationError, IndefiniteMetricError
+from surrokit.records import ChainState, Status, Tuning
+from surrokit.testing import CountingPotential, Fenced, Limited
+from surrokit.testing.checks.kernel import WIDE, invariance
+from surrokit.testing.reference import ReferenceCorrection
+from surrokit.testing.targets import Banana, Gaussian, Mixture
+from surrokit_riemannian.rmhmc import MAX_STEPS
+
+COVARIANCE = np.array([[1.3, 0.5], [0.5, 1.6]])
+
+
+def rmhmc(target=None, **settings):
+    sampler = sk.make("sampler", "rmhmc", **settings)
+    return sampler if target is None else sampler.with_potential(target)
+
+
+def state(sampler, target, n=20):
+    q = target.sample(np.random.default_rng(0), n)
+    return ChainState(positions=q, values=target.value(q), cache=sampler.cache(q))
+
+
+# --- given or tuned ---
+
+
+@pytest.mark.parametrize(
+    ("settings", "free"),
+    [
+        ({}, {"step_size", "n_steps", "metric"}),
+        ({"metric": "fisher"}, {"step_size", "n_steps"}),
+        ({"metric": "hessian", "step_size": 0.1, "n_steps": 3}, set()),
+        ({"step_size": 0.1, "n_steps": 3}, {"metric"}),
+    ],
+)
+def test_what_is_not_given_is_tuned(settings, free):
+    assert rmhmc(**settings).tunes == free
+
+
+@pytest.mark.parametrize(("step", "steps"), [(0.5, 3), (0.2, 8), (3.0, 1), (1e-4, MAX_STEPS)])
+def test_a_tuned_path_has_length_of_a_quarter_period(step, steps):
+    sampler = rmhmc().tuned(Tuning(step_size=step))
+    assert sampler.max_steps == steps
+    if 1 < steps < MAX_STEPS:
+        assert sampler.max_steps * step == pytest.approx(0.5 * math.pi, abs=0.5 * step)
+
+
+def test_tuning_may_ask_for_shorter_paths_not_for_longer_ones():
+    assert rmhmc().tuned(Tuning(step_size=0.1, n_steps=1)).max_steps == 1
+    assert rmhmc().tuned(Tuning(step_size=0.5, n_steps=10)).max_steps == 3
+    assert rmhmc(n_steps=4).tuned(Tuning(step_size=0.1, n_steps=1)).max_steps == 4
+
+
+def test_steps_are_a_fixed_number_unless_randomised():
+    for randomize, kinds in ((False, {5}), (True, {1, 2, 3, 4, 5})):
+        sampler = rmhmc(Gaussian(), step_size=0.2, n_steps=5, randomize=randomize)
+        start, rng = state(sampler, Gaussian(), 2), np.random.default_rng(1)
+        assert {int(sampler.propose(start, rng).n_steps[0]) for _ in range(60)} == kinds
+
+
+def test_needs_are_those_of_integrator_and_metric():
+    assert rmhmc().needs == {"gradient", "hessian", "hessian-derivative"}
+    assert rmhmc(metric="fisher").needs == {"gradient", "metric", "metric-derivative"}
+
+
+def test_units_come_from_tuning_and_a_cache_in_others_is_made_anew():
+    target = CountingPotential(Mixture())
+    sampler = rmhmc(target, step_size=0.3, n_steps=1)
+    start = state(sampler, Mixture())
+    tuned = sampler.tuned(Tuning(step_size=1.0, covariance=COVARIANCE))
+    assert_allclose(tuned.metric.covariance, COVARIANCE)
+    target.positions.clear()
+    tuned.propose(start, np.random.default_rng(0))
+    stale = target.positions["value_and_gradient"]
+    fresh = ChainState(
+        positions=start.positions, values=start.values, cache=tuned.cache(start.positions)
+    )
+    first = tuned.propose(start, np.random.default_rng(0))
+    again = tuned.propose(fresh, np.random.default_rng(0))
+    assert_array_equal(first.positions, again.positions)
+    target.positions.clear()
+    tuned.propose(fresh, np.random.default_rng(0))
+    assert stale == target.positions["value_and_gradient"] + 20
+
+
+def test_the_same_covariance_is_not_factorised_again():
+    tuned = rmhmc().tuned(Tuning(step_size=1.0, covariance=COVARIANCE))
+    assert tuned.tuned(Tuning(step_size=0.5, covariance=COVARIANCE)).metric is tuned.metric
+
+
+# --- proposals ---
+
+
+def test_log_correction_is_the_loss_of_kinetic_energy_with_its_log_determinant():
+    target = Banana()
+    sampler = rmhmc(target, metric="fisher", step_size=0.02, n_steps=10)
+    start = state(sampler, target)
+    proposal = sampler.propose(start, np.random.default_rng(3))
+    assert (proposal.status == Status.OK).all()
+    # energy is kept on a path of short steps, so what is lost of one kind is won of the other
+    won = target.value(proposal.positions) - start.values
+    assert np.abs(won).max() > 0.2
+    assert_allclose(proposal.log_correction, won, atol=0.01)
+    assert_allclose(proposal.log_path_ratio, proposal.log_correction - won, atol=1e-9)
+
+
+def test_a_normal_target_is_drawn_at_a_quarter_period():
+    sampler = rmhmc(Gaussian(), step_size=0.1 * math.pi, n_steps=5)
+    start = state(sampler, Gaussian(), 2000)
+    end = sampler.propose(start, np.random.default_rng(2)).positions
+    correlation = np.corrcoef(start.positions[:, 0], end[:, 0])[0, 1]
+    assert abs(correlation) < 0.08
+
+
+def test_paths_that_leave_the_support_do_not_touch_others():
+    fenced = Fenced(Gaussian(), 2.0)
+    sampler = rmhmc(fenced, step_size=0.7, n_steps=3)
+    q = 0.2 * np.random.default_rng(0).standard_normal((200, 2))
+    start = ChainState(positions=q, values=fenced.value(q), cache=sampler.cache(q))
+    proposal = sampler.propose(start, np.random.default_rng(1))
+    assert set(proposal.status) == {Status.OK, Status.NOT_FINITE}
+    assert np.isfinite(fenced.value(proposal.positions[proposal.status == Status.OK])).all()
+
+
+# --- exactness ---
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("settings", "surrogate"),
+    [
+        ({"metric": "fisher", "step_size": 0.4, "n_steps": 3}, Banana()),
+        ({"metric": "fisher", "step_size": 0.5, "n_steps": 4, "randomize": True}, Banana(sd=1.2)),
+        ({"metric": ("softabs", {"hardness": 5.0}), "step_size": 0.3, "n_steps": 3}, Banana()),
+        ({"metric": "hessian", "step_size": 0.6, "n_steps": 3}, WIDE),
+    ],
+    ids=["fisher", "fisher-of-a-surrogate", "softabs", "hessian-of-a-surrogate"],
+)
+def test_draws_are_exact(settings, surrogate):
+    sampler = rmhmc(surrogate, **settings)
+    target = Banana()
+    verdict = invariance(
+        sampler, ReferenceCorrection(potential=target), target, "", n_chains=4000, n_transitions=6
+    )
+    verdict.require("exact draws stay exact draws")
+
+
+def test_a_run_by_name():
+    run = sk.sample(
+        "gaussian", sampler="rmhmc", metric="fisher", draws=60, warmup=60, seed=1, progress=False
+    )
+    assert run.kept.path_acceptance.mean() > 0.6
+
+
+# --- what is refused ---
+
+
+def test_without_a_potential():
+    with pytest.raises(ConfigurationError, match="rmhmc has no potential to move on"):
+        rmhmc(step_size=0.1).cache(np.zeros((1, 2)))
+
+
+def test_without_a_step_size():
+    with pytest.raises(ConfigurationError, match="rmhmc has no step size yet"):
+        _ = rmhmc().step
+
+
+def test_a_constant_metric_is_for_hmc():
+    message = r"rmhmc needs a metric that changes with position, got DenseMetric.*sampler='hmc'"
+    with pytest.raises(ConfigurationError, match=message):
+        rmhmc(metric="dense")
+
+
+def test_leapfrog_is_for_hmc():
+    message = r"rmhmc needs an integrator for metrics that change with position, got Leapfrog"
+    with pytest.raises(ConfigurationError, match=message):
+        rmhmc(integrator="leapfrog")
+
+
+def test_hmc_refuses_what_is_for_rmhmc():
+    message = r"hmc needs a metric with one mass matrix for all positions, got SoftAbsMetric, .*"
+    with pytest.raises(ConfigurationError, match=message + "sampler='rmhmc'"):
+        sk.make("sampler", "hmc", metric="softabs")
+    message = r"hmc needs an integrator for one mass matrix, got GeneralizedLeapfrog, .*"
+    with pytest.raises(ConfigurationError, match=message + "sampler='rmhmc'"):
+        sk.make("sampler", "hmc", integrator="generalized-leapfrog")
+
+
+def test_an_indefinite_hessian_stops_the_run_with_advice():
+    sampler = rmhmc(Mixture(), metric=("hessian", {"trusted": True}), step_size=0.2, n_steps=1)
+    with pytest.raises(IndefiniteMetricError, match="use metric 'softabs'"):
+        state(sampler, Mixture(), 200)
+
+
+# --- who explores ---
+
+
+def test_an_exact_rmhmc_is_too_dear_to_explore_by_default():
+    settings = {"sampler": "rmhmc", "surrogate": "quadratic", "draws": 5, "warmup": 60, "seed": 0}
+    run = sk.sample(Gaussian(), progress=False, **settings)
+    assert run.calls["hessian"] == 0
+    assert run.calls["gradient"] > 0
+    values = Limited(Gaussian(), frozenset())
+    run = sk.sample(values, progress=False, **settings)
+    assert run.calls["gradient"] == 0
+    run = sk.sample(
+        Gaussian(), explorer=("sampler", {"sampler": "rmhmc"}), progress=False, **settings
+    )
+    assert run.calls["hessian"] > 0
