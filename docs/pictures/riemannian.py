@@ -24,9 +24,7 @@ def path(integrator, metric, potential, start, momentum, step_size):
     )
     points = [position[0]]
     for _ in range(N_STEPS):
-        phase, status = integrator.advance(
-            hamiltonian, phase, np.array([step_size]), np.array([1])
-        )
+        phase, status = integrator.advance(hamiltonian, phase, np.array([step_size]), np.array([1]))
         if status[0]:
             break
         points.append(phase.positions[0])

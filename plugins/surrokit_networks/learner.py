@@ -220,9 +220,7 @@ class NetworkLearner:
 
     def restored(self, state: Mapping[str, Any]) -> Self:
         """Return a learner with the same settings that goes on from what ``state`` returned."""
-        learner = attrs.evolve(self, seed=int(state["seed"]))
-        learner._blocks = [Evaluations(**state["rows"])]
-        return learner
+        return attrs.evolve(self, seed=int(state["seed"])).of_rows(Evaluations(**state["rows"]))
 
     def _used(self, evaluations: Evaluations) -> Evaluations:
         """Keep what is used only: Jacobians of large maps take memory."""
@@ -273,8 +271,14 @@ class NetworkLearner:
         return rows
 
     def forget(self) -> None:
-        """Drop all rows; what they have fixed stays."""
+        """Drop all rows."""
         self._blocks = []
+
+    def of_rows(self, evaluations: Evaluations) -> Self:
+        """Return a learner with the same seed and settings that has observed these rows."""
+        learner = attrs.evolve(self)
+        learner._blocks = [evaluations]
+        return learner
 
     def observed(self) -> Evaluations:
         """Return everything observed."""

@@ -32,7 +32,7 @@ class Solution:
     points : ndarray of shape (n, dim)
         The last point of each chain.
     status : ndarray of shape (n,)
-        ``OK`` where it solves the equation or, with a goal, has come there.
+        ``OK`` where it solves the equation, and with a goal is there.
     settled : ndarray of bool, shape (n,)
         Whether the equation is solved, at the goal or elsewhere.
     """
@@ -56,6 +56,9 @@ class FixedPoint:
         Passes at most.
     depth
         Of the acceleration.
+    most_growth
+        A chain whose residual grows beyond so many times its first is given up: passes that
+        wander before they settle would settle elsewhere after another rounding.
 
     Raises
     ------
@@ -66,6 +69,7 @@ class FixedPoint:
     tolerance: float = attrs.field(default=1e-10, validator=positive)
     max_iterations: int = attrs.field(default=20, validator=positive_integer)
     depth: int = 5
+    most_growth: float = math.inf
 
     def solved(
         self,
@@ -87,7 +91,8 @@ class FixedPoint:
         scale : ndarray of shape (n,)
             What the tolerance is relative to.
         goal
-            Stop where this says so; a chain that settles elsewhere has failed.
+            Where chains must settle; one that settles elsewhere has failed. It does not stop a
+            chain earlier: what is tried must be what would be done.
         last_step
             Whether a solution is the last point with one more plain step, or the very point that
             was evaluated last.
@@ -98,19 +103,22 @@ class FixedPoint:
             settled=np.zeros(len(start), dtype=bool),
         )
         going, points = np.arange(len(start)), start
-        acceleration = Anderson(self.depth)
+        acceleration, most = Anderson(self.depth), np.full(len(start), np.inf)
         for done in range(self.max_iterations):
             residuals, duals = residual(points, going)
             sizes = dot(residuals, duals)
             stepped = points + residuals
             settled = sizes <= np.square(self.tolerance * scale[going])
-            arrived = settled if goal is None else goal(stepped, going)
+            arrived = settled if goal is None else settled & goal(stepped, going)
             lost = ~np.isfinite(sizes)
             solution.points[going] = stepped if last_step else points
             solution.settled[going] = settled
             solution.status[going[arrived]] = Status.OK
             solution.status[going[lost]] = Status.NOT_FINITE
-            ended = arrived | settled | lost
+            if not done:
+                with np.errstate(invalid="ignore"):  # without a limit, of nothing
+                    most = np.square(self.most_growth) * sizes
+            ended = settled | lost | (sizes > most[going])
             if done == self.max_iterations // 2:
                 ended |= sizes > math.sqrt(self.tolerance) * np.square(scale[going])
             rows = np.flatnonzero(~ended)

@@ -1,12 +1,13 @@
 """HMC, RMHMC and RNS-RMHMC on logistic regression, in one run, all with the same number of chains.
 
-On the paper's simulated data: exact HMC (step size 0.045, up to 6 steps), exact RMHMC (0.54, 2 steps),
-RNS-RMHMC on the paper's surrogate (a network alone, 2000 nodes, values) with the same settings, and on
-this project's default surrogate, with the generalized leapfrog and with the implicit midpoint rule.
-With ``--bank`` the same for the Bank Marketing data (HMC 0.012 and 45; RMHMC 0.4 and 6; 1000 nodes).
+On the paper's simulated data: exact HMC (step size 0.045, up to 6 steps), exact RMHMC (0.54, 2
+steps), RNS-RMHMC on the paper's surrogate (a network alone, 2000 nodes, values) with the same
+settings, and on this project's default surrogate, with the generalized leapfrog and with the
+implicit midpoint rule. With ``--bank`` the same for the Bank Marketing data (HMC 0.012 and 45;
+RMHMC 0.4 and 6; 1000 nodes).
 
-Prints acceptance, effective draws, seconds an iteration and while sampling, and the ratios to HMC and
-to exact RMHMC; exact calls and seconds of exploration and training apart.
+Prints acceptance, effective draws, seconds an iteration and while sampling, and the ratios to HMC
+and to exact RMHMC; exact calls and seconds of exploration and training apart.
 
     python tests/benchmarks/riemannian.py --bank path/to/bank-additional-full.csv
 """
@@ -120,7 +121,8 @@ def _printed(name: str, run: sk.Run, baselines: dict[str, float], acceptances: d
     baselines[name], acceptances[name] = efficiency, acceptance
     iterations = run.draws.shape[1]
     print(
-        f"{name:30s} acceptance {acceptance:.3f}, ESS/draw min {ess.min() / run.draws[..., 0].size:.3f}, "
+        f"{name:30s} acceptance {acceptance:.3f}, "
+        f"ESS/draw min {ess.min() / run.draws[..., 0].size:.3f}, "
         f"{1e3 * seconds['sampling'] / iterations:.2f} ms an iteration, min ESS a second "
         f"{efficiency:.1f}: {efficiency / baselines['HMC']:.2f} times HMC's, "
         f"{efficiency / baselines.get('RMHMC', np.nan):.1f} times RMHMC's; acceptance "

@@ -316,7 +316,7 @@ class TestChoice:
         assert isinstance(learner(additive), NetworkLearner)
         assert isinstance(learner(additive, rate=0.1), OnlineLearner)
 
-    @pytest.mark.parametrize(("gradients", "few", "more"), [(False, 23, 1), (True, 5, 1)])
+    @pytest.mark.parametrize(("gradients", "few", "more"), [(False, 65, 35), (True, 15, 10)])
     def test_few_points_are_refitted_and_more_learnt_online(self, gradients, few, more):
         learns = learner(additive, rate=0.5)
         learns.observe(evaluations(few, gradients=gradients))
@@ -327,6 +327,17 @@ class TestChoice:
         learns.fitted()
         assert learns.engine in ENGINES
         assert len(learns.refits.observed()) == 0
+
+    def test_a_refit_waits_until_there_are_a_fifth_more_rows(self):
+        learns = learner(additive, rate=0.5)
+        learns.observe(evaluations(20))
+        first = learns.fitted()
+        learns.observe(evaluations(3, seed=1))
+        assert learns.fitted() is first
+        again = learner(additive, rate=0.5).restored(learns.state()).fitted()
+        np.testing.assert_array_equal(again.value(FRESH), first.value(FRESH))
+        learns.observe(evaluations(1, seed=2))
+        assert learns.fitted().n_points == 24
 
     def test_the_rate_decides(self):
         kinds = []

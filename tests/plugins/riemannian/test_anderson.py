@@ -121,3 +121,22 @@ def test_a_chain_gone_astray_returns_to_its_best_point():
 def test_settings_out_of_range_are_refused(settings, message):
     with pytest.raises(ConfigurationError, match=message):
         FixedPoint(**settings)
+
+
+def test_a_chain_that_wanders_is_given_up():
+    """Of two chains with one solution, the one whose residual triples on the way fails."""
+    sizes = {0: [1.0, 0.1, 0.0], 1: [1.0, 3.0, 0.0]}
+
+    def residual(points, rows):
+        done = residual.passes
+        residual.passes += 1
+        found = np.array([[sizes[int(row)][done]] for row in rows])
+        return found, found
+
+    start = np.zeros((2, 1))
+    statuses = []
+    for most_growth in (np.inf, 2.0):
+        residual.passes = 0
+        solver = FixedPoint(tolerance=1e-10, max_iterations=5, most_growth=most_growth)
+        statuses.append(solver.solved(residual, start, np.ones(2)).status.tolist())
+    assert statuses == [[Status.OK, Status.OK], [Status.OK, Status.NOT_CONVERGED]]

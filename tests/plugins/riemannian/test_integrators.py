@@ -284,3 +284,34 @@ def test_leapfrog_refuses_a_metric_by_position():
 def test_settings_out_of_range_are_refused(name, settings, message):
     with pytest.raises(ConfigurationError, match=message):
         sk.make("integrator", name, **settings)
+
+
+def test_one_midpoint_step_of_two_turns_a_normal_target_by_a_quarter():
+    """In whitened coordinates, positions become momenta, whatever they were; energy is kept."""
+    target = Gaussian()
+    integrator = sk.make("integrator", "implicit-midpoint")
+    hamiltonian, start = started(integrator, METRICS["hessian"], target, 40)
+    end, status = advanced(integrator, hamiltonian, start, 2.0, 1)
+    assert (status == Status.OK).all()
+    covariance = np.array(target.covariance)
+    quarter = np.array(target.mean) + start.momenta @ covariance
+    assert_allclose(end.positions, quarter, rtol=0, atol=1e-8)
+    metric = hamiltonian.metric
+    before = start.cache["value"] + metric.energy(start.cache, start.momenta)
+    after = end.cache["value"] + metric.energy(end.cache, end.momenta)
+    assert_allclose(after, before, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["hessian", "softabs"])
+def test_midpoints_with_products_are_those_without(name):
+    class WithoutProducts(LogCosh):
+        capabilities = LogCosh.capabilities - {"hessian-product"}
+
+    integrator = sk.make("integrator", "implicit-midpoint")
+    hamiltonian, start = started(integrator, METRICS[name], LogCosh(), 30)
+    other, _ = started(integrator, METRICS[name], WithoutProducts(), 30)
+    with_products, status = advanced(integrator, hamiltonian, start, 0.7, 2)
+    without, also = advanced(integrator, other, start, 0.7, 2)
+    ok = (status == Status.OK) & (also == Status.OK)
+    assert ok.sum() > 25
+    assert_allclose(with_products.positions[ok], without.positions[ok], rtol=0, atol=1e-8)
