@@ -41,6 +41,12 @@ from surrokit.rowwise import mapped
 from surrokit.transforms import Transform
 from surrokit.types import Capabilities, FloatArray
 
+_Contraction = Callable[[FloatArray, FloatArray], FloatArray]
+_Derivative = Callable[
+    [FloatArray, Callable[[], FloatArray], Callable[[FloatArray], FloatArray], FloatArray],
+    FloatArray,
+]
+
 
 @attrs.frozen(eq=False)
 class BoundedPotential:
@@ -209,35 +215,13 @@ class BoundedPotential:
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, G the Hessian in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
-        weights = checked_matrices(matrices, z)
-        q = self.transform.to_bounded(z)
-        inner = cast(HessianDerivativePotential, self.inner)
-        if not self.parameters.bounded:
-            return inner.hessian_trace_gradient(q, weights)
-        d = self.transform.derivatives(z)
-        return self._hessian_derivative(
-            z,
-            lambda: inner.hessian_trace_gradient(q, congruent(weights, d)),
-            lambda hessian: crossed(weights, hessian, d),
-            np.einsum("nkk->nk", weights),
-        )
+        inner = cast(HessianDerivativePotential, self.inner).hessian_trace_gradient
+        return self._trace_gradient(positions, matrices, inner, self._hessian_derivative)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, G the Hessian in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
-        u = checked_vectors(vectors, z)
-        q = self.transform.to_bounded(z)
-        inner = cast(HessianDerivativePotential, self.inner)
-        if not self.parameters.bounded:
-            return inner.hessian_form_gradient(q, u)
-        scaled = u * self.transform.derivatives(z).first
-        return self._hessian_derivative(
-            z,
-            lambda: inner.hessian_form_gradient(q, scaled),
-            lambda hessian: u * products(hessian, scaled),
-            np.square(u),
-        )
+        inner = cast(HessianDerivativePotential, self.inner).hessian_form_gradient
+        return self._form_gradient(positions, vectors, inner, self._hessian_derivative)
 
     def _hessian_derivative(
         self,
@@ -304,35 +288,13 @@ class BoundedPotential:
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, G the metric in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
-        weights = checked_matrices(matrices, z)
-        q = self.transform.to_bounded(z)
-        inner = cast(MetricDerivativePotential, self.inner)
-        if not self.parameters.bounded:
-            return inner.metric_trace_gradient(q, weights)
-        d = self.transform.derivatives(z)
-        return self._metric_derivative(
-            z,
-            lambda: inner.metric_trace_gradient(q, congruent(weights, d)),
-            lambda metric: crossed(weights, metric, d),
-            np.einsum("nkk->nk", weights),
-        )
+        inner = cast(MetricDerivativePotential, self.inner).metric_trace_gradient
+        return self._trace_gradient(positions, matrices, inner, self._metric_derivative)
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, G the metric in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
-        u = checked_vectors(vectors, z)
-        q = self.transform.to_bounded(z)
-        inner = cast(MetricDerivativePotential, self.inner)
-        if not self.parameters.bounded:
-            return inner.metric_form_gradient(q, u)
-        scaled = u * self.transform.derivatives(z).first
-        return self._metric_derivative(
-            z,
-            lambda: inner.metric_form_gradient(q, scaled),
-            lambda metric: u * products(metric, scaled),
-            np.square(u),
-        )
+        inner = cast(MetricDerivativePotential, self.inner).metric_form_gradient
+        return self._form_gradient(positions, vectors, inner, self._metric_derivative)
 
     def _metric_derivative(
         self,
@@ -352,6 +314,48 @@ class BoundedPotential:
         )
         total = d.first * inside + 2.0 * d.second * across(metric) - diagonal * log_third
         return _unless_failed(total, causes)
+
+    def _trace_gradient(
+        self,
+        positions: FloatArray,
+        matrices: FloatArray,
+        inner: _Contraction,
+        derivative: _Derivative,
+    ) -> FloatArray:
+        """Return tr(A d_k G) from the inner one, by the Hessian's or the metric's chain rule."""
+        z = checked_positions(positions, self.dim)
+        weights = checked_matrices(matrices, z)
+        q = self.transform.to_bounded(z)
+        if not self.parameters.bounded:
+            return inner(q, weights)
+        d = self.transform.derivatives(z)
+        return derivative(
+            z,
+            lambda: inner(q, congruent(weights, d)),
+            lambda matrix: crossed(weights, matrix, d),
+            np.einsum("nkk->nk", weights),
+        )
+
+    def _form_gradient(
+        self,
+        positions: FloatArray,
+        vectors: FloatArray,
+        inner: _Contraction,
+        derivative: _Derivative,
+    ) -> FloatArray:
+        """Return u^T d_k G u from the inner one, as :meth:`_trace_gradient` with A = u u^T."""
+        z = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, z)
+        q = self.transform.to_bounded(z)
+        if not self.parameters.bounded:
+            return inner(q, u)
+        scaled = u * self.transform.derivatives(z).first
+        return derivative(
+            z,
+            lambda: inner(q, scaled),
+            lambda matrix: u * products(matrix, scaled),
+            np.square(u),
+        )
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs at unbounded positions, shape (n, m)."""

@@ -28,6 +28,7 @@ _SEARCH_ACCEPTANCE = 0.8  # the search ends where acceptance crosses this
 _MAX_SEARCH = 30
 _GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75  # Hoffman and Gelman (2014), equation (6)
 _FORGET = 0.8  # a chain's recent acceptance remembers about five iterations
+_FARTHEST = 200.0  # log step sizes stay within, whatever acceptance says
 _STUCK = 0.1  # below this part of the median chain's acceptance a chain is stuck
 
 
@@ -223,6 +224,7 @@ class Tuner:
         weight = 1.0 / (t + _T0)
         error = (1 - weight) * state.error + weight * (self.target_acceptance - acceptance)
         log_step = state.centre - math.sqrt(t) / _GAMMA * error
+        log_step = min(max(log_step, -_FARTHEST), _FARTHEST)
         eta = t**-_KAPPA
         return attrs.evolve(
             state,

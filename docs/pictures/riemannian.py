@@ -9,8 +9,9 @@ import surrokit as sk
 from surrokit.hamiltonian import Hamiltonian
 from surrokit.records import Phase
 
-STARTS = ((-1.6, 0.2), (0.0, 1.35), (1.3, 0.1))
+START, DIRECTION = (1.0, 0.1), (0.2, 2.0)
 N_STEPS = 60
+LENGTH = 1.0  # of the axes of an ellipse, in the metric's units
 
 
 def path(integrator, metric, potential, start, momentum, step_size):
@@ -47,8 +48,8 @@ def unit_ellipse(metric, target, position):
     angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
     return Ellipse(
         position,
-        0.7 * np.sqrt(values[1]),
-        0.7 * np.sqrt(values[0]),
+        LENGTH * np.sqrt(values[1]),
+        LENGTH * np.sqrt(values[0]),
         angle=angle,
         facecolor=ORANGE,
         edgecolor=BLACK,
@@ -59,26 +60,25 @@ def unit_ellipse(metric, target, position):
 
 if __name__ == "__main__":
     target = sk.make("potential", "banana")
-    metric = sk.make("metric", "softabs")
+    metric = sk.make("metric", "gauss-newton")
     riemannian = sk.make("integrator", "generalized-leapfrog")
     leapfrog, identity = sk.make("integrator", "leapfrog"), sk.make("metric", "identity")
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0), layout="constrained")
     contours(left, target)
-    draws = sk.sample(target, seed=1, draws=500, progress=False).draws.reshape(-1, 2)
-    for position in draws[::55]:
-        left.add_patch(unit_ellipse(metric, target, position))
-    left.set_title("the metric at some positions: 0.35 of its own units")
+    angles = np.linspace(-0.98, 0.98, 13)
+    for height in 1.75 * angles:
+        left.add_patch(unit_ellipse(metric, target, (1.0 - height**2, height)))
+    left.set_title("half a unit of the metric, at some positions")
 
     contours(right, target)
-    start = draws[700]
+    start = np.array(START)
     cache = metric.factored(target, start[None])
-    direction = np.array([0.6, 0.8])
-    momentum = cache["metric_factor"][0] @ direction
-    plain = path(leapfrog, identity, target, start, momentum, 0.05)
-    bent = path(riemannian, metric, target, start, momentum, 0.1)
-    right.plot(*plain.T, color=ORANGE, lw=1.2, label="identity, 60 steps of 0.05")
-    right.plot(*bent.T, color=BLUE, lw=1.2, label="softabs, 60 steps of 0.1")
+    momentum = cache["metric_factor"][0] @ np.array(DIRECTION)
+    plain = path(leapfrog, identity, target, start, momentum, 0.06)
+    bent = path(riemannian, metric, target, start, momentum, 0.06)
+    right.plot(*plain.T, color=ORANGE, lw=1.2, label="identity, 60 steps of 0.06")
+    right.plot(*bent.T, color=BLUE, lw=1.4, label="gauss-newton, 60 steps of 0.06")
     right.plot(*start, "o", color=BLACK, ms=4)
     right.set_title("one path each, from one position and momentum")
     right.legend(loc="lower left", fontsize=7)

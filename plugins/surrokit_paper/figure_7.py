@@ -63,10 +63,8 @@ class Figure7:
     n_nodes
         Of the paper's network; None for s as in the paper.
     updates
-        How the paper's network takes in points. ``"refit"``: each deployment fits it to all,
-        and whitens anew whenever there are twice as many. ``"greville"`` (Proposition 1) and
-        ``"moments"`` keep the whitening and the ridge of the first fit, which points along a few
-        paths make a poor one.
+        How the paper's network takes in points. ``"greville"`` is Proposition 1; ``"auto"``
+        refits while points are few, and then takes the cheaper of that and ``"moments"``.
     kappa
         Deployments happen with probability (1 + t)^-kappa. The paper does not say its rate.
     n_rows, dim
@@ -83,7 +81,7 @@ class Figure7:
     burn_in: int = attrs.field(default=500, validator=not_negative_integer)
     draws: int = attrs.field(default=1000, validator=positive_integer)
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    updates: str = attrs.field(default="refit", validator=one_of(*UPDATES))
+    updates: str = attrs.field(default="auto", validator=one_of(*UPDATES))
     kappa: float = attrs.field(default=0.6, validator=vanishing)
     n_rows: int = attrs.field(default=100_000, validator=positive_integer)
     dim: int = attrs.field(default=50, validator=positive_integer)

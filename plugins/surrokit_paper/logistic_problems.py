@@ -12,6 +12,7 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError, TargetError
 from surrokit.experiments import Conditions
 from surrokit.protocols import Potential
+from surrokit_paper.names import names_among
 
 PAPER_ROWS = 100_000
 """Rows of the paper's simulated data, for which its step size is."""
@@ -139,21 +140,5 @@ PROBLEMS = ("simulated", "bank", "a9a")
 
 
 def chosen_names(value: Any) -> tuple[str, ...]:
-    """Return names of problems, each once, in the order of the paper.
-
-    Parameters
-    ----------
-    value
-        One of them, or several.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none, or one is unknown.
-    """
-    names = (value,) if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not names or not set(names) <= set(PROBLEMS):
-        raise ConfigurationError(
-            f"problems must be one or several of {', '.join(PROBLEMS)}, got {value!r}"
-        )
-    return tuple(name for name in PROBLEMS if name in names)
+    """Return names of problems, each once, in the order of the paper; see :func:`names_among`."""
+    return names_among(value, "problems", PROBLEMS)

@@ -9,6 +9,7 @@ import attrs
 
 from surrokit.errors import ConfigurationError
 from surrokit.settings import is_number
+from surrokit_paper.names import names_among
 
 NETWORK_ALONE: Mapping[str, Any] = {
     "trend": "constant",
@@ -102,21 +103,5 @@ def vanishing(_: object, attribute: Any, value: object) -> None:
 
 
 def chosen_schemes(value: Any) -> tuple[str, ...]:
-    """Return names of schemes, each once.
-
-    Parameters
-    ----------
-    value
-        One of them, or several.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none, or one is unknown.
-    """
-    names = (value,) if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not names or not set(names) <= set(SCHEMES):
-        raise ConfigurationError(
-            f"schemes must be one or several of {', '.join(SCHEMES)}, got {value!r}"
-        )
-    return tuple(name for name in SCHEMES if name in names)
+    """Return names of schemes, each once; see :func:`names_among`."""
+    return names_among(value, "schemes", SCHEMES)

@@ -111,6 +111,15 @@ def test_a_search_that_never_crosses_ends():
     assert np.isfinite(states[-1].log_step)
 
 
+@pytest.mark.parametrize("acceptance", [0.0, 1.0])
+def test_a_step_size_that_does_not_matter_stays_finite(acceptance):
+    """A midpoint rule on a normal target accepts at any step size."""
+    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=20_000)
+    states = driven(tuner, lambda step: acceptance, still(20_000, chains=1))
+    final = tuner.tuned(states[-1], Listening(tunes=tuner.tunes)).tuning.step_size
+    assert 0.0 < final < np.inf
+
+
 @pytest.mark.parametrize("target", [0.6, 0.8, 0.9])
 def test_dual_averaging_reaches_the_target_acceptance(target):
     tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=target, n_iterations=600)

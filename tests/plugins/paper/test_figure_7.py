@@ -159,26 +159,12 @@ def test_rows_are_done_and_hold_what_the_picture_needs(outcome):
         assert all(0.0 <= number <= 1.0 for number in known)
 
 
-def watched(monkeypatch):
-    asked = []
-    real = sk.sample
-
-    def sample(target, **arguments):
-        run = real(target, **arguments)
-        asked.append((arguments, run))
-        return run
-
-    monkeypatch.setattr(sk, "sample", sample)
-    return asked
-
-
 @pytest.mark.parametrize(("method", "gradients"), [("paper", "never"), ("defaults", "warmup")])
-def test_a_curve_counts_no_exact_transition(monkeypatch, method, gradients):
-    asked = watched(monkeypatch)
+def test_a_curve_counts_no_exact_transition(sampled, method, gradients):
     experiment = Figure7(**TINY)
     (one,) = [r for r in experiment.rows() if r.name == f"simulated/{method}/1"]
     result = experiment.run(one, Conditions(seed=1))
-    (burn_in, _), (arguments, run) = asked
+    (burn_in, _), (arguments, run) = sampled
     assert (burn_in["warmup"], burn_in["draws"]) == (5, 1)
     assert arguments["sampler"] == ("hmc", {"metric": "identity"})
     assert (arguments["n_steps"], arguments["chains"]) == (6, 1)
@@ -218,12 +204,11 @@ def test_the_schemes_are_as_they_are_called():
     assert sizes == {"simulated": (0.045, 6), "bank": (0.012, 45), "a9a": (0.0085, 10)}
 
 
-def test_methods_of_a_repeat_start_from_one_place(monkeypatch):
-    asked = watched(monkeypatch)
+def test_methods_of_a_repeat_start_from_one_place(sampled):
     experiment = Figure7(**TINY)
     for one in experiment.rows():
         experiment.run(one, Conditions(seed=1))
-    starts = [tuple(arguments["initial"]) for arguments, _ in asked[1::2]]
+    starts = [tuple(arguments["initial"]) for arguments, _ in sampled[1::2]]
     assert len(starts) == 6
     assert len(set(starts[:3])) == len(set(starts[3:])) == 1
     assert starts[0] != starts[3]

@@ -202,20 +202,11 @@ def test_hmc_converges_to_the_reference(outcome):
     assert by_method["hmc"].median[-1] < 0.5
 
 
-def test_all_draws_since_the_burn_in_count(monkeypatch):
-    asked = []
-    real = sk.sample
-
-    def sample(target, **arguments):
-        run = real(target, **arguments)
-        asked.append((arguments, run))
-        return run
-
-    monkeypatch.setattr(sk, "sample", sample)
+def test_all_draws_since_the_burn_in_count(sampled):
     experiment = Figure8(**TINY)
     (one,) = [r for r in experiment.rows() if r.name == "simulated/arns-paper/1"]
     result = experiment.run(one, Conditions(seed=1))
-    (burn_in, _), (arguments, run) = asked
+    (burn_in, _), (arguments, run) = sampled
     assert (burn_in["warmup"], burn_in["draws"]) == (5, 1)
     assert "surrogate" not in burn_in
     assert arguments["schedule"] == (

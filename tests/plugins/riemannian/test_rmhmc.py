@@ -54,6 +54,12 @@ def test_a_tuned_path_has_length_of_a_quarter_period(step, steps):
         assert sampler.max_steps * step == pytest.approx(0.5 * math.pi, abs=0.5 * step)
 
 
+def test_tuning_never_takes_a_step_beyond_two():
+    """The implicit midpoint rule accepts at any step on a normal target."""
+    assert rmhmc().tuned(Tuning(step_size=1e50)).step == 2.0
+    assert rmhmc(step_size=3.0).tuned(Tuning(step_size=1e50)).step == 3.0
+
+
 def test_tuning_may_ask_for_shorter_paths_not_for_longer_ones():
     assert rmhmc().tuned(Tuning(step_size=0.1, n_steps=1)).max_steps == 1
     assert rmhmc().tuned(Tuning(step_size=0.5, n_steps=10)).max_steps == 3
