@@ -75,6 +75,8 @@ class NetworkLearner:
         Of a forward potential whose outputs are learnt; None to learn U itself.
     convex
         Whether every network fitted has a positive definite Hessian everywhere.
+    most_nodes : int, optional
+        A bound on the nodes where their number is left to the learner.
     """
 
     dim: int
@@ -84,6 +86,7 @@ class NetworkLearner:
     training: Training
     energy: Energy | None = None
     convex: bool = False
+    most_nodes: int | None = None
     _blocks: list[Evaluations] = attrs.field(factory=list, init=False, repr=False)
 
     @property
@@ -176,7 +179,7 @@ class NetworkLearner:
         return Fit(regression=regression, frame=frame, network=network, rows=rows)
 
     def _prepared(self) -> tuple[TrainingRows, Whitening, Candidate]:
-        rows = self._rows()
+        rows = self.rows()
         whitening = self.training.whitening(rows)
         return rows, whitening, self._chosen(rows, whitening)
 
@@ -205,6 +208,8 @@ class NetworkLearner:
         if self.n_nodes is not None:
             return self.n_nodes
         size = default_size(self.dim, len(rows), int(self._with_derivatives(rows).sum()))
+        if self.most_nodes is not None:
+            size = min(size, self.most_nodes)
         trained = self.training.regression.hidden == "trained"
         return min(size, TRAINED_SIZE) if trained else size
 
@@ -254,7 +259,14 @@ class NetworkLearner:
     def _with_derivatives(self, rows: TrainingRows) -> BoolArray:
         return rows.with_gradient if self.energy is None else rows.with_jacobian
 
-    def _rows(self) -> TrainingRows:
+    def rows(self) -> TrainingRows:
+        """Return what a fit would learn from.
+
+        Raises
+        ------
+        SurrogateFitError
+            If there are too few points with a finite value.
+        """
         observed = self.observed()
         if self.energy is not None and observed.outputs is None:
             raise SurrogateFitError(

@@ -29,6 +29,10 @@ _LEAST_VALUES, _LEAST_GRADIENTS = 25, 6
 points of a few paths have another covariance than the target: from 10 values for each dimension on
 the paper's simulated regression the acceptance stayed at three quarters of what refits reached."""
 
+_FEW_NODES = 400
+"""Nodes, at most, of the fits before that, where there are gradients: from 400 on the error hardly
+falls, and the time of a fit grows with the cube."""
+
 _GROWTH = 1.2
 """By how much rows must have grown before everything is fitted anew."""
 
@@ -131,11 +135,12 @@ class OnlineLearner:
         n = len(self.refits.observed())
         if n < _GROWTH * self._n_fitted:
             return self._fitted_last()
+        rows = self.refits.rows()
+        if not self._settles(rows):
+            self._n_fitted, self._last = n, self._refitted(self.refits.observed())
+            return self._last
         fit = self.refits.fit()
         kind = self._engine_for(fit)
-        if kind is None:
-            self._n_fitted, self._last = n, fit.network
-            return fit.network
         # What the engine makes of the first rows, so that the next fit is the same to the last bit.
         online = self._started(fit, kind)
         network = online.network()
@@ -147,20 +152,27 @@ class OnlineLearner:
     def _fitted_last(self) -> FittedNetwork:
         """Return the last fit; made again by a learner that was written down since."""
         if self._last is None:
-            rows = self.refits.observed().take(slice(0, self._n_fitted))
-            self._last = self.refits.of_rows(rows).fit().network
+            self._last = self._refitted(self.refits.observed().take(slice(0, self._n_fitted)))
         return self._last
 
-    def _engine_for(self, fit: Fit) -> Literal["greville", "moments"] | None:
+    def _refitted(self, evaluations: Evaluations) -> FittedNetwork:
+        with_gradients = evaluations.gradients is not None
+        bounded = attrs.evolve(self.refits, most_nodes=_FEW_NODES if with_gradients else None)
+        return bounded.of_rows(evaluations).fit().network
+
+    def _settles(self, rows: TrainingRows) -> bool:
+        """Return whether a fit to these rows may fix a frame for all that follow."""
+        if self.updates != "auto":
+            return True
+        with_gradients = rows.trust[rows.with_gradient].sum()
+        enough = with_gradients >= _LEAST_GRADIENTS * self.refits.dim
+        return bool(enough or rows.trust.sum() >= _LEAST_VALUES * self.refits.dim)
+
+    def _engine_for(self, fit: Fit) -> Literal["greville", "moments"]:
         if self.updates != "auto":
             return self.updates
-        dim, trust = self.refits.dim, fit.rows.trust
-        known = float(trust[fit.rows.with_gradient].sum())
-        gradients = fit.regression.uses_gradients and known > 0.0
-        enough = gradients and known >= _LEAST_GRADIENTS * dim
-        if not (enough or trust.sum() >= _LEAST_VALUES * dim):
-            return None
-        return cheaper(len(fit.frame.basis) + 1, dim, gradients, self.rate)
+        gradients = fit.regression.uses_gradients and bool(fit.rows.with_gradient.any())
+        return cheaper(len(fit.frame.basis) + 1, self.refits.dim, gradients, self.rate)
 
     def _started(self, fit: Fit, kind: Literal["greville", "moments"]) -> OnlineFit:
         online = OnlineFit.of(kind, fit.regression, fit.frame)

@@ -60,7 +60,7 @@ def check_two_modes_kept(sampler):
         ReferenceCorrection(potential=target),
         target,
         "two modes: ",
-        n_chains=10_000,
+        n_chains=6000,
         n_transitions=10,
     )
     verdict.require("exact draws must stay exact draws")
@@ -311,8 +311,12 @@ def test_mutant_is_caught(name, mutant, original, check, smallest_p_value):
     assert all(p_value < MARGIN * CHECK_RATE for p_value in smallest_p_value)
 
 
-@pytest.mark.parametrize(("name", "mutant", "original", "check"), CONTROLS, ids=IDS)
-def test_original_passes(name, mutant, original, check):
+ORIGINALS = {(original, check): name for name, (_, _, original, check) in zip(IDS, CONTROLS)}
+"""Each once: several mutants of one part are caught by one check."""
+
+
+@pytest.mark.parametrize(("original", "check"), ORIGINALS, ids=ORIGINALS.values())
+def test_original_passes(original, check):
     check(original)
 
 

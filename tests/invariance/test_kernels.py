@@ -8,7 +8,7 @@ from surrokit.compose import make
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.hamiltonian import changes_with_position, works_by_position
 from surrokit.recording import RecordingPotential
-from surrokit.testing.checks.kernel import SURROGATES, flux, invariance
+from surrokit.testing.checks.kernel import SURROGATES, affordable, flux, invariance
 from surrokit.testing.checks.sampler import TUNING
 from surrokit.testing.checks.training import evaluated, problem_of
 from surrokit.testing.statistics import FAMILY_SIZE, Verdict
@@ -16,6 +16,8 @@ from surrokit.testing.targets import Banana, Gaussian, HalfPlane, Mixture, Stude
 
 CATALOGUE = default_catalogue()
 N_CHAINS = 10_000  # half of what the checks of a sampler take: there are many kernels
+N_ON_FITTED = 4000
+N_BY_POSITION_ON_FITTED = 1000  # second and third derivatives of many nodes take long
 TARGETS = (Gaussian(), Mixture(), Banana(), Student(), HalfPlane())
 
 pytestmark = pytest.mark.statistical
@@ -45,6 +47,26 @@ BY_POSITION = {"metric": changes_with_position, "integrator": works_by_position}
 SHORT = {"rmhmc": {"n_steps": 1}}  # implicit steps of thousands of chains take long
 
 
+def by_position(sampler):
+    return changes_with_position(getattr(sampler, "metric", None))
+
+
+def samplers():
+    """Every sampler; kernels with implicit steps take long, and have quicker tests elsewhere.
+
+    By themselves they are in the checks of each sampler, and with a correction that is registered
+    in the test of kernels with every part.
+    """
+    return [
+        pytest.param(
+            (name, settings),
+            id=label(name, settings),
+            marks=[pytest.mark.long] if by_position(make("sampler", name, **settings)) else [],
+        )
+        for name, settings in (param.values[0] for param in specs("sampler"))
+    ]
+
+
 def sampler_with(kind, fitting=True):
     """Every sampler that takes a part of some kind, at short steps, with each such part.
 
@@ -66,7 +88,7 @@ def sampler_with(kind, fitting=True):
         if fitting
         == (
             BY_POSITION[kind](make(kind, part.name, **settings))
-            == changes_with_position(make("sampler", component.name).metric)
+            == by_position(make("sampler", component.name))
         )
     ]
 
@@ -81,9 +103,10 @@ def verdicts(sampler, correction, potential, target, name):
     if not (sampler.needs <= potential.capabilities and correction.needs <= target.capabilities):
         return []
     kernel = ready(sampler, potential), correction.with_potential(target)
-    found = [invariance(*kernel, target, f"{name}: ", n_chains=N_CHAINS)]
+    n_chains = min(N_CHAINS, affordable(sampler))
+    found = [invariance(*kernel, target, f"{name}: ", n_chains=n_chains)]
     if getattr(sampler, "reversible", True):
-        found.append(flux(*kernel, target, f"{name}, flux: ", n_chains=2 * N_CHAINS))
+        found.append(flux(*kernel, target, f"{name}, flux: ", n_chains=2 * n_chains))
     return found
 
 
@@ -93,7 +116,7 @@ def require(found, claim):
 
 
 @pytest.mark.parametrize("correction", specs("correction"))
-@pytest.mark.parametrize("sampler", specs("sampler"))
+@pytest.mark.parametrize("sampler", samplers())
 def test_exact_kernel(sampler, correction):
     sampler, correction = (
         make("sampler", sampler[0], **sampler[1]),
@@ -110,7 +133,7 @@ def test_exact_kernel(sampler, correction):
 
 
 @pytest.mark.parametrize("correction", specs("correction"))
-@pytest.mark.parametrize("sampler", specs("sampler"))
+@pytest.mark.parametrize("sampler", samplers())
 def test_kernel_on_wrong_surrogate(sampler, correction):
     sampler, correction = (
         make("sampler", sampler[0], **sampler[1]),
@@ -178,9 +201,9 @@ def test_kernel_on_fitted_surrogate(surrogate):
         sampler = make("sampler", component.name, **SHORT.get(component.name, {}))
         if sampler.needs <= fitted.capabilities:
             kernel = ready(sampler, fitted), make("correction", "metropolis").with_potential(target)
-            found.append(
-                invariance(*kernel, target, f"{component.name}: ", n_chains=4000, n_transitions=6)
-            )
+            n_chains = N_BY_POSITION_ON_FITTED if by_position(sampler) else N_ON_FITTED
+            name = f"{component.name}: "
+            found.append(invariance(*kernel, target, name, n_chains=n_chains, n_transitions=6))
     require(found, "draws are exact on a surrogate fitted to few points")
 
 

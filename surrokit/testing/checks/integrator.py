@@ -185,20 +185,21 @@ def _mapped(integrator: Any, case: _Case, z: FloatArray) -> FloatArray:
     return np.concatenate([end.positions, end.momenta], axis=1)
 
 
+_STENCIL = {1: 45.0, 2: -9.0, 3: 1.0}  # sixth order, so that a wide step does, and implicit
+_STEP = 2e-3  # solves do not drown it in noise
+
+
 def _jacobian(
     function: Callable[[FloatArray], FloatArray], positions: FloatArray, momenta: FloatArray
 ) -> FloatArray:
-    z, h = np.concatenate([positions, momenta], axis=1), 2e-3
-    columns = []
-    for k in range(z.shape[1]):
-        move = np.zeros(z.shape[1])
-        move[k] = h
-        near = function(z + move) - function(z - move)
-        far = function(z + 2 * move) - function(z - 2 * move)
-        farther = function(z + 3 * move) - function(z - 3 * move)
-        # sixth order, so that a wide step does, and implicit solves do not drown it in noise
-        columns.append((45.0 * near - 9.0 * far + farther) / (60.0 * h))
-    return np.stack(columns, axis=-1)
+    z = np.concatenate([positions, momenta], axis=1)
+    n, dim = z.shape
+    moves = _STEP * np.array([j * sign for j in _STENCIL for sign in (1, -1)])
+    weights = np.array([w * sign for w in _STENCIL.values() for sign in (1, -1)])
+    starts = z + moves[:, None, None, None] * np.eye(dim)[:, None]  # (moves, dim, n, dim)
+    # all as one batch: what an implicit step costs is hardly more for many chains than for few
+    ends = function(starts.reshape(-1, dim)).reshape(len(moves), dim, n, dim)
+    return np.asarray(np.einsum("m,mkni->nik", weights, ends) / (60.0 * _STEP))
 
 
 def check_order(make: Factory) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from surrokit.hamiltonian import changes_with_position
 from surrokit.protocols import Correction, Potential
 from surrokit.records import Tuning
 from surrokit.testing.checks.sampler import ready, usable
@@ -21,6 +22,10 @@ from surrokit.testing.targets import ALL, Banana, Gaussian, Mixture, Target
 
 N_CHAINS = 20_000
 """Chains started from exact draws."""
+
+N_CHAINS_BY_POSITION = 4000
+"""The same of samplers whose metric changes with position: their implicit steps cost a hundred
+times as much. The long check takes as many of them as of others."""
 
 N_TRANSITIONS = 12
 """Transitions after which they are compared."""
@@ -45,6 +50,12 @@ LEAST_ACCEPTANCE = 0.02
 """Mean acceptance below which a kernel moves too little to be tested."""
 
 
+def affordable(sampler: Any) -> int:
+    """Return how many chains of a sampler are started from exact draws."""
+    by_position = changes_with_position(getattr(sampler, "metric", None))
+    return N_CHAINS_BY_POSITION if by_position else N_CHAINS
+
+
 def invariance(
     sampler: Any,
     correction: Correction | ReferenceCorrection,
@@ -52,7 +63,7 @@ def invariance(
     label: str,
     *,
     seed: int = 0,
-    n_chains: int = N_CHAINS,
+    n_chains: int | None = None,
     n_transitions: int = N_TRANSITIONS,
 ) -> Verdict:
     """Compare chains that started from exact draws with exact draws, some transitions later.
@@ -66,7 +77,7 @@ def invariance(
     label
         Goes into the names of the comparisons.
     seed, n_chains, n_transitions
-        Of the experiment.
+        Of the experiment; as many chains as are :func:`affordable` unless a number is given.
 
     Raises
     ------
@@ -74,7 +85,7 @@ def invariance(
         If the chains hardly move, so that nothing would be tested.
     """
     rng = np.random.default_rng([1601, seed])
-    start = target.sample(rng, n_chains)
+    start = target.sample(rng, affordable(sampler) if n_chains is None else n_chains)
     end, acceptance = transitions(sampler, correction, start, n_transitions, rng)
     demand(
         acceptance >= LEAST_ACCEPTANCE,
@@ -96,11 +107,11 @@ def flux(
     label: str,
     *,
     seed: int = 0,
-    n_chains: int = 2 * N_CHAINS,
+    n_chains: int | None = None,
 ) -> Verdict:
     """Compare moves between regions both ways, over one transition from exact draws."""
     rng = np.random.default_rng([1602, seed])
-    start = target.sample(rng, n_chains)
+    start = target.sample(rng, 2 * affordable(sampler) if n_chains is None else n_chains)
     end, _ = transitions(sampler, correction, start, 1, rng)
     return balanced_flux(target.to_normals(start), target.to_normals(end), label)
 
