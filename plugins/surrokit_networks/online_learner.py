@@ -158,7 +158,9 @@ class OnlineLearner:
     def _refitted(self, evaluations: Evaluations) -> FittedNetwork:
         with_gradients = evaluations.gradients is not None
         bounded = attrs.evolve(self.refits, most_nodes=_FEW_NODES if with_gradients else None)
-        return bounded.of_rows(evaluations).fit().network
+        network = bounded.of_rows(evaluations).fitted()
+        assert isinstance(network, FittedNetwork)
+        return network
 
     def _settles(self, rows: TrainingRows) -> bool:
         """Return whether a fit to these rows may fix a frame for all that follow."""

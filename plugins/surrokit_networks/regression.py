@@ -36,8 +36,8 @@ TrainOn: TypeAlias = Literal["auto", "values", "gradients", "values-and-gradient
 Hidden: TypeAlias = Literal["random", "trained"]
 """Whether hidden parameters stay as they were drawn, or are trained by gradient descent."""
 
-_LEAST_DEGREES = 0.5
-"""Effective parameters below which nodes are left out."""
+_WORTH = 0.8
+"""Nodes stay where they bring the estimated squared error below so much of that of the trend."""
 
 _HIDDEN_ITERATIONS = 200
 """Iterations of gradient descent, at most."""
@@ -122,8 +122,9 @@ class Regression:
     ) -> FittedNetwork:
         """Return the network of these nodes, on its trend, that fits the rows best.
 
-        Where the data choose a ridge that leaves all nodes together with less than half a degree
-        of freedom, they tell nothing, and the network is the trend alone: as good, and cheaper.
+        Where the ridge is left to the data, so are the nodes: unless they lower the error that
+        generalised cross-validation estimates by a fifth, the network is the trend alone. It is
+        nearly as good then, and many times cheaper.
 
         Parameters
         ----------
@@ -154,7 +155,7 @@ class Regression:
     ) -> tuple[Frame, FittedNetwork]:
         """Return what :meth:`fitted` does, and first the frame in which more rows can be fitted.
 
-        Nodes that tell nothing of these rows may tell something of more, and stay if
+        Nodes that are not worth their time on these rows may be so on more, and stay if
         ``keeps_idle``.
 
         Raises
@@ -166,8 +167,10 @@ class Regression:
         equations = self.equations(rows, whitening, origin)
         known, degree = self._known_trend(equations)
         solved, matrix = self._solved_with_trend(nodes, equations, known, degree, held)
-        if not keeps_idle and self.ridge is None and _idle(solved, equations.trains_level):
-            solved, matrix = self._solved_with_trend(None, equations, known, degree, held)
+        if nodes is not None and self.ridge is None and not keeps_idle:
+            bare, bare_matrix = self._solved_with_trend(None, equations, known, degree, held)
+            if not solved.solution.error < _WORTH * bare.solution.error:
+                solved, matrix = bare, bare_matrix
         frame = Frame(
             whitening=whitening,
             basis=solved.basis,
@@ -329,10 +332,3 @@ class Regression:
         # The network, the slope and the level make up for what the trend was not allowed.
         return self._solved_with_trend(nodes, equations, raised, 1, held)
 
-
-def _idle(solved: Solved, trains_level: bool) -> bool:
-    """Return whether there are nodes, and the ridge leaves them next to nothing to say."""
-    free = len(solved.solution.trend) + trains_level
-    return bool(
-        solved.basis.network is not None and solved.solution.degrees - free < _LEAST_DEGREES
-    )

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError, TargetError
+from surrokit.errors import TargetError
 from surrokit.experiments import Conditions
 from surrokit.protocols import Potential
 from surrokit_paper.names import names_among

@@ -21,8 +21,9 @@ PATH_LENGTH = 0.5 * math.pi
 the period takes a normal one to an independent draw."""
 
 LONGEST_STEP = 2.0
-"""Tuning never takes a longer step. In the metric of a normal target the leapfrog is stable up to 2,
-and there the implicit midpoint rule, which accepts at any step, turns by a quarter of the period."""
+"""Tuning never takes a longer step. In the metric of a normal target the leapfrog is stable up to
+2, and there the implicit midpoint rule, which accepts at any step, turns by a quarter of the
+period."""
 
 MAX_STEPS = 512
 """Tuning never asks for longer paths than this, in steps."""
@@ -130,9 +131,7 @@ class RMHMC:
         if tuning.covariance is not None and tuning.covariance is not known and metric.tunable:
             metric = metric.adapted(tuning.covariance)
         step_size = min(tuning.step_size, LONGEST_STEP)
-        return attrs.evolve(
-            self, tuning=attrs.evolve(tuning, step_size=step_size), metric=metric
-        )
+        return attrs.evolve(self, tuning=attrs.evolve(tuning, step_size=step_size), metric=metric)
 
     def cache(self, positions: FloatArray) -> Cache:
         """Return what the integrator keeps for positions of shape (n, dim).

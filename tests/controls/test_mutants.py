@@ -311,7 +311,7 @@ def test_mutant_is_caught(name, mutant, original, check, smallest_p_value):
     assert all(p_value < MARGIN * CHECK_RATE for p_value in smallest_p_value)
 
 
-ORIGINALS = {(original, check): name for name, (_, _, original, check) in zip(IDS, CONTROLS)}
+ORIGINALS = {control[2:]: name for name, control in zip(IDS, CONTROLS, strict=True)}
 """Each once: several mutants of one part are caught by one check."""
 
 

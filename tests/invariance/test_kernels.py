@@ -8,16 +8,17 @@ from surrokit.compose import make
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.hamiltonian import changes_with_position, works_by_position
 from surrokit.recording import RecordingPotential
+from surrokit.testing import mutants
 from surrokit.testing.checks.kernel import SURROGATES, affordable, flux, invariance
 from surrokit.testing.checks.sampler import TUNING
 from surrokit.testing.checks.training import evaluated, problem_of
-from surrokit.testing.statistics import FAMILY_SIZE, Verdict
+from surrokit.testing.statistics import CHECK_RATE, FAMILY_SIZE, Verdict
 from surrokit.testing.targets import Banana, Gaussian, HalfPlane, Mixture, Student
 
 CATALOGUE = default_catalogue()
 N_CHAINS = 10_000  # half of what the checks of a sampler take: there are many kernels
 N_ON_FITTED = 4000
-N_BY_POSITION_ON_FITTED = 1000  # second and third derivatives of many nodes take long
+N_BY_POSITION_ON_FITTED = 1000  # derivatives of third order of many nodes take long
 TARGETS = (Gaussian(), Mixture(), Banana(), Student(), HalfPlane())
 
 pytestmark = pytest.mark.statistical
@@ -178,33 +179,58 @@ def test_parts_that_do_not_go_together_are_refused(sampler, setting, part):
         make("sampler", sampler, **{setting: part})
 
 
-def training():
-    """Few points, so that whatever learns from them is wrong."""
+def fitted_to(n, name, settings):
+    """A target, and a surrogate fitted to few points, so that it is wrong."""
     target = Banana()
-    return target, evaluated(target, target.sample(np.random.default_rng(5), 25))
+    learner = make("surrogate", name, **settings).learner(
+        problem_of(target), np.random.default_rng(6)
+    )
+    learner.observe(evaluated(target, target.sample(np.random.default_rng(5), n)))
+    return target, learner.fitted()
 
 
 @pytest.mark.parametrize("surrogate", specs("surrogate"))
 def test_kernel_on_fitted_surrogate(surrogate):
-    target, rows = training()
-    learner = make("surrogate", surrogate[0], **surrogate[1]).learner(
-        problem_of(target), np.random.default_rng(6)
-    )
-    learner.observe(rows)
     try:
-        fitted = learner.fitted()
+        target, fitted = fitted_to(25, *surrogate)
     except SurrogateFitError as error:
         pytest.skip(f"25 points are too few for it: {error}")
     found = []
     for component in built_in("sampler"):
         # one short path each: most of what is to be seen shows in the first transitions
-        sampler = make("sampler", component.name, **SHORT.get(component.name, {}))
-        if sampler.needs <= fitted.capabilities:
+        sampler = make("sampler", component.name)
+        if sampler.needs <= fitted.capabilities and not by_position(sampler):
             kernel = ready(sampler, fitted), make("correction", "metropolis").with_potential(target)
-            n_chains = N_BY_POSITION_ON_FITTED if by_position(sampler) else N_ON_FITTED
             name = f"{component.name}: "
-            found.append(invariance(*kernel, target, name, n_chains=n_chains, n_transitions=6))
+            found.append(invariance(*kernel, target, name, n_chains=N_ON_FITTED, n_transitions=6))
     require(found, "draws are exact on a surrogate fitted to few points")
+
+
+FITTED_BY_POSITION = [
+    ("additive", {"learns": "potential", "train_on": "values"}),
+    ("rbf", {"learns": "potential"}),
+    ("gp", {}),
+]
+
+
+def verdict_by_position(surrogate, correction):
+    # six points: fitted to 25, these are too good for so few chains to tell them from the target
+    target, fitted = fitted_to(6, *surrogate)
+    kernel = ready(make("sampler", "rmhmc", n_steps=1), fitted), correction.with_potential(target)
+    return invariance(*kernel, target, "", n_chains=N_BY_POSITION_ON_FITTED, n_transitions=6)
+
+
+@pytest.mark.parametrize("surrogate", FITTED_BY_POSITION)
+def test_kernel_by_position_on_fitted_surrogate(surrogate):
+    verdict = verdict_by_position(surrogate, make("correction", "metropolis"))
+
+    verdict.require("draws are exact on a surrogate fitted to few points")
+
+
+def test_the_surrogate_alone_would_be_seen():
+    correction = mutants.SurrogateDecides(inner=make("correction", "metropolis"))
+
+    assert verdict_by_position(FITTED_BY_POSITION[-1], correction).p_value < 1e-3 * CHECK_RATE
 
 
 def test_recorded_exact_kernel_pays_nothing_in_the_correction():
@@ -244,4 +270,5 @@ def test_statistical_tests_here_fit_in_the_family_whose_rate_is_stated():
     n_kernels = 2 * len(specs("sampler")) * len(specs("correction"))
     n_parts = len(sampler_with("metric")) + len(sampler_with("integrator"))
 
-    assert n_kernels + n_parts + len(specs("surrogate")) + 1 <= FAMILY_SIZE / 2
+    n_fitted = len(specs("surrogate")) + len(FITTED_BY_POSITION)
+    assert n_kernels + n_parts + n_fitted + 1 <= FAMILY_SIZE / 2

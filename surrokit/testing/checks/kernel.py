@@ -23,7 +23,7 @@ from surrokit.testing.targets import ALL, Banana, Gaussian, Mixture, Target
 N_CHAINS = 20_000
 """Chains started from exact draws."""
 
-N_CHAINS_BY_POSITION = 4000
+N_CHAINS_BY_POSITION = 3000
 """The same of samplers whose metric changes with position: their implicit steps cost a hundred
 times as much. The long check takes as many of them as of others."""
 
