@@ -331,4 +331,3 @@ class Regression:
             return solved, None
         # The network, the slope and the level make up for what the trend was not allowed.
         return self._solved_with_trend(nodes, equations, raised, 1, held)
-

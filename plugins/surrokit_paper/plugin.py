@@ -76,7 +76,7 @@ def figure_7(
     burn_in: int | None = None,
     draws: int | None = None,
     n_nodes: int | None = None,
-    updates: str = "refit",
+    updates: str = "auto",
     kappa: float = 0.6,
     n_rows: int | None = None,
     dim: int | None = None,

@@ -191,7 +191,7 @@ def test_the_schemes_are_as_they_are_called():
         "train_on": "values",
         "learns": "potential",
         "n_nodes": 2000,
-        "updates": "refit",
+        "updates": "auto",
     }
     assert by_name["bank/paper/1"]["surrogate_settings"]["n_nodes"] == 1000
     assert by_name["a9a/paper/1"]["surrogate_settings"]["n_nodes"] == 2500
