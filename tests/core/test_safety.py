@@ -50,7 +50,10 @@ def one_sided(**settings):
     explorer = LeftHalf(
         sk.make("explorer", "sampler", sampler="hmc", correction="metropolis", iterations=60)
     )
-    options = {"surrogate": "rbf", "initial": IN_BOTH, "explorer": explorer, **SIZES, **settings}
+    # a given ridge keeps the nodes, which know nothing of the other mode
+    surrogate = ("rbf", {"ridge": 1e-3})
+    options = {"surrogate": surrogate, "initial": IN_BOTH, "explorer": explorer, **SIZES}
+    options |= settings
     return sk.sample(TWO_MODES, **options)
 
 
@@ -80,7 +83,7 @@ def repaired():
 
 @pytest.fixture(scope="module")
 def unrepaired():
-    with pytest.warns(SamplingWarning, match="did not move for"):
+    with pytest.warns(SamplingWarning, match="did not move for|next to nothing was accepted"):
         return one_sided(safety=OFF)
 
 
@@ -259,7 +262,7 @@ def test_step_size_and_metric_are_tuned_on_after_a_repair(repaired):
     (rescue, *_) = repaired.adaptation.rescues
     assert len(np.unique(repaired.warmup.step_size[rescue.iteration + 10 :])) > 10
     covariance = repaired.sampler.tuning.covariance
-    assert covariance[0, 0] > 3 * covariance[1, 1]  # both modes are in it
+    assert covariance[0, 0] > 2 * covariance[1, 1]  # of one mode alone they are equal
     assert 0.6 < repaired.kept.path_acceptance.mean() < 0.98
 
 
