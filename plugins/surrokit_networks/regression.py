@@ -39,6 +39,10 @@ Hidden: TypeAlias = Literal["random", "trained"]
 _WORTH = 0.8
 """Nodes stay where they bring the estimated squared error below so much of that of the trend."""
 
+_GOOD_ENOUGH = 1e-3
+"""Var(V - U) of a trend, in nats squared, below which it needs no nodes: it costs a fiftieth of the
+acceptance."""
+
 _HIDDEN_ITERATIONS = 200
 """Iterations of gradient descent, at most."""
 
@@ -123,8 +127,8 @@ class Regression:
         """Return the network of these nodes, on its trend, that fits the rows best.
 
         Where the ridge is left to the data, so are the nodes: unless they lower the error that
-        generalised cross-validation estimates by a fifth, the network is the trend alone. It is
-        nearly as good then, and many times cheaper.
+        generalised cross-validation estimates by a fifth, and that of the trend alone matters, the
+        network is the trend alone. It is nearly as good then, and many times cheaper.
 
         Parameters
         ----------
@@ -169,7 +173,7 @@ class Regression:
         solved, matrix = self._solved_with_trend(nodes, equations, known, degree, held)
         if nodes is not None and self.ridge is None and not keeps_idle:
             bare, bare_matrix = self._solved_with_trend(None, equations, known, degree, held)
-            if not solved.solution.error < _WORTH * bare.solution.error:
+            if not _worth(solved.solution.error, bare.solution.error, equations):
                 solved, matrix = bare, bare_matrix
         frame = Frame(
             whitening=whitening,
@@ -331,3 +335,13 @@ class Regression:
             return solved, None
         # The network, the slope and the level make up for what the trend was not allowed.
         return self._solved_with_trend(nodes, equations, raised, 1, held)
+
+
+def _worth(error: float, of_trend: float, equations: Equations) -> bool:
+    """Return whether nodes lower the squared error of an equation by enough, and it matters.
+
+    In whitened coordinates the squared error of a gradient bounds the variance of that of the
+    value (the inequality of Poincare for a normal density).
+    """
+    components = equations.whitened.shape[1] if equations.gradient_weights.any() else 1
+    return error < _WORTH * of_trend and components * of_trend > _GOOD_ENOUGH
