@@ -35,7 +35,8 @@ def picture(finished: Sequence[Finished]) -> Any:
     schemes: list[str | None] = list(named) or [None]
     size = (max(_WIDTH * len(problems), 5.0), _HEIGHT * len(schemes) + 0.5)
     with mpl.rc_context(RC):
-        figure = Figure(figsize=size, layout="constrained")
+        width, height = size
+        figure = Figure(figsize=(max(width, 6.4), height), layout="constrained")
         axes = figure.subplots(len(schemes), len(problems), sharex=True, squeeze=False)
         for row, scheme in zip(axes, schemes, strict=True):
             for ax, (problem, label) in zip(row, problems.items(), strict=True):
