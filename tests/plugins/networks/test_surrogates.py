@@ -172,7 +172,8 @@ def test_affine_reparametrisation_changes_nothing(default, gradients, matrix):
     fresh = rng.standard_normal((20, DIM)) @ (skew @ start).T - 40.0
     one, other = fitted(default, rows), fitted(default, moved)
     there = fresh @ matrix.T - 40.0
-    np.testing.assert_allclose(other.value(there), one.value(fresh), atol=1e-4)
+    # a ridge near nothing magnifies rounding
+    np.testing.assert_allclose(other.value(there), one.value(fresh), rtol=1e-4, atol=1e-4)
     # Gradients in q are those in the other coordinates times the matrix.
     np.testing.assert_allclose(other.gradient(there) @ matrix, one.gradient(fresh), atol=1e-3)
 
