@@ -5,22 +5,19 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GRADIENT
 from surrokit.hamiltonian import Hamiltonian, position_metric
 from surrokit.records import Phase, Status
-from surrokit.settings import positive, positive_integer
-from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
+from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_riemannian.drift import Drift
 from surrokit_riemannian.fixed_point import FixedPoint
-from surrokit_riemannian.kick import completed, evaluated, implicitly_kicked, kicked
+from surrokit_riemannian.implicit import ImplicitIntegrator
+from surrokit_riemannian.kick import completed, implicitly_kicked, kicked
 from surrokit_riemannian.paths import followed
 from surrokit_riemannian.rows import phase_taken
 
-NAME = "generalized-leapfrog"
-
 
 @attrs.frozen(kw_only=True)
-class GeneralizedLeapfrog:
+class GeneralizedLeapfrog(ImplicitIntegrator):
     """Half a kick with p implicit, a drift with q implicit, half a kick; all chains as one batch.
 
     Leimkuhler and Reich (2004), section 4.3; Girolami and Calderhead (2011). A chain whose
@@ -45,31 +42,7 @@ class GeneralizedLeapfrog:
         If a setting is out of range.
     """
 
-    tolerance: float = attrs.field(default=1e-10, validator=positive)
-    max_iterations: int = attrs.field(default=20, validator=positive_integer)
-    check_reversal: bool = True
-    reversal_tolerance: float = attrs.field(default=1e-8, validator=positive)
-
-    @property
-    def by_position(self) -> bool:
-        """Always: it follows metrics that change with position."""
-        return True
-
-    @property
-    def needs(self) -> Capabilities:
-        """Gradients; the metric has needs of its own."""
-        return frozenset({GRADIENT})
-
-    def cache(self, hamiltonian: Hamiltonian, positions: FloatArray) -> Cache:
-        """Return value, gradient, the metric and the gradient of its log determinant.
-
-        Raises
-        ------
-        ConfigurationError
-            If the metric does not change with position.
-        """
-        metric = position_metric(hamiltonian.metric, NAME)
-        return evaluated(hamiltonian.potential, metric, positions)
+    name = "generalized-leapfrog"
 
     def advance(
         self, hamiltonian: Hamiltonian, phase: Phase, step_size: FloatArray, n_steps: IntArray
@@ -118,7 +91,7 @@ class _Step:
             tolerance=settings.tolerance, max_iterations=settings.max_iterations
         )
         self.potential = hamiltonian.potential
-        self.metric = position_metric(hamiltonian.metric, NAME)
+        self.metric = position_metric(hamiltonian.metric, settings.name)
         self.time = time
         self.start = phase
         self.middle = phase  # the start, with the momenta half way

@@ -5,26 +5,23 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GRADIENT
 from surrokit.hamiltonian import Hamiltonian, position_metric
 from surrokit.protocols import PositionMetric, Potential
 from surrokit.records import Phase, Status
-from surrokit.settings import positive, positive_integer
-from surrokit.types import Cache, Capabilities, FloatArray, IntArray
+from surrokit.types import FloatArray, IntArray
 from surrokit_riemannian.fixed_point import FixedPoint
+from surrokit_riemannian.implicit import ImplicitIntegrator
 from surrokit_riemannian.kick import evaluated
 from surrokit_riemannian.middle import Middle
 from surrokit_riemannian.paths import followed
 from surrokit_riemannian.rows import phase_taken
-
-NAME = "implicit-midpoint"
 
 MOST_GROWTH = 2.0
 """Passes whose residual grows beyond twice the first are given up."""
 
 
 @attrs.frozen(kw_only=True)
-class ImplicitMidpoint:
+class ImplicitMidpoint(ImplicitIntegrator):
     """z' = z + step J grad H((z + z') / 2) with z = (q, p), solved for the middle.
 
     Leimkuhler and Reich (2004), section 3.3; Brofos and Lederman (2021), arXiv:2102.07139, compare
@@ -51,31 +48,7 @@ class ImplicitMidpoint:
         If a setting is out of range.
     """
 
-    tolerance: float = attrs.field(default=1e-10, validator=positive)
-    max_iterations: int = attrs.field(default=20, validator=positive_integer)
-    check_reversal: bool = True
-    reversal_tolerance: float = attrs.field(default=1e-8, validator=positive)
-
-    @property
-    def by_position(self) -> bool:
-        """Always: it follows metrics that change with position."""
-        return True
-
-    @property
-    def needs(self) -> Capabilities:
-        """Gradients; the metric has needs of its own."""
-        return frozenset({GRADIENT})
-
-    def cache(self, hamiltonian: Hamiltonian, positions: FloatArray) -> Cache:
-        """Return value, gradient, the metric and the gradient of its log determinant.
-
-        Raises
-        ------
-        ConfigurationError
-            If the metric does not change with position.
-        """
-        metric = position_metric(hamiltonian.metric, NAME)
-        return evaluated(hamiltonian.potential, metric, positions)
+    name = "implicit-midpoint"
 
     def advance(
         self, hamiltonian: Hamiltonian, phase: Phase, step_size: FloatArray, n_steps: IntArray
@@ -87,7 +60,7 @@ class ImplicitMidpoint:
         ConfigurationError
             If the metric does not change with position.
         """
-        metric = position_metric(hamiltonian.metric, NAME)
+        metric = position_metric(hamiltonian.metric, self.name)
         potential = hamiltonian.potential
 
         def step(start: Phase, size: FloatArray) -> tuple[Phase, IntArray]:

@@ -66,6 +66,7 @@ class Middle:
         time: FloatArray,
     ) -> None:
         self.solver = solver
+        self._inner = attrs.evolve(solver, most_growth=math.inf)
         self.potential = potential
         self.metric = metric
         self.phase = phase
@@ -110,8 +111,7 @@ class Middle:
         left, dual = cheap.residual(velocities, np.arange(len(rows)))
         size = np.sqrt(np.maximum(dot(left, dual), 0.0)) / (1.0 + squared_time[:, 0])
         aim = np.maximum(_CLOSER * size / self.solver.tolerance, 0.1 * self._scale[rows])
-        inner = attrs.evolve(self.solver, most_growth=math.inf)
-        solution = inner.solved(cheap.residual, velocities, aim)
+        solution = self._inner.solved(cheap.residual, velocities, aim)
         near = np.isfinite(solution.points).all(axis=1, keepdims=True)
         change = np.where(near, solution.points - velocities, left)
         return change, metric.momentum(cheap.cache, change)
