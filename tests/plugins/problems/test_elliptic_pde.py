@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.linalg import cho_solve_banded, cholesky_banded, solveh_banded
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import surrokit as sk
+from surrokit import capabilities as can
+from surrokit.errors import ConfigurationError, EvaluationError, NumericalError, ShapeError
+from surrokit_problems.elliptic_pde import EllipticPde
+from surrokit_problems.square_mesh import SquareMesh
+from surrokit_problems.steady_flow import SteadyFlow
+
+SMALL = {"mesh": 6, "modes": 4, "observations": 4}
+
+
+@pytest.fixture(scope="module")
+def potential():
+    return EllipticPde(**SMALL)
+
+
+@pytest.fixture
+def positions(potential):
+    return potential.initial(np.random.default_rng(0), 3)
+
+
+def dense_stiffness(mesh, coefficient):
+    """Assemble over all nodes, cell by cell, with slopes from differences of the hats."""
+    n, gauss = mesh.cells, (0.5 - 0.5 / np.sqrt(3.0), 0.5 + 0.5 / np.sqrt(3.0))
+    field = coefficient.reshape(2, 2, n, n)
+    stiffness = np.zeros(((n + 1) ** 2, (n + 1) ** 2))
+    for e1 in range(n):
+        for e2 in range(n):
+            numbers = [(e1 + a) * (n + 1) + e2 + b for a in (0, 1) for b in (0, 1)]
+            for g1, s in enumerate(gauss):
+                for g2, t in enumerate(gauss):
+                    by_x1 = np.array([t - 1, -t, 1 - t, t])
+                    by_x2 = np.array([s - 1, 1 - s, -s, s])
+                    product = np.outer(by_x1, by_x1) + np.outer(by_x2, by_x2)
+                    stiffness[np.ix_(numbers, numbers)] += 0.25 * field[g1, g2, e1, e2] * product
+    return stiffness
+
+
+def unbanded(bands):
+    width, size = bands.shape
+    matrix = np.zeros((size, size))
+    for k in range(width):
+        matrix += np.diag(bands[width - 1 - k, k:], k)
+        matrix += np.diag(bands[width - 1 - k, k:], -k) if k else 0
+    return matrix
+
+
+@pytest.mark.parametrize("cells", [2, 3, 4, 7])
+def test_bands_hold_the_stiffness_matrix_of_the_free_nodes(cells):
+    mesh = SquareMesh(cells)
+    coefficient = np.random.default_rng(0).uniform(0.5, 2.0, (4, cells**2))
+    free = np.arange((cells + 1) ** 2).reshape(cells + 1, cells + 1)[:, 1:-1].ravel()
+    expected = dense_stiffness(mesh, coefficient)[np.ix_(free, free)]
+    assert_allclose(unbanded(mesh.stiffness(coefficient)), expected, atol=1e-13)
+
+
+def test_loads_of_slopes_are_the_stiffness_matrix():
+    mesh = SquareMesh(5)
+    rng = np.random.default_rng(0)
+    coefficient, function = rng.uniform(0.5, 2.0, (4, 25)), rng.standard_normal((3, 6, 6))
+    loads = mesh.loads(coefficient * mesh.slopes(function))
+    expected = function.reshape(3, -1) @ dense_stiffness(mesh, coefficient)
+    assert_allclose(loads.reshape(3, -1), expected, atol=1e-13)
+
+
+def test_fields_are_by_quadrature_point_and_cell():
+    mesh = SquareMesh(3)
+    x1, x2 = mesh.at_points(np.array(np.meshgrid(mesh.points, mesh.points, indexing="ij")))
+    corners = np.array([(i, j) for i in range(3) for j in range(3)]) / 3
+    assert ((x1 > corners[:, 0]) & (x1 < corners[:, 0] + 1 / 3)).all()
+    assert ((x2 > corners[:, 1]) & (x2 < corners[:, 1] + 1 / 3)).all()
+    assert_allclose(mesh.slopes(np.add.outer(mesh.nodes, 2 * mesh.nodes))[:, 0, 0], [1 / 3, 2 / 3])
+
+
+def test_interpolation_is_exact_for_linear_functions():
+    mesh = SquareMesh(4)
+    where = np.array([0.0, 0.1, 0.25, 0.77, 1.0])
+    assert_allclose(mesh.interpolation(where) @ (3 * mesh.nodes - 1), 3 * where - 1, atol=1e-15)
+
+
+def test_boundary_conditions(potential, positions):
+    pressure = potential.flow.solved(positions[0]).pressure
+    x = potential.flow.mesh.nodes
+    assert_allclose(pressure[:, 0], x)
+    assert_allclose(pressure[:, -1], 1 - x)
+    # by the sides without flux nothing leaves: what enters at one end comes out at the other
+    solved = potential.flow.solved(positions[0])
+    loads = potential.flow.mesh.loads(solved.fluxes)
+    assert_allclose(loads[:, 1:-1], 0.0, atol=1e-14)
+    assert_allclose(loads.sum(), 0.0, atol=1e-13)
+
+
+def test_the_solution_for_a_constant_coefficient():
+    # cosines along x1 times hyperbolic sines along x2: exact up to the elements' error
+    mesh_sizes, errors = (20, 40, 80), []
+    for cells in mesh_sizes:
+        flow = SteadyFlow.of(cells=cells, n_modes=1, observed=6, length=0.2)
+        x = np.linspace(0, 1, 6)
+        expected = np.full((6, 6), 0.5)
+        for k in range(1, 400, 2):
+            # x1 = 1/2 - sum of 4 / (pi k)^2 cos(pi k x1), odd about the middle of x2
+            along = 4.0 / (np.pi * k) ** 2 * np.cos(np.pi * k * x)
+            profile = np.exp(-np.pi * k * (1 - x)) - np.exp(-np.pi * k * x)
+            expected += np.outer(along, profile / (1 - np.exp(-np.pi * k)))
+        pressure = flow.solved(np.zeros(1)).outputs.reshape(6, 6)
+        errors.append(np.abs(pressure - expected)[:, 1:-1].max())
+    assert errors[-1] < 2e-4
+    assert_allclose(np.array(errors[:-1]) / errors[1:], 4.0, rtol=0.1)
+
+
+def test_convergence_under_refinement():
+    # bilinear elements with a smooth coefficient: second order where it is observed
+    position = np.random.default_rng(3).standard_normal(6)
+    outputs = [
+        SteadyFlow.of(cells=cells, n_modes=6, observed=6, length=0.3).solved(position).outputs
+        for cells in (10, 20, 40, 80)
+    ]
+    changes = [np.sqrt(np.mean((b - a) ** 2)) for a, b in pairwise(outputs)]
+    orders = np.log2(np.array(changes[:-1]) / changes[1:])
+    assert_allclose(orders, 2.0, atol=0.3)
+    assert changes[-1] < 1e-3
+
+
+def test_value_is_the_misfit_plus_the_prior(potential, positions):
+    outputs = potential.forward(positions)
+    data = potential.energy.data
+    expected = 0.5 * np.square((outputs - data) / 0.1).sum(axis=1)
+    expected += 0.5 * np.square(positions / 0.5).sum(axis=1)
+    assert_allclose(potential.value(positions), expected)
+
+
+def test_gradient(potential, positions, differences):
+    value, gradient = potential.value_and_gradient(positions)
+    assert_allclose(value, potential.value(positions), rtol=1e-12)
+    assert_allclose(gradient, differences(potential.value, positions), rtol=1e-6, atol=1e-6)
+
+
+def test_gradient_agrees_with_the_jacobian(potential, positions):
+    outputs, jacobian = potential.forward_and_jacobian(positions)
+    _, by_outputs, prior = potential.energy.value_and_gradients(outputs, positions)
+    expected = np.einsum("nm,nmk->nk", by_outputs, jacobian) + prior
+    assert_allclose(potential.value_and_gradient(positions)[1], expected, rtol=1e-10)
+
+
+def test_jacobian(potential, positions, differences):
+    outputs, jacobian = potential.forward_and_jacobian(positions)
+    assert_allclose(outputs, potential.forward(positions), rtol=1e-12)
+    assert_allclose(jacobian, differences(potential.forward, positions), atol=1e-8)
+    places = jacobian.reshape(3, 4, 4, 4)
+    assert_allclose(places[:, :, [0, -1]], 0.0, atol=1e-15)  # the boundary conditions
+
+
+def test_products_with_the_jacobian(potential, positions):
+    solved = potential.flow.solved(positions[0])
+    rng = np.random.default_rng(0)
+    vector, weights = rng.standard_normal((1, 4)), rng.standard_normal((1, 16))
+    jacobian = solved.jacobian()[0]
+    assert_allclose(solved.pushed(vector)[0], jacobian @ vector[0], atol=1e-14)
+    assert_allclose(solved.pulled_back(weights)[0], weights[0] @ jacobian, atol=1e-14)
+
+
+def test_second_derivatives(potential, positions, differences):
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((3, 16, 4))
+    expected = differences(lambda q: potential.forward_and_jacobian(q)[1], positions)
+    expected = np.einsum("nmi,nmik->nk", weights, expected)
+    found = potential.forward_hessian_product(positions, weights)
+    assert_allclose(found, expected, atol=1e-7)
+    solved = potential.flow.solved(positions[0])
+    vector = rng.standard_normal((1, 4))
+    by_outputs = rng.standard_normal((1, 16))
+    whole = solved.hessian_product(by_outputs[:, :, None] * vector[:, None])
+    assert_allclose(solved.hessian_form(by_outputs, vector), whole, atol=1e-13)
+
+
+def test_the_metric_and_its_derivative(potential, positions, differences):
+    metric = potential.metric(positions)
+    jacobian = potential.forward_and_jacobian(positions)[1]
+    expected = jacobian.transpose(0, 2, 1) @ jacobian / 0.1**2 + np.eye(4) / 0.5**2
+    assert_allclose(metric, expected, rtol=1e-10)
+    slopes = differences(potential.metric, positions)
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((3, 4))
+    matrices = vectors[:, :, None] * vectors[:, None, :] + np.eye(4)
+    traces = np.einsum("nij,nijk->nk", matrices, slopes)
+    forms = np.einsum("ni,nj,nijk->nk", vectors, vectors, slopes)
+    assert_allclose(potential.metric_trace_gradient(positions, matrices), traces, atol=1e-4)
+    assert_allclose(potential.metric_form_gradient(positions, vectors), forms, atol=1e-4)
+
+
+def test_data_are_pressures_with_noise():
+    quiet = EllipticPde(**SMALL, noise_sd=1e-6)
+    assert_allclose(quiet.forward(quiet.truth[None])[0], quiet.energy.data, atol=1e-5)
+    loud = EllipticPde(**SMALL)
+    assert_allclose(loud.truth, quiet.truth)
+    errors = (loud.energy.data - quiet.energy.data) / loud.noise_sd
+    assert 0.4 < errors.std() < 1.6
+    assert not np.allclose(EllipticPde(**SMALL, seed=1).energy.data, loud.energy.data)
+
+
+def test_the_problem_of_the_paper():
+    potential = sk.make("potential", "elliptic-pde")
+    assert (potential.dim, len(potential.energy.data), potential.flow.mesh.cells) == (20, 121, 30)
+    assert_allclose(potential.energy.noise_sd, 0.1)
+    assert_allclose(potential.prior_sd, 0.5)
+    # so that a change of the data is seen, on whatever machine
+    assert_allclose(potential.value(np.zeros((1, 20))), 58.7213621081, rtol=1e-10)
+    assert_allclose(potential.value(potential.truth[None]), 64.5387160789, rtol=1e-10)
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_the_number_of_threads_changes_nothing():
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            if blas_threads() != {threads}:
+                pytest.skip(f"BLAS cannot be set to {threads} threads here: {blas_threads()}")
+            potential = EllipticPde()
+            positions = np.random.default_rng(1).normal(0.0, 0.5, (3, 20))
+            found.append((potential.energy.data, *potential.value_and_gradient(positions)))
+    for one, two in zip(*found, strict=True):
+        assert_allclose(two, one, rtol=1e-10)
+
+
+def test_capabilities_follow_the_settings():
+    both = EllipticPde(**SMALL).capabilities
+    assert {can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN, can.GRADIENT, can.METRIC} < both
+    assert EllipticPde(**SMALL, derivatives=False).capabilities == {can.FORWARD, can.INITIAL}
+    alone = EllipticPde(**SMALL, outputs=False, derivatives=False)
+    assert alone.capabilities == {can.INITIAL}
+    gradients = EllipticPde(**SMALL, outputs=False).capabilities
+    assert can.GRADIENT in gradients
+    assert not gradients & {can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN}
+
+
+def test_a_coefficient_that_varies_too_much_costs_the_others_nothing(potential, positions):
+    expected = potential.value(positions)
+    positions[1] = 1e4
+    message = "the logarithm of the coefficient varies by .* over the square; start nearer to 0"
+    with pytest.raises(EvaluationError, match=message) as caught:
+        potential.value(positions)
+    assert isinstance(caught.value.causes[1], NumericalError)
+    assert_allclose(caught.value.results[0][[0, 2]], expected[[0, 2]])
+    with pytest.raises(EvaluationError):
+        potential.value_and_gradient(positions)
+
+
+def test_weights_must_be_those_of_the_outputs(potential, positions):
+    message = r"weights must hold one row for each of the 16 outputs, got 15; pass shape \(3, 16, 4"
+    with pytest.raises(ShapeError, match=message):
+        potential.forward_hessian_product(positions, np.ones((3, 15, 4)))
+
+
+@pytest.mark.parametrize("name", ["mesh", "observations"])
+@pytest.mark.parametrize("value", [1, 2.5, True])
+def test_sizes_must_be_whole_numbers(name, value):
+    message = f"{name} must be a whole number of at least 2, got {value}"
+    with pytest.raises(ConfigurationError, match=message):
+        EllipticPde(**{name: value})
+
+
+def bare(bands, right):
+    factor = cholesky_banded(bands.copy(order="F"), overwrite_ab=True, check_finite=False)
+    return cho_solve_banded((factor, False), right, check_finite=False)
+
+
+def least_time(function, repeats=30):
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def test_a_value_costs_little_more_than_its_factorisation():
+    potential = EllipticPde()
+    position = potential.truth[None]
+    bands = potential.flow.mesh.stiffness(np.ones((4, 900)))
+    right = np.ones(bands.shape[1])
+    assert_allclose(bare(bands, right), solveh_banded(bands, right))
+    with threadpool_limits(1):
+        ratio = least_time(lambda: potential.value(position)) / least_time(
+            lambda: bare(bands, right)
+        )
+    assert ratio < 3.0
