@@ -6,6 +6,9 @@ import numpy as np
 
 from surrokit.types import BoolArray, FloatArray
 
+DIVERGENCE = 1000.0
+"""Loss of energy on a path, in nats, beyond which the integrator is not to be trusted there."""
+
 
 def metropolis(log_ratio: FloatArray, rng: np.random.Generator) -> tuple[BoolArray, FloatArray]:
     """Accept each chain with probability min(1, exp(log_ratio)).
@@ -25,3 +28,18 @@ def metropolis(log_ratio: FloatArray, rng: np.random.Generator) -> tuple[BoolArr
     """
     acceptance = np.exp(np.minimum(np.where(np.isnan(log_ratio), -np.inf, log_ratio), 0.0))
     return rng.random(len(log_ratio)) < acceptance, acceptance
+
+
+def chosen(accepted: BoolArray, proposed: FloatArray, current: FloatArray) -> FloatArray:
+    """Return proposed rows where accepted, and current ones elsewhere.
+
+    Parameters
+    ----------
+    accepted : ndarray of bool, shape (n,)
+        By chain.
+    proposed, current : ndarray of shape (n, ...)
+        Arrays whose first axis runs over chains; they may be returned themselves.
+    """
+    if accepted.all():
+        return proposed
+    return np.where(accepted.reshape((-1,) + (1,) * (proposed.ndim - 1)), proposed, current)

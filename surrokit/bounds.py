@@ -38,8 +38,9 @@ from surrokit.protocols import (
     Potential,
 )
 from surrokit.rowwise import mapped
+from surrokit.summed_potential import RowExpansion
 from surrokit.transforms import Transform
-from surrokit.types import Capabilities, FloatArray
+from surrokit.types import Capabilities, FloatArray, IntArray
 
 _Contraction = Callable[[FloatArray, FloatArray], FloatArray]
 _Derivative = Callable[
@@ -55,8 +56,8 @@ class BoundedPotential:
     U(z) = U(q(z)) - log |dq/dz|. What the inner potential can do is passed on through the chain
     rule. With bounds a Hessian needs the gradient as well, and its derivative needs both; of the
     Hessian's diagonal the gradient needs a product with the Hessian, and second derivatives of
-    outputs need the Jacobian: without these they are left out. ``convex`` is left out with bounds,
-    since the Hessian in z has the gradient in it.
+    outputs need the Jacobian: without these they are left out. ``convex``, ``gaussian`` and
+    ``rows`` are left out with bounds, since the Hessian in z has the gradient in it.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class BoundedPotential:
         offered = self.inner.capabilities
         if not self.parameters.bounded:
             return offered
-        lost = {can.CONVEX}
+        lost = {can.CONVEX, can.GAUSSIAN, can.ROWS}
         if not offered & {can.HESSIAN, can.HESSIAN_PRODUCT}:
             lost.add(can.HESSIAN_DIAGONAL)
         if can.JACOBIAN not in offered:
@@ -108,6 +109,33 @@ class BoundedPotential:
     def energy(self) -> Energy:
         """The inner potential's energy, of outputs and unbounded positions."""
         return BoundedEnergy(cast(ForwardPotential, self.inner).energy, self.transform)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of a normal target without bounds, shape (dim,)."""
+        return can.with_gaussian(self.inner).mean
+
+    @property
+    def factor(self) -> FloatArray:
+        """Factor L of a normal target's covariance, without bounds; shape (dim, dim)."""
+        return can.with_gaussian(self.inner).factor
+
+    @property
+    def n_rows(self) -> int:
+        """Terms of a summed target, without bounds."""
+        return can.with_rows(self.inner).n_rows
+
+    def expanded(self, centre: FloatArray) -> RowExpansion:
+        """Return the expansions of a summed target's terms at ``centre (dim,)``, without bounds."""
+        return can.with_rows(self.inner).expanded(centre)
+
+    def row_bounds(self, factor: FloatArray) -> FloatArray:
+        """Return the bounds psi of a summed target, without bounds of parameters: (n_rows,)."""
+        return can.with_rows(self.inner).row_bounds(factor)
+
+    def selected(self, rows: IntArray) -> Potential:
+        """Return the sum of some rows' terms alone, without bounds."""
+        return can.with_rows(self.inner).selected(rows)
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U at unbounded positions of shape (n, dim), shape (n,)."""

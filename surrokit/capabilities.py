@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         MetricDerivativePotential,
         MetricProductPotential,
     )
+    from surrokit.gaussian_potential import GaussianPotential
     from surrokit.protocols import (
         ForwardPotential,
         GradientAlonePotential,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         MetricPotential,
         Potential,
     )
+    from surrokit.summed_potential import SummedPotential
     from surrokit.types import Capabilities
 
 GRADIENT = "gradient"
@@ -57,6 +59,10 @@ and the gradient of a weighted sum of it."""
 CONVEX = "convex"
 """Nothing to call: the Hessian is positive definite everywhere."""
 
+GAUSSIAN = "gaussian"
+"""``mean -> (dim,)`` and ``factor -> (dim, dim)``, L lower triangular, as attributes: the potential
+is that of the normal distribution with this mean and covariance L L^T, exactly."""
+
 METRIC = "metric"
 """``metric(positions) -> (n, dim, dim)``: Fisher or Gauss-Newton matrix of the target."""
 
@@ -79,6 +85,10 @@ FORWARD_HESSIAN = "forward-hessian"
 """``forward_hessian_product(positions, weights (n, m, dim)) -> (n, dim)``: second derivatives of
 the outputs, summed over outputs and one direction with weights."""
 
+ROWS = "rows"
+"""``n_rows``, ``expanded(centre)``, ``row_bounds(factor) -> (n_rows,)`` and ``selected(rows)``: a
+sum over rows of data, with bounded third derivatives (:mod:`surrokit.summed_potential`)."""
+
 VARIANCE = "variance"
 """``variance(positions) -> (n,)``: how unsure a fitted surrogate is, in nats squared."""
 
@@ -94,12 +104,14 @@ KNOWN = frozenset(
         HESSIAN_PRODUCT,
         HESSIAN_DIAGONAL,
         CONVEX,
+        GAUSSIAN,
         METRIC,
         METRIC_DERIVATIVE,
         METRIC_PRODUCT,
         FORWARD,
         JACOBIAN,
         FORWARD_HESSIAN,
+        ROWS,
         VARIANCE,
         INITIAL,
     }
@@ -228,6 +240,18 @@ def with_convex(potential: Potential) -> ConvexPotential:
     return potential
 
 
+def with_gaussian(potential: Potential) -> GaussianPotential:
+    """Return the potential, typed as one that is known to be that of a normal distribution.
+
+    Raises
+    ------
+    CapabilityError
+        If it is not.
+    """
+    _require(potential, GAUSSIAN)
+    return cast("GaussianPotential", potential)
+
+
 def with_metric(potential: Potential) -> MetricPotential:
     """Return the potential, typed as one that gives its Fisher or Gauss-Newton matrix.
 
@@ -286,3 +310,15 @@ def with_forward_hessian(potential: Potential) -> ForwardHessianPotential:
     """
     _require(potential, FORWARD_HESSIAN)
     return cast("ForwardHessianPotential", potential)
+
+
+def with_rows(potential: Potential) -> SummedPotential:
+    """Return the potential, typed as a sum over rows of data.
+
+    Raises
+    ------
+    CapabilityError
+        If it is none.
+    """
+    _require(potential, ROWS)
+    return cast("SummedPotential", potential)

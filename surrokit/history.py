@@ -14,6 +14,8 @@ from surrokit.records import ChainState, StepInfo
 from surrokit.transforms import Transform
 from surrokit.types import BoolArray, FloatArray, IntArray
 
+_UNDISTURBED = 0.1  # the least part of a machine's time that others surely left alone
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class Trace:
@@ -26,12 +28,13 @@ class Trace:
     positions : ndarray of shape (chains, iterations, dim)
         The same in the sampling coordinates.
     values : ndarray
-        Exact U in the sampling coordinates, Jacobian included.
+        Exact U in the sampling coordinates, Jacobian included; NaN where the correction did not
+        evaluate it.
     accepted, divergent : ndarray of bool
         What happened to the proposals.
     acceptance, path_acceptance : ndarray
-        Exact acceptance probability, and the same if the potential that the sampler moved on were
-        the target.
+        Exact acceptance probability, or an unbiased estimate of it, and the same if the potential
+        that the sampler moved on were the target.
     n_steps : ndarray of int
         Integrator steps.
     status : ndarray of int
@@ -108,12 +111,27 @@ class History:
         for name in ("_positions", "_values", "_infos", "_numbers", "_outputs"):
             getattr(self, name).extend(getattr(later, name))
 
+    def positions(self) -> FloatArray:
+        """Return where the chains were, shape (chains, iterations, dim)."""
+        positions = np.empty((self._chains, len(self), self._dim))
+        for i, row in enumerate(self._positions):
+            positions[:, i] = row
+        return positions
+
+    def last(self, n: int) -> tuple[float, float, float]:
+        """Return acceptance, seconds of one left undisturbed, and steps of the last n iterations.
+
+        Acceptance, and integrator steps of a chain, are means.
+        """
+        acceptance = float(np.mean([info.acceptance for info in self._infos[-n:]]))
+        seconds = np.diff([row[1] for row in self._numbers[-n - 1 :]])
+        steps = float(np.mean([info.n_steps for info in self._infos[-n:]]))
+        return acceptance, float(np.quantile(seconds, _UNDISTURBED)), steps
+
     def trace(self, transform: Transform) -> Trace:
         """Return what was gathered, draws taken back to the user's coordinates."""
         n = len(self)
-        positions = np.empty((self._chains, n, self._dim))
-        for i, row in enumerate(self._positions):
-            positions[:, i] = row
+        positions = self.positions()
         numbers = np.array(self._numbers).reshape(n, 2 + len(CALL_KINDS))
         calls = numbers[:, 2:].astype(np.int64)
         return Trace(

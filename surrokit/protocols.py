@@ -310,7 +310,14 @@ class Integrator(Protocol):
 
 
 class Sampler(Protocol):
-    """Makes proposals on a potential, without knowing whether it is exact."""
+    """Makes proposals on a potential, without knowing whether it is exact.
+
+    Three things are optional. A sampler for which larger steps make no difference beyond some
+    size says so by an attribute ``largest_step``. One whose chains share a random choice, such as
+    the number of steps, may have a method ``drawn(rng)`` that returns a copy in which that choice
+    is made, so that a sub-chain can make the same choices in both directions. One that makes
+    several transitions of another sampler has that one as its attribute ``kernel``.
+    """
 
     @property
     def potential(self) -> Potential | None:
@@ -324,7 +331,7 @@ class Sampler(Protocol):
 
     @property
     def tunes(self) -> frozenset[str]:
-        """Those of ``step_size``, ``n_steps`` and ``metric`` that are left free."""
+        """Those of ``step_size``, ``n_steps``, ``metric`` and ``length`` that are left free."""
         ...
 
     @property
@@ -364,6 +371,19 @@ class Correction(Protocol):
 
     def with_potential(self, potential: Potential) -> Self:
         """Return a copy that decides by another exact potential."""
+        ...
+
+    def prepared(self, near: FloatArray) -> Self:
+        """Return a copy that knows what it needs of the exact potential, paying for it.
+
+        A run calls it once, after the exploration and before its first decision; whatever only
+        looks at single proposals returns itself.
+
+        Parameters
+        ----------
+        near : ndarray of shape (dim,)
+            A point where there is probability: the mode, or the mean of the chains.
+        """
         ...
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
@@ -445,6 +465,17 @@ class Explorer(Protocol):
 
     def learn(self, state: Any, paid: Evaluations) -> tuple[Any, Evaluations]:
         """Return the state that knows what was paid for, and the rows to learn from."""
+        ...
+
+    def wants_fit(self, state: Any) -> bool:
+        """Return whether the learner, which has observed the rows, shall be fitted and shown.
+
+        An explorer that looks where a surrogate points asks for one; others return False.
+        """
+        ...
+
+    def informed(self, state: Any, surrogate: Potential | None) -> Any:
+        """Return the state that knows a fitted ``surrogate``; None where fitting failed."""
         ...
 
     def done(self, state: Any) -> bool:

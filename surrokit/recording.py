@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import cast
 
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.capabilities import with_forward, with_gradient
+from surrokit.budget import calls_paid
+from surrokit.capabilities import with_forward, with_gaussian, with_gradient, with_rows
 from surrokit.derivative_protocols import (
     ForwardHessianPotential,
     HessianDiagonalPotential,
@@ -17,7 +19,7 @@ from surrokit.derivative_protocols import (
     MetricProductPotential,
 )
 from surrokit.errors import TargetError
-from surrokit.exact_calls import CallKind, ExactCalls, OnError
+from surrokit.exact_calls import CallKind, ExactCalls, Guard, OnError
 from surrokit.forward import gradient_of_energy
 from surrokit.positions import (
     checked_matrices,
@@ -34,8 +36,10 @@ from surrokit.protocols import (
     MetricPotential,
     Potential,
 )
+from surrokit.recorded_rows import RecordedExpansion
 from surrokit.records import Evaluations
-from surrokit.types import Capabilities, FloatArray
+from surrokit.summed_potential import RowExpansion
+from surrokit.types import Capabilities, FloatArray, IntArray
 
 
 class RecordingPotential:
@@ -48,6 +52,8 @@ class RecordingPotential:
     (or the gradient alone), ``value`` for the value alone; for a forward potential ``jacobian``
     and ``forward`` instead. Products, diagonals and derivatives of the Hessian count as
     ``hessian``, those of the metric as ``metric``, second derivatives of outputs as ``jacobian``.
+    Of a summed potential an expansion of all rows counts as one ``hessian``, and single rows that
+    are evaluated, bounded or copied count as ``rows``.
 
     Parameters
     ----------
@@ -84,14 +90,43 @@ class RecordingPotential:
         return dict(self._exact.counts)
 
     @property
+    def paid(self) -> float:
+        """Calls of all kinds so far, data rows as parts of an evaluation of all of them."""
+        rows = self.n_rows if can.ROWS in self.capabilities else None
+        return calls_paid(self._exact.counts, rows)
+
+    @property
     def failures(self) -> int:
         """Positions at which the target raised or returned NaN."""
         return self._exact.failures
+
+    def guarded(self, guard: Guard | None) -> None:
+        """Have a guard asked before each call from now on; None for no guard."""
+        self._exact.guard = guard
+
+    @contextmanager
+    def remembering(self) -> Iterator[None]:
+        """Remember the last batch of each kind in the block: asked for again, it is free, once."""
+        self._exact.remembers = True
+        try:
+            yield
+        finally:
+            self._exact.remembers = False
 
     @property
     def energy(self) -> Energy:
         """The target's energy; cheap, and not counted."""
         return with_forward(self.target).energy
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of a normal target, shape (dim,); not counted."""
+        return with_gaussian(self.target).mean
+
+    @property
+    def factor(self) -> FloatArray:
+        """Factor L of a normal target's covariance, shape (dim, dim); not counted."""
+        return with_gaussian(self.target).factor
 
     def drain(self) -> Evaluations:
         """Return what was evaluated since the last time, and forget it."""
@@ -131,7 +166,8 @@ class RecordingPotential:
             return self.value_and_gradient(positions)[1]
         target = cast(GradientAlonePotential, self.target)
         results = self._exact.evaluate("gradient", lambda q: (target.gradient(q),), positions)
-        gradients = np.full(positions.shape, np.nan) if results is None else results[0]
+        # remembered results have the value, too
+        gradients = np.full(positions.shape, np.nan) if results is None else results[-1]
         self._exact.count_nan(gradients)
         return gradients
 
@@ -147,11 +183,8 @@ class RecordingPotential:
             outputs = self._known_outputs(None, len(positions))
             self._exact.count_nan(outputs)
             return outputs, np.full((*outputs.shape, self.dim), np.nan)
-        outputs, jacobians = results
-        self._n_outputs = outputs.shape[1]
-        values = self._energies(outputs, positions)
-        self._store(positions=positions, values=values, outputs=outputs, jacobians=jacobians)
-        return outputs, jacobians
+        self._differentiated(positions, *results)
+        return results[0], results[1]
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return exact second derivatives, shape (n, dim, dim)."""
@@ -227,6 +260,27 @@ class RecordingPotential:
         factors = checked_weights(weights, q)
         return self._with_factors("jacobian", target.forward_hessian_product, q, factors)
 
+    @property
+    def n_rows(self) -> int:
+        """Terms of a summed target."""
+        return with_rows(self.target).n_rows
+
+    def expanded(self, centre: FloatArray) -> RowExpansion:
+        """Return the exact expansions of all terms at ``centre (dim,)``; they go on counting."""
+        self._exact.count("hessian", 1)
+        inner = with_rows(self.target).expanded(centre)
+        return RecordedExpansion(inner, self.n_rows, self._exact)
+
+    def row_bounds(self, factor: FloatArray) -> FloatArray:
+        """Return the bounds psi of the terms, shape (n_rows,)."""
+        self._exact.count("rows", self.n_rows)
+        return with_rows(self.target).row_bounds(factor)
+
+    def selected(self, rows: IntArray) -> Potential:
+        """Return the sum of some rows' terms alone; from then on they are not counted."""
+        self._exact.count("rows", len(rows))
+        return with_rows(self.target).selected(rows)
+
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions of the target's own, shape (n, dim)."""
         return cast(InitialPotential, self.target).initial(rng, n)
@@ -267,7 +321,12 @@ class RecordingPotential:
             values = self._values(None, len(positions))
             self._store(positions=positions, values=values)
             return values, np.full(positions.shape, np.nan)
-        outputs, jacobians = results
+        return self._differentiated(positions, *results)
+
+    def _differentiated(
+        self, positions: FloatArray, outputs: FloatArray, jacobians: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return U and its gradient from what was paid for, and keep all of it."""
         self._n_outputs = outputs.shape[1]
         with np.errstate(all="ignore"):
             values, gradients = gradient_of_energy(self.energy, outputs, jacobians, positions)

@@ -20,6 +20,7 @@ from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from surrokit.protocols import Energy, Potential
+    from surrokit.summed_terms import SummedTerms
     from surrokit.training import LearnFrom
 
 Stage: TypeAlias = Literal["exploration", "warmup", "sampling"]
@@ -209,7 +210,8 @@ class ChainState:
     positions : ndarray of shape (n, dim)
         In the sampling coordinates.
     values : ndarray of shape (n,)
-        Exact U at the positions.
+        Exact U at the positions; NaN where a correction took a proposal without evaluating it, as
+        one does that looks at a few rows of the data.
     cache
         Arrays that the sampler keeps for the positions, of the potential it moves on.
     """
@@ -217,6 +219,23 @@ class ChainState:
     positions: FloatArray
     values: FloatArray
     cache: Cache
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Excursion:
+    """How far sub-chains got after 1, 2, 4, ... transitions, m numbers in all.
+
+    Parameters
+    ----------
+    jumps : ndarray of shape (n, m)
+        (q' - q)^T C^-1 (q' - q) / (2 dim), q being the start and C the tuned covariance: on average
+        1 less the correlation with the start.
+    values : ndarray of shape (n, m + 1)
+        V at the start, and then.
+    """
+
+    jumps: FloatArray
+    values: FloatArray
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -239,10 +258,17 @@ class Proposal:
         The potential that the sampler moved on, whose values ``cache["value"]`` are; None for a
         sampler that used no potential.
     log_path_ratio : ndarray of shape (n,), optional
-        The log ratio of the acceptance if ``source`` were the target: the path's own error, which
-        tuning looks at. None for a sampler that used no potential.
+        The path's own error, which tuning looks at: the log ratio of the acceptance if ``source``
+        were the target. A move that is reversible for exp(-V), with c = V(q') - V(q), would always
+        be accepted then; it gives the log of the mean acceptance inside, or None where nothing was
+        accepted or rejected inside. None for a sampler that used no potential. Without it tuning
+        looks at the exact acceptance.
     n_steps : ndarray of shape (n,)
         Integrator steps taken.
+    divergent : ndarray of bool, shape (n,), optional
+        Chains of which a path inside the move diverged, though its status is ``OK``.
+    excursion : Excursion, optional
+        How far sub-chains got, by which their length is tuned.
     """
 
     positions: FloatArray
@@ -253,6 +279,8 @@ class Proposal:
     source: Potential | None
     log_path_ratio: FloatArray | None
     n_steps: IntArray
+    divergent: BoolArray | None = None
+    excursion: Excursion | None = None
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -264,15 +292,19 @@ class StepInfo:
     accepted : ndarray of bool, shape (n,)
         Whether the chain took its proposal.
     acceptance : ndarray of shape (n,)
-        The exact probability with which it did.
+        The exact probability with which it did, or an unbiased estimate in [0, 1] from a
+        correction that cannot know it.
     path_acceptance : ndarray of shape (n,)
-        The same if the potential that the sampler moved on were the target.
+        The same if the potential that the sampler moved on were the target; of a move that
+        accepts and rejects inside, the mean acceptance there.
     status : ndarray of shape (n,)
         :class:`Status` of the path.
     divergent : ndarray of bool, shape (n,)
         Paths that failed, or lost so much energy that the integrator cannot be trusted there.
     n_steps : ndarray of shape (n,)
         Integrator steps taken.
+    excursion : Excursion, optional
+        The proposal's.
     """
 
     accepted: BoolArray
@@ -281,6 +313,7 @@ class StepInfo:
     status: IntArray
     divergent: BoolArray
     n_steps: IntArray
+    excursion: Excursion | None = None
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -295,11 +328,14 @@ class Tuning:
         Estimated covariance of the target; None while nothing is known.
     n_steps : int, optional
         Longest path in steps; None lets the sampler choose from the covariance.
+    length : int, optional
+        Transitions in a sub-chain; None while nothing is known.
     """
 
     step_size: float
     covariance: FloatArray | None = None
     n_steps: int | None = None
+    length: int | None = None
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -314,11 +350,20 @@ class Findings:
         Estimated covariance of the target.
     step_size : float, optional
         A step size that worked.
+    mode : ndarray of shape (dim,), optional
+        Where the target is densest, as far as it was looked for.
+    tuning : Tuning, optional
+        What the run's own sampler needs, found on the surrogate; then the run searches for nothing.
+    acceptance : float, optional
+        Predicted probability of accepting an independent draw from the surrogate.
     """
 
     chains: ChainState
     covariance: FloatArray | None
     step_size: float | None
+    mode: FloatArray | None = None
+    tuning: Tuning | None = None
+    acceptance: float | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -389,12 +434,16 @@ class LearningProblem:
     deployment_rate
         How often the schedule asks for a fit, expected per observed evaluation after the first
         fit: 0 for a schedule that deploys once. A learner may choose by it how it keeps up.
+    terms : SummedTerms, optional
+        The terms of a summed potential, of which a surrogate may copy some; they are data that the
+        user has handed over, as the data of an ``energy`` are.
     """
 
     dim: int
     capabilities: Capabilities
     energy: Energy | None = None
     deployment_rate: float = 0.0
+    terms: SummedTerms | None = None
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -404,7 +453,8 @@ class RunInfo:
     Parameters
     ----------
     dim, chains, warmup, draws
-        Sizes; ``warmup`` counts the exploration.
+        Sizes; ``warmup`` counts the exploration. Where ``warmup`` or ``draws`` is left open, what
+        is expected at the moment.
     parts
         Kind of part to a description of the one in use.
     """

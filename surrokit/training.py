@@ -47,13 +47,14 @@ def training_rows(
     Returns
     -------
     Evaluations
-        Values are exact in every row; gradients are there where this iteration paid for them.
+        Values are exact in every row, and positions without one are left out; gradients are there
+        where this iteration paid for them.
     """
     if learn_from == "all":
         return paid
-    chosen: BoolArray = (
-        info.accepted if learn_from == "accepted" else np.ones(len(state.values), dtype=bool)
-    )
+    chosen: BoolArray = ~np.isnan(state.values)  # a correction may not have evaluated them
+    if learn_from == "accepted":
+        chosen &= info.accepted
     positions = state.positions[chosen]
     found = paid.find(positions)
     return Evaluations(

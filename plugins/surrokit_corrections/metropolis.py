@@ -9,10 +9,8 @@ from surrokit.acceptance import metropolis
 from surrokit.errors import ConfigurationError
 from surrokit.protocols import Potential
 from surrokit.records import ChainState, Proposal, Status, StepInfo
-from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
-
-DIVERGENCE = 1000.0
-"""Loss of energy on a path, in nats, beyond which the integrator is not to be trusted there."""
+from surrokit.types import Cache, Capabilities, FloatArray
+from surrokit_corrections.decision import decided
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -41,6 +39,10 @@ class Metropolis:
         """Return a copy that decides by another exact potential."""
         return attrs.evolve(self, potential=potential)
 
+    def prepared(self, near: FloatArray) -> Metropolis:  # noqa: ARG002
+        """Return itself: values at the proposals are all it needs."""
+        return self
+
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Return the state at ``positions (n, dim)``; pays n values unless the cache has them."""
         exact = self._exact()
@@ -56,15 +58,7 @@ class Metropolis:
             log_ratio = state.values - values + proposal.log_correction
         log_ratio = np.where(proposal.status == Status.OK, log_ratio, -np.inf)
         accepted, acceptance = metropolis(log_ratio, rng)
-        after = ChainState(
-            positions=_chosen(accepted, proposal.positions, state.positions),
-            values=_chosen(accepted, values, state.values),
-            cache={
-                name: _chosen(accepted, array, state.cache[name])
-                for name, array in proposal.cache.items()
-            },
-        )
-        return after, _info(proposal, accepted, acceptance)
+        return decided(state, proposal, values, accepted, acceptance)
 
     def _proposed_values(self, state: ChainState, proposal: Proposal) -> FloatArray:
         if proposal.source is self._exact():
@@ -81,28 +75,3 @@ class Metropolis:
                 "metropolis has no exact potential to decide by; call with_potential first"
             )
         return self.potential
-
-
-def _chosen(accepted: BoolArray, proposed: FloatArray, current: FloatArray) -> FloatArray:
-    if accepted.all():
-        return proposed
-    shape = (-1,) + (1,) * (proposed.ndim - 1)
-    return np.where(accepted.reshape(shape), proposed, current)
-
-
-def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> StepInfo:
-    divergent = proposal.status != Status.OK
-    path_acceptance = acceptance
-    if proposal.log_path_ratio is not None:
-        ratio = np.where(np.isnan(proposal.log_path_ratio), -np.inf, proposal.log_path_ratio)
-        ratio = np.where(divergent, -np.inf, ratio)
-        divergent = ratio < -DIVERGENCE
-        path_acceptance = np.exp(np.minimum(ratio, 0.0))
-    return StepInfo(
-        accepted=accepted,
-        acceptance=acceptance,
-        path_acceptance=path_acceptance,
-        status=proposal.status,
-        divergent=divergent,
-        n_steps=proposal.n_steps,
-    )

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from surrokit.errors import TargetError
 from surrokit.types import FloatArray
+
+if TYPE_CHECKING:
+    from surrokit_problems.design import Design
 
 
 def text_of(path: str | Path, what: str) -> str:
@@ -63,4 +68,33 @@ def array_from(source: str | Path | npt.ArrayLike, name: str) -> FloatArray:
         raise TargetError(
             f"{name} must be an array of numbers or the path of a .npy file that holds one; "
             f"{shown}could not be read: {error}"
+        ) from error
+
+
+def design_from(source: Any) -> Design:
+    """Return a design matrix, dense or sparse.
+
+    Parameters
+    ----------
+    source
+        An array; a SciPy sparse matrix; or the path of a .npy file, or of an .npz file as
+        ``scipy.sparse.save_npz`` writes it.
+
+    Raises
+    ------
+    TargetError
+        If the file cannot be read, or is not numbers.
+    """
+    from scipy import sparse
+
+    if sparse.issparse(source):
+        return source
+    if not isinstance(source, str | Path) or Path(source).suffix != ".npz":
+        return array_from(source, "design")
+    try:
+        return sparse.load_npz(source)
+    except (OSError, EOFError, ValueError, KeyError, BadZipFile) as error:
+        raise TargetError(
+            f"design must be a sparse matrix as scipy.sparse.save_npz writes it; {source} could "
+            f"not be read: {error}"
         ) from error

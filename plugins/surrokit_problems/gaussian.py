@@ -40,6 +40,7 @@ class GaussianPotential:
             can.HESSIAN_PRODUCT,
             can.HESSIAN_DIAGONAL,
             can.CONVEX,
+            can.GAUSSIAN,
             can.METRIC,
             can.METRIC_DERIVATIVE,
             can.METRIC_PRODUCT,
@@ -50,8 +51,8 @@ class GaussianPotential:
     def __init__(self, mean: npt.ArrayLike, covariance: npt.ArrayLike) -> None:
         self.mean: FloatArray = np.array(mean, dtype=np.float64)
         self.covariance: FloatArray = np.array(covariance, dtype=np.float64)
-        self._factor = _cholesky(self.mean, self.covariance)
-        whitening = np.linalg.inv(self._factor)
+        self.factor = _cholesky(self.mean, self.covariance)
+        whitening = np.linalg.inv(self.factor)
         self._precision = whitening.T @ whitening
 
     @property
@@ -125,7 +126,7 @@ class GaussianPotential:
 
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw independently from the target, shape (n, dim)."""
-        draws: FloatArray = self.mean + rng.standard_normal((n, self.dim)) @ self._factor.T
+        draws: FloatArray = self.mean + rng.standard_normal((n, self.dim)) @ self.factor.T
         return draws
 
 

@@ -3,23 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from surrokit import capabilities as can
-from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.positions import checked_matrices, checked_positions, checked_vectors
 from surrokit.types import Capabilities, FloatArray
+from surrokit_problems.design import (
+    Design,
+    back,
+    check_binary,
+    checked_design,
+    forms,
+    gram,
+    squares,
+)
+from surrokit_problems.family import LOGISTIC
+from surrokit_problems.linear_rows import LinearRows
 
+_OFFERED: Capabilities = frozenset(
+    {
+        can.GRADIENT,
+        can.GRADIENT_ALONE,
+        can.HESSIAN,
+        can.HESSIAN_DERIVATIVE,
+        can.HESSIAN_PRODUCT,
+        can.HESSIAN_DIAGONAL,
+        can.METRIC,
+        can.METRIC_DERIVATIVE,
+        can.METRIC_PRODUCT,
+        can.ROWS,
+    }
+)
 _NUMBERS_IN_A_BLOCK = 200_000
 _NUMBERS_FOR_ONE = 400_000
 _RESULTS_IN_A_BLOCK = 1_000_000
 _FACTORS_IN_A_PRODUCT = 8
 
 
-class LogisticRegression:
+class LogisticRegression(LinearRows):
     """U of the coefficients b: responses Bernoulli(1 / (1 + exp(-x . b))), prior N(0, variance I).
 
     U(b) = sum_i log(1 + exp(x_i . b)) - sum_i y_i x_i . b + b . b / (2 variance), in nats; section
@@ -27,9 +52,10 @@ class LogisticRegression:
 
     Parameters
     ----------
-    design : array_like of shape (n_rows, dim)
+    design : array_like or SciPy sparse matrix of shape (n_rows, dim)
         Covariates, a column of ones included where an intercept is wanted. Not copied if in
-        double precision and C order: leave it as it is while the potential lives.
+        double precision and C order (or compressed rows): leave it as it is while the potential
+        lives. A sparse one is never made dense.
     response : array_like of shape (n_rows,)
         Zeros and ones.
     prior_variance
@@ -51,36 +77,22 @@ class LogisticRegression:
     :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
     """
 
-    capabilities: ClassVar[Capabilities] = frozenset(
-        {
-            can.GRADIENT,
-            can.GRADIENT_ALONE,
-            can.HESSIAN,
-            can.HESSIAN_DERIVATIVE,
-            can.HESSIAN_PRODUCT,
-            can.HESSIAN_DIAGONAL,
-            can.CONVEX,
-            can.METRIC,
-            can.METRIC_DERIVATIVE,
-            can.METRIC_PRODUCT,
-        }
-    )
-    """What it offers besides the value."""
-
     def __init__(
-        self, design: npt.ArrayLike, response: npt.ArrayLike, prior_variance: float = 100.0
+        self,
+        design: npt.ArrayLike | sparse.sparray | sparse.spmatrix,
+        response: npt.ArrayLike,
+        prior_variance: float = 100.0,
     ) -> None:
-        self._design = np.ascontiguousarray(design, dtype=np.float64)
-        y = np.asarray(response, dtype=np.float64)
-        _check(self._design, y, prior_variance)
-        self._precision = 1.0 / prior_variance
-        self._weighted_rows = y @ self._design
-        self._unweighted_rows = (1.0 - y) @ self._design
+        x, y = checked_design(design, response, prior_variance)
+        check_binary(y)
+        super().__init__(x, y, LOGISTIC, 1.0 / prior_variance)
+        self._weighted_rows = y @ x
+        self._unweighted_rows = (1.0 - y) @ x
 
     @property
-    def dim(self) -> int:
-        """Number of coefficients."""
-        return int(self._design.shape[1])
+    def capabilities(self) -> Capabilities:
+        """What it offers besides the value; ``convex`` only with its prior."""
+        return _OFFERED | {can.CONVEX} if self._precision > 0.0 else _OFFERED
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at coefficients of shape (n, dim)."""
@@ -96,7 +108,7 @@ class LogisticRegression:
         total, gradient = np.zeros(len(b)), np.zeros(b.shape)
         for rows, odds in self._blocks(b):
             total += _sum_of_logs(odds)
-            gradient += np.divide(1.0, odds, out=odds).T @ rows
+            gradient += back(rows, np.divide(1.0, odds, out=odds))
         return self._completed(total, b), gradient - self._weighted_rows + self._precision * b
 
     def gradient(self, positions: FloatArray) -> FloatArray:
@@ -104,8 +116,8 @@ class LogisticRegression:
         b = checked_positions(positions, self.dim)
         gradient = np.zeros(b.shape)
         for rows, odds in self._blocks(b):
-            gradient += np.divide(1.0, odds, out=odds).T @ rows
-        return gradient - self._weighted_rows + self._precision * b
+            gradient += back(rows, np.divide(1.0, odds, out=odds))
+        return np.asarray(gradient - self._weighted_rows + self._precision * b)
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return X^T diag(p (1 - p)) X + I / variance, shape (n, dim, dim)."""
@@ -113,10 +125,8 @@ class LogisticRegression:
         hessian = np.empty((len(b), self.dim, self.dim))
         hessian[:] = self._precision * np.eye(self.dim)
         for rows, odds in self._blocks(b):
-            scales = np.sqrt(_variances(odds))
-            for matrix, scale in zip(hessian, scales.T, strict=True):
-                scaled = rows * scale[:, None]
-                matrix += scaled.T @ scaled  # NumPy sees one matrix twice and does half the work
+            for matrix, variances in zip(hessian, _variances(odds).T, strict=True):
+                matrix += gram(rows, variances)
         return hessian
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -127,7 +137,7 @@ class LogisticRegression:
         for rows, odds in self._blocks(b):
             along = rows @ u.T
             along *= _variances(odds)
-            product += along.T @ rows
+            product += back(rows, along)
         return product
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
@@ -135,14 +145,14 @@ class LogisticRegression:
         b = checked_positions(positions, self.dim)
         diagonal = np.full(b.shape, self._precision)
         for rows, odds in self._blocks(b):
-            diagonal += _variances(odds).T @ np.square(rows)
+            diagonal += back(squares(rows), _variances(odds))
         return diagonal
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), for ``weights (n, dim)``."""
         b = checked_positions(positions, self.dim)
         c = checked_vectors(weights, b)
-        return self._bent(b, lambda rows: np.square(rows) @ c.T)
+        return self._bent(b, lambda rows: squares(rows) @ c.T)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the Hessian, shape (n, dim), for ``matrices (n, dim, dim)``.
@@ -153,13 +163,7 @@ class LogisticRegression:
         b = checked_positions(positions, self.dim)
         a = checked_matrices(matrices, b)
 
-        def forms(rows: FloatArray) -> FloatArray:
-            found = np.empty((len(a), len(rows)))
-            for form, matrix in zip(found, a, strict=True):
-                np.einsum("ij,ij->i", rows @ matrix, rows, out=form)
-            return found.T
-
-        return self._bent(b, forms)
+        return self._bent(b, lambda rows: np.column_stack([forms(rows, matrix) for matrix in a]))
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, G the Hessian, shape (n, dim), with u in ``vectors (n, dim)``."""
@@ -183,7 +187,12 @@ class LogisticRegression:
         """Return u^T d_k G u, G the metric, shape (n, dim): :meth:`hessian_form_gradient`."""
         return self.hessian_form_gradient(positions, vectors)
 
-    def _bent(self, b: FloatArray, forms: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    def _of(self, design: Design, response: FloatArray) -> Self:
+        chosen = type(self)(design, response)
+        chosen._precision = 0.0
+        return chosen
+
+    def _bent(self, b: FloatArray, weights: Callable[[Design], FloatArray]) -> FloatArray:
         """Return sum_i p (1 - p) (1 - 2 p) x_i times a form of row i, given (rows, n): (n, dim)."""
         total = np.zeros(b.shape)
         for rows, odds in self._blocks(b):
@@ -192,22 +201,20 @@ class LogisticRegression:
             p *= -2.0
             p += 1.0
             bends *= p
-            bends *= forms(rows)
-            total += bends.T @ rows
+            bends *= weights(rows)
+            total += back(rows, bends)
         return total
 
-    def _blocks(
-        self, b: FloatArray, reused: bool = True
-    ) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def _blocks(self, b: FloatArray, reused: bool = True) -> Iterator[tuple[Design, FloatArray]]:
         """Yield blocks of the design with 1 + exp(-x . b), shape (rows in the block, n)."""
         minus_b = np.ascontiguousarray(-b.T)
         size = _RESULTS_IN_A_BLOCK // max(1, len(b))
-        if reused:
+        if reused and not sparse.issparse(self._design):
             numbers = _NUMBERS_IN_A_BLOCK if len(b) > 1 else _NUMBERS_FOR_ONE
             size = min(size, numbers // self.dim)
         size = max(1024, size)
-        for start in range(0, len(self._design), size):
-            rows = self._design[start : start + size]
+        for start in range(0, self.n_rows, size):
+            rows = self._design if size >= self.n_rows else self._design[start : start + size]
             with np.errstate(over="ignore", invalid="ignore"):
                 odds = rows @ minus_b
                 np.exp(odds, out=odds)
@@ -226,7 +233,7 @@ class LogisticRegression:
         """Return U by logaddexp, which is slow and cannot overflow before U does."""
         total = np.zeros(len(b))
         with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, len(self._design), _RESULTS_IN_A_BLOCK // len(b) or 1):
+            for start in range(0, self.n_rows, _RESULTS_IN_A_BLOCK // len(b) or 1):
                 rows = self._design[start : start + (_RESULTS_IN_A_BLOCK // len(b) or 1)]
                 total += np.logaddexp(0.0, -(rows @ b.T)).sum(axis=0)
             value = total + self._rest(b)
@@ -264,24 +271,3 @@ def _variances(odds: FloatArray) -> FloatArray:
     """Return p (1 - p) with p = 1 / odds."""
     p = 1.0 / odds
     return np.asarray(p - p * p)
-
-
-def _check(design: FloatArray, response: FloatArray, prior_variance: float) -> None:
-    if design.ndim != 2 or response.shape != design.shape[:1]:
-        raise ShapeError(
-            "design must have shape (n_rows, dim) and response shape (n_rows,), got "
-            f"{design.shape} and {response.shape}; give one row and one response for each case"
-        )
-    if not np.isin(response, (0.0, 1.0)).all():
-        odd = response[~np.isin(response, (0.0, 1.0))][0]
-        raise ConfigurationError(
-            f"response must be zeros and ones, got {odd:g}; recode the two classes as 0 and 1"
-        )
-    if not np.isfinite(design).all():
-        raise ConfigurationError(
-            "design must be finite, got infinities or NaN; drop or fill in those rows"
-        )
-    if not 0.0 < prior_variance < np.inf:
-        raise ConfigurationError(
-            f"prior_variance must be positive and finite, got {prior_variance}; the paper has 100"
-        )

@@ -24,12 +24,14 @@ METHODS: dict[str, tuple[str, ...]] = {
     can.HESSIAN_PRODUCT: ("hessian_product",),
     can.HESSIAN_DIAGONAL: ("hessian_diagonal", "hessian_diagonal_gradient"),
     can.CONVEX: (),
+    can.GAUSSIAN: (),
     can.METRIC: ("metric",),
     can.METRIC_DERIVATIVE: ("metric_trace_gradient", "metric_form_gradient"),
     can.METRIC_PRODUCT: ("metric_product",),
     can.FORWARD: ("forward",),
     can.JACOBIAN: ("forward_and_jacobian",),
     can.FORWARD_HESSIAN: ("forward_hessian_product",),
+    can.ROWS: ("expanded", "row_bounds", "selected"),
     can.VARIANCE: ("variance",),
     can.INITIAL: ("initial",),
 }
@@ -53,7 +55,7 @@ WITH_FACTORS = frozenset(
 
 EVALUATIONS = (
     frozenset(method for methods in METHODS.values() for method in methods)
-    - {"initial"}
+    - {"initial", *METHODS[can.ROWS]}
     - WITH_FACTORS
 ) | {"value"}
 """Methods that evaluate a potential at positions, and take nothing else."""

@@ -17,6 +17,7 @@ from surrokit.testing.checks import (
     plugin,
     position_metric,
     potential,
+    rows,
     sampler,
     schedule,
     surrogate,
@@ -41,7 +42,7 @@ CheckedKind: TypeAlias = Literal[
 """What can be checked: every kind of component, wrappers of potentials, and plugin modules."""
 
 CHECKS: dict[CheckedKind, tuple[Check, ...]] = {
-    "potential": potential.CHECKS + matrices.CHECKS + forward.CHECKS,
+    "potential": potential.CHECKS + matrices.CHECKS + forward.CHECKS + rows.CHECKS,
     "surrogate": surrogate.CHECKS,
     "explorer": explorer.CHECKS,
     "schedule": schedule.CHECKS,

@@ -29,6 +29,10 @@ class ReferenceCorrection:
 
     potential: Potential
 
+    def prepared(self, near: FloatArray) -> Self:  # noqa: ARG002
+        """Return itself."""
+        return self
+
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Return the state at positions (n, dim)."""
         del source

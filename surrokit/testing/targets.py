@@ -216,18 +216,22 @@ class Gaussian(MetricTarget):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Also ``convex``."""
-        return super().capabilities | {can.CONVEX}
+        """Also ``convex`` and ``gaussian``."""
+        return super().capabilities | {can.CONVEX, can.GAUSSIAN}
+
+    @property
+    def factor(self) -> FloatArray:
+        """L, lower triangular of shape (2, 2), with L L^T the covariance."""
+        return np.asarray(np.linalg.cholesky(self.covariance), dtype=np.float64)
 
     def from_normals(self, normals: FloatArray) -> FloatArray:
         """Return mean + L z, with L L^T the covariance."""
-        factor = np.asarray(np.linalg.cholesky(self.covariance), dtype=np.float64)
-        return self.mean + normals @ factor.T
+        return self.mean + normals @ self.factor.T
 
     def to_normals(self, positions: FloatArray) -> FloatArray:
         """Return L^-1 (q - mean)."""
-        factor = np.linalg.cholesky(self.covariance)
-        return np.asarray(solve_triangular(factor, (positions - self.mean).T, lower=True).T)
+        away = (positions - self.mean).T
+        return np.asarray(solve_triangular(self.factor, away, lower=True).T)
 
     def _energy(self, q: FloatArray) -> FloatArray:
         half = 0.5 * ((q - self.mean) * self._slope(q)).sum(axis=1)

@@ -16,6 +16,7 @@ from surrokit.testing.checks import (
     matrices,
     metric,
     position_metric,
+    rows,
     sampler,
     schedule,
     surrogate,
@@ -26,6 +27,7 @@ from surrokit.testing.checks.training import TARGET
 from surrokit.testing.counting import Wrapped
 from surrokit.testing.reference import ReferenceCorrection, SubChain, transitions
 from surrokit.testing.statistics import Verdict
+from surrokit.testing.summed_target import Summed
 from surrokit.testing.targets import Banana, Gaussian, Mixture
 
 MARGIN = 1e-3
@@ -34,6 +36,14 @@ MARGIN = 1e-3
 
 def hmc(**settings):
     return make("sampler", "hmc", **{"step_size": 0.5, "n_steps": 4, **settings})
+
+
+def sub_chain(length=1):
+    return make("sampler", "sub-chain", kernel=("random-walk", {"step_size": 0.8}), length=length)
+
+
+def longer_sub_chain():
+    return sub_chain(length=4)
 
 
 def leapfrog():
@@ -74,6 +84,10 @@ def once():
     return make("schedule", "once")
 
 
+def subsampled():
+    return make("correction", "subsampled")
+
+
 def additive():
     # on values: outputs and gradients of a banana are learnt exactly from a handful of rows
     return make("surrogate", "additive", learns="potential", train_on="values")
@@ -85,6 +99,30 @@ CONTROLS = [
         "surrogate energy in the acceptance ratio",
         lambda: mutants.SurrogateDecides(inner=make("correction", "metropolis")),
         lambda: make("correction", "metropolis"),
+        correction.check_exact_draws_kept,
+    ),
+    (
+        "rows' bounds half as large as they are",
+        lambda: mutants.BoundsHalved(inner=subsampled()),
+        subsampled,
+        correction.check_exact_draws_kept,
+    ),
+    (
+        "rows' bounds half as large as they should be declared",
+        lambda: mutants.HalvesRowBounds(Summed()),
+        Summed,
+        rows.check_row_bounds,
+    ),
+    (
+        "first factor of the subsampled correction left out",
+        lambda: mutants.FirstFactorLeftOut(inner=subsampled()),
+        subsampled,
+        correction.check_exact_draws_kept,
+    ),
+    (
+        "linear terms dropped from the rows' expansions",
+        lambda: mutants.LinearTermsDropped(inner=subsampled()),
+        subsampled,
         correction.check_exact_draws_kept,
     ),
     (
@@ -146,6 +184,30 @@ CONTROLS = [
         mutants.StopsAtFirstMove,
         SubChain,
         kernel.check_invariant,
+    ),
+    (
+        "sub-chain of another sampler that ends when it has moved",
+        lambda: mutants.EndsWhenMoved(sub_chain()),
+        sub_chain,
+        kernel.check_invariant,
+    ),
+    (
+        "sub-chain with the sign of its log correction turned",
+        lambda: mutants.SignTurned(longer_sub_chain()),
+        longer_sub_chain,
+        kernel.check_invariant_on_wrong_surrogate,
+    ),
+    (
+        "length of sub-chains that is not frozen: no proposal may remember",
+        lambda: mutants.ShorterWhereStuck(longer_sub_chain(), sub_chain()),
+        longer_sub_chain,
+        sampler.check_same_proposal,
+    ),
+    (
+        "length of sub-chains that is not frozen: the bias",
+        lambda: mutants.ShorterWhereStuck(longer_sub_chain(), sub_chain()),
+        longer_sub_chain,
+        kernel.check_invariant_on_wrong_surrogate,
     ),
     (
         "sub-chain of two kernels that is not palindromic",
@@ -272,6 +334,12 @@ CONTROLS = [
         lambda: mutants.ClaimsConvex(Mixture()),
         lambda: Wrapped(Gaussian()),
         matrices.check_convex,
+    ),
+    (
+        "normal potential that is said to be wider than it is",
+        lambda: mutants.WidensNormal(Gaussian()),
+        lambda: Wrapped(Gaussian()),
+        matrices.check_gaussian,
     ),
     (
         "wrapper that drops a capability",

@@ -22,11 +22,13 @@ WITH = {
     can.HESSIAN_PRODUCT: can.with_hessian_product,
     can.HESSIAN_DIAGONAL: can.with_hessian_diagonal,
     can.CONVEX: can.with_convex,
+    can.GAUSSIAN: can.with_gaussian,
     can.METRIC: can.with_metric,
     can.METRIC_DERIVATIVE: can.with_metric_derivative,
     can.METRIC_PRODUCT: can.with_metric_product,
     can.FORWARD: can.with_forward,
     can.FORWARD_HESSIAN: can.with_forward_hessian,
+    can.ROWS: can.with_rows,
 }
 EACH = pytest.mark.parametrize(("name", "function"), WITH.items(), ids=WITH)
 

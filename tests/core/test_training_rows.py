@@ -56,6 +56,15 @@ def test_gradients_are_there_where_they_were_paid():
     assert_array_equal(rows.jacobians[1:], np.nan)
 
 
+@pytest.mark.parametrize(("learn_from", "left"), [("accepted", [10.0]), ("states", [10.0, 50.0])])
+def test_positions_whose_value_is_not_known_are_left_out(learn_from, left):
+    after = ChainState(
+        positions=AFTER.positions, values=np.array([10.0, 50.0, np.nan]), cache=AFTER.cache
+    )
+    rows = training_rows(learn_from, PAID, after, INFO)
+    assert_array_equal(rows.values, left)
+
+
 def test_parts_that_were_not_paid_stay_missing():
     bare = Evaluations(positions=PAID.positions, values=PAID.values)
     rows = training_rows("accepted", bare, AFTER, INFO)

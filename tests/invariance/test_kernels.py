@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from surrokit.capabilities import ROWS
 from surrokit.catalogue import default_catalogue
 from surrokit.compose import make
 from surrokit.errors import ConfigurationError, SurrogateFitError
@@ -13,6 +14,7 @@ from surrokit.testing.checks.kernel import SURROGATES, affordable, flux, invaria
 from surrokit.testing.checks.sampler import TUNING
 from surrokit.testing.checks.training import evaluated, problem_of
 from surrokit.testing.statistics import CHECK_RATE, FAMILY_SIZE, Verdict
+from surrokit.testing.summed_target import Summed
 from surrokit.testing.targets import Banana, Gaussian, HalfPlane, Mixture, Student
 
 CATALOGUE = default_catalogue()
@@ -103,12 +105,18 @@ def verdicts(sampler, correction, potential, target, name):
     """Invariance and flux of one kernel."""
     if not (sampler.needs <= potential.capabilities and correction.needs <= target.capabilities):
         return []
-    kernel = ready(sampler, potential), correction.with_potential(target)
+    decides = correction.with_potential(target).prepared(np.array([0.4, -0.2]))
+    kernel = ready(sampler, potential), decides
     n_chains = min(N_CHAINS, affordable(sampler))
     found = [invariance(*kernel, target, f"{name}: ", n_chains=n_chains)]
     if getattr(sampler, "reversible", True):
         found.append(flux(*kernel, target, f"{name}, flux: ", n_chains=2 * n_chains))
     return found
+
+
+def targets_of(correction, *usual):
+    """The usual targets, or a sum over rows for corrections that look at rows."""
+    return (Summed(),) if ROWS in correction.needs else usual
 
 
 def require(found, claim):
@@ -126,7 +134,7 @@ def test_exact_kernel(sampler, correction):
     require(
         [
             verdict
-            for target in TARGETS
+            for target in targets_of(correction, *TARGETS)
             for verdict in verdicts(sampler, correction, target, target, type(target).__name__)
         ],
         "the kernel leaves its target as it is",
@@ -144,7 +152,7 @@ def test_kernel_on_wrong_surrogate(sampler, correction):
         [
             verdict
             for name, surrogate in SURROGATES
-            for target in (Gaussian(), Mixture())
+            for target in targets_of(correction, Gaussian(), Mixture())
             for verdict in verdicts(
                 sampler, correction, surrogate, target, f"{name} for {type(target).__name__}"
             )

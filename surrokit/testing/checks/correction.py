@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from surrokit.capabilities import ROWS
 from surrokit.protocols import Potential
+from surrokit.recording import RecordingPotential
 from surrokit.records import ChainState, Proposal, Status, StepInfo
 from surrokit.testing.checks.kernel import NARROW, WIDE, flux, invariance
 from surrokit.testing.counting import CountingPotential, Fenced
@@ -21,13 +23,15 @@ from surrokit.testing.reference import (
 )
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.statistics import Verdict
+from surrokit.testing.summed_target import CubicExpansion, Summed
 from surrokit.testing.targets import Banana, Gaussian, HalfPlane, Mixture, Target
-from surrokit.types import FloatArray
+from surrokit.types import FloatArray, IntArray
 
 N_CHAINS = 12
 """Chains that single decisions are looked at in."""
 
-_Made = tuple[Any, ChainState, Proposal]
+N_CHAINS_BY_ROWS = 10_000
+"""Chains started from exact draws for corrections that look at rows, which cost more."""
 
 
 def _positions(target: Target) -> tuple[FloatArray, FloatArray]:
@@ -35,11 +39,23 @@ def _positions(target: Target) -> tuple[FloatArray, FloatArray]:
     return target.sample(rng, N_CHAINS), target.sample(rng, N_CHAINS)
 
 
+def _by_rows(make: Factory) -> bool:
+    """Return whether a correction looks at rows of data, and so knows no exact values."""
+    return ROWS in make().needs
+
+
+def _target(make: Factory, usual: type[Target]) -> Target:
+    return Summed() if _by_rows(make) else usual()
+
+
+def _ready(make: Factory, potential: Potential) -> Any:
+    return make().with_potential(potential).prepared(np.array([0.4, -0.2]))
+
+
 def _decided(
     make: Factory, potential: Potential, state: ChainState, proposal: Proposal, seed: int = 1
 ) -> tuple[ChainState, StepInfo]:
-    correction = make().with_potential(potential)
-    result: tuple[ChainState, StepInfo] = correction.decide(
+    result: tuple[ChainState, StepInfo] = _ready(make, potential).decide(
         state, proposal, np.random.default_rng(seed)
     )
     return result
@@ -50,9 +66,15 @@ def _at(make: Factory, potential: Potential, positions: FloatArray) -> ChainStat
     return state
 
 
+def _demand_values(make: Factory, found: FloatArray, expected: FloatArray, what: str) -> None:
+    """Demand exact values; a correction that looks at rows says NaN where it knows none."""
+    unknown = np.isnan(found) & _by_rows(make)
+    demand_close(np.where(unknown, expected, found), expected, what)
+
+
 def check_start(make: Factory) -> None:
     """At the start exact values are known, and paid for unless the cache holds them."""
-    target = Banana()
+    target = _target(make, Banana)
     positions, _ = _positions(target)
     counting = CountingPotential(target)
     state = _at(make, counting, positions)
@@ -74,7 +96,7 @@ def check_start(make: Factory) -> None:
 
 def check_decision(make: Factory) -> None:
     """Each chain has its proposal or its old state, rows intact, with the exact value there."""
-    target = Banana()
+    target = _target(make, Banana)
     old, new = _positions(target)
     state = ChainState(
         positions=old, values=target.value(old), cache={"value": WIDE.value(old), "twice": 2 * old}
@@ -94,7 +116,7 @@ def check_decision(make: Factory) -> None:
     )
     chosen = np.where(accepted[:, None], new, old)
     demand_equal(after.positions, chosen, "positions after a decision")
-    demand_close(after.values, target.value(chosen), "values after a decision")
+    _demand_values(make, after.values, target.value(chosen), "values after a decision")
     demand(
         set(after.cache) >= set(cache),
         f"the state must keep the sampler's cache {sorted(cache)}, got {sorted(after.cache)}",
@@ -105,7 +127,7 @@ def check_decision(make: Factory) -> None:
 
 def check_info(make: Factory) -> None:
     """What is said of a decision has one entry a chain, and probabilities are in [0, 1]."""
-    target = Banana()
+    target = _target(make, Banana)
     old, new = _positions(target)
     proposal = proposal_at(new, np.zeros(N_CHAINS))
     _, info = _decided(make, target, _at(make, target, old), proposal)
@@ -125,9 +147,10 @@ def check_info(make: Factory) -> None:
 
 
 def check_log_correction(make: Factory) -> None:
-    """C counts: far below zero nothing is accepted, far above everything."""
-    target = Gaussian()
-    old, new = _positions(target)
+    """C counts: far below zero no move is accepted, however short; far above all short ones."""
+    target = _target(make, Gaussian)
+    old = 0.3 * _positions(target)[0]
+    new = old + 1e-3
     state = _at(make, target, old)
     for c, share in ((-200.0, 0.0), (200.0, 1.0)):
         _, info = _decided(make, target, state, proposal_at(new, np.full(N_CHAINS, c)))
@@ -140,7 +163,7 @@ def check_log_correction(make: Factory) -> None:
 
 def check_failures_rejected(make: Factory) -> None:
     """Never accepted: U that is inf or NaN, c that is NaN, any status but OK."""
-    target = Gaussian()
+    target = _target(make, Gaussian)
     old = 0.1 * _positions(target)[0]
     new = old.copy()
     new[0] = [30.0, 0.0]
@@ -150,9 +173,11 @@ def check_failures_rejected(make: Factory) -> None:
     status = np.full(N_CHAINS, int(Status.OK))
     status[3:6] = [Status.NOT_FINITE, Status.NOT_CONVERGED, Status.NOT_REVERSIBLE]
     new[6] = [2.0, 2.0]
-    fenced = Fenced(_NaNNear(target, new[6]), 10.0)
+    failing: Potential = _FailingRows(target, new[6], 10.0)
+    if not _by_rows(make):
+        failing = Fenced(_NaNNear(target, new[6]), 10.0)
     proposal = proposal_at(new, log_correction, status=status)
-    after, info = _decided(make, fenced, _at(make, target, old), proposal)
+    after, info = _decided(make, failing, _at(make, target, old), proposal)
     reasons = [
         "U is inf",
         "U is NaN or inf",
@@ -179,17 +204,51 @@ class _NaNNear(CountingPotential):
         return result
 
 
+class _FailingRows(CountingPotential):
+    """A summed target that fails in its expansion: ``inf`` outside a circle, NaN at a position."""
+
+    def __init__(self, inner: Potential, position: FloatArray, radius: float) -> None:
+        super().__init__(inner)
+        self.position, self.radius = position.copy(), radius
+
+    def expanded(self, centre: FloatArray) -> Any:
+        """Return an expansion that fails."""
+        return _FailingExpansion(self.inner.expanded(centre), self.position, self.radius)  # type: ignore[attr-defined]
+
+
+class _FailingExpansion:
+    def __init__(self, inner: CubicExpansion, position: FloatArray, radius: float) -> None:
+        self.inner, self.position, self.radius = inner, position, radius
+        self.centre = inner.centre
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        inside = np.square(positions).sum(axis=1) < self.radius**2
+        return np.where(inside, self.inner.value(positions), np.inf)
+
+    def changes(
+        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
+    ) -> FloatArray:
+        failed = (after == self.position).all(axis=1)[owners]
+        return np.where(failed, np.nan, self.inner.changes(before, after, rows, owners))
+
+    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        failed = (after == self.position).all(axis=1)
+        return np.where(failed, np.nan, self.inner.increases(before, after))
+
+
 def check_cost(make: Factory) -> None:
     """Only chains that moved, and whose path ended well, are paid for, in one batch."""
-    target = Gaussian()
+    target = _target(make, Gaussian)
     old, new = _positions(target)
     moved = np.arange(N_CHAINS) % 3 > 0
     status = np.where(np.arange(N_CHAINS) == 1, int(Status.NOT_FINITE), int(Status.OK))
     new = np.where(moved[:, None], new, old)
     state = _at(make, target, old)
     counting = CountingPotential(target)
+    correction = _ready(make, counting)
+    _forget(counting)
     proposal = proposal_at(new, np.zeros(N_CHAINS), moved=moved, status=status)
-    _decided(make, counting, state, proposal)
+    correction.decide(state, proposal, np.random.default_rng(1))
     paid = int((moved & (status == Status.OK)).sum())
     demand(
         counting.positions["value"] <= paid and counting.batches["value"] <= 1,
@@ -198,14 +257,49 @@ def check_cost(make: Factory) -> None:
     )
     demand(counting.gradients() == 0, "a decision needs exact values, not gradients")
     still = proposal_at(old, np.zeros(N_CHAINS), moved=np.zeros(N_CHAINS, dtype=bool))
-    counting = CountingPotential(target)
-    _decided(make, counting, state, still)
+    _forget(counting)
+    correction.decide(state, still, np.random.default_rng(1))
     demand(counting.batches.total() == 0, "no chain moved, but the exact potential was called")
+
+
+def _forget(counting: CountingPotential) -> None:
+    counting.positions.clear()
+    counting.batches.clear()
+
+
+def check_cost_in_rows(make: Factory) -> None:
+    """Rows are touched for chains that moved, ended well and may still be accepted, and no more."""
+    target = Summed()
+    old, new = _positions(target)
+    recording = RecordingPotential(target, keep=False)
+    correction = _ready(make, recording)
+    state = _at(make, target, old)
+
+    def paid(proposal: Proposal) -> dict[str, int]:
+        before = recording.calls
+        correction.decide(state, proposal, np.random.default_rng(1))
+        spent = {kind: n - before[kind] for kind, n in recording.calls.items()}
+        return {kind: n for kind, n in spent.items() if n}
+
+    moved = paid(proposal_at(new, np.zeros(N_CHAINS)))
+    demand(
+        set(moved) == {"rows"} and moved["rows"] <= target.n_rows * N_CHAINS,
+        f"{N_CHAINS} proposals may touch each of {target.n_rows} rows once, and nothing else; "
+        f"paid were {moved}",
+    )
+    idle = np.zeros(N_CHAINS, dtype=bool)
+    failed = np.full(N_CHAINS, int(Status.NOT_FINITE))
+    for proposal, why in (
+        (proposal_at(old, np.zeros(N_CHAINS), moved=idle), "no chain moved"),
+        (proposal_at(new, np.zeros(N_CHAINS), status=failed), "every path failed"),
+        (proposal_at(new, np.full(N_CHAINS, -500.0)), "the log correction rejects by itself"),
+    ):
+        demand(not (spent := paid(proposal)), f"{why}, but paid were {spent}")
 
 
 def check_exact_source_free(make: Factory) -> None:
     """A proposal made on the exact potential brings its values along and costs nothing."""
-    target = Gaussian()
+    target = _target(make, Gaussian)
     old, new = _positions(target)
     counting = CountingPotential(target)
     cache = {"value": target.value(new)}
@@ -227,7 +321,7 @@ def check_exact_source_free(make: Factory) -> None:
 
 def check_same_decision(make: Factory) -> None:
     """The same state, proposal and generator give the same decision, and nothing is changed."""
-    target = Mixture()
+    target = _target(make, Mixture)
     old, new = _positions(target)
     state = written_and_read(_at(make, target, old))
     proposal = proposal_at(new, np.linspace(-1.0, 1.0, N_CHAINS))
@@ -252,6 +346,8 @@ def _kernels() -> list[tuple[str, Any]]:
 
 
 def _usable(make: Factory, targets: tuple[Target, ...]) -> list[Target]:
+    if _by_rows(make):
+        return [Summed()]
     needs = make().needs
     return [target for target in targets if needs <= target.capabilities]
 
@@ -259,9 +355,7 @@ def _usable(make: Factory, targets: tuple[Target, ...]) -> list[Target]:
 def check_exact_draws_kept(make: Factory) -> None:
     """With proposals whose c is known, exact draws stay exact draws."""
     verdicts = [
-        invariance(
-            sampler, make().with_potential(target), target, f"{name}, {type(target).__name__}: "
-        )
+        invariance(sampler, _ready(make, target), target, f"{name}, {type(target).__name__}: ")
         for target in _usable(make, (Gaussian(), Mixture(), HalfPlane()))
         for name, sampler in _kernels()
     ]
@@ -273,7 +367,13 @@ def check_exact_draws_kept(make: Factory) -> None:
 def check_balance(make: Factory) -> None:
     """As many moves go from each region to each other one as back."""
     verdicts = [
-        flux(sampler, make().with_potential(target), target, f"{name}, {type(target).__name__}: ")
+        flux(
+            sampler,
+            _ready(make, target),
+            target,
+            f"{name}, {type(target).__name__}: ",
+            n_chains=2 * N_CHAINS_BY_ROWS if _by_rows(make) else None,
+        )
         for target in _usable(make, (Gaussian(), Mixture()))
         for name, sampler in _kernels()
     ]
@@ -281,7 +381,11 @@ def check_balance(make: Factory) -> None:
 
 
 def _applies(correction: Any) -> bool:
-    return bool(correction.needs <= Banana().capabilities)
+    return bool(correction.needs <= Banana().capabilities | Summed().capabilities)
+
+
+def _applies_to_rows(correction: Any) -> bool:
+    return ROWS in correction.needs and _applies(correction)
 
 
 CHECKS: tuple[Check, ...] = (
@@ -291,6 +395,7 @@ CHECKS: tuple[Check, ...] = (
     Check(check_log_correction, applies=_applies),
     Check(check_failures_rejected, applies=_applies),
     Check(check_cost, applies=_applies),
+    Check(check_cost_in_rows, applies=_applies_to_rows),
     Check(check_exact_source_free, applies=_applies),
     Check(check_same_decision, applies=_applies),
     Check(check_exact_draws_kept, level="statistical", applies=_applies),

@@ -36,9 +36,12 @@ class Drive:
     ----------
     make
         Makes the explorer.
+    fits
+        Whether any fit of a surrogate succeeds, after the first.
     """
 
-    def __init__(self, make: Factory) -> None:
+    def __init__(self, make: Factory, *, fits: bool = True) -> None:
+        self.fits = fits
         self.target = _target(make())
         self.recording = RecordingPotential(self.target, keep=True)
         self.explorer = make().with_potential(self.recording)
@@ -46,7 +49,7 @@ class Drive:
         positions = self.target.sample(np.random.default_rng(1606), N_CHAINS)
         self.state = self.explorer.start(positions, WARMUP)
         self.rows: list[Evaluations] = []
-        self.n_steps = 0
+        self.n_steps = self.n_fits = 0
         self.recording.drain()
 
     def step(self) -> None:
@@ -55,6 +58,11 @@ class Drive:
         self.state, rows = self.explorer.learn(self.state, self.recording.drain())
         self.rows.append(rows)
         self.n_steps += 1
+        if self.explorer.wants_fit(self.state):
+            # the first fit fails; later ones are as good as can be, and free
+            surrogate = self.target if self.fits and self.n_fits else None
+            self.n_fits += 1
+            self.state = self.explorer.informed(self.state, surrogate)
 
     def finish(self) -> None:
         """Step until the explorer says that it is done.
@@ -104,6 +112,14 @@ def check_findings(make: Factory) -> None:
             bool(np.isfinite(found.step_size)) and found.step_size > 0,
             f"the step size found must be positive and finite, got {found.step_size}",
         )
+    if found.mode is not None:
+        demand_shape(found.mode, (2,), "mode found")
+        demand(np.isfinite(found.mode).all(), f"the mode found must be finite, got {found.mode}")
+    if found.acceptance is not None:
+        demand(
+            0.0 <= found.acceptance <= 1.0,
+            f"the acceptance predicted must be a probability, got {found.acceptance}",
+        )
 
 
 def check_training_rows(make: Factory) -> None:
@@ -122,17 +138,31 @@ def check_training_rows(make: Factory) -> None:
 
 
 def check_nothing_unpaid(make: Factory) -> None:
-    """Only ``start`` and ``step`` call the exact potential; learning and findings do not."""
+    """Only ``start`` and ``step`` call the exact potential; learning, fits and findings do not."""
     drive = Drive(make)
     drive.finish()
     before = drive.recording.calls
     drive.explorer.done(drive.state)
     drive.explorer.findings(drive.state)
-    drive.explorer.learn(drive.state, Evaluations.empty(2))
+    state, _ = drive.explorer.learn(drive.state, Evaluations.empty(2))
+    drive.explorer.wants_fit(state)
+    drive.explorer.informed(state, None)
+    drive.explorer.informed(state, drive.target)
     demand(
         drive.recording.calls == before,
-        f"done, findings and learn called the exact potential: {before} calls became "
-        f"{drive.recording.calls}",
+        f"done, findings, learn, wants_fit and informed called the exact potential: {before} calls "
+        f"became {drive.recording.calls}",
+    )
+
+
+def check_fits_are_optional(make: Factory) -> None:
+    """An exploration ends within the warm-up, with findings, though no fit ever succeeds."""
+    drive = Drive(make, fits=False)
+    drive.finish()
+    found = drive.explorer.findings(drive.state)
+    demand(
+        np.isfinite(found.chains.values).all(),
+        "exact values of the chains found are not finite after fits that failed",
     )
 
 
@@ -150,19 +180,18 @@ def check_exploration_reproducible(make: Factory) -> None:
 
 
 def check_exploration_survives(make: Factory) -> None:
-    """An exploration goes on the same after its state has been written down and read again."""
+    """An exploration goes on the same when its state is written down and read at every step."""
     whole, cut = Drive(make), Drive(make)
-    for drive in (whole, cut):
-        for _ in range(3):
-            drive.step()
-    cut.state = written_and_read(cut.state)
-    cut.explorer = make().with_potential(cut.recording)
-    for drive in (whole, cut):
-        drive.finish()
+    whole.finish()
+    while not cut.explorer.done(cut.state):
+        demand(cut.n_steps < WARMUP, "an exploration taken up again does not end")
+        cut.step()
+        cut.state = written_and_read(cut.state)
+        cut.explorer = make().with_potential(cut.recording)
     demand_equal(
         cut.state.chains.positions,
         whole.state.chains.positions,
-        "where an exploration ended that was written down after 3 steps, and one that was not",
+        "where an exploration ended that was written down at every step, and one that was not",
     )
     demand(whole.n_steps == cut.n_steps, "an exploration taken up again has another length")
 
@@ -172,6 +201,7 @@ CHECKS: tuple[Check, ...] = (
     Check(check_findings),
     Check(check_training_rows),
     Check(check_nothing_unpaid),
+    Check(check_fits_are_optional),
     Check(check_exploration_reproducible),
     Check(check_exploration_survives),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.testing.demands import demand, demand_close
+from surrokit.testing.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.differences import difference
 from surrokit.testing.evaluating import arguments, finite_positions, has, room
 from surrokit.testing.results import Check, Factory
@@ -138,11 +138,33 @@ def check_metric_product(make: Factory) -> None:
     )
 
 
+def check_gaussian(make: Factory) -> None:
+    """Mean and factor are those of the normal distribution whose potential this is."""
+    potential = make()
+    dim = potential.dim
+    demand_shape(potential.mean, (dim,), "mean")
+    demand_shape(potential.factor, (dim, dim), "factor")
+    demand_equal(np.triu(potential.factor, 1), np.zeros((dim, dim)), "factor above its diagonal")
+    positions = finite_positions(potential)
+    with np.errstate(all="ignore"):
+        white = np.linalg.solve(potential.factor, (positions - potential.mean).T)
+        expected = 0.5 * np.square(white).sum(axis=0)
+    values = potential.value(positions)
+    demand_close(
+        values - values[0],
+        expected - expected[0],
+        "differences of values against |L^-1 (q - mean)|^2 / 2",
+        rtol=1e-7,
+        atol=1e-8 * (1.0 + np.abs(expected).max()),
+    )
+
+
 CHECKS: tuple[Check, ...] = (
     Check(check_hessian_derivative, applies=has(can.HESSIAN_DERIVATIVE)),
     Check(check_hessian_product, applies=has(can.HESSIAN_PRODUCT, can.GRADIENT)),
     Check(check_hessian_diagonal, applies=has(can.HESSIAN_DIAGONAL, can.GRADIENT)),
     Check(check_convex, applies=has(can.CONVEX, can.GRADIENT)),
+    Check(check_gaussian, applies=has(can.GAUSSIAN)),
     Check(check_metric_derivative, applies=has(can.METRIC_DERIVATIVE)),
     Check(check_metric_product, applies=has(can.METRIC_PRODUCT)),
 )

@@ -20,7 +20,7 @@ from surrokit.types import FloatArray
 N_CHAINS = 8
 """Chains that single proposals are looked at in."""
 
-TUNABLE = frozenset({"step_size", "n_steps", "metric"})
+TUNABLE = frozenset({"step_size", "n_steps", "metric", "length"})
 """What a sampler may leave to be tuned."""
 
 TUNING = Tuning(step_size=0.5, covariance=np.array([[1.0, 0.3], [0.3, 0.6]]), n_steps=4)
@@ -34,9 +34,13 @@ def ready(make: Factory, potential: Potential) -> Any:
 
 
 def usable(make: Factory, targets: tuple[Target, ...]) -> list[Target]:
-    """Return those of some targets that offer what a sampler needs, at least one."""
+    """Return those of some targets that offer what a sampler needs, at least one.
+
+    Where none does it is the normal one, which offers what no other can.
+    """
     needs = make().needs
-    found = [target for target in targets if needs <= target.capabilities]
+    found = [target for target in (*targets, Gaussian()) if needs <= target.capabilities]
+    found = found[:-1] if len(found) > 1 else found
     demand(
         found,
         f"the sampler needs {sorted(needs)}, which no target of the suite offers; names are in "
@@ -138,14 +142,23 @@ def check_path_quantities(make: Factory) -> None:
 
 
 def _demand_ratio(state: ChainState, proposal: Proposal) -> None:
-    demand(
-        proposal.log_path_ratio is not None,
-        "a proposal that names a source must give log_path_ratio, which tuning looks at",
-    )
     ok = proposal.status == Status.OK
     difference = state.cache["value"] - proposal.cache["value"] + proposal.log_correction
+    ratio = proposal.log_path_ratio
+    if np.abs(difference[ok]).max() <= 1e-8:  # c = V(q') - V(q)
+        demand(
+            ratio is None or (ratio[ok] <= 0.0).all(),
+            "with c = V(q') - V(q), log_path_ratio is None, or the log of the mean acceptance "
+            f"inside, which is at most 0; got {ratio}",
+        )
+        return
+    demand(
+        ratio is not None,
+        "a proposal that names a source must give log_path_ratio, which tuning looks at, unless "
+        "c = V(q') - V(q)",
+    )
     demand_close(
-        np.asarray(proposal.log_path_ratio)[ok],
+        np.asarray(ratio)[ok],
         difference[ok],
         "log_path_ratio against V(q) - V(q') + c",
         rtol=1e-7,

@@ -8,7 +8,9 @@ import numpy as np
 
 from surrokit.protocols import Learner, Potential
 from surrokit.records import Evaluations, LearningProblem
+from surrokit.summed_terms import SummedTerms
 from surrokit.testing import evaluating
+from surrokit.testing.banana_rows import BananaRows
 from surrokit.testing.demands import demand, demand_close, demand_equal
 from surrokit.testing.results import Factory
 from surrokit.testing.targets import Banana, Target, sealed
@@ -29,8 +31,12 @@ TARGET = Banana()
 
 def problem_of(target: Target) -> LearningProblem:
     """Return what a surrogate may know of a target."""
-    energy = target.energy if isinstance(target, Banana) else None
-    return LearningProblem(dim=target.dim, capabilities=target.capabilities, energy=energy)
+    energy, terms = None, None
+    if isinstance(target, Banana):
+        energy, terms = target.energy, SummedTerms(BananaRows(sd=target.sd))
+    return LearningProblem(
+        dim=target.dim, capabilities=target.capabilities, energy=energy, terms=terms
+    )
 
 
 def evaluated(target: Target, positions: FloatArray) -> Evaluations:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.testing.checks import forward, matrices, potential
+from surrokit.testing.checks import forward, matrices, potential, rows
 from surrokit.testing.counting import CountingPotential, Limited
 from surrokit.testing.demands import demand
 from surrokit.testing.evaluating import arguments, evaluations_of
 from surrokit.testing.results import Check, Factory
+from surrokit.testing.summed_target import Summed
 from surrokit.testing.targets import Banana, Gaussian, Mixture
 from surrokit.types import Capabilities
 
@@ -36,7 +37,8 @@ SUBSETS: tuple[Capabilities, ...] = (
 def check_capabilities_kept(make: Factory) -> None:
     """A wrapped potential has the capabilities of the one inside, no more and no less.
 
-    A wrapper that changes coordinates may lose ``convex``; no potential here has it.
+    A wrapper that changes coordinates may lose ``convex``, ``gaussian`` and ``rows``; no potential
+    here has them.
     """
     for offered in SUBSETS:
         wrapped = make()(Limited(Banana(), offered)).capabilities
@@ -50,10 +52,10 @@ def check_capabilities_kept(make: Factory) -> None:
 
 def check_wrapped_potential(make: Factory) -> None:
     """A wrapped potential keeps to all that potentials keep to, whatever it can do."""
-    inner = [Gaussian(), Mixture(), *(Limited(Banana(), offered) for offered in SUBSETS)]
+    inner = [Gaussian(), Mixture(), Summed(), *(Limited(Banana(), offered) for offered in SUBSETS)]
     for one in inner:
         wrapped = make()(one)
-        for check in potential.CHECKS + matrices.CHECKS + forward.CHECKS:
+        for check in potential.CHECKS + matrices.CHECKS + forward.CHECKS + rows.CHECKS:
             if check.applies(wrapped):
                 _run(check, make, one)
 

@@ -17,10 +17,12 @@ from surrokit.testing.mutants.dynamics import (
     VolumeChanged,
 )
 from surrokit.testing.mutants.kernels import (
+    EndsWhenMoved,
     KineticEnergyLeftOut,
     NetForStuckChains,
     NotPalindromic,
     RejectsIndefinite,
+    ShorterWhereStuck,
     SignTurned,
     StopsAtFirstMove,
     SurrogateDecides,
@@ -33,12 +35,15 @@ from surrokit.testing.mutants.learning import (
     NeverVanishes,
     OnlyFirstRows,
 )
+from surrokit.testing.mutants.rows import BoundsHalved, FirstFactorLeftOut, LinearTermsDropped
 from surrokit.testing.mutants.wrappers import (
     ClaimsConvex,
     DropsCapability,
     ForeignDerivative,
+    HalvesRowBounds,
     InventsCapability,
     ShiftedProducts,
+    WidensNormal,
 )
 
 __all__ = [
@@ -52,13 +57,19 @@ __all__ = [
     "RefittedInsidePath",
     "VolumeChanged",
     # samplers and corrections
+    "EndsWhenMoved",
     "KineticEnergyLeftOut",
     "NetForStuckChains",
     "NotPalindromic",
     "RejectsIndefinite",
+    "ShorterWhereStuck",
     "SignTurned",
     "StopsAtFirstMove",
     "SurrogateDecides",
+    # corrections that look at rows of data
+    "BoundsHalved",
+    "FirstFactorLeftOut",
+    "LinearTermsDropped",
     # learners and schedules
     "CallsExactTarget",
     "DeploysAfterFreezing",
@@ -70,6 +81,8 @@ __all__ = [
     "ClaimsConvex",
     "DropsCapability",
     "ForeignDerivative",
+    "HalvesRowBounds",
     "InventsCapability",
     "ShiftedProducts",
+    "WidensNormal",
 ]

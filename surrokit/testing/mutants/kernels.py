@@ -164,6 +164,81 @@ class StopsAtFirstMove(SubChain):
         return ~moved
 
 
+@attrs.frozen(eq=False)
+class EndsWhenMoved(_BrokenSampler):
+    """Sub-chains of which each ends as soon as it has moved.
+
+    Parameters
+    ----------
+    inner
+        A sound sampler whose moves are reversible for exp(-V), such as a short sub-chain.
+    patience
+        How often each chain may try.
+    """
+
+    patience: int = 6
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Ask for proposals until every chain has moved."""
+        first = self.inner.propose(state, rng)
+        moved, positions, cache = first.moved, first.positions, dict(first.cache)
+        for _ in range(self.patience - 1):
+            new = self.inner.propose(state, rng)
+            fresh = new.moved & ~moved
+            positions = np.where(fresh[:, None], new.positions, positions)
+            for name, array in new.cache.items():
+                where = fresh.reshape((-1,) + (1,) * (array.ndim - 1))
+                cache[name] = np.where(where, array, cache[name])
+            moved = moved | fresh
+        return attrs.evolve(
+            first,
+            positions=positions,
+            log_correction=cache["value"] - state.cache["value"],
+            moved=moved,
+            cache=cache,
+        )
+
+
+@attrs.frozen(eq=False)
+class ShorterWhereStuck(_BrokenSampler):
+    """Tuning that is not frozen: chains that stood still make shorter sub-chains.
+
+    Sub-chains of either length are sound. When to take which depends on the path's past, and that
+    biases.
+
+    Parameters
+    ----------
+    inner
+        The sound sampler, with long sub-chains.
+    shorter
+        Another, on the same potential, with short ones.
+    """
+
+    shorter: Sampler
+    _memory: dict[str, Any] = attrs.field(factory=dict, init=False)
+
+    def with_potential(self, potential: Potential) -> Self:
+        """Return a copy, both samplers included, on another potential."""
+        shorter = self.shorter.with_potential(potential)
+        return attrs.evolve(self, inner=self.inner.with_potential(potential), shorter=shorter)
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Move by long sub-chains, where the last one was accepted."""
+        before = self._memory.get("positions")
+        self._memory["positions"] = state.positions.copy()
+        long, short = self.inner.propose(state, rng), self.shorter.propose(state, rng)
+        if before is None or before.shape != state.positions.shape:
+            return long
+        stuck = np.all(before == state.positions, axis=1)
+        return attrs.evolve(
+            long,
+            positions=np.where(stuck[:, None], short.positions, long.positions),
+            log_correction=np.where(stuck, short.log_correction, long.log_correction),
+            moved=np.where(stuck, short.moved, long.moved),
+            cache=self.inner.cache(np.where(stuck[:, None], short.positions, long.positions)),
+        )
+
+
 class NotPalindromic(SubChain):
     """A sub-chain of two different kernels, always in the same order.
 
@@ -212,6 +287,10 @@ class SurrogateDecides:
     def with_potential(self, potential: Potential) -> Self:
         """Return a copy with another exact potential."""
         return attrs.evolve(self, inner=self.inner.with_potential(potential))
+
+    def prepared(self, near: FloatArray) -> Self:
+        """Prepare the sound one."""
+        return attrs.evolve(self, inner=self.inner.prepared(near))
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Start as the sound one does."""

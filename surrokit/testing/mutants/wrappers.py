@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from surrokit.capabilities import CONVEX, HESSIAN, HESSIAN_DERIVATIVE, METRIC_DERIVATIVE
+import numpy as np
+
+from surrokit.capabilities import (
+    CONVEX,
+    HESSIAN,
+    HESSIAN_DERIVATIVE,
+    METRIC_DERIVATIVE,
+    with_gaussian,
+    with_rows,
+)
 from surrokit.testing.counting import Wrapped, methods_of
 from surrokit.types import Capabilities, FloatArray
 
@@ -57,3 +66,20 @@ class ClaimsConvex(Wrapped):
     def capabilities(self) -> Capabilities:
         """Those inside and ``convex``."""
         return self.inner.capabilities | {CONVEX}
+
+
+class WidensNormal(Wrapped):
+    """Says that a normal distribution is a little wider than it is."""
+
+    @property
+    def factor(self) -> FloatArray:
+        """The factor inside, times 1.01."""
+        return np.asarray(1.01 * with_gaussian(self.inner).factor)
+
+
+class HalvesRowBounds(Wrapped):
+    """Gives bounds of its rows half as large as they are."""
+
+    def row_bounds(self, factor: FloatArray) -> FloatArray:
+        """Return half of those inside."""
+        return 0.5 * with_rows(self.inner).row_bounds(factor)

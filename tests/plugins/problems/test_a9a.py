@@ -9,6 +9,8 @@ from scipy.sparse import csr_matrix
 
 from surrokit.errors import ConfigurationError, TargetError
 from surrokit_problems.a9a import a9a_regression, libsvm_matrices
+from surrokit_problems.logistic import LogisticRegression
+from surrokit_problems.plugin import make_a9a
 
 TEXT = "-1 3:1 11:1 123:1 \n+1 1:0.5\n-1\n\n+1 2:-1.5e1 3:1\n"
 
@@ -88,3 +90,11 @@ def test_the_real_file(data_folder):
     assert_allclose(projected[0][:, 1:].mean(axis=0), 0.0, atol=1e-10)
     assert_allclose(projected[0][:, 1:].std(axis=0, ddof=1), 1.0)
     assert_allclose(projected[0], again[0])
+
+
+def test_the_real_file_is_kept_sparse(data_folder):
+    path = data_folder / "a9a.gz"
+    sparse, dense = make_a9a(path), LogisticRegression(*a9a_regression(path))
+    b = 0.1 * np.random.default_rng(0).standard_normal((3, 124))
+    assert_allclose(sparse.value(b), dense.value(b), rtol=1e-12)
+    assert sparse.capabilities == dense.capabilities

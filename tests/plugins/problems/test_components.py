@@ -27,8 +27,8 @@ def starts(potential, n):
 
 def test_names():
     assert [component.name for component in COMPONENTS] == [
-        *("gaussian", "gaussian-32", "banana", "lynx-hare"),
-        *("logistic", "simulated-logistic", "bank", "a9a"),
+        *("gaussian", "gaussian-32", "banana", "lynx-hare", "elliptic-pde"),
+        *("logistic", "probit", "robust", "simulated-logistic", "bank", "a9a"),
     ]
 
 

@@ -1,0 +1,61 @@
+"""What corrections make of a decision, however they came to it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surrokit.acceptance import DIVERGENCE, chosen
+from surrokit.records import ChainState, Proposal, Status, StepInfo
+from surrokit.types import BoolArray, FloatArray
+
+
+def decided(
+    state: ChainState,
+    proposal: Proposal,
+    values: FloatArray,
+    accepted: BoolArray,
+    acceptance: FloatArray,
+) -> tuple[ChainState, StepInfo]:
+    """Return the state after a decision, and what is to be said of it.
+
+    Parameters
+    ----------
+    state, proposal
+        Where the chains were, and where they might go.
+    values : ndarray of shape (n,)
+        Exact U at the proposed positions; NaN where it is not known.
+    accepted : ndarray of bool, shape (n,)
+        Who goes.
+    acceptance : ndarray of shape (n,)
+        With what probability, or an unbiased estimate of that.
+    """
+    after = ChainState(
+        positions=chosen(accepted, proposal.positions, state.positions),
+        values=chosen(accepted, values, state.values),
+        cache={
+            name: chosen(accepted, array, state.cache[name])
+            for name, array in proposal.cache.items()
+        },
+    )
+    return after, _info(proposal, accepted, acceptance)
+
+
+def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> StepInfo:
+    divergent = proposal.status != Status.OK
+    path_acceptance = acceptance
+    if proposal.log_path_ratio is not None:
+        ratio = np.where(np.isnan(proposal.log_path_ratio), -np.inf, proposal.log_path_ratio)
+        ratio = np.where(divergent, -np.inf, ratio)
+        divergent = ratio < -DIVERGENCE
+        path_acceptance = np.exp(np.minimum(ratio, 0.0))
+    if proposal.divergent is not None:
+        divergent = divergent | proposal.divergent
+    return StepInfo(
+        accepted=accepted,
+        acceptance=acceptance,
+        path_acceptance=path_acceptance,
+        status=proposal.status,
+        divergent=divergent,
+        n_steps=proposal.n_steps,
+        excursion=proposal.excursion,
+    )

@@ -1,0 +1,187 @@
+"""An exact correction that touches a few rows of the data only."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.acceptance import metropolis
+from surrokit.capabilities import with_hessian, with_rows
+from surrokit.errors import ConfigurationError
+from surrokit.mode import find_mode
+from surrokit.protocols import Potential
+from surrokit.records import ChainState, Proposal, Status, StepInfo
+from surrokit.types import Cache, Capabilities, FloatArray
+from surrokit_corrections.decision import decided
+from surrokit_corrections.thinning import Thinning
+
+_TOLERANCE = 1e-5  # nats above the mode: what is missing costs acceptance, a little
+_PAIRS = 200  # simulated decisions behind a prediction of the acceptance
+_PASSES = 3.0  # over all rows, at most, that such a prediction may cost
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Subsampled:
+    """Accept with min(1, exp(V(q) - V(q') + c)) . prod_i min(1, exp(-(D_i(q') - D_i(q)))).
+
+    The potential is a sum over rows, U = sum_i U_i + rest. V is the sum of all terms' second-order
+    expansions at the mode, the rest kept as it is, and D_i what the expansion of term i leaves
+    out. The rule is exact for every sampler and surrogate: divided by the same for the way back,
+    the first factor gives exp(V(q) - V(q') + c), each one of the product exp(D_i(q) - D_i(q')), and
+    all of them together exp(U(q) - U(q') + c).
+
+    The first factor touches no row, and is tested first. The product is decided by
+    :class:`~surrokit_corrections.thinning.Thinning`, exactly, by as many rows as the posterior is
+    far from normal. Since every factor is at most 1 it accepts less often than Metropolis' rule.
+    Proposals made on the exact potential bring its values along: they are decided by Metropolis'
+    rule, which then costs nothing.
+
+    Exact values of accepted proposals are not known, and are NaN in the states.
+
+    Parameters
+    ----------
+    potential
+        The exact one, with capability ``rows``.
+    thinning
+        Expansions, bounds and a table of rows: made by :meth:`prepared`.
+
+    References
+    ----------
+    Cornish, Vanetti, Bouchard-Cote, Deligiannidis and Doucet (2019), Scalable Metropolis-Hastings
+    for exact Bayesian inference with large datasets, ICML.
+    """
+
+    potential: Potential | None = None
+    thinning: Thinning | None = None
+
+    @property
+    def needs(self) -> Capabilities:
+        """A sum over rows, with gradient and Hessian to find the mode and its scales."""
+        return frozenset({can.ROWS, can.GRADIENT, can.HESSIAN})
+
+    def with_potential(self, potential: Potential) -> Subsampled:
+        """Return a copy that decides by another exact potential; it is to be prepared anew."""
+        return Subsampled(potential=potential)
+
+    def prepared(self, near: FloatArray) -> Subsampled:
+        """Return a copy with all terms expanded at the mode.
+
+        Pays for the search of the mode, its Hessian, and two passes over the rows. Exact from any
+        start: far from the mode more rows are touched.
+
+        Parameters
+        ----------
+        near : ndarray of shape (dim,)
+            Where the search starts.
+        """
+        exact = self._exact()
+        mode = find_mode(exact, near, tolerance=_TOLERANCE)
+        hessian = mode.hessian
+        if hessian is None:
+            hessian = with_hessian(exact).hessian(mode.position[None])[0]
+        return attrs.evolve(self, thinning=Thinning.at(mode.position, hessian, with_rows(exact)))
+
+    @property
+    def expected_rows(self) -> float:
+        """Rows that a move between independent draws of the Laplace approximation touches.
+
+        Raises
+        ------
+        ConfigurationError
+            Before :meth:`prepared`.
+        """
+        return self._prepared().expected_rows
+
+    def predicted_acceptance(self, rng: np.random.Generator) -> float | None:
+        """Return the mean acceptance of independent draws of the Laplace approximation.
+
+        By decisions on some 200 pairs of such draws, fewer where many rows are touched; it pays
+        for their rows. None where a pair costs more than three passes over all rows.
+
+        Raises
+        ------
+        ConfigurationError
+            Before :meth:`prepared`.
+        """
+        thinning = self._prepared()
+        cost = min(thinning.expected_rows, thinning.n_rows)
+        n = int(min(_PAIRS, _PASSES * thinning.n_rows / max(cost, 1.0)))
+        if n < 1:
+            return None
+        dim = len(thinning.whitening)
+        normals = rng.standard_normal((2 * n, dim))
+        # z = (q - centre) C, so that h = q - centre solves C^T h = z
+        positions = thinning.expansion.centre + np.linalg.solve(thinning.whitening.T, normals.T).T
+        excess = thinning.expansion.value(positions) - 0.5 * np.square(normals).sum(axis=1)
+        first = np.exp(np.minimum(excess[:n] - excess[n:], 0.0))
+        ends = positions.reshape(2, n, dim)
+        survival = thinning.survival(ends, np.ones(n, dtype=bool), rng)
+        return float((first * survival).mean())
+
+    def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
+        """Return the state at ``positions (n, dim)``; pays n values unless the cache has them."""
+        exact = self._exact()
+        values = cache["value"] if source is exact else exact.value(positions)
+        return ChainState(positions=positions, values=values, cache=cache)
+
+    def decide(
+        self, state: ChainState, proposal: Proposal, rng: np.random.Generator
+    ) -> tuple[ChainState, StepInfo]:
+        """Accept or reject every chain's proposal.
+
+        The ``acceptance`` in what is told is unbiased, and known exactly only where all rows had
+        to be looked at: 0 where the first factor rejected, else the probability that the product
+        accepts given the rows drawn. Its mean over iterations is that of the true probability.
+
+        Raises
+        ------
+        ConfigurationError
+            Before :meth:`prepared`, unless the proposal was made on the exact potential.
+        TargetError
+            If a row changes by more than its bound allows.
+        """
+        if proposal.source is self._exact():
+            return self._by_values(state, proposal, rng)
+        thinning = self._prepared()
+        ends = np.stack([state.positions, proposal.positions])
+        with np.errstate(all="ignore"):
+            v = thinning.expansion.value(ends.reshape(-1, ends.shape[2]))
+            v_before, v_after = v.reshape(2, -1)
+            first = np.exp(np.minimum(v_before - v_after + proposal.log_correction, 0.0))
+        uniform = rng.random(len(first))
+        # NaN does not pass. One uniform number does for both factors, since given that it is below
+        # the first, its share of that is uniform again
+        passed = (uniform < first) & (proposal.status == Status.OK)
+        survival = thinning.survival(ends, passed, rng)
+        accepted = passed & (uniform < first * survival)
+        acceptance = np.where(passed & (survival > 0.0), survival, 0.0)
+        values = np.where(proposal.moved, np.nan, state.values)
+        return decided(state, proposal, values, accepted, acceptance)
+
+    def _by_values(
+        self, state: ChainState, proposal: Proposal, rng: np.random.Generator
+    ) -> tuple[ChainState, StepInfo]:
+        """Decide by exact values, which the sampler has at both ends."""
+        values = proposal.cache["value"]
+        with np.errstate(invalid="ignore"):
+            log_ratio = state.cache["value"] - values + proposal.log_correction
+        log_ratio = np.where(proposal.status == Status.OK, log_ratio, -np.inf)
+        accepted, acceptance = metropolis(log_ratio, rng)
+        known = attrs.evolve(state, values=state.cache["value"])
+        return decided(known, proposal, values, accepted, acceptance)
+
+    def _exact(self) -> Potential:
+        if self.potential is None:
+            raise ConfigurationError(
+                "subsampled has no exact potential to decide by; call with_potential first"
+            )
+        return self.potential
+
+    def _prepared(self) -> Thinning:
+        if self.thinning is None:
+            raise ConfigurationError(
+                "subsampled has not expanded the rows yet; call prepared(near) with a position "
+                "near the mode first, as a run does"
+            )
+        return self.thinning

@@ -1,0 +1,87 @@
+"""What models of one linear predictor a row share: a design, a normal prior, and their rows."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from surrokit.errors import ShapeError
+from surrokit.types import FloatArray, IntArray
+from surrokit_problems.design import Design, squared_norms
+from surrokit_problems.family import Family
+from surrokit_problems.linear_expansion import LinearExpansion
+
+
+class LinearRows:
+    """The terms f(x_i . q) of a family, and a prior N(0, I / precision).
+
+    Parameters
+    ----------
+    design, response
+        As :func:`~surrokit_problems.design.checked_design` returns them.
+    family
+        f and its derivatives.
+    precision
+        Of the prior; 0 for none.
+    """
+
+    def __init__(
+        self, design: Design, response: FloatArray, family: Family, precision: float
+    ) -> None:
+        self._design = design
+        self._response = response
+        self._precision = precision
+        self.family = family
+
+    @property
+    def dim(self) -> int:
+        """Number of coefficients."""
+        return int(self._design.shape[1])
+
+    @property
+    def n_rows(self) -> int:
+        """Number of terms."""
+        return len(self._response)
+
+    def expanded(self, centre: FloatArray) -> LinearExpansion:
+        """Return the second-order expansions of all terms at ``centre (dim,)``.
+
+        Raises
+        ------
+        ShapeError
+            If the centre is not one position.
+        """
+        at = np.array(centre, dtype=np.float64)
+        if at.shape != (self.dim,):
+            raise ShapeError(f"centre must have shape ({self.dim},), got {at.shape}")
+        return LinearExpansion.at(at, self.family, self._design, self._response, self._precision)
+
+    def row_bounds(self, factor: FloatArray) -> FloatArray:
+        """Return B |L^T x_i|^3 / 6, shape (n_rows,), with L the ``factor (dim, dim)``.
+
+        The third derivative of f(x_i . q) along u is f''' (x_i . u)^3, and x_i . u is
+        (L^T x_i) . (L^-1 u).
+
+        Raises
+        ------
+        ShapeError
+            If the factor is not a square matrix for these coefficients.
+        """
+        matrix = np.asarray(factor, dtype=np.float64)
+        if matrix.shape != (self.dim, self.dim):
+            raise ShapeError(
+                f"factor must have shape ({self.dim}, {self.dim}), got {matrix.shape}; it is L, "
+                "with L L^T a covariance of the coefficients"
+            )
+        squares = squared_norms(self._design, matrix)
+        return np.asarray(self.family.third_bound / 6.0 * squares * np.sqrt(squares))
+
+    def selected(self, rows: IntArray) -> Self:
+        """Return the sum of some rows' terms alone, copied, without the prior."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        return self._of(self._design[chosen], self._response[chosen])
+
+    def _of(self, design: Design, response: FloatArray) -> Self:
+        """Return these terms of other rows, without a prior."""
+        raise NotImplementedError

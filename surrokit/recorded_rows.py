@@ -1,0 +1,84 @@
+"""The expansion of a summed target's terms, with every row that is touched counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+
+from surrokit.exact_calls import ExactCalls
+from surrokit.summed_potential import RowExpansion
+from surrokit.types import FloatArray, IntArray
+
+
+@attrs.frozen(eq=False)
+class RecordedExpansion:
+    """Counts data rows as ``rows``: one for each row and position, or each row and move.
+
+    Where the target raises or returns NaN the result is NaN, and so is rejected and counted.
+
+    Parameters
+    ----------
+    inner
+        The target's own expansion.
+    n_rows
+        Rows of the target.
+    exact
+        Counts, and tames failures.
+    """
+
+    inner: RowExpansion
+    n_rows: int
+    exact: ExactCalls
+
+    @property
+    def centre(self) -> FloatArray:
+        """Where the terms were expanded, shape (dim,)."""
+        return self.inner.centre
+
+    @property
+    def gradient(self) -> FloatArray:
+        """Sum of the terms' gradients there, shape (dim,)."""
+        return self.inner.gradient
+
+    @property
+    def hessian(self) -> FloatArray:
+        """Sum of the terms' Hessians there, shape (dim, dim)."""
+        return self.inner.hessian
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim); not counted."""
+        return self.inner.value(positions)
+
+    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
+        """Return D_i(q), shape (m,), and count m rows."""
+        return self._counted(
+            lambda pairs: self.inner.remainders(positions, rows[pairs], owners[pairs]), len(rows)
+        )
+
+    def changes(
+        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
+    ) -> FloatArray:
+        """Return D_i(q') - D_i(q), shape (m,), and count m rows."""
+        return self._counted(
+            lambda pairs: self.inner.changes(before, after, rows[pairs], owners[pairs]), len(rows)
+        )
+
+    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        """Return sum_i max(0, D_i(q') - D_i(q)), shape (n,), and count every row n times."""
+        self.exact.count("rows", (self.n_rows - 1) * len(before))  # evaluate counts the moves
+        return self._counted(
+            lambda moves: self.inner.increases(before[moves], after[moves]), len(before)
+        )
+
+    def _counted(self, function: Callable[[IntArray], FloatArray], n: int) -> FloatArray:
+        # pairs, or moves, go by their numbers, so that one which has to be evaluated alone can be
+        numbers = np.arange(n, dtype=np.float64)
+        results = self.exact.evaluate(
+            "rows", lambda chosen: (function(chosen.astype(np.int64)),), numbers
+        )
+        if results is None:
+            return np.full(n, np.nan)
+        self.exact.count_nan(results[0])
+        return results[0]

@@ -1,0 +1,152 @@
+"""Broken corrections that look at rows of data."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import attrs
+import numpy as np
+
+from surrokit.capabilities import with_rows
+from surrokit.move_bounds import move_bounds
+from surrokit.protocols import Correction, Potential
+from surrokit.records import ChainState, Proposal, StepInfo
+from surrokit.summed_potential import RowExpansion
+from surrokit.testing.counting import Wrapped
+from surrokit.types import Cache, Capabilities, FloatArray, IntArray
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _BrokenRows:
+    """Passes everything on to a sound correction.
+
+    Parameters
+    ----------
+    inner
+        The sound correction.
+    """
+
+    inner: Correction
+
+    @property
+    def needs(self) -> Capabilities:
+        """What the sound one needs."""
+        return self.inner.needs
+
+    def with_potential(self, potential: Potential) -> Self:
+        """Return a copy with another exact potential."""
+        return attrs.evolve(self, inner=self.inner.with_potential(self.spoilt(potential)))
+
+    def prepared(self, near: FloatArray) -> Self:
+        """Prepare the sound one."""
+        return attrs.evolve(self, inner=self.inner.prepared(near))
+
+    def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
+        """Start as the sound one does."""
+        return self.inner.start(positions, cache, source)
+
+    def decide(
+        self, state: ChainState, proposal: Proposal, rng: np.random.Generator
+    ) -> tuple[ChainState, StepInfo]:
+        """Decide as the sound one does."""
+        return self.inner.decide(state, proposal, rng)
+
+    def spoilt(self, potential: Potential) -> Potential:
+        """Return what the sound one decides by; subclasses spoil it."""
+        return potential
+
+
+class FirstFactorLeftOut(_BrokenRows):
+    """Tests the product over rows only, and forgets min(1, exp(V(q) - V(q') + c))."""
+
+    def decide(
+        self, state: ChainState, proposal: Proposal, rng: np.random.Generator
+    ) -> tuple[ChainState, StepInfo]:
+        """Decide with a c that makes the first factor 1."""
+        certain = np.full(len(state.positions), np.inf)
+        return self.inner.decide(state, attrs.evolve(proposal, log_correction=certain), rng)
+
+
+class LinearTermsDropped(_BrokenRows):
+    """Expands the terms without g_i . h, as if the centre were a mode of each of them."""
+
+    def spoilt(self, potential: Potential) -> Potential:
+        """Return a sum whose expansions lack their linear terms."""
+        return _OtherExpansion(potential, _WithoutLinearTerms)
+
+
+class BoundsHalved(_BrokenRows):
+    """Believes in bounds half as large as they are, so that rates of rejection are cut off there.
+
+    A correction that looks sees changes beyond the bounds; these are hidden from it.
+    """
+
+    def spoilt(self, potential: Potential) -> Potential:
+        """Return a sum whose rows never change by more than half their bounds."""
+        return _OtherExpansion(potential, _CutOff)
+
+
+class _Expansion:
+    """Passes everything on to a sound expansion.
+
+    Parameters
+    ----------
+    inner
+        The sound one.
+    factor : ndarray of shape (dim, dim)
+        That of the last bounds that were asked for.
+    bounds : ndarray of shape (n_rows,)
+        These bounds.
+    """
+
+    def __init__(self, inner: RowExpansion, factor: FloatArray, bounds: FloatArray) -> None:
+        self.inner, self.factor, self.bounds = inner, factor, bounds
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+
+class _WithoutLinearTerms(_Expansion):
+    def value(self, positions: FloatArray) -> FloatArray:
+        return self.inner.value(positions) - (positions - self.inner.centre) @ self.inner.gradient
+
+
+class _CutOff(_Expansion):
+    def changes(
+        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
+    ) -> FloatArray:
+        changes = self.inner.changes(before, after, rows, owners)
+        return np.minimum(changes, 0.5 * self.bounds[rows] * self._spread(before, after)[owners])
+
+    def _spread(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        z, w = (np.linalg.solve(self.factor, (q - self.inner.centre).T).T for q in (before, after))
+        return move_bounds(np.asarray(z, dtype=np.float64), np.asarray(w, dtype=np.float64))
+
+
+class _OtherExpansion(Wrapped):
+    """A summed potential with other expansions.
+
+    Parameters
+    ----------
+    inner
+        The sound sum.
+    kind
+        Makes an expansion of a sound one, the factor and the bounds.
+    """
+
+    def __init__(self, inner: Potential, kind: type[_Expansion]) -> None:
+        super().__init__(inner)
+        self.kind = kind
+        self._asked: dict[str, FloatArray] = {}
+
+    def row_bounds(self, factor: FloatArray) -> FloatArray:
+        """Return the sound bounds, and remember them."""
+        bounds = with_rows(self.inner).row_bounds(factor)
+        self._asked = {"factor": factor, "bounds": bounds}
+        return bounds
+
+    def expanded(self, centre: FloatArray) -> Any:
+        """Return the broken expansion; bounds are to be asked for first."""
+        return self.kind(with_rows(self.inner).expanded(centre), **self._asked)

@@ -1,0 +1,131 @@
+"""Sums over rows of data, through the core's wrappers and records."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import surrokit as sk
+from surrokit import capabilities as can
+from surrokit.bounds import BoundedPotential
+from surrokit.errors import EvaluationWarning, TargetError
+from surrokit.parameters import Parameters
+from surrokit.recording import RecordingPotential
+from surrokit.testing.counting import Wrapped
+from surrokit.testing.summed_target import Summed
+
+ROWS, OWNERS = np.array([3, 3, 39]), np.array([0, 1, 1])
+BEFORE, AFTER = np.array([[0.1, 0.2], [-1.0, 0.5]]), np.array([[1.0, 0.4], [0.3, 0.3]])
+
+
+def counted(recording):
+    return {kind: n for kind, n in recording.calls.items() if n}
+
+
+def test_single_rows_are_counted_and_passes_over_all_of_them():
+    recording = RecordingPotential(Summed(), keep=False)
+    expansion = recording.expanded(np.zeros(2))
+    assert counted(recording) == {"hessian": 1}
+    recording.row_bounds(np.eye(2))
+    assert counted(recording) == {"hessian": 1, "rows": 40}
+    expansion.changes(BEFORE, AFTER, ROWS, OWNERS)
+    expansion.remainders(BEFORE, ROWS, OWNERS)
+    assert recording.calls["rows"] == 40 + 3 + 3
+    expansion.increases(BEFORE, AFTER)
+    assert recording.calls["rows"] == 46 + 2 * 40
+    expansion.value(BEFORE)
+    recording.selected(ROWS).value(BEFORE)
+    assert counted(recording) == {"hessian": 1, "rows": 126 + 3}
+
+
+def test_recorded_expansions_say_what_the_targets_do():
+    plain, recorded = Summed(), RecordingPotential(Summed(), keep=True)
+    a, b = plain.expanded(np.ones(2)), recorded.expanded(np.ones(2))
+    for name in ("centre", "gradient", "hessian"):
+        assert_array_equal(getattr(a, name), getattr(b, name))
+    assert_array_equal(a.value(BEFORE), b.value(BEFORE))
+    arguments = (BEFORE, AFTER, ROWS, OWNERS)
+    assert_array_equal(a.changes(*arguments), b.changes(*arguments))
+    assert_array_equal(a.remainders(AFTER, ROWS, OWNERS), b.remainders(AFTER, ROWS, OWNERS))
+    assert_array_equal(a.increases(BEFORE, AFTER), b.increases(BEFORE, AFTER))
+    assert recorded.n_rows == 40
+
+
+class Failing(Wrapped):
+    """Cannot evaluate row 3."""
+
+    def expanded(self, centre):
+        return FailingExpansion(self.inner.expanded(centre))
+
+
+@attrs.frozen
+class FailingExpansion:
+    inner: object
+
+    def changes(self, before, after, rows, owners):
+        if 3 in rows:
+            raise ZeroDivisionError("row 3")
+        return self.inner.changes(before, after, rows, owners)
+
+    def increases(self, before, after):
+        return np.full(len(before), np.nan)
+
+
+def test_rows_that_fail_are_nan_and_counted():
+    recording = RecordingPotential(Failing(Summed()), keep=False)
+    with pytest.warns(EvaluationWarning, match="ZeroDivisionError: row 3"):
+        changes = recording.expanded(np.zeros(2)).changes(BEFORE, AFTER, ROWS, OWNERS)
+    assert_array_equal(np.isnan(changes), [True, True, False])
+    assert recording.failures == 2
+    assert np.isnan(recording.expanded(np.zeros(2)).increases(BEFORE, AFTER)).all()
+    assert recording.failures == 4
+
+
+def test_rows_that_fail_can_stop_the_run():
+    recording = RecordingPotential(Failing(Summed()), keep=False, on_error="raise")
+    with pytest.raises(TargetError, match="row 3"):
+        recording.expanded(np.zeros(2)).changes(BEFORE, AFTER, ROWS, OWNERS)
+
+
+def test_names_keep_the_rows_and_bounds_lose_them():
+    named = BoundedPotential(Summed(), Parameters.declared({"a": None, "b": None}))
+    assert can.ROWS in named.capabilities
+    assert named.n_rows == 40
+    assert_array_equal(named.row_bounds(np.eye(2)), Summed().row_bounds(np.eye(2)))
+    expected = Summed().expanded(np.zeros(2)).value(BEFORE)
+    assert_array_equal(named.expanded(np.zeros(2)).value(BEFORE), expected)
+    assert_array_equal(named.selected(ROWS).value(BEFORE), Summed().selected(ROWS).value(BEFORE))
+    bounded = BoundedPotential(Summed(), Parameters.declared({"a": (-9.0, None), "b": None}))
+    assert can.ROWS not in bounded.capabilities
+
+
+@pytest.fixture(scope="module")
+def subsampled_run():
+    return sk.sample(
+        Summed(),
+        sampler=("random-walk", {"step_size": 1.0}),
+        correction="subsampled",
+        chains=2,
+        warmup=50,
+        draws=60,
+        seed=1,
+        progress=False,
+    )
+
+
+def test_a_run_pays_by_the_row(subsampled_run):
+    calls = subsampled_run.calls
+    assert calls["rows"] > 0
+    # the start, and the search of the mode; no value for any of the 220 proposals
+    assert calls["value"] <= 2 * 2
+    assert 0.1 < subsampled_run.acceptance.mean() < 1.0
+
+
+def test_what_is_not_known_of_the_draws_is_left_out(subsampled_run):
+    assert np.isnan(subsampled_run.kept.values).any()
+    pytest.importorskip("arviz")
+    statistics = subsampled_run.to_arviz()["sample_stats"]
+    assert "lp" not in statistics
+    assert "acceptance_rate" in statistics

@@ -1,0 +1,254 @@
+"""The correction that looks at a few rows: exact, cheap, and honest about both."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from surrokit.errors import ConfigurationError, NumericalError, TargetError
+from surrokit.recording import RecordingPotential
+from surrokit.records import ChainState
+from surrokit.testing.counting import Wrapped
+from surrokit.testing.reference import proposal_at
+from surrokit_corrections.alias import AliasTable
+from surrokit_corrections.subsampled import Subsampled
+from surrokit_problems.family import LOGISTIC, PROBIT, student_errors
+from surrokit_problems.glm import GeneralizedLinearModel
+from surrokit_problems.logistic import LogisticRegression
+
+SIGMAS = 5.0
+"""Of every comparison of a mean: a false alarm in 1.7 million."""
+
+
+def regression(n=400, dim=3, seed=0):
+    rng = np.random.default_rng(seed)
+    design = rng.standard_normal((n, dim)) * np.array([0.3, 1.0, 2.0])[:dim]
+    design[:, 0] = 1.0
+    response = (rng.random(n) < 1 / (1 + np.exp(-design @ np.full(dim, 0.8)))).astype(float)
+    return design, response
+
+
+DESIGN, RESPONSE = regression()
+MODELS = {
+    "logistic": lambda: LogisticRegression(DESIGN, RESPONSE),
+    "sparse": lambda: LogisticRegression(sparse.csr_array(DESIGN), RESPONSE),
+    "logistic family": lambda: GeneralizedLinearModel(DESIGN, RESPONSE, LOGISTIC),
+    "probit": lambda: GeneralizedLinearModel(DESIGN, RESPONSE, PROBIT),
+    "student": lambda: GeneralizedLinearModel(DESIGN, RESPONSE, student_errors(3.0, 0.5)),
+}
+EACH = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+def prepared(model, near=None):
+    target = model()
+    return Subsampled().with_potential(target).prepared(np.zeros(3) if near is None else near)
+
+
+def move(correction, scale=1.0, seed=3):
+    """Return the ends of a move between two draws of the Laplace approximation."""
+    thinning = correction.thinning
+    z = scale * np.random.default_rng(seed).standard_normal((2, 3))
+    return thinning.expansion.centre + np.linalg.solve(thinning.whitening.T, z.T).T
+
+
+def repeated(correction, start, end, c, n, seed=0):
+    """Decide on one move n times."""
+    state = ChainState(positions=np.tile(start, (n, 1)), values=np.zeros(n), cache={})
+    proposal = proposal_at(np.tile(end, (n, 1)), np.full(n, c))
+    return correction.decide(state, proposal, np.random.default_rng(seed))
+
+
+def probability(correction, start, end, c):
+    """Return the rule as it is written, all rows evaluated one by one from their terms."""
+    target, centre = correction.potential, correction.thinning.expansion.centre
+    everything = range(len(DESIGN))
+    ends = np.stack([start, end])
+
+    def remainder(i):
+        term = target.selected(np.array([i]))
+        h = ends - centre
+        base = centre[None]
+        second = term.value(base) + h @ term.gradient(base)[0]
+        second += 0.5 * np.einsum("ni,ij,nj->n", h, term.hessian(base)[0], h)
+        return term.value(ends) - second
+
+    remainders = np.array([remainder(i) for i in everything])
+    v = target.value(ends) - remainders.sum(axis=0)
+    first = min(1.0, np.exp(v[0] - v[1] + c))
+    return first * np.exp(-np.maximum(remainders[:, 1] - remainders[:, 0], 0.0).sum())
+
+
+@EACH
+@pytest.mark.parametrize("scale", [0.3, 1.5])
+def test_a_move_is_accepted_with_the_probability_of_the_rule(model, scale):
+    correction = prepared(model)
+    start, end = move(correction, scale)
+    for c in (0.0, 1.0):
+        expected = probability(correction, start, end, c)
+        n = 20_000
+        _, info = repeated(correction, start, end, c, n)
+        sd = np.sqrt(expected * (1 - expected) / n)
+        assert abs(info.accepted.mean() - expected) < SIGMAS * sd
+        # what is told of it is unbiased too, and no more spread out
+        assert abs(info.acceptance.mean() - expected) < SIGMAS * max(sd, 1e-6)
+        assert info.acceptance.std() <= np.sqrt(expected * (1 - expected)) * 1.05 + 1e-6
+
+
+def test_where_more_rows_would_be_drawn_than_there_are_all_are_looked_at():
+    target = RecordingPotential(MODELS["logistic"](), keep=False)
+    correction = Subsampled().with_potential(target).prepared(np.zeros(3))
+    start, end = move(correction, 40.0)
+    before = target.calls["rows"]
+    c = float(np.diff(correction.thinning.expansion.value(np.stack([start, end])))[0])
+
+    _, info = repeated(correction, start, end, c, 3)  # c makes the first factor 1
+
+    assert target.calls["rows"] - before == 3 * len(DESIGN)
+    assert_allclose(info.acceptance, probability(correction, start, end, c), rtol=1e-6, atol=1e-12)
+
+
+def test_rows_touched_are_as_many_as_expected():
+    target = RecordingPotential(MODELS["logistic"](), keep=False)
+    correction = Subsampled().with_potential(target).prepared(np.zeros(3))
+    thinning, n = correction.thinning, 4000
+    z = np.random.default_rng(5).standard_normal((2 * n, 3))
+    q = thinning.expansion.centre + np.linalg.solve(thinning.whitening.T, z.T).T
+    thinning = attrs.evolve(thinning, n_rows=10**9)  # so that no move looks at all of them
+    before = target.calls["rows"]
+
+    thinning.survival(q.reshape(2, n, 3), np.ones(n, dtype=bool), np.random.default_rng(6))
+
+    touched = (target.calls["rows"] - before) / n
+    # angles below 60 degrees, common in three dimensions, need fewer; wider ones as many
+    assert 0.75 * correction.expected_rows < touched < correction.expected_rows
+    assert correction.expected_rows < 40 < len(DESIGN)
+
+
+def test_short_moves_touch_fewer_rows():
+    target = RecordingPotential(MODELS["logistic"](), keep=False)
+    correction = Subsampled().with_potential(target).prepared(np.zeros(3))
+    start, end = move(correction, 2.0)
+    spent = []
+    for share in (1.0, 0.1, 0.01):
+        before = target.calls["rows"]
+        repeated(correction, start, start + share * (end - start), 0.0, 2000)
+        spent.append(target.calls["rows"] - before)
+    assert spent[1] < 0.3 * spent[0]
+    assert spent[2] < 0.2 * spent[1]
+
+
+def test_the_acceptance_of_independent_draws_is_predicted():
+    correction = prepared(MODELS["logistic"])
+    rng = np.random.default_rng(0)
+    found = np.mean([correction.predicted_acceptance(rng) for _ in range(10)])
+    thinning, n = correction.thinning, 500
+    z = np.random.default_rng(7).standard_normal((2 * n, 3))
+    q = thinning.expansion.centre + np.linalg.solve(thinning.whitening.T, z.T).T
+    excess = thinning.expansion.value(q) - 0.5 * np.square(z).sum(axis=1)
+    first = np.exp(np.minimum(excess[:n] - excess[n:], 0.0))
+    exact = first * np.exp(-thinning.expansion.increases(q[:n], q[n:]))
+    assert found == pytest.approx(exact.mean(), abs=0.03)
+
+
+def test_no_prediction_is_made_where_it_would_be_dear():
+    correction = prepared(MODELS["logistic"])
+    few = attrs.evolve(correction.thinning, n_rows=0)
+    dear = attrs.evolve(correction, thinning=few)
+    assert dear.predicted_acceptance(np.random.default_rng(0)) is None
+
+
+def test_it_is_exact_wherever_the_terms_are_expanded():
+    correction = prepared(MODELS["logistic"])
+    start, end = move(correction)
+    # prepared at the mode whatever the start of its search, so move the centre by hand
+    thinning = correction.thinning
+    away = type(thinning).at(
+        thinning.expansion.centre + 0.3,
+        thinning.whitening @ thinning.whitening.T,
+        correction.potential,
+    )
+    elsewhere = attrs.evolve(correction, thinning=away)
+    expected = probability(elsewhere, start, end, 0.0)
+    _, info = repeated(elsewhere, start, end, 0.0, 20_000)
+    assert abs(info.accepted.mean() - expected) < SIGMAS * np.sqrt(expected * (1 - expected) / 2e4)
+
+
+def test_an_indefinite_hessian_is_no_obstacle():
+    correction = prepared(MODELS["student"])
+    hessian = np.diag([1.0, -2.0, 0.0])
+    odd = type(correction.thinning).at(np.zeros(3), hessian, correction.potential)
+    assert np.isfinite(odd.bounds).all()
+    assert (np.linalg.eigvalsh(odd.whitening @ odd.whitening.T) > 0).all()
+
+
+def test_a_bound_that_is_too_small_stops_the_run():
+    class Optimist(Wrapped):
+        def row_bounds(self, factor):
+            return 0.05 * self.inner.row_bounds(factor)
+
+    correction = prepared(lambda: Optimist(MODELS["logistic"]()))
+    start, end = move(correction, 2.0)
+    with pytest.raises(
+        TargetError, match=r"row \d+ must not change by more than .*row_bounds uses"
+    ):
+        repeated(correction, start, end, 5.0, 20_000)
+
+
+def test_values_are_not_known_after_a_move_and_known_where_there_was_none():
+    correction = prepared(MODELS["logistic"])
+    start, end = move(correction)
+    state, info = repeated(correction, start, end, 0.5, 200)
+    assert 0 < info.accepted.sum() < 200
+    assert np.isnan(state.values[info.accepted]).all()
+    assert (state.values[~info.accepted] == 0).all()
+
+
+def test_proposals_made_on_the_exact_potential_are_decided_by_their_values():
+    target = RecordingPotential(MODELS["logistic"](), keep=False)
+    correction = Subsampled().with_potential(target)  # need not even be prepared
+    q = np.zeros((2, 3))
+    state = ChainState(
+        positions=q, values=np.full(2, np.nan), cache={"value": np.array([1.0, 1.0])}
+    )
+    proposal = proposal_at(
+        q + 1.0, np.zeros(2), cache={"value": np.array([0.5, 900.0])}, source=target
+    )
+    after, info = correction.decide(state, proposal, np.random.default_rng(0))
+    assert info.accepted.tolist() == [True, False]
+    assert info.acceptance.tolist() == [1.0, 0.0]
+    assert after.values.tolist() == [0.5, 1.0]
+    assert sum(target.calls.values()) == 0
+
+
+def test_it_says_what_is_missing():
+    with pytest.raises(ConfigurationError, match="subsampled has no exact potential"):
+        Subsampled().start(np.zeros((1, 3)), {}, None)
+    unprepared = Subsampled().with_potential(MODELS["logistic"]())
+    state = ChainState(positions=np.zeros((1, 3)), values=np.zeros(1), cache={})
+    with pytest.raises(ConfigurationError, match=r"call prepared\(near\)"):
+        unprepared.decide(state, proposal_at(np.ones((1, 3)), np.zeros(1)), None)
+    with pytest.raises(ConfigurationError, match=r"call prepared\(near\)"):
+        _ = unprepared.expected_rows
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 5000])
+def test_the_alias_table_has_the_probabilities_of_its_weights(n):
+    rng = np.random.default_rng(n)
+    for power in (0.0, 1.0, 6.0):
+        weights = rng.random(n) ** power
+        weights[n // 2 :: 3] = 0.0
+        weights[0] = 1.0
+        table = AliasTable.of(weights)
+        shares = table.own.copy()
+        np.add.at(shares, table.other, 1.0 - table.own)
+        assert_allclose(shares / n, weights / weights.sum(), rtol=1e-9, atol=1e-12)
+        assert (weights[table.draw(100, rng)] > 0).all()
+
+
+@pytest.mark.parametrize("weights", [[0.0, 0.0], [1.0, np.inf], [np.nan, 1.0]])
+def test_weights_without_a_sum_are_refused(weights):
+    with pytest.raises(NumericalError, match="positive, finite sum"):
+        AliasTable.of(np.array(weights))

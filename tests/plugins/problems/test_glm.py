@@ -1,0 +1,181 @@
+"""Generalised linear models, on dense and on sparse designs, and their rows."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from surrokit import capabilities as can
+from surrokit.compose import make
+from surrokit.errors import ConfigurationError, ShapeError, TargetError
+from surrokit.testing import check_potential
+from surrokit_problems.family import LOGISTIC, PROBIT, Family, logistic_errors, student_errors
+from surrokit_problems.glm import GeneralizedLinearModel
+from surrokit_problems.logistic import LogisticRegression
+
+
+def data(n=1500, dim=5, seed=0):
+    rng = np.random.default_rng(seed)
+    design = rng.standard_normal((n, dim)) * (rng.random((n, dim)) < 0.4)
+    binary = (rng.random(n) < 0.4).astype(float)
+    return design, binary, design.sum(axis=1) + rng.standard_t(3, n)
+
+
+DESIGN, BINARY, REAL = data()
+POSITIONS = 0.5 * np.random.default_rng(1).standard_normal((4, 5))
+MODELS = {
+    "logistic": lambda x: LogisticRegression(x, BINARY),
+    "logistic family": lambda x: GeneralizedLinearModel(x, BINARY, LOGISTIC),
+    "probit": lambda x: GeneralizedLinearModel(x, BINARY, PROBIT),
+    "student": lambda x: GeneralizedLinearModel(x, REAL, student_errors()),
+    "logistic errors": lambda x: GeneralizedLinearModel(x, REAL, logistic_errors()),
+}
+EACH = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+@EACH
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_it_keeps_to_the_contract_of_potentials(model, form):
+    results = check_potential(lambda: model(form(DESIGN)))
+    assert [result for result in results if result.outcome == "failed"] == []
+    assert "check_row_bounds" in [result.name.partition("[")[0] for result in results]
+
+
+@EACH
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_matrix, sparse.coo_matrix])
+def test_sparse_designs_change_nothing(model, form):
+    dense, thin = model(DESIGN), model(form(DESIGN))
+    assert thin.capabilities == dense.capabilities
+    assert_allclose(thin.value(POSITIONS), dense.value(POSITIONS), rtol=1e-12)
+    assert_allclose(thin.gradient(POSITIONS), dense.gradient(POSITIONS), rtol=1e-9, atol=1e-9)
+    assert_allclose(thin.hessian(POSITIONS), dense.hessian(POSITIONS), rtol=1e-9, atol=1e-9)
+    product = dense.hessian_product(POSITIONS, POSITIONS)
+    assert_allclose(thin.hessian_product(POSITIONS, POSITIONS), product, rtol=1e-9, atol=1e-9)
+    factor = np.tril(np.ones((5, 5)))
+    assert_allclose(thin.row_bounds(factor), dense.row_bounds(factor), rtol=1e-12)
+    rows, owners = np.array([3, 0, 3, 1499]), np.array([0, 1, 3, 2])
+    expected = dense.expanded(POSITIONS[0]).changes(POSITIONS, -POSITIONS, rows, owners)
+    found = thin.expanded(POSITIONS[0]).changes(POSITIONS, -POSITIONS, rows, owners)
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-13)
+    assert_allclose(
+        thin.selected(rows).value(POSITIONS), dense.selected(rows).value(POSITIONS), rtol=1e-12
+    )
+
+
+def test_sparse_logistic_regression_can_do_all_that_the_dense_one_can():
+    dense, thin = (
+        LogisticRegression(DESIGN, BINARY),
+        LogisticRegression(sparse.csr_array(DESIGN), BINARY),
+    )
+    matrices = np.einsum("ni,nj->nij", POSITIONS, POSITIONS)
+    for name, factors in (
+        ("hessian_diagonal", ()),
+        ("hessian_diagonal_gradient", (POSITIONS,)),
+        ("hessian_trace_gradient", (matrices,)),
+        ("hessian_form_gradient", (POSITIONS,)),
+        ("metric", ()),
+    ):
+        found = getattr(thin, name)(POSITIONS, *factors)
+        assert_allclose(found, getattr(dense, name)(POSITIONS, *factors), rtol=1e-9, atol=1e-9)
+
+
+def test_the_logistic_family_gives_logistic_regression():
+    ours, theirs = MODELS["logistic family"](DESIGN), MODELS["logistic"](DESIGN)
+    assert_allclose(ours.value(POSITIONS), theirs.value(POSITIONS), rtol=1e-12)
+    assert_allclose(ours.hessian(POSITIONS), theirs.hessian(POSITIONS), rtol=1e-10)
+
+
+def test_convex_is_declared_with_a_prior_and_where_the_family_is():
+    assert can.CONVEX in MODELS["probit"](DESIGN).capabilities
+    assert can.CONVEX not in MODELS["student"](DESIGN).capabilities
+    for name in ("probit", "logistic"):  # rows alone may leave directions flat
+        assert can.CONVEX not in MODELS[name](DESIGN).selected(np.arange(3)).capabilities
+
+
+def test_a_family_of_ones_own():
+    smooth = Family(
+        name="smooth absolute errors",
+        value=lambda e, y: np.sqrt(1.0 + np.square(y - e)),
+        first=lambda e, y: (e - y) / np.sqrt(1.0 + np.square(y - e)),
+        second=lambda e, y: (1.0 + np.square(y - e)) ** -1.5,
+        third_bound=3 * 0.5 / 1.25**2.5,  # of 3 u / (1 + u^2)^(5/2), at u = 1/2
+        convex=True,
+    )
+    results = check_potential(lambda: GeneralizedLinearModel(DESIGN, REAL, smooth))
+    assert [result for result in results if result.outcome == "failed"] == []
+
+
+def test_a_bound_that_is_too_small_is_seen_by_the_contract():
+    optimistic = Family(
+        name="optimistic",
+        value=LOGISTIC.value,
+        first=LOGISTIC.first,
+        second=LOGISTIC.second,
+        third_bound=0.5 * LOGISTIC.third_bound,
+        binary=True,
+    )
+    # one column: moves along it attain the bound of rows with p near 0.21 and 0.79
+    design = np.ones((60, 1))
+    results = check_potential(
+        lambda: GeneralizedLinearModel(design, BINARY[:60] * 0 + 1, optimistic)
+    )
+    failed = [result for result in results if result.outcome == "failed"]
+    assert [result.name.partition("[")[0] for result in failed] == ["check_row_bounds"]
+    assert "times its bound beyond its second-order expansion" in failed[0].message
+
+
+def test_models_and_expansions_travel():
+    model = pickle.loads(pickle.dumps(MODELS["student"](sparse.csr_array(DESIGN))))
+    expansion = pickle.loads(pickle.dumps(model.expanded(POSITIONS[0])))
+    assert_allclose(expansion.value(POSITIONS[:1]), model.value(POSITIONS[:1]))
+
+
+@pytest.mark.parametrize(
+    ("design", "response", "variance", "message"),
+    [
+        (DESIGN, BINARY[:-1], 1.0, r"design must have shape .* got \(1500, 5\) and \(1499,\)"),
+        (np.where(DESIGN > 2, np.nan, DESIGN), BINARY, 1.0, "design must be finite, got"),
+        (sparse.csr_array(DESIGN) * np.inf, BINARY, 1.0, "design must be finite, got"),
+        (DESIGN, BINARY + np.nan, 1.0, "response must be finite, got"),
+        (DESIGN, 2 * BINARY, 1.0, "response must be zeros and ones, got 2"),
+        (DESIGN, BINARY, 0.0, "prior_variance must be positive and finite, got 0"),
+    ],
+)
+def test_bad_data_are_refused(design, response, variance, message):
+    error = ShapeError if "shape" in message else ConfigurationError
+    with np.errstate(invalid="ignore"), pytest.raises(error, match=message):
+        GeneralizedLinearModel(design, response, PROBIT, variance)
+
+
+def test_expansions_and_bounds_say_what_shape_they_need():
+    model = MODELS["probit"](DESIGN)
+    with pytest.raises(ShapeError, match=r"centre must have shape \(5,\), got \(4, 5\)"):
+        model.expanded(POSITIONS)
+    with pytest.raises(ShapeError, match=r"factor must have shape \(5, 5\), got \(5,\)"):
+        model.row_bounds(POSITIONS[0])
+
+
+@pytest.mark.parametrize("name", ["logistic", "probit", "robust"])
+def test_components_take_files(name, tmp_path):
+    response = REAL if name == "robust" else BINARY
+    sparse.save_npz(tmp_path / "x.npz", sparse.csr_array(DESIGN))
+    np.save(tmp_path / "y.npy", response)
+    settings = {"design": str(tmp_path / "x.npz"), "response": str(tmp_path / "y.npy")}
+    expected = make("potential", name, design=DESIGN, response=response).value(POSITIONS)
+    assert_allclose(make("potential", name, **settings).value(POSITIONS), expected)
+
+
+def test_errors_of_the_robust_regression_are_chosen_by_degrees():
+    normalish = make("potential", "robust", design=DESIGN, response=REAL, degrees=None)
+    assert can.CONVEX in normalish.capabilities
+
+
+def test_a_file_that_is_no_sparse_matrix_is_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    path.write_text("no")
+    with pytest.raises(TargetError, match=r"as scipy.sparse.save_npz writes it; .*x.npz could not"):
+        make("potential", "probit", design=path, response=BINARY)
