@@ -4,7 +4,8 @@ Step size: a short search by halving or doubling, then dual averaging (Hoffman a
 arXiv:1111.4246, section 3.2) of the acceptance on the potential that the sampler moves on. On a
 surrogate that is the integrator's own error: a smaller step cannot cure the surrogate.
 Covariance: in windows that double in length, as in Stan (Stan reference manual, section
-"Hamiltonian Monte Carlo, automatic parameter tuning"), pooled within chains.
+"Hamiltonian Monte Carlo, automatic parameter tuning"), pooled within chains. Length of
+sub-chains: see :mod:`surrokit.chain_length`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import math
 import attrs
 import numpy as np
 
+from surrokit.chain_length import LengthSearch
 from surrokit.protocols import Sampler
 from surrokit.records import StepInfo, Tuning
 from surrokit.types import BoolArray, FloatArray
@@ -27,6 +29,7 @@ STEPS_BEFORE_COVARIANCE = 10
 _SEARCH_ACCEPTANCE = 0.8  # the search ends where acceptance crosses this
 _MAX_SEARCH = 30
 _GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75  # Hoffman and Gelman (2014), equation (6)
+_CENTRE = math.log(10.0)  # shrinking is towards ten times the step size found, as theirs
 _FORGET = 0.8  # a chain's recent acceptance remembers about five iterations
 _FARTHEST = 200.0  # log step sizes stay within, whatever acceptance says
 _STUCK = 0.1  # below this part of the median chain's acceptance a chain is stuck
@@ -85,6 +88,10 @@ class TunerState:
         Sum of outer products of their deviations.
     covariance : ndarray of shape (dim, dim), optional
         From the last full window.
+    lengths
+        What is known of the lengths of sub-chains.
+    given : Tuning, optional
+        What was known from the start, and is not searched.
     """
 
     iteration: int
@@ -100,6 +107,8 @@ class TunerState:
     mean: FloatArray
     scatter: FloatArray
     covariance: FloatArray | None
+    lengths: LengthSearch
+    given: Tuning | None
 
 
 @attrs.frozen(kw_only=True)
@@ -114,11 +123,15 @@ class Tuner:
         Mean acceptance that the step size aims at.
     n_iterations
         Length of the warm-up.
+    largest_step
+        Step size that it never exceeds; a sampler that knows one says so by an attribute of that
+        name.
     """
 
     tunes: frozenset[str]
     target_acceptance: float
     n_iterations: int
+    largest_step: float = math.inf
 
     @classmethod
     def of(cls, sampler: Sampler, n_iterations: int) -> Tuner:
@@ -127,6 +140,7 @@ class Tuner:
             tunes=sampler.tunes,
             target_acceptance=sampler.target_acceptance,
             n_iterations=n_iterations,
+            largest_step=getattr(sampler, "largest_step", math.inf),
         )
 
     def start(
@@ -136,39 +150,61 @@ class Tuner:
         *,
         covariance: FloatArray | None = None,
         step_size: float | None = None,
+        tuning: Tuning | None = None,
     ) -> TunerState:
-        """Return the state before the first iteration, with what is already known."""
+        """Return the state before the first iteration, with what is already known.
+
+        Parameters
+        ----------
+        chains, dim
+            Sizes.
+        covariance : ndarray of shape (dim, dim), optional
+            Of the target, until a window gives a better one.
+        step_size
+            Where the search for a step size begins.
+        tuning
+            What was found elsewhere; then nothing is searched and no covariance estimated. The
+            step size goes on adapting from there.
+        """
         step = FIRST_STEP_SIZE if step_size is None else step_size
+        if tuning is not None:
+            step, covariance = tuning.step_size, tuning.covariance
+        log_step = min(math.log(step), math.log(self.largest_step))
+        searching = 0 if self.n_iterations and tuning is None else -1
         return TunerState(
             iteration=0,
-            log_step=math.log(step),
-            averaged_log_step=math.log(step),
+            log_step=log_step,
+            averaged_log_step=log_step,
             error=0.0,
-            centre=math.log(10.0 * step),
+            centre=log_step + (_CENTRE if tuning is None else 0.0),
             averaged=0,
-            searching=0 if self.n_iterations else -1,
+            searching=searching,
             direction=0,
             recent=np.ones(chains),
             count=0,
             mean=np.zeros((chains, dim)),
             scatter=np.zeros((chains, dim, dim)),
             covariance=covariance,
+            lengths=LengthSearch(normal_variance=0.5 * dim),
+            given=tuning,
+        )
+
+    def tuning(self, state: TunerState) -> Tuning:
+        """Return what a sampler is to use next, or after the warm-up what it is to keep."""
+        over = state.iteration >= self.n_iterations
+        log_step = state.averaged_log_step if over and state.averaged else state.log_step
+        return Tuning(
+            step_size=math.exp(log_step),
+            covariance=state.covariance,
+            n_steps=self._n_steps(state),
+            length=self._length(state) if "length" in self.tunes else None,
         )
 
     def tuned(self, state: TunerState, sampler: Sampler) -> Sampler:
         """Return the sampler to use next, or after the warm-up the one to keep."""
         if not self.tunes:
             return sampler
-        over = state.iteration >= self.n_iterations
-        log_step = state.averaged_log_step if over and state.averaged else state.log_step
-        n_steps = None
-        if state.searching >= 0 and "step_size" in self.tunes and not over:
-            n_steps = 1
-        elif state.covariance is None:
-            n_steps = STEPS_BEFORE_COVARIANCE
-        return sampler.tuned(
-            Tuning(step_size=math.exp(log_step), covariance=state.covariance, n_steps=n_steps)
-        )
+        return sampler.tuned(self.tuning(state))
 
     def update(self, state: TunerState, positions: FloatArray, info: StepInfo) -> TunerState:
         """Return the state after an iteration.
@@ -183,10 +219,13 @@ class Tuner:
             What it did to them.
         """
         recent = _FORGET * state.recent + (1 - _FORGET) * info.path_acceptance
+        before = state
         state = attrs.evolve(state, iteration=state.iteration + 1, recent=recent)
         if not self.tunes:
             return state
         moving = ~_stuck(recent)
+        if self._tries_lengths(before):
+            state = attrs.evolve(state, lengths=state.lengths.updated(info, moving))
         if "step_size" in self.tunes:
             state = self._stepped(state, float(info.path_acceptance[moving].mean()))
         return self._windowed(state, positions, moving)
@@ -215,16 +254,41 @@ class Tuner:
             count=0,
             mean=np.zeros_like(state.mean),
             scatter=np.zeros_like(state.scatter),
+            lengths=LengthSearch(normal_variance=state.lengths.normal_variance),
         )
 
+    def _searches_step(self, state: TunerState) -> bool:
+        over = state.iteration >= self.n_iterations
+        return state.searching >= 0 and "step_size" in self.tunes and not over
+
+    def _n_steps(self, state: TunerState) -> int | None:
+        if self._searches_step(state):
+            return 1
+        if state.given is not None:
+            return state.given.n_steps
+        unknown = state.covariance is None and "n_steps" in self.tunes
+        return STEPS_BEFORE_COVARIANCE if unknown else None
+
+    def _length(self, state: TunerState) -> int:
+        if state.given is not None and state.given.length is not None:
+            return state.given.length
+        return state.lengths.upcoming() if self._tries_lengths(state) else state.lengths.best()
+
+    def _tries_lengths(self, state: TunerState) -> bool:
+        known = state.given is not None and state.given.length is not None
+        over = state.iteration >= self.n_iterations
+        settled = state.covariance is not None and not self._searches_step(state)
+        return "length" in self.tunes and settled and not known and not over
+
     def _stepped(self, state: TunerState, acceptance: float) -> TunerState:
+        most = min(_FARTHEST, math.log(self.largest_step))
         if state.searching >= 0:
-            return _searched(state, acceptance)
+            return _searched(state, acceptance, most)
         t = state.averaged + 1
         weight = 1.0 / (t + _T0)
         error = (1 - weight) * state.error + weight * (self.target_acceptance - acceptance)
         log_step = state.centre - math.sqrt(t) / _GAMMA * error
-        log_step = min(max(log_step, -_FARTHEST), _FARTHEST)
+        log_step = min(max(log_step, -_FARTHEST), most)
         eta = t**-_KAPPA
         return attrs.evolve(
             state,
@@ -236,7 +300,7 @@ class Tuner:
 
     def _windowed(self, state: TunerState, positions: FloatArray, moving: BoolArray) -> TunerState:
         first, ends = windows(self.n_iterations)
-        if not ends or not first < state.iteration <= ends[-1]:
+        if state.given is not None or not ends or not first < state.iteration <= ends[-1]:
             return state
         state = _collected(state, positions)
         if state.iteration not in ends:
@@ -247,7 +311,13 @@ class Tuner:
         )
         if covariance is None:
             return emptied
-        restarted = attrs.evolve(emptied, covariance=covariance, searching=0, direction=0)
+        restarted = attrs.evolve(
+            emptied,
+            covariance=covariance,
+            searching=0,
+            direction=0,
+            lengths=state.lengths.aged(),
+        )
         # in a metric that fits, the step of order dim^-1/4 is the better guess
         fits = state.covariance is None and "metric" in self.tunes
         return attrs.evolve(restarted, log_step=0.0) if fits else restarted
@@ -257,14 +327,16 @@ def _stuck(recent: FloatArray) -> BoolArray:
     return np.asarray(recent < _STUCK * np.median(recent))
 
 
-def _searched(state: TunerState, acceptance: float) -> TunerState:
+def _searched(state: TunerState, acceptance: float, most: float) -> TunerState:
+    """Return the state after an iteration of the search; no log step size is beyond ``most``."""
     high = acceptance > _SEARCH_ACCEPTANCE
     direction = 1 if high else -1
     over = state.direction not in (0, direction) or state.searching >= _MAX_SEARCH
+    over = over or (high and state.log_step >= most)
     if not over:
         return attrs.evolve(
             state,
-            log_step=state.log_step + direction * math.log(2.0),
+            log_step=min(state.log_step + direction * math.log(2.0), most),
             searching=state.searching + 1,
             direction=direction,
         )
@@ -276,7 +348,7 @@ def _searched(state: TunerState, acceptance: float) -> TunerState:
         direction=0,
         log_step=log_step,
         averaged_log_step=log_step,
-        centre=log_step + math.log(10.0),
+        centre=log_step + _CENTRE,
         error=0.0,
         averaged=0,
     )
@@ -291,7 +363,12 @@ def _collected(state: TunerState, positions: FloatArray) -> TunerState:
 
 
 def _pooled(state: TunerState, moving: BoolArray) -> FloatArray | None:
-    """Return the covariance within the chains that move, shrunk to its diagonal; None if flat."""
+    """Return the covariance within the chains that move, shrunk to its diagonal; None if flat.
+
+    The diagonal is that in the coordinates in which what was known so far is the identity. In the
+    target's own coordinates it may be much wider than the target: where columns of a design are
+    nearly collinear, by a factor of a thousand in the directions that are determined best.
+    """
     n = int(moving.sum()) * (state.count - 1)
     if n < 1:
         return None
@@ -301,6 +378,22 @@ def _pooled(state: TunerState, moving: BoolArray) -> FloatArray | None:
         return None
     dim = len(variance)
     weight = n / (n + 5.0 + dim)
-    shrunk: FloatArray = weight * 0.5 * (covariance + covariance.T)
-    shrunk[np.arange(dim), np.arange(dim)] += (1.0 - weight) * variance
-    return shrunk
+    covariance = 0.5 * (covariance + covariance.T)
+    diagonal = _diagonal(covariance, state.covariance)
+    return np.asarray(weight * covariance + (1.0 - weight) * diagonal, dtype=np.float64)
+
+
+def _diagonal(covariance: FloatArray, known: FloatArray | None) -> FloatArray:
+    """Return the diagonal part of a covariance in coordinates in which another is the identity."""
+    from scipy.linalg import solve_triangular
+
+    own = np.diag(np.diag(covariance))
+    if known is None:
+        return own
+    try:
+        factor = np.linalg.cholesky(known)
+    except np.linalg.LinAlgError:  # singular to rounding: no coordinates to go by
+        return own
+    half = solve_triangular(factor, covariance, lower=True)
+    variance = np.diag(solve_triangular(factor, half.T, lower=True))
+    return np.asarray((factor * variance) @ factor.T)

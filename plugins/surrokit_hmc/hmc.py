@@ -114,6 +114,13 @@ class HMC:
         """Return a copy that moves on another potential."""
         return attrs.evolve(self, potential=potential)
 
+    def drawn(self, rng: np.random.Generator) -> HMC:
+        """Return a copy in which the number of steps is drawn that all chains share."""
+        if not self.randomize:
+            return self
+        length = int(rng.integers(1, self.max_steps + 1))
+        return attrs.evolve(self, n_steps=length, randomize=False)
+
     def tuned(self, tuning: Tuning) -> HMC:
         """Return a copy that uses ``tuning`` for what was left free."""
         if self.tuning is not None and tuning.covariance is self.tuning.covariance:

@@ -10,11 +10,14 @@ from surrokit.markers import hookimpl
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from surrokit.protocols import Integrator, Metric
+    from surrokit.protocols import Integrator, Metric, Sampler
+    from surrokit_hmc.gaussian import GaussianMoves
     from surrokit_hmc.hmc import HMC
     from surrokit_hmc.leapfrog import Leapfrog
     from surrokit_hmc.metrics import DenseMetric, DiagonalMetric, IdentityMetric
+    from surrokit_hmc.nuts import NUTS
     from surrokit_hmc.random_walk import RandomWalk
+    from surrokit_hmc.sub_chain import SubChain
 
 _PAPER = "Zhang, Shahbaba and Zhao (2017), arXiv:1506.05555"
 
@@ -46,6 +49,40 @@ def random_walk(*, step_size: float | None = None, target_acceptance: float = 0.
     from surrokit_hmc.random_walk import RandomWalk
 
     return RandomWalk(step_size=step_size, target_acceptance=target_acceptance)
+
+
+def nuts(
+    *,
+    integrator: Integrator,
+    metric: Metric,
+    step_size: float | None = None,
+    max_depth: int = 10,
+    target_acceptance: float = 0.8,
+) -> NUTS:
+    """Make the no-U-turn sampler."""
+    from surrokit_hmc.nuts import NUTS
+
+    return NUTS(
+        integrator=integrator,
+        metric=metric,
+        step_size=step_size,
+        max_depth=max_depth,
+        target_acceptance=target_acceptance,
+    )
+
+
+def gaussian(*, step_size: float | None = None, target_acceptance: float = 0.35) -> GaussianMoves:
+    """Make a sampler that draws from a normal surrogate."""
+    from surrokit_hmc.gaussian import GaussianMoves
+
+    return GaussianMoves(step_size=step_size, target_acceptance=target_acceptance)
+
+
+def sub_chain(*, kernel: Sampler, length: int | None = None) -> SubChain:
+    """Make sub-chains of another sampler's moves."""
+    from surrokit_hmc.sub_chain import SubChain
+
+    return SubChain(kernel=kernel, length=length)
 
 
 def leapfrog() -> Leapfrog:
@@ -104,6 +141,54 @@ def surrokit_register_samplers() -> list[Component]:
             summary="Random-walk Metropolis, for targets without a gradient",
             references=("Roberts, Gelman and Gilks (1997), doi:10.1214/aoap/1034625254",),
             examples=({"step_size": 0.8}, {}),
+        ),
+        *_reversible_samplers(),
+    ]
+
+
+def _reversible_samplers() -> list[Component]:
+    """Return those whose moves are reversible for the potential they move on."""
+    return [
+        Component(
+            kind="sampler",
+            name="nuts",
+            factory=nuts,
+            summary="No-U-turn sampler: Hamiltonian paths of their own length, none to choose",
+            references=(
+                "Hoffman and Gelman (2014), arXiv:1111.4246",
+                "Betancourt (2017), arXiv:1701.02434, appendix A",
+            ),
+            parts={
+                "integrator": Part("integrator", "leapfrog"),
+                "metric": Part("metric", "dense"),
+            },
+            examples=({"step_size": 0.9, "max_depth": 2},),
+        ),
+        Component(
+            kind="sampler",
+            name="gaussian",
+            factory=gaussian,
+            summary="Independent draws from a normal surrogate, or shorter moves",
+            references=(
+                "Cotter, Roberts, Stuart and White (2013), arXiv:1202.0709",
+                "Neal (1999), Regression and classification using Gaussian process priors",
+            ),
+            examples=({"step_size": 1.0}, {}),
+        ),
+        Component(
+            kind="sampler",
+            name="sub-chain",
+            factory=sub_chain,
+            summary="Many transitions on the surrogate for one exact call",
+            references=(
+                "Liu (2001), Monte Carlo Strategies in Scientific Computing, section 9.4.3",
+                "Christen and Fox (2005), doi:10.1198/106186005X76983",
+            ),
+            parts={"kernel": Part("sampler", "hmc")},
+            examples=(
+                {"kernel": ("hmc", {"step_size": 0.7, "n_steps": 2}), "length": 2},
+                {"kernel": "random-walk"},
+            ),
         ),
     ]
 

@@ -124,6 +124,13 @@ class RMHMC:
         """Return a copy that moves on another potential."""
         return attrs.evolve(self, potential=potential)
 
+    def drawn(self, rng: np.random.Generator) -> RMHMC:
+        """Return a copy in which the number of steps is drawn that all chains share."""
+        if not self.randomize:
+            return self
+        length = int(rng.integers(1, self.max_steps + 1))
+        return attrs.evolve(self, n_steps=length, randomize=False)
+
     def tuned(self, tuning: Tuning) -> RMHMC:
         """Return a copy that uses ``tuning`` for what was left free."""
         known = None if self.tuning is None else self.tuning.covariance

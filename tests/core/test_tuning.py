@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import SamplingWarning
-from surrokit.records import StepInfo
+from surrokit.records import StepInfo, Tuning
 from surrokit.tuning import STEPS_BEFORE_COVARIANCE, Tuner, windows
 
 ALL = frozenset({"step_size", "n_steps", "metric"})
@@ -240,6 +240,96 @@ def test_a_known_covariance_is_kept_until_there_is_a_better_one(rng):
     _, ends = windows(300)
     assert states[ends[0] - 1].covariance is known
     assert states[-1].covariance is not known
+
+
+def test_few_draws_do_not_spoil_what_is_known_of_narrow_directions(rng):
+    """Shrinking goes by the coordinates of what is known, not by the target's own."""
+    dim = 30
+    narrow = np.full((dim, dim), 1.0) + 1e-6 * np.eye(dim)  # nearly collinear
+    factor = np.linalg.cholesky(narrow)
+
+    def spread(known):
+        """How much longer than the narrowest direction the widest is in the metric found."""
+        tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=60)
+        state = tuner.start(4, dim, covariance=known)
+        for _ in range(60):
+            position = rng.standard_normal((4, dim)) @ factor.T
+            state = tuner.update(state, position, info(np.full(4, 0.8)))
+        assert state.covariance is not known
+        inverse = np.linalg.inv(factor)
+        found = np.linalg.eigvalsh(inverse @ state.covariance @ inverse.T)
+        return found[-1] / found[0]
+
+    assert spread(known=4.0 * narrow) < 50.0
+    assert spread(known=None) > 1e4
+    assert spread(known=np.ones((dim, dim))) > 1e4  # singular, and no help
+
+
+# --- what is known already, and what is large enough ---
+
+FOUND = Tuning(step_size=0.2, covariance=COVARIANCE, n_steps=7, length=16)
+
+
+def test_what_was_found_elsewhere_is_not_searched(rng):
+    tuner = Tuner(tunes=ALL | {"length"}, target_acceptance=0.8, n_iterations=300)
+    positions = drawn(rng, 300, 9.0 * COVARIANCE, np.zeros((4, 2)))
+    states = driven(tuner, gaussian_acceptance, positions, start={"tuning": FOUND})
+    for state in states:
+        tuning = tuner.tuning(state)
+        assert tuning.covariance is COVARIANCE
+        assert (tuning.n_steps, tuning.length) == (7, 16)
+        assert state.searching == -1
+
+
+def test_a_step_size_found_elsewhere_goes_on_adapting_from_there():
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=50)
+    states = driven(tuner, gaussian_acceptance, still(50), start={"tuning": FOUND})
+    steps = [tuner.tuning(state).step_size for state in states]
+    assert steps[0] == pytest.approx(0.2)
+    assert max(steps) < 1.0  # no leap to ten times as much, as after a search
+    assert steps[-1] == pytest.approx(0.3, rel=0.15)
+
+
+def test_a_length_that_was_not_found_elsewhere_is_searched():
+    tuner = Tuner(tunes=frozenset({"length"}), target_acceptance=0.8, n_iterations=50)
+    state = tuner.start(4, 2, tuning=attrs.evolve(FOUND, length=None))
+    assert tuner.tuning(state).length == state.lengths.upcoming()
+
+
+def test_on_another_potential_a_step_size_found_elsewhere_is_searched():
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=50)
+    state = tuner.restarted(tuner.start(4, 2, tuning=FOUND))
+    assert tuner.tuning(state).n_steps == 1
+    assert tuner.tuning(state).covariance is COVARIANCE
+
+
+@attrs.frozen
+class UpToOne(Listening):
+    """A sampler for which steps beyond 1 make no difference."""
+
+    largest_step: float = 1.0
+
+
+def acceptance_of_moves(step, floor):
+    """Return a curve that falls from 1 at 0 to a floor at 1 and beyond."""
+    return 1.0 - (1.0 - floor) * min(step, 1.0) ** 2
+
+
+@pytest.mark.parametrize("floor", [0.45, 0.7, 0.95, 1.0])
+def test_a_largest_step_is_reached_exactly_where_acceptance_allows_it(floor):
+    sampler = UpToOne(tunes=frozenset({"step_size"}), target_acceptance=0.35)
+    tuner = Tuner.of(sampler, 300)
+    states = driven(tuner, lambda step: acceptance_of_moves(step, floor), still(300))
+    assert max(state.log_step for state in states) <= 0.0
+    assert tuner.tuning(states[-1]).step_size == pytest.approx(1.0, abs=1e-9)
+
+
+def test_below_the_largest_step_acceptance_is_reached():
+    sampler = UpToOne(tunes=frozenset({"step_size"}), target_acceptance=0.35)
+    tuner = Tuner.of(sampler, 600)
+    states = driven(tuner, lambda step: acceptance_of_moves(step, 0.1), still(600))
+    final = tuner.tuning(states[-1]).step_size
+    assert acceptance_of_moves(final, 0.1) == pytest.approx(0.35, abs=0.03)
 
 
 # --- all in all ---

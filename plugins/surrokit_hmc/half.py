@@ -1,0 +1,159 @@
+"""The newest half of a path: points added one by one, each test made as soon as it can be."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surrokit.acceptance import DIVERGENCE
+from surrokit.hamiltonian import Hamiltonian
+from surrokit.protocols import Integrator, Metric
+from surrokit.records import Phase
+from surrokit.types import BoolArray, FloatArray, IntArray
+from surrokit_hmc.turning import turned
+
+
+class Half:
+    """2^depth more points of each path, in one direction; halves that are not sound drop out.
+
+    A half is not sound if a subtree of it turns back, or if energy is not kept: all energies of
+    a path and its new half must lie within 1000 nats. Neither depends on where the path started.
+
+    Parameters
+    ----------
+    end
+        The ends from which paths go on.
+    start_energy : ndarray of shape (n,)
+        H at the starts of the paths.
+    lowest, highest : ndarray of shape (n,)
+        Of H on the paths; taken over.
+    log_uniforms : ndarray of shape (2^depth, n)
+        With which points are drawn.
+    depth
+        Says how many points there are to be.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape (m,)
+        The halves that are sound so far. Of these are ``point`` (the newest one), ``sample`` (one
+        drawn by weight), ``log_weight``, ``momentum_sum``, ``lowest`` and ``highest``.
+    acceptance, n_steps, divergent : ndarray of shape (n,)
+        Of all halves once they are finished: the sum over points of min(1, exp(H(start) - H)),
+        their number, and whether energy was lost.
+    """
+
+    def __init__(
+        self,
+        end: Phase,
+        *,
+        start_energy: FloatArray,
+        lowest: FloatArray,
+        highest: FloatArray,
+        log_uniforms: FloatArray,
+        depth: int,
+    ) -> None:
+        n, dim = end.positions.shape
+        self.point, self.sample = end, end
+        self.rows: IntArray = np.arange(n)
+        self.lowest, self.highest = lowest, highest
+        self.log_weight: FloatArray = np.full(n, -np.inf)
+        self.momentum_sum: FloatArray = np.zeros((n, dim))
+        self.acceptance: FloatArray = np.zeros(n)
+        self.n_steps: IntArray = np.zeros(n, dtype=np.int64)
+        self.divergent: BoolArray = np.zeros(n, dtype=bool)
+        self._start_energy, self._log_uniforms = start_energy, log_uniforms
+        self._accepted: FloatArray = np.zeros(n)  # of those still going on
+        self._single: IntArray = np.ones(n, dtype=np.int64)
+        self._done = 0
+        # momenta at the first points of subtrees that are not complete, and sums up to them
+        self._first: FloatArray = np.empty((max(depth, 1), n, dim))
+        self._sum: FloatArray = np.empty((max(depth, 1), n, dim))
+
+    def follow(
+        self, integrator: Integrator, hamiltonian: Hamiltonian, step_size: FloatArray
+    ) -> None:
+        """Take one step, and draw the new point or keep the one that was drawn.
+
+        Parameters
+        ----------
+        integrator, hamiltonian
+            How, and what to follow.
+        step_size : ndarray of shape (m,)
+            Negative where the path grows backwards.
+        """
+        self.point, status = integrator.advance(
+            hamiltonian, self.point, step_size, self._single[: len(step_size)]
+        )
+        self._done += 1
+        energy = hamiltonian.energy(self.point)
+        np.minimum(self.lowest, energy, out=self.lowest)
+        np.maximum(self.highest, energy, out=self.highest)
+        kept = self.highest - self.lowest <= DIVERGENCE  # not so where it is NaN
+        if status.any() or not kept.all():
+            kept &= status == 0
+            self.divergent[self.rows[~kept]] = True
+            energy = energy[kept]
+            self._keep(kept)
+        self._weigh(self._start_energy - energy)
+
+    def _weigh(self, log_weight: FloatArray) -> None:
+        self._accepted += np.exp(np.minimum(log_weight, 0.0))
+        if self._done == 1:
+            self.log_weight, self.sample = log_weight, _copied(self.point)
+            return
+        self.log_weight = np.logaddexp(self.log_weight, log_weight)
+        taken = self._log_uniforms[self._done - 1] < log_weight - self.log_weight
+        if taken.any():
+            _overwrite(self.sample, taken, self.point)
+
+    def turn_back(self, metric: Metric) -> None:
+        """Drop halves in which a subtree that ends at the newest point turns back."""
+        momenta, index = self.point.momenta, self._done - 1
+        self.momentum_sum += momenta
+        level = (index >> 1).bit_count()
+        if index % 2 == 0:  # begins a subtree at each level that is not under way
+            self._first[level], self._sum[level] = momenta, self.momentum_sum
+            return
+        ending = (~index & (index + 1)).bit_length() - 1  # subtrees of 2, 4, ... points end here
+        levels = slice(level - ending + 1, level + 1)
+        first = self._first[levels]
+        turning = turned(metric, first, momenta, self.momentum_sum - self._sum[levels] + first)
+        if turning.any():
+            self._keep(~turning)
+
+    def finish(self) -> None:
+        """Fill in what concerns all halves."""
+        self.acceptance[self.rows] = self._accepted
+        self.n_steps[self.rows] = self._done
+
+    def _keep(self, sound: BoolArray) -> None:
+        self.finish()
+        rows = np.flatnonzero(sound)
+        self.rows = self.rows[rows]
+        self.point, self.sample = taken_rows(self.point, rows), taken_rows(self.sample, rows)
+        self.log_weight, self.momentum_sum = self.log_weight[rows], self.momentum_sum.take(rows, 0)
+        self.lowest, self.highest = self.lowest[rows], self.highest[rows]
+        self._start_energy, self._accepted = self._start_energy[rows], self._accepted[rows]
+        self._log_uniforms = self._log_uniforms.take(rows, 1)
+        self._first, self._sum = self._first.take(rows, 1), self._sum.take(rows, 1)
+
+
+def taken_rows(phase: Phase, rows: IntArray) -> Phase:
+    """Return some chains of a phase, as copies."""
+    return Phase(
+        positions=phase.positions.take(rows, 0),  # several times as fast as an index
+        momenta=phase.momenta.take(rows, 0),
+        cache={name: array.take(rows, 0) for name, array in phase.cache.items()},
+    )
+
+
+def _copied(phase: Phase) -> Phase:
+    cache = {name: array.copy() for name, array in phase.cache.items()}
+    return Phase(positions=phase.positions.copy(), momenta=phase.momenta, cache=cache)
+
+
+def _overwrite(old: Phase, rows: BoolArray, new: Phase) -> None:
+    """Take positions and cache of some chains from another phase; momenta are not drawn."""
+    np.copyto(old.positions, new.positions, where=rows[:, None])
+    for name, array in new.cache.items():
+        where = rows.reshape((-1,) + (1,) * (array.ndim - 1))
+        np.copyto(old.cache[name], array, where=where)

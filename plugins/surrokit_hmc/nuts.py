@@ -1,0 +1,140 @@
+"""The no-U-turn sampler, with points drawn by their weights."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.errors import ConfigurationError
+from surrokit.hamiltonian import Hamiltonian, constant_metric, works_by_position
+from surrokit.protocols import Integrator, Metric, Potential
+from surrokit.records import ChainState, Phase, Proposal, Status, Tuning
+from surrokit.settings import fraction, optional_positive, positive_integer
+from surrokit.step import step_in_use
+from surrokit.types import Cache, Capabilities, FloatArray
+from surrokit_hmc.trajectories import Trajectories
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class NUTS:
+    """Paths that double until they turn back, of which one point is drawn by weight.
+
+    Hoffman and Gelman (2014, arXiv:1111.4246), in the multinomial form of Betancourt (2017,
+    arXiv:1701.02434, appendix A): points count by exp(-H), the sample of the newer half is
+    preferred, and the end of a path is where the sum of the momenta points back at either end.
+    Given a path, drawing from it satisfies detailed balance, and each of its points makes the
+    same path equally often. So a move is reversible for exp(-V), and c = V(q') - V(q).
+
+    Parameters
+    ----------
+    integrator, metric
+        How to follow a path, and the kinetic energy.
+    step_size
+        None leaves it to be tuned.
+    max_depth
+        A path has at most 2 to this power points.
+    target_acceptance
+        Mean acceptance over the points of a path that tuning of the step size aims at.
+    potential
+        V.
+    tuning
+        What tuning found.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting is out of range, or metric or integrator are of the kind that ``rmhmc`` takes.
+    """
+
+    integrator: Integrator
+    metric: Metric
+    step_size: float | None = attrs.field(default=None, validator=optional_positive)
+    max_depth: int = attrs.field(default=10, validator=positive_integer)
+    target_acceptance: float = attrs.field(default=0.8, validator=fraction)
+    potential: Potential | None = None
+    tuning: Tuning | None = None
+
+    def __attrs_post_init__(self) -> None:
+        constant_metric(self.metric, "nuts")
+        if works_by_position(self.integrator):
+            raise ConfigurationError(
+                f"nuts needs an integrator for one mass matrix, got "
+                f"{type(self.integrator).__name__}, which follows metrics that change with "
+                "position; use sampler='rmhmc' for it, or integrator 'leapfrog'"
+            )
+
+    @property
+    def needs(self) -> Capabilities:
+        """What the integrator needs."""
+        return self.integrator.needs
+
+    @property
+    def tunes(self) -> frozenset[str]:
+        """Step size and metric, unless they were given."""
+        free = {"step_size": self.step_size is None, "metric": self.metric.tunable}
+        return frozenset(name for name, is_free in free.items() if is_free)
+
+    @property
+    def step(self) -> float:
+        """The step size in use, given or tuned.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is neither.
+        """
+        return step_in_use("nuts", self.step_size, self.tuning)
+
+    @property
+    def depth(self) -> int:
+        """Most doublings: ``max_depth``, or less while a step size is searched by short paths."""
+        if self.step_size is not None or self.tuning is None or self.tuning.n_steps is None:
+            return self.max_depth
+        return min(self.max_depth, (self.tuning.n_steps + 1).bit_length() - 1)
+
+    def with_potential(self, potential: Potential) -> NUTS:
+        """Return a copy that moves on another potential."""
+        return attrs.evolve(self, potential=potential)
+
+    def tuned(self, tuning: Tuning) -> NUTS:
+        """Return a copy that uses ``tuning`` for what was left free."""
+        known = self.tuning is not None and tuning.covariance is self.tuning.covariance
+        if known or tuning.covariance is None or not self.metric.tunable:
+            return attrs.evolve(self, tuning=tuning)
+        return attrs.evolve(self, tuning=tuning, metric=self.metric.adapted(tuning.covariance))
+
+    def cache(self, positions: FloatArray) -> Cache:
+        """Return what the integrator keeps for positions of shape (n, dim)."""
+        return self.integrator.cache(self._hamiltonian(), positions)
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Draw a point of a new path for each chain."""
+        hamiltonian = self._hamiltonian()
+        with np.errstate(all="ignore"):  # a path that overflows has diverged
+            momenta = self.metric.draw(rng, *state.positions.shape)
+            start = Phase(positions=state.positions, momenta=momenta, cache=state.cache)
+            trajectories = Trajectories(hamiltonian, self.integrator, start, self.step, rng)
+            for depth in range(self.depth):
+                if not trajectories.doubled(depth):
+                    break
+            drawn = trajectories.drawn()
+            log_correction = drawn.cache["value"] - state.cache["value"]
+        n = len(state.positions)
+        return Proposal(
+            positions=drawn.positions,
+            log_correction=np.where(drawn.moved, log_correction, 0.0),
+            moved=drawn.moved,
+            status=np.full(n, Status.OK, dtype=np.int64),
+            cache=drawn.cache,
+            source=self.potential,
+            log_path_ratio=np.log(np.maximum(drawn.acceptance, np.finfo(np.float64).tiny)),
+            n_steps=drawn.n_steps,
+            divergent=drawn.divergent,
+        )
+
+    def _hamiltonian(self) -> Hamiltonian:
+        if self.potential is None:
+            raise ConfigurationError(
+                "nuts has no potential to move on; call with_potential(potential) first"
+            )
+        return Hamiltonian(potential=self.potential, metric=self.metric)

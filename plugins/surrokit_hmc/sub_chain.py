@@ -1,0 +1,241 @@
+"""Sub-chains: many transitions on a surrogate for one exact call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from surrokit.acceptance import DIVERGENCE, chosen, metropolis
+from surrokit.chain_length import FIRST_LENGTH
+from surrokit.errors import ConfigurationError
+from surrokit.protocols import Potential, Sampler
+from surrokit.records import ChainState, Excursion, Proposal, Status, Tuning
+from surrokit.settings import optional_positive_integer
+from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class SubChain:
+    """k transitions of a kernel, each accepted on V, and then one proposal with c = V(q') - V(q).
+
+    The surrogate transition method (Liu 2001, "Monte Carlo Strategies in Scientific Computing",
+    section 9.4.3), or delayed acceptance (Christen and Fox 2005, doi:10.1198/106186005X76983).
+    Every transition is reversible for exp(-V) and draws whatever it needs afresh; what all chains
+    share, such as a number of steps, is the same in the first transition and in the last, in the
+    second and in the last but one; so k of them are reversible, too. That holds for a fixed k
+    only: a k that depends on the path, such as stopping at the first move, biases the draws.
+
+    Parameters
+    ----------
+    kernel
+        Makes the moves. One that moves without a potential, such as a random walk, is accepted on
+        V all the same.
+    length
+        k; None leaves it to be tuned.
+    potential
+        V.
+    tuning
+        What tuning found.
+
+    Raises
+    ------
+    ConfigurationError
+        If the length is not a whole number of at least 1.
+    """
+
+    kernel: Sampler
+    length: int | None = attrs.field(default=None, validator=optional_positive_integer)
+    potential: Potential | None = None
+    tuning: Tuning | None = None
+    _whitener: FloatArray | None = attrs.field(default=None, repr=False)
+
+    @property
+    def needs(self) -> Capabilities:
+        """What the kernel needs."""
+        return self.kernel.needs
+
+    @property
+    def tunes(self) -> frozenset[str]:
+        """What the kernel leaves free, and the length unless it was given."""
+        own = frozenset({"length"}) if self.length is None else frozenset()
+        return self.kernel.tunes | own
+
+    @property
+    def target_acceptance(self) -> float:
+        """The kernel's; on V."""
+        return self.kernel.target_acceptance
+
+    @property
+    def largest_step(self) -> float:
+        """The kernel's, if it has one."""
+        return float(getattr(self.kernel, "largest_step", math.inf))
+
+    @property
+    def metric(self) -> object:
+        """The kernel's, if it has one."""
+        return getattr(self.kernel, "metric", None)
+
+    @property
+    def step(self) -> float | None:
+        """The kernel's step size."""
+        return self.kernel.step
+
+    @property
+    def n_transitions(self) -> int:
+        """The number k in use: given, or tuned, or a first guess."""
+        if self.length is not None:
+            return self.length
+        if self.tuning is None or self.tuning.length is None:
+            return FIRST_LENGTH
+        return self.tuning.length
+
+    def with_potential(self, potential: Potential) -> SubChain:
+        """Return a copy, the kernel included, that moves on another potential."""
+        kernel = self.kernel.with_potential(potential)
+        return attrs.evolve(self, kernel=kernel, potential=potential)
+
+    def tuned(self, tuning: Tuning) -> SubChain:
+        """Return a copy, the kernel included, that uses ``tuning`` for what was left free."""
+        whitener = self._whitener
+        if self.tuning is None or tuning.covariance is not self.tuning.covariance:
+            whitener = _whitener(tuning.covariance)
+        kernel = self.kernel.tuned(tuning) if self.kernel.tunes else self.kernel
+        return attrs.evolve(self, kernel=kernel, tuning=tuning, whitener=whitener)
+
+    def cache(self, positions: FloatArray) -> Cache:
+        """Return what the kernel keeps for positions of shape (n, dim), and V there."""
+        kept = self.kernel.cache(positions)
+        if "value" in kept and self.kernel.potential is not None:
+            return kept
+        return {**kept, "value": self._bound().value(positions)}
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Follow the sub-chain of every chain."""
+        potential = self._bound()
+        path = _Path(potential, state)
+        length = self.n_transitions
+        seen = [path.state]
+        for i, kernel in enumerate(self._kernels(length, rng), start=1):
+            path.follow(kernel.propose(path.state, rng), rng)
+            if i & (i - 1) == 0:  # a power of two
+                seen.append(path.state)
+        end, value = path.state.positions, path.state.cache["value"]
+        return Proposal(
+            positions=end,
+            log_correction=path.log_correction(value - state.cache["value"]),
+            moved=path.moved,
+            status=np.where(np.isnan(value), Status.NOT_FINITE, Status.OK),
+            cache=path.state.cache,
+            source=potential,
+            log_path_ratio=np.log(np.maximum(path.acceptance / length, _LEAST_ACCEPTANCE)),
+            n_steps=path.n_steps,
+            divergent=path.divergent,
+            excursion=self._excursion(seen),
+        )
+
+    def _kernels(self, length: int, rng: np.random.Generator) -> list[Sampler]:
+        """Return a kernel for each transition, the same from either end.
+
+        Chains may share what a kernel draws, such as the number of steps. Two transitions with
+        different numbers of steps are not reversible; those of a palindrome are.
+        """
+        drawn: Callable[[np.random.Generator], Sampler] | None = getattr(self.kernel, "drawn", None)
+        if drawn is None:
+            return [self.kernel] * length
+        half = [drawn(rng) for _ in range((length + 1) // 2)]
+        return half + half[: length // 2][::-1]
+
+    def _excursion(self, seen: list[ChainState]) -> Excursion | None:
+        if self._whitener is None or "length" not in self.tunes:
+            return None
+        start, *later = seen
+        whites = [(then.positions - start.positions) @ self._whitener for then in later]
+        squares = [np.einsum("nd,nd->n", white, white) for white in whites]
+        return Excursion(
+            jumps=np.stack(squares, axis=1) / (2.0 * start.positions.shape[1]),
+            values=np.stack([then.values for then in seen], axis=1),
+        )
+
+    def _bound(self) -> Potential:
+        if self.potential is None:
+            raise ConfigurationError(
+                "sub-chain has no potential to move on; call with_potential(potential) first"
+            )
+        return self.potential
+
+
+_LEAST_ACCEPTANCE = 1e-300  # so that no logarithm is of zero
+
+
+def _whitener(covariance: FloatArray | None) -> FloatArray | None:
+    """Return L^-T, with which rows turn to units of the covariance L L^T."""
+    if covariance is None:
+        return None
+    factor = np.linalg.cholesky(covariance)
+    return np.asarray(solve_triangular(factor, np.eye(len(factor)), lower=True).T)
+
+
+class _Path:
+    """Where the sub-chains are, and what happened on their way.
+
+    Parameters
+    ----------
+    potential
+        V.
+    state
+        Where they start, with V in the cache.
+    """
+
+    def __init__(self, potential: Potential, state: ChainState) -> None:
+        n = len(state.positions)
+        self.potential = potential
+        # what a kernel takes for exact values are those of V
+        self.state = attrs.evolve(state, values=state.cache["value"])
+        self.moved: BoolArray = np.zeros(n, dtype=bool)
+        self.divergent: BoolArray = np.zeros(n, dtype=bool)
+        self.acceptance: FloatArray = np.zeros(n)
+        self.n_steps: IntArray = np.zeros(n, dtype=np.int64)
+
+    def follow(self, proposal: Proposal, rng: np.random.Generator) -> None:
+        """Accept a proposal of the kernel on V, or stay."""
+        state, ok = self.state, proposal.status == Status.OK
+        cache = self._with_values(proposal, ok)
+        value = cache["value"]
+        with np.errstate(all="ignore"):
+            log_ratio = state.values - value + proposal.log_correction
+        log_ratio = np.where(ok, log_ratio, -np.inf)
+        accepted, acceptance = metropolis(log_ratio, rng)
+        self._count(proposal, ok, acceptance)
+        self.moved = self.moved | (accepted & proposal.moved)
+        self.state = ChainState(
+            positions=chosen(accepted, proposal.positions, state.positions),
+            values=chosen(accepted, value, state.values),
+            cache={name: chosen(accepted, new, state.cache[name]) for name, new in cache.items()},
+        )
+
+    def _with_values(self, proposal: Proposal, ok: BoolArray) -> Cache:
+        if proposal.source is self.potential:
+            return proposal.cache
+        value = np.full(len(ok), np.inf)
+        with np.errstate(all="ignore"):
+            value[ok] = self.potential.value(proposal.positions[ok])
+        return {**proposal.cache, "value": value}
+
+    def _count(self, proposal: Proposal, ok: BoolArray, acceptance: FloatArray) -> None:
+        inside = proposal.log_path_ratio
+        if inside is not None:  # of a kernel that accepts and rejects inside this is what it tunes
+            inside = np.where(ok & ~np.isnan(inside), inside, -np.inf)
+            acceptance = np.exp(np.minimum(inside, 0.0))
+            self.divergent = self.divergent | (inside < -DIVERGENCE)
+        if proposal.divergent is not None:
+            self.divergent = self.divergent | proposal.divergent
+        self.acceptance = self.acceptance + acceptance
+        self.n_steps = self.n_steps + proposal.n_steps
+
+    def log_correction(self, difference: FloatArray) -> FloatArray:
+        """Return c: the difference of V, and nothing for chains that did not move."""
+        return np.where(self.moved, difference, 0.0)

@@ -1,0 +1,112 @@
+"""NUTS broken on purpose from the inside is caught, and unbroken it passes the same checks."""
+
+import numpy as np
+import pytest
+
+from surrokit.compose import make
+from surrokit.testing import CHECK_RATE
+from surrokit.testing.checks import kernel
+from surrokit.testing.checks.sampler import ready
+from surrokit.testing.reference import ReferenceCorrection
+from surrokit.testing.statistics import Verdict
+from surrokit.testing.targets import Banana, Gaussian
+from surrokit_hmc import half, trajectories
+
+MARGIN = 1e-3
+"""A mutant's p-value is to be so many times below the threshold."""
+
+
+def nuts():
+    # with shorter steps energies are too even for a wrong choice of points to show
+    return make("sampler", "nuts", step_size=1.2, max_depth=3, metric="identity")
+
+
+def check_kept(factory):
+    """Exact draws of two targets stay exact draws."""
+    verdicts = [
+        kernel.invariance(
+            ready(factory, target),
+            ReferenceCorrection(potential=target),
+            target,
+            f"{type(target).__name__}: ",
+            n_chains=8000,
+        )
+        for target in (Gaussian(), Banana())
+    ]
+    Verdict.joined(verdicts).require("exact draws must stay exact draws")
+
+
+class NewestPoint(half.Half):
+    """The last point of a path in place of one drawn by weight."""
+
+    def _weigh(self, log_weight):
+        super()._weigh(log_weight)
+        self.sample = half.taken_rows(self.point, np.arange(len(log_weight)))
+
+
+class EvenPoint(half.Half):
+    """Every point of a path as likely as any other, whatever its energy."""
+
+    def _weigh(self, log_weight):
+        accepted = self._accepted + np.exp(np.minimum(log_weight, 0.0))
+        super()._weigh(np.zeros_like(log_weight))
+        self._accepted = accepted
+
+
+class SubtreesUnseen(half.Half):
+    """Only whole paths are asked whether they turn: from other points they would be shorter."""
+
+    def turn_back(self, metric):
+        del metric
+        self.momentum_sum += self.point.momenta
+
+
+class OneWay(trajectories.Trajectories):
+    """Paths that only ever grow forwards, so that their start is always their first point."""
+
+    def __init__(self, hamiltonian, integrator, start, step_size, rng):
+        super().__init__(hamiltonian, integrator, start, step_size, Forwards(rng))
+
+
+class Forwards:
+    """A generator whose directions are all the same."""
+
+    def __init__(self, rng):
+        self._rng = rng
+
+    def integers(self, low, high, size):
+        return np.full(size, high - 1)
+
+    def __getattr__(self, name):
+        return getattr(self._rng, name)
+
+
+BROKEN = {
+    "the last point": ("surrokit_hmc.trajectories.Half", NewestPoint),
+    "points regardless of their energy": ("surrokit_hmc.trajectories.Half", EvenPoint),
+    "no test of subtrees": ("surrokit_hmc.trajectories.Half", SubtreesUnseen),
+    "no random direction": ("surrokit_hmc.nuts.Trajectories", OneWay),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_mutant_is_caught(name, monkeypatch):
+    seen = []
+    require = Verdict.require
+
+    def recorded(verdict, claim):
+        seen.append(verdict.p_value)
+        require(verdict, claim)
+
+    monkeypatch.setattr(Verdict, "require", recorded)
+    monkeypatch.setattr(*BROKEN[name])
+
+    with pytest.raises(AssertionError):
+        check_kept(nuts)
+
+    assert seen
+    assert seen[-1] < MARGIN * CHECK_RATE
+
+
+def test_original_passes():
+    check_kept(nuts)

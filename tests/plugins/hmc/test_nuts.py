@@ -1,0 +1,326 @@
+"""The no-U-turn sampler: which paths it makes, and what it draws from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import surrokit as sk
+from surrokit.acceptance import DIVERGENCE
+from surrokit.errors import ConfigurationError
+from surrokit.hamiltonian import Hamiltonian
+from surrokit.records import ChainState, Phase, Status, Tuning
+from surrokit.testing.checks import sampler as quick
+from surrokit.testing.checks import tuning as tuned
+from surrokit.testing.counting import CountingPotential, Fenced
+from surrokit.testing.targets import Banana, Gaussian, Mixture
+from surrokit_hmc.half import Half
+from surrokit_hmc.leapfrog import Leapfrog
+from surrokit_hmc.metrics import DenseMetric, IdentityMetric
+from surrokit_hmc.nuts import NUTS
+from surrokit_hmc.turning import turned
+
+BANANA = Banana()
+
+
+def nuts(**settings):
+    parts = {"integrator": Leapfrog(), "metric": IdentityMetric(), "potential": BANANA}
+    return NUTS(**{**parts, "step_size": 0.3, **settings})
+
+
+def started(sampler, n=6, seed=0, target=BANANA):
+    q = target.sample(np.random.default_rng(seed), n)
+    return ChainState(positions=q, values=target.value(q), cache=sampler.cache(q))
+
+
+# --- where paths end ---
+
+
+def turns(momenta, metric):
+    """Whether a whole path turns back."""
+    span = momenta.sum(axis=0) - 0.5 * (momenta[0] + momenta[-1])
+    way = metric.velocity(span[None])[0]
+    return min(way @ momenta[0], way @ momenta[-1]) <= 0
+
+
+def any_turns(momenta, metric):
+    """Whether a path of 2^k points or any of its halves, of their halves, ... turns back."""
+    if len(momenta) == 1:
+        return False
+    middle = len(momenta) // 2
+    return (
+        turns(momenta, metric)
+        or any_turns(momenta[:middle], metric)
+        or any_turns(momenta[middle:], metric)
+    )
+
+
+@pytest.mark.parametrize(
+    "metric", [IdentityMetric(), DenseMetric(np.array([[2.0, 0.5], [0.5, 1]]))]
+)
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize("step_size", [0.4, -0.4])
+def test_a_half_is_sound_just_if_no_subtree_of_it_turns(depth, metric, step_size):
+    n, leapfrog, target = 300, Leapfrog(), Mixture()  # where no path loses its energy
+    hamiltonian = Hamiltonian(potential=target, metric=metric)
+    rng = np.random.default_rng(depth)
+    q = target.sample(rng, n)
+    start = Phase(positions=q, momenta=metric.draw(rng, n, 2), cache=leapfrog.cache(hamiltonian, q))
+    energy = hamiltonian.energy(start)
+    half = Half(
+        start,
+        start_energy=energy,
+        lowest=energy.copy(),
+        highest=energy.copy(),
+        log_uniforms=np.log(rng.random((2**depth, n))),
+        depth=depth,
+    )
+    for _ in range(2**depth):
+        half.follow(leapfrog, hamiltonian, np.full(len(half.rows), step_size))
+        half.turn_back(metric)
+    half.finish()
+
+    phase, path = start, []
+    for _ in range(2**depth):
+        phase, _ = leapfrog.advance(
+            hamiltonian, phase, np.full(n, step_size), np.ones(n, dtype=np.int64)
+        )
+        path.append(phase)
+    momenta = np.stack([phase.momenta for phase in path], axis=1)
+    sound = [i for i in range(n) if not any_turns(momenta[i], metric)]
+    assert 0 < len(sound) < n
+    assert_array_equal(half.rows, sound)
+    assert_allclose(half.momentum_sum, momenta[sound].sum(axis=1))
+    energies = np.stack([hamiltonian.energy(phase) for phase in path])
+    log_weights = energy[sound] - energies[:, sound]
+    assert_allclose(half.log_weight, np.log(np.exp(log_weights).sum(axis=0)))
+    assert_allclose(half.acceptance[sound], np.minimum(1, np.exp(log_weights)).sum(axis=0))
+    assert_array_equal(half.n_steps[sound], 2**depth)
+
+
+def test_turning_is_the_same_from_either_end(rng):
+    first, last, between = rng.standard_normal((3, 1, 50, 3))
+    sums = first + last + between
+    metric = IdentityMetric()
+    one = turned(metric, first, last[0], sums)
+    assert_array_equal(one, turned(metric, last, first[0], sums))
+    assert_array_equal(one, turned(metric, -last, -first[0], -sums))
+    assert 0 < one.sum() < 50
+
+
+def test_a_path_ends_about_where_it_turns():
+    """On a normal target in few dimensions that is after about half a period."""
+    target = Gaussian(mean=(0, 0), covariance=((1, 0), (0, 1)))
+    sampler = nuts(potential=target, step_size=0.1)
+    steps = sampler.propose(started(sampler, 500, target=target), np.random.default_rng(1)).n_steps
+    assert 1.0 < steps.mean() * 0.1 < 6.3
+    assert steps.max() <= 127
+
+
+# --- what is drawn ---
+
+
+@pytest.mark.statistical
+def test_points_are_drawn_by_their_weights():
+    """All chains start alike, so each of their first halves has one of two fixed points."""
+    n = 40_000
+    sampler = nuts(max_depth=1, step_size=1.2)
+    hamiltonian = Hamiltonian(potential=BANANA, metric=IdentityMetric())
+    q, p = np.tile([0.4, 0.9], (n, 1)), np.tile([1.0, -0.7], (n, 1))
+
+    class Fixed(IdentityMetric):
+        def draw(self, rng, n, dim):
+            return p[:n].copy()
+
+    sampler = nuts(max_depth=1, step_size=1.2, metric=Fixed())
+    state = ChainState(positions=q, values=BANANA.value(q), cache=sampler.cache(q))
+    proposal = sampler.propose(state, np.random.default_rng(2))
+    start = Phase(positions=q[:2], momenta=p[:2], cache=sampler.cache(q[:2]))
+    ends, _ = Leapfrog().advance(
+        hamiltonian, start, np.array([1.2, -1.2]), np.ones(2, dtype=np.int64)
+    )
+    weights = np.minimum(1.0, np.exp(hamiltonian.energy(start) - hamiltonian.energy(ends)))
+    for end, weight in zip(ends.positions, weights, strict=True):
+        share = (proposal.positions == end).all(axis=1).mean()
+        assert share == pytest.approx(0.5 * weight, abs=4.5 * 0.5 / np.sqrt(n))
+    assert_allclose(np.exp(proposal.log_path_ratio).mean(), weights.mean(), atol=0.02)
+
+
+def test_the_proposal_says_what_it_should():
+    counting = CountingPotential(BANANA)
+    sampler = nuts(potential=counting)
+    state = started(sampler)
+    counting.positions.clear()
+    proposal = sampler.propose(state, np.random.default_rng(3))
+    assert counting.gradients() == proposal.n_steps.sum()
+    assert proposal.source is counting
+    assert_array_equal(proposal.status, Status.OK)
+    assert_allclose(proposal.cache["value"], BANANA.value(proposal.positions))
+    assert_allclose(
+        proposal.log_correction, proposal.cache["value"] - state.cache["value"], atol=1e-12
+    )
+    assert (proposal.log_path_ratio <= 0).all()
+    assert not proposal.divergent.any()
+    assert_array_equal(proposal.moved, (proposal.positions != state.positions).any(axis=1))
+
+
+def test_depth_bounds_the_steps():
+    for depth in (1, 2, 3):
+        sampler = nuts(step_size=0.01, max_depth=depth)
+        proposal = sampler.propose(started(sampler), np.random.default_rng(4))
+        assert_array_equal(proposal.n_steps, 2**depth - 1)
+
+
+def test_a_search_for_a_step_size_takes_single_steps():
+    assert nuts(step_size=None).tuned(Tuning(step_size=0.1, n_steps=1)).depth == 1
+    assert nuts(step_size=None).tuned(Tuning(step_size=0.1, n_steps=10)).depth == 3
+    assert nuts(step_size=None).tuned(Tuning(step_size=0.1)).depth == 10
+    assert nuts().tuned(Tuning(step_size=0.1, n_steps=1)).depth == 10
+
+
+# --- paths that lose energy ---
+
+
+def test_divergent_paths_are_reported_and_still_draw():
+    sampler = nuts(step_size=40.0)
+    state = started(sampler)
+    proposal = sampler.propose(state, np.random.default_rng(5))
+    assert proposal.divergent.all()
+    assert_array_equal(proposal.status, Status.OK)
+    assert not proposal.moved.any()
+    assert_array_equal(proposal.positions, state.positions)
+    assert_array_equal(proposal.n_steps, 1)
+    _, step = (
+        sk.make("correction", "metropolis")
+        .with_potential(BANANA)
+        .decide(state, proposal, np.random.default_rng(6))
+    )
+    assert step.divergent.all()
+    assert (step.path_acceptance < 1e-6).all()
+
+
+def test_a_path_that_leaves_the_support_stops_there():
+    fenced = Fenced(BANANA, 1.0)
+    sampler = nuts(potential=fenced)
+    q = 0.2 * np.random.default_rng(7).standard_normal((100, 2))
+    state = ChainState(positions=q, values=fenced.value(q), cache=sampler.cache(q))
+    proposal = sampler.propose(state, np.random.default_rng(8))
+    assert 0 < proposal.divergent.sum() < 100
+    assert proposal.moved[proposal.divergent].any()
+    assert np.isfinite(fenced.value(proposal.positions)).all()
+
+
+def test_energies_of_a_path_differ_by_no_more_than_the_limit(rng):
+    """Both of its ends count, so that it does not matter from which of its points it began."""
+    start = Phase(positions=np.zeros((2, 2)), momenta=np.ones((2, 2)), cache={})
+
+    class Steep:
+        def __init__(self, energies):
+            self.energies = iter(energies)
+
+        def advance(self, hamiltonian, phase, step_size, n_steps):
+            value = np.full(len(step_size), next(self.energies))
+            end = Phase(positions=phase.positions, momenta=phase.momenta, cache={"value": value})
+            return end, np.zeros(len(value), dtype=np.int64)
+
+    def survivors(*energies):
+        half = Half(
+            start,
+            start_energy=np.zeros(2),
+            lowest=np.full(2, 0.0),
+            highest=np.full(2, 0.0),
+            log_uniforms=np.log(rng.random((2, 2))),
+            depth=1,
+        )
+        hamiltonian = Hamiltonian(potential=None, metric=NoKinetic())
+        integrator = Steep(energies)
+        for _ in energies:
+            half.follow(integrator, hamiltonian, np.ones(len(half.rows)))
+        return len(half.rows)
+
+    class NoKinetic(IdentityMetric):
+        def energy(self, momenta):
+            return np.zeros(len(momenta))
+
+    assert survivors(0.6 * DIVERGENCE, 0.9 * DIVERGENCE) == 2
+    assert survivors(-0.6 * DIVERGENCE, 0.3 * DIVERGENCE) == 2
+    assert survivors(-0.6 * DIVERGENCE, 0.5 * DIVERGENCE) == 0
+    assert survivors(1.1 * DIVERGENCE) == 0
+    assert survivors(np.nan) == 0
+
+
+# --- settings ---
+
+
+@pytest.mark.parametrize(
+    ("settings", "free"),
+    [
+        ({"step_size": None, "metric": DenseMetric()}, {"step_size", "metric"}),
+        ({"metric": DenseMetric()}, {"metric"}),
+        ({}, set()),
+    ],
+)
+def test_what_is_not_given_is_tuned(settings, free):
+    assert nuts(**settings).tunes == free
+
+
+def test_what_is_tuned_is_used():
+    tuning = Tuning(step_size=0.7, covariance=np.diag([4.0, 0.25]))
+    sampler = nuts(step_size=None, metric=DenseMetric()).tuned(tuning)
+    assert sampler.step == 0.7
+    assert_allclose(sampler.metric.velocity(np.ones((1, 2))), [[4.0, 0.25]])
+    assert sampler.tuned(Tuning(step_size=0.1, covariance=tuning.covariance)).metric is (
+        sampler.metric
+    )
+
+
+def test_settings_out_of_range_are_refused():
+    with pytest.raises(ConfigurationError, match="max_depth must be a whole number of at least 1"):
+        nuts(max_depth=0)
+    with pytest.raises(ConfigurationError, match="nuts needs a metric with one mass matrix"):
+        nuts(metric=sk.make("metric", "softabs"))
+    with pytest.raises(ConfigurationError, match="nuts needs an integrator for one mass matrix"):
+        nuts(integrator=sk.make("integrator", "generalized-leapfrog"))
+    with pytest.raises(ConfigurationError, match="nuts has no step size yet"):
+        _ = nuts(step_size=None).step
+
+
+def test_without_a_potential_it_says_so():
+    with pytest.raises(ConfigurationError, match="nuts has no potential to move on; call"):
+        nuts(potential=None).cache(np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize("check", [*quick.CHECKS, *tuned.CHECKS], ids=lambda check: check.name)
+def test_it_keeps_the_contract_when_all_is_tuned(check):
+    check.function(lambda: sk.make("sampler", "nuts", max_depth=5))
+
+
+# --- in a run ---
+
+
+@pytest.mark.parametrize("metric", ["dense", "identity"])
+def test_a_run_on_the_exact_potential(metric):
+    covariance = np.diag([1.0, 2.0, 9.0])
+    target = sk.make("potential", "gaussian", mean=np.zeros(3), covariance=covariance)
+    run = sk.sample(
+        target, sampler=("nuts", {"metric": metric}), warmup=250, draws=250, seed=1,
+        progress=False,
+    )  # fmt: skip
+    assert_allclose(run.acceptance, 1.0)
+    assert 0.7 < run.kept.path_acceptance.mean() < 0.97
+    assert run.calls["gradient"] <= 4 + run.warmup.n_steps.sum() + run.kept.n_steps.sum()
+    variance = run.draws.reshape(-1, 3).var(axis=0)
+    assert_allclose(variance, np.diag(covariance), rtol=0.25)
+    assert len(np.unique(run.kept.step_size)) == 1
+
+
+def test_a_run_on_a_surrogate_pays_one_value_a_draw():
+    run = sk.sample(
+        Mixture(half_distance=0.8), sampler="nuts",
+        surrogate=Gaussian(mean=(-0.3, 0.0), covariance=((1.6, 0.0), (0.0, 1.0))),
+        warmup=150, draws=50, seed=1, progress=False,
+    )  # fmt: skip
+    assert run.calls["gradient"] == 0
+    assert run.calls["value"] <= 4 * 201
+    assert 0.6 < run.acceptance.mean() < 1.0
