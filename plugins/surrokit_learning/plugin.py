@@ -8,12 +8,21 @@ from surrokit.components import Component, Part
 from surrokit.markers import hookimpl
 
 if TYPE_CHECKING:
-    from surrokit.protocols import Correction, Sampler
+    import numpy.typing as npt
+
+    from surrokit.protocols import Correction, Explorer, Sampler
     from surrokit.training import LearnFrom
     from surrokit_learning.greville import FreezeAfter, Greville
     from surrokit_learning.rates import Rate
+    from surrokit_learning.rounds import Rounds, Start
     from surrokit_learning.sampler_explorer import SamplerExplorer
     from surrokit_learning.schedules import Never, Once
+
+BURST = (
+    "sampler",
+    {"sampler": "random-walk", "correction": "metropolis", "iterations": 20},
+)
+"""An explorer inside another, for the examples."""
 
 _PAPER = "Zhang, Shahbaba and Zhao (2017), arXiv:1506.05555"
 
@@ -71,6 +80,44 @@ def sampler(
         evaluations=evaluations,
         discard=discard,
         learn_from=learn_from,
+    )
+
+
+def rounds(
+    *,
+    sampler: Sampler,
+    correction: Correction,
+    tuned: Sampler,
+    burst: Explorer,
+    start: Start = "auto",
+    gradients: bool | None = None,
+    evaluations: int | None = None,
+    batch: int = 20,
+    acceptance: float = 0.9,
+    searches: int = 3,
+    patience: int | None = None,
+    transitions: int = 60,
+    box: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    scale: float = 2.0,
+) -> Rounds:
+    """Make the explorer that goes where the surrogate has its mass."""
+    from surrokit_learning.rounds import Rounds
+
+    return Rounds(
+        sampler=sampler,
+        correction=correction,
+        tuned=tuned,
+        burst=burst,
+        start=start,
+        gradients=gradients,
+        evaluations=evaluations,
+        batch=batch,
+        acceptance=acceptance,
+        searches=searches,
+        patience=patience,
+        transitions=transitions,
+        box=box,
+        scale=scale,
     )
 
 
@@ -138,5 +185,35 @@ def surrokit_register_explorers() -> list[Component]:
                     "learn_from": "accepted",
                 },
             ),
-        )
+        ),
+        _rounds(),
     ]
+
+
+def _rounds() -> Component:
+    return Component(
+        kind="explorer",
+        name="rounds",
+        factory=rounds,
+        summary="A search for the mode, then rounds of evaluations where the surrogate points",
+        references=("Liu (1996), Metropolized independent sampling, doi:10.1007/BF00162521",),
+        parts={
+            "sampler": Part("sampler"),
+            "correction": Part("correction", "metropolis"),
+            "tuned": Part("sampler"),
+            "burst": Part("explorer", "sampler"),
+        },
+        examples=(
+            {"sampler": "hmc", "tuned": "hmc", "burst": BURST},
+            {
+                "sampler": "hmc",
+                "tuned": "random-walk",
+                "burst": BURST,
+                "gradients": False,
+                "box": (-3.0, 3.0),
+                "acceptance": 0.99,
+                "evaluations": 150,
+            },
+            {"sampler": "random-walk", "tuned": "hmc", "burst": BURST, "start": "burst"},
+        ),
+    )

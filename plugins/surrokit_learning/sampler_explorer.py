@@ -128,6 +128,18 @@ class SamplerExplorer:
         rows = training_rows(self.learn_from, paid, state.chains, state.info)
         return attrs.evolve(state, n_training=state.n_training + len(rows)), rows
 
+    def wants_fit(self, state: SamplerExplorerState) -> bool:  # noqa: ARG002
+        """Return False: it moves on the exact potential throughout."""
+        return False
+
+    def informed(
+        self,
+        state: SamplerExplorerState,
+        surrogate: Potential | None,  # noqa: ARG002
+    ) -> SamplerExplorerState:
+        """Return the state as it is."""
+        return state
+
     def done(self, state: SamplerExplorerState) -> bool:
         """Return whether iterations or evaluations have reached what was asked."""
         enough = self.evaluations is not None and state.n_training >= self.evaluations

@@ -191,7 +191,7 @@ def test_settings_out_of_range_are_refused(settings, message):
 
 def test_it_needs_a_surrogate_that_learns():
     with pytest.raises(ConfigurationError, match="deploys a surrogate, but none is named"):
-        sk.sample(Gaussian(), schedule="greville", **SMALL)
+        sk.sample(Gaussian(), sampler="hmc", schedule="greville", **SMALL)
 
 
 # --- whole runs ---

@@ -1,0 +1,155 @@
+"""The search for the least potential."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import surrokit as sk
+from surrokit.errors import CapabilityError, EvaluationError, NumericalError, ShapeError
+from surrokit.mode import find_mode
+from surrokit.recording import RecordingPotential
+
+WIDE_AND_NARROW = np.array([1e-2, 1.0, 1e3])
+"""Curvatures of a quadratic."""
+
+
+@attrs.define
+class Quadratic:
+    """Curvatures of very different sizes; says it can do what a test wants of it."""
+
+    capabilities: frozenset[str]
+    wall: float = np.inf
+    """Beyond it, in the first coordinate, U is infinite."""
+    raises: bool = False
+    dim: int = 3
+
+    def value(self, q):
+        return self.value_and_gradient(q)[0]
+
+    def value_and_gradient(self, q):
+        values = 0.5 * np.square(q - 1.0) @ WIDE_AND_NARROW
+        if self.raises and (q[:, 0] > self.wall).any():
+            raise EvaluationError({0: ValueError("too far")}, (), n=len(q))
+        return np.where(q[:, 0] > self.wall, np.inf, values), (q - 1.0) * WIDE_AND_NARROW
+
+    def hessian(self, q):
+        return np.broadcast_to(np.diag(WIDE_AND_NARROW), (len(q), 3, 3)).copy()
+
+    metric = hessian
+
+    def hessian_product(self, q, vectors):
+        return vectors * WIDE_AND_NARROW
+
+
+class DoubleWell:
+    """U = (x^2 - 1)^2 + y^2: a ridge at x = 0, where the Hessian is indefinite."""
+
+    dim = 2
+    capabilities = frozenset({"gradient", "hessian"})
+
+    def value_and_gradient(self, q):
+        x, y = q.T
+        u = np.square(np.square(x) - 1.0) + np.square(y)
+        return u, np.stack([4.0 * x * (np.square(x) - 1.0), 2.0 * y], axis=1)
+
+    def hessian(self, q):
+        zero = np.zeros(len(q))
+        rows = [[12.0 * np.square(q[:, 0]) - 4.0, zero], [zero, zero + 2.0]]
+        return np.array(rows).transpose(2, 0, 1)
+
+
+@pytest.mark.parametrize("more", [{"hessian"}, {"metric"}])
+def test_a_matrix_of_second_derivatives_solves_a_quadratic_in_one_step(more):
+    found = find_mode(Quadratic(frozenset({"gradient"} | more)), np.array([9.0, -7.0, 5.0]))
+    assert found.converged
+    assert found.calls == 4  # two values with gradients, two matrices
+    assert_allclose(found.position, 1.0, atol=1e-6)
+    assert_allclose(found.hessian, np.diag(WIDE_AND_NARROW))
+    assert found.decrement < 1e-9
+
+
+@pytest.mark.parametrize("more", [set(), {"hessian-product"}])
+def test_without_a_matrix_the_search_still_ends_near_the_mode(more):
+    found = find_mode(Quadratic(frozenset({"gradient"} | more)), np.array([3.0, -7.0, 5.0]))
+    assert found.converged
+    assert found.value < 0.01
+    assert found.hessian is None
+    assert found.decrement is None
+
+
+def test_a_search_that_starts_on_a_ridge_leaves_it():
+    found = find_mode(DoubleWell(), np.array([0.01, 3.0]))
+    assert found.converged
+    assert_allclose(np.abs(found.position), [1.0, 0.0], atol=0.05)
+    assert found.gradient_norm == pytest.approx(np.linalg.norm(found.gradient))
+
+
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize("more", [set(), {"hessian"}])
+def test_positions_that_cannot_be_evaluated_are_stepped_back_from(more, raises):
+    walled = Quadratic(frozenset({"gradient"} | more), wall=1.5, raises=raises)
+    # the first step along the gradient goes beyond the wall
+    walled_start = np.array([-400.0, 1.0, 1.0])
+    found = find_mode(walled, walled_start)
+    assert found.value < 0.01
+    assert found.position[0] < 1.5
+
+
+def test_a_mode_at_the_edge_of_the_support_is_come_near_within_the_calls_allowed():
+    found = find_mode(Quadratic(frozenset({"gradient"}), wall=0.0), np.full(3, -5.0), max_calls=80)
+    assert found.calls <= 80
+    assert found.position[0] <= 0.0
+    assert found.value < 0.05  # 0.005 at the edge itself, 0.18 at the start in this coordinate
+
+
+@pytest.mark.parametrize("more", [set(), {"hessian"}, {"hessian-product"}])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_no_more_is_paid_than_allowed_and_the_best_so_far_is_returned(more, most):
+    target = RecordingPotential(Quadratic(frozenset({"gradient"} | more)), keep=True)
+    found = find_mode(target, np.array([30.0, -7.0, 5.0]), max_calls=most)
+    assert sum(target.calls.values()) == found.calls <= most
+    assert not found.converged
+    rows = target.drain()
+    assert found.value == rows.values.min()
+
+
+def test_a_forward_map_pays_one_jacobian_a_step_and_all_of_it_is_recorded():
+    slopes = np.array([[1.0, 2.0], [0.5, -1.0], [1.0, 0.0]])
+    exact = sk.forward_potential(
+        lambda q: slopes @ q,
+        lambda q: slopes,
+        data=slopes @ [0.3, -0.7],
+        noise_sd=0.1,
+        prior=sk.gaussian_prior(0.0, 10.0),
+        dim=2,
+    )
+    target = RecordingPotential(exact, keep=True)
+    found = find_mode(target, np.array([4.0, 4.0]))
+    assert found.converged
+    assert_allclose(found.position, [0.3, -0.7], atol=1e-3)
+    assert_allclose(found.hessian, slopes.T @ slopes / 0.01 + np.eye(2) / 100.0)
+    assert {k: n for k, n in target.calls.items() if n} == {"jacobian": found.calls}
+    rows = target.drain()
+    assert len(rows) == found.calls
+    values, gradients = exact.value_and_gradient(rows.positions)
+    assert_allclose(rows.values, values)
+    assert_allclose(rows.gradients, gradients)
+
+
+def test_a_start_that_cannot_be_evaluated_is_an_error():
+    walled = Quadratic(frozenset({"gradient"}), wall=0.0)
+    with pytest.raises(NumericalError, match="not finite at the start of the search"):
+        find_mode(walled, np.ones(3))
+
+
+def test_a_start_of_another_shape_is_an_error():
+    with pytest.raises(ShapeError, match=r"one position of shape \(3,\), got \(2, 3\)"):
+        find_mode(Quadratic(frozenset({"gradient"})), np.ones((2, 3)))
+
+
+def test_a_target_without_gradients_is_an_error():
+    with pytest.raises(CapabilityError, match="gradient"):
+        find_mode(Quadratic(frozenset()), np.ones(3))

@@ -1,0 +1,381 @@
+"""Exploration in rounds."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import surrokit as sk
+from surrokit.capabilities import FORWARD, GRADIENT, with_forward
+from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning, SurrogateFitError
+from surrokit.recording import RecordingPotential
+from surrokit.records import LearningProblem
+from surrokit.testing.targets import Banana, Gaussian
+from surrokit_learning.independence import predicted_acceptance
+
+BURST = ("sampler", {"sampler": "random-walk", "correction": "metropolis", "iterations": 20})
+FLAT = Gaussian(mean=(2.0, -1.0), covariance=((4.0, 0.0), (0.0, 0.01)))
+
+
+@attrs.define
+class Without:
+    """A target that hides what else it can do."""
+
+    target: object
+    capabilities: frozenset[str] = frozenset()
+
+    @property
+    def dim(self):
+        return self.target.dim
+
+    def value(self, q):
+        return self.target.value(q)
+
+    def value_and_gradient(self, q):
+        return self.target.value_and_gradient(q)
+
+
+@attrs.define
+class TwoWells:
+    """A narrow well of potential 0 at (-4, 0), and one of potential 8 at (4, 0)."""
+
+    dim: int = 2
+    capabilities: frozenset[str] = frozenset({"gradient"})
+
+    def value(self, q):
+        return self.value_and_gradient(q)[0]
+
+    def value_and_gradient(self, q):
+        left, right = q - [-4.0, 0.0], q - [4.0, 0.0]
+        terms = np.stack([2.0 * np.square(left).sum(1), 8.0 + 2.0 * np.square(right).sum(1)])
+        values = -np.logaddexp(-terms[0], -terms[1])
+        shares = np.exp(values - terms)
+        return values, 4.0 * (shares[0, :, None] * left + shares[1, :, None] * right)
+
+
+def explorer(sampler="hmc", tuned="hmc", burst=BURST, **settings):
+    return sk.make("explorer", "rounds", sampler=sampler, tuned=tuned, burst=burst, **settings)
+
+
+class Drive:
+    """An exploration driven as a run does it, with a surrogate that learns."""
+
+    def __init__(self, target, made, starts, *, surrogate="additive", warmup=200, seed=1):
+        self.target = RecordingPotential(target, keep=True)
+        self.explorer = made.with_potential(self.target)
+        self.rng = np.random.default_rng(seed)
+        energy = with_forward(target).energy if FORWARD in target.capabilities else None
+        problem = LearningProblem(dim=target.dim, capabilities=target.capabilities, energy=energy)
+        self.learner = sk.make("surrogate", surrogate).learner(problem, self.rng)
+        self.state = self.explorer.start(np.array(starts, dtype=float), warmup)
+        self.states, self.paid, self.rows = [], [], []
+        self.surrogate = None
+
+    def run(self):
+        while not self.explorer.done(self.state):
+            before = sum(self.target.calls.values())
+            state = self.explorer.step(self.state, self.rng)
+            paid = self.target.drain()
+            self.state, rows = self.explorer.learn(state, paid)
+            self.learner.observe(rows)
+            if self.explorer.wants_fit(self.state):
+                self.state = self.explorer.informed(self.state, self.fitted())
+            self.states.append(self.state)
+            self.paid.append(sum(self.target.calls.values()) - before)
+            self.rows.append(rows)
+        self.found = self.explorer.findings(self.state)
+        return self
+
+    def fitted(self):
+        try:
+            self.surrogate = self.learner.fitted()
+        except SurrogateFitError:
+            self.surrogate = None
+        return self.surrogate
+
+
+def starts(dim, n=4, seed=3, scale=1.0):
+    return scale * np.random.default_rng(seed).standard_normal((n, dim))
+
+
+@pytest.fixture(scope="module")
+def banana():
+    return Drive(Banana(), explorer(), starts(2)).run()
+
+
+# --- what it finds ---
+
+
+def test_on_a_normal_target_little_is_paid_and_everything_is_right():
+    drive = Drive(FLAT, explorer(), starts(2)).run()
+    found = drive.found
+    assert found.acceptance > 0.99
+    assert_allclose(found.mode, [2.0, -1.0], atol=0.01)
+    assert_allclose(np.diag(found.covariance), [4.0, 0.01], rtol=0.4)
+    assert sum(drive.target.calls.values()) < 60
+    assert 0.3 < found.tuning.step_size < 3.0  # in units of the standard deviations
+    assert found.step_size == found.tuning.step_size
+    assert found.tuning.covariance is not None
+
+
+def test_on_a_banana_rounds_go_on_until_draws_of_the_surrogate_are_accepted(banana):
+    assert banana.found.acceptance >= 0.9
+    assert banana.state.acceptances[-1] == banana.found.acceptance
+    # the truth, at independent points: the surrogate's draws by a long run on it
+    draws = Banana().sample(np.random.default_rng(5), 400)
+    weights = banana.surrogate.value(draws) - Banana().value(draws)
+    assert predicted_acceptance(-weights) > 0.8
+
+
+def test_chains_end_at_distinct_points_of_the_last_round_with_their_exact_values(banana):
+    chains = banana.found.chains
+    assert_allclose(chains.values, Banana().value(chains.positions))
+    assert len(np.unique(chains.positions, axis=0)) == 4
+    assert (banana.rows[-1].find(chains.positions) >= 0).all()
+
+
+def test_a_step_pays_for_no_more_than_a_round_or_a_slice_of_the_search(banana):
+    assert max(banana.paid) <= 100  # values with gradients and matrices of one slice
+    assert all(
+        n <= 20
+        for n, state in zip(banana.paid, banana.states, strict=True)
+        if state.stage == "rounds" and state.acceptances
+    )
+
+
+def test_rows_are_all_learnt_from_but_for_those_far_from_the_mode():
+    drive = Drive(Without(FLAT, frozenset({GRADIENT})), explorer(), [[300.0, 9.0]]).run()
+    rows = sk.Evaluations.joined(drive.rows, 2)
+    values = FLAT.value(rows.positions)
+    assert len(rows) < drive.target.calls["gradient"]
+    assert values.max() < 10 * (2 + 20)
+    assert_allclose(drive.found.mode, [2.0, -1.0], atol=0.1)
+
+
+def test_without_gradients_no_gradient_is_paid_for_and_none_is_made_of_differences():
+    made = explorer(box=(-6.0, 6.0), evaluations=300)
+    drive = Drive(Without(FLAT), made, starts(2)).run()
+    assert drive.found.acceptance > 0.9
+    assert {k for k, n in drive.target.calls.items() if n} == {"value"}
+    assert_allclose(drive.found.mode, [2.0, -1.0], atol=0.2)
+    positions = np.concatenate([rows.positions for rows in drive.rows])
+    nearest = np.linalg.norm(positions[:, None] - positions, axis=2)
+    assert nearest[np.triu_indices(len(positions), 1)].min() > 1e-4
+
+
+def test_gradients_are_left_unpaid_where_a_setting_says_so():
+    drive = Drive(FLAT, explorer(gradients=False, box=(-6.0, 6.0)), starts(2)).run()
+    assert {k for k, n in drive.target.calls.items() if n} == {"value"}
+
+
+def test_outputs_without_a_jacobian_are_learnt_from_few_solves():
+    rng = np.random.default_rng(2)
+    inside, slopes = rng.standard_normal((20, 4)) / 3.0, rng.standard_normal((15, 20)) / 4.0
+
+    def forward(q):
+        return np.sin(q @ inside.T + 0.3) @ slopes.T
+
+    data = forward(rng.standard_normal((1, 4)))[0]
+    target = sk.forward_potential(
+        forward, data=data, noise_sd=0.1, prior=sk.gaussian_prior(0.0, 1.0), dim=4, batched=True
+    )
+    drive = Drive(target, explorer(), starts(4)).run()
+    assert drive.found.acceptance >= 0.9
+    assert drive.target.calls["forward"] <= 150
+
+
+def test_a_burst_of_another_explorer_can_find_the_first_points():
+    drive = Drive(Without(Banana()), explorer(start="burst", evaluations=250), starts(2)).run()
+    assert drive.states[0].stage == "burst"
+    assert drive.found.acceptance > 0.7
+    assert drive.state.n_paid == sum(drive.target.calls.values())
+
+
+# --- the search for the mode ---
+
+
+def test_a_second_search_finds_the_lower_of_two_modes():
+    # the best start lies in the higher well
+    places = [[4.0, 0.3], [-6.9, 1.2], [-6.0, -2.0]]
+    assert np.argmin(TwoWells().value(np.array(places))) == 0
+    drive = Drive(TwoWells(), explorer(), places).run()
+    assert_allclose(drive.found.mode, [-4.0, 0.0], atol=0.05)
+    assert drive.state.search.agreed == 2
+
+
+def test_searches_that_do_not_agree_are_warned_of():
+    with pytest.warns(SamplingWarning, match="from 2 starts ended at different places"):
+        Drive(TwoWells(), explorer(searches=2), [[4.0, 0.3], [-6.9, 1.2]]).run()
+
+
+def test_modes_that_the_draws_reach_are_no_reason_to_warn(banana, recwarn):
+    search = banana.state.search
+    ends = np.array([[0.49, 0.84], [0.49, -0.84]])  # both arms of the banana have a mode
+    search = attrs.evolve(search, ends=ends, position=ends[0], agreed=1)
+    search.warn_of_others(banana.found.covariance)
+    assert not recwarn.list
+    with pytest.warns(SamplingWarning, match="from 2 starts"):
+        search.warn_of_others(0.01 * banana.found.covariance)
+
+
+def test_one_search_is_enough_where_a_setting_or_the_target_says_so(banana):
+    places = [[4.0, 0.3], [-6.9, 1.2]]
+    drive = Drive(TwoWells(), explorer(searches=1), places).run()
+    assert_allclose(drive.found.mode, [4.0, 0.0], atol=0.05)
+    assert len(banana.state.search.used) >= 2
+    assert len(Drive(convex(), explorer(), starts(3)).run().state.search.used) == 1
+
+
+def convex():
+    return sk.make("potential", "simulated-logistic", n_rows=200, dim=3)
+
+
+def test_equal_starts_are_searched_from_once():
+    drive = Drive(Banana(), explorer(), np.tile([[0.3, 0.4]], (4, 1))).run()
+    assert drive.state.search.used == (0,)
+
+
+# --- when it ends ---
+
+
+@pytest.mark.parametrize("most", [30, 43])
+def test_no_more_is_paid_than_allowed(most):
+    drive = Drive(Banana(), explorer(evaluations=most, acceptance=0.9999), starts(2)).run()
+    assert drive.state.n_paid == most
+
+
+def test_it_ends_with_the_warm_up():
+    drive = Drive(Banana(), explorer(acceptance=0.9999), starts(2), warmup=4).run()
+    assert len(drive.states) == 4
+    assert np.isfinite(drive.found.chains.values).all()
+
+
+def test_it_ends_when_rounds_gain_nothing(monkeypatch):
+    wrong = Gaussian(mean=(0.0, 0.0), covariance=np.eye(2))
+    drive = Drive(Banana(), explorer(evaluations=2000, searches=1), starts(2))
+    monkeypatch.setattr(drive, "fitted", lambda: wrong)
+    drive.run()
+    assert drive.state.n_paid < 400
+    assert drive.found.acceptance < 0.9
+
+
+def test_fits_that_fail_leave_it_to_look_about_the_best_points(monkeypatch):
+    drive = Drive(Without(FLAT), explorer(box=(-6.0, 6.0), evaluations=200), starts(2))
+    monkeypatch.setattr(drive, "fitted", lambda: None)
+    drive.run()
+    assert drive.found.acceptance is None
+    assert drive.found.tuning is None
+    first, last = drive.rows[0].values, drive.rows[-1].values
+    assert np.median(last) < 0.2 * np.median(first)
+
+
+def test_a_surrogate_that_falls_without_end_is_drawn_from_near_the_points_seen(monkeypatch):
+    slope = Without(Slope(), frozenset({"gradient", "gradient-alone"}))
+    drive = Drive(FLAT, explorer(evaluations=150, searches=1), starts(2))
+    monkeypatch.setattr(drive, "fitted", lambda: slope)
+    drive.run()
+    z = (np.concatenate([rows.positions for rows in drive.rows[2:]]) - FLAT.mean) / np.sqrt(
+        np.diag(FLAT.covariance)
+    )
+    assert np.linalg.norm(z, axis=1).max() < 40.0
+
+
+class Slope:
+    dim = 2
+
+    def value(self, q):
+        return -1e3 * q.sum(axis=1)
+
+    def value_and_gradient(self, q):
+        return self.value(q), np.full_like(q, -1e3)
+
+    def gradient(self, q):
+        return np.full_like(q, -1e3)
+
+
+# --- in a run ---
+
+
+def test_a_run_explores_in_rounds_and_keeps_exact_draws():
+    run = sk.sample(
+        Banana(),
+        surrogate="additive",
+        sampler="hmc",
+        explorer="rounds",
+        draws=100,
+        seed=2,
+        progress=False,
+    )
+    assert run.adaptation.frozen_before_draws
+    assert run.acceptance.mean() > 0.6
+    assert_allclose(run.kept.values, Banana().value(run.draws.reshape(-1, 2)).reshape(4, 100))
+
+
+def test_the_outputs_of_a_run_are_those_of_its_draws():
+    run = sk.sample(
+        sk.make("potential", "lynx-hare"), surrogate="additive", sampler="hmc", explorer="rounds",
+        draws=5, warmup=12, seed=2, progress=False,
+    )  # fmt: skip
+    target = sk.make("potential", "lynx-hare")
+    positions = run.kept.positions.reshape(-1, 8)
+    assert_allclose(run.outputs.reshape(20, -1), target.forward(positions), rtol=1e-8)
+    assert run.calls["jacobian"] <= 150
+
+
+# --- settings ---
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"start": "anywhere"}, "start"),
+        ({"batch": 0}, "batch must be a whole number of at least 1"),
+        ({"acceptance": 1.0}, "acceptance must be a number between 0 and 1"),
+        ({"evaluations": 0}, "evaluations must be a whole number"),
+        ({"patience": 0}, "patience must be a whole number"),
+        ({"searches": 0}, "searches must be a whole number"),
+        ({"scale": 0.0}, "scale must be a positive finite number"),
+        ({"box": (1.0, -1.0)}, "box must be a pair of corners"),
+        ({"box": 3.0}, "box must be a pair of corners"),
+        ({"box": ("a", "b")}, "box must be a pair of corners"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ConfigurationError, match=message):
+        explorer(**settings)
+
+
+def test_a_box_of_another_dimension_is_refused():
+    drive = Drive(Without(FLAT), explorer(box=([-1.0] * 3, [1.0] * 3)), starts(2))
+    with pytest.raises(ConfigurationError, match="box must have corners of 2 numbers"):
+        drive.run()
+
+
+def test_a_warm_up_of_nothing_is_refused():
+    with pytest.raises(ConfigurationError, match="needs a warm-up of at least 1 iteration"):
+        Drive(FLAT, explorer(), starts(2), warmup=0)
+
+
+def test_without_a_potential_it_says_what_to_do():
+    with pytest.raises(ConfigurationError, match="call with_potential first"):
+        explorer().start(starts(2), 10)
+
+
+def test_a_sampler_that_needs_more_than_the_surrogate_offers_is_refused(monkeypatch):
+    drive = Drive(FLAT, explorer(), starts(2))
+    monkeypatch.setattr(drive, "fitted", lambda: Without(FLAT))
+    with pytest.raises(CapabilityError, match="the sampler of explorer 'rounds' needs gradient"):
+        drive.run()
+
+
+@pytest.mark.parametrize("settings", [{"start": "mode"}, {"gradients": True}])
+def test_gradients_that_are_asked_for_are_needed(settings):
+    assert explorer(**settings).needs == {GRADIENT}
+    assert not explorer().needs
+
+
+def test_the_same_generator_gives_the_same_exploration(banana):
+    again = Drive(Banana(), explorer(), starts(2)).run()
+    assert_array_equal(again.found.chains.positions, banana.found.chains.positions)
