@@ -16,6 +16,7 @@ from surrokit_networks.draws import Draws, normal_rows
 from surrokit_networks.learner import NetworkLearner
 from surrokit_networks.learning import learner_of
 from surrokit_networks.online_learner import OnlineLearner
+from surrokit_networks.pilot import Draw
 from surrokit_networks.training import Training
 from surrokit_networks.updates import Updates
 
@@ -93,14 +94,15 @@ class Additive:
         self, problem: LearningProblem, rng: np.random.Generator
     ) -> NetworkLearner | OnlineLearner:
         """Return a learner for a problem; the seed of its nodes is drawn here."""
-        scales = WEIGHT_SCALES if self.weight_scale is None else (self.weight_scale,)
         return learner_of(
-            problem,
-            rng,
-            n_nodes=self.n_nodes,
-            draws=tuple(partial(self.draw, weight_scale=scale) for scale in scales),
-            training=self.training,
+            problem, rng, n_nodes=self.n_nodes, draws=self.draws_to_try, training=self.training
         )
+
+    @property
+    def draws_to_try(self) -> tuple[Draw, ...]:
+        """Ways to draw the nodes, of which a learner chooses one: a scale each."""
+        scales = WEIGHT_SCALES if self.weight_scale is None else (self.weight_scale,)
+        return tuple(partial(self.draw, weight_scale=scale) for scale in scales)
 
     def draw(
         self, whitened: FloatArray, size: int, rng: np.random.Generator, *, weight_scale: float

@@ -24,6 +24,9 @@ CAPABILITIES: Capabilities = frozenset(
 )
 """What every fitted network can do."""
 
+NORMAL: Capabilities = frozenset({can.CONVEX, can.GAUSSIAN})
+"""What a positive definite quadratic without any nodes is besides."""
+
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class FittedNetwork:
@@ -57,7 +60,7 @@ class FittedNetwork:
     quality : FitQuality or None
         Error at points held out from a twin of the fit; None where there were too few.
     convex
-        Whether it is known to have a positive definite Hessian everywhere.
+        Whether it is known to be a trend of degree two alone, with a positive definite matrix.
     """
 
     dim: int
@@ -74,8 +77,21 @@ class FittedNetwork:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Gradient, by itself as well, and all that concerns the Hessian; perhaps ``convex``."""
-        return CAPABILITIES | {can.CONVEX} if self.convex else CAPABILITIES
+        """Gradient, by itself as well, and all that concerns the Hessian.
+
+        A trend alone that is convex is ``gaussian`` too.
+        """
+        return CAPABILITIES | NORMAL if self.convex else CAPABILITIES
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of the normal density that a convex trend is, shape (dim,)."""
+        return self._normal()[0]
+
+    @property
+    def factor(self) -> FloatArray:
+        """L, lower triangular of shape (dim, dim); L L^T is the covariance of a convex trend."""
+        return self._normal()[1]
 
     def __repr__(self) -> str:
         held_out = "none" if self.quality is None else f"{self.quality.variance:.3g}"
@@ -168,6 +184,10 @@ class FittedNetwork:
         if self.nodes is None:
             return np.zeros_like(q)
         return self.nodes.hessian_form_gradient(q, vectors)
+
+    def _normal(self) -> tuple[FloatArray, FloatArray]:
+        assert self.convex and self.trend is not None and self.nodes is None  # noqa: PT018
+        return self.trend.normal()
 
     def _flat(self, q: FloatArray) -> FloatArray:
         return np.zeros((len(q), self.dim, self.dim))

@@ -8,15 +8,16 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
-from surrokit.capabilities import CONVEX
 from surrokit.errors import ShapeError, SurrogateFitError
 from surrokit.forward import gradient_of_energy
-from surrokit.protocols import Energy
+from surrokit.protocols import Energy, Potential
 from surrokit.records import Evaluations
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit.whitening import Whitening
 from surrokit_networks.emulator import FittedEmulator, emulator_capabilities
-from surrokit_networks.fitted import CAPABILITIES, FittedNetwork
+from surrokit_networks.exact_rows import ExactRows
+from surrokit_networks.fitted import CAPABILITIES, NORMAL, FittedNetwork
+from surrokit_networks.fitted_sum import FittedSum, sum_capabilities
 from surrokit_networks.frame import Frame
 from surrokit_networks.nodes import Nodes
 from surrokit_networks.output_regression import OutputRegression
@@ -54,6 +55,28 @@ class Fit:
     rows: TrainingRows
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class Task:
+    """What there is to fit, and where.
+
+    Parameters
+    ----------
+    rows
+        What is to be fitted: of U, or of what a known part leaves of it.
+    whitening
+        From raw to whitened positions; that of U as a whole.
+    known : Potential or None
+        The part of U that is taken as it is.
+    expected : ndarray of shape (dim, dim) or None
+        The trend's matrix before any equation; None for the identity.
+    """
+
+    rows: TrainingRows
+    whitening: Whitening
+    known: Potential | None = None
+    expected: FloatArray | None = None
+
+
 @attrs.define(kw_only=True, eq=False)
 class NetworkLearner:
     """Keeps every evaluation observed, and fits a network to all of them when asked.
@@ -74,9 +97,11 @@ class NetworkLearner:
     energy : Energy, optional
         Of a forward potential whose outputs are learnt; None to learn U itself.
     convex
-        Whether every network fitted has a positive definite Hessian everywhere.
+        Whether every network fitted is a positive definite quadratic, without any node.
     most_nodes : int, optional
         A bound on the nodes where their number is left to the learner.
+    known : ExactRows, optional
+        What is taken of U as it is; the network is fitted to the rest, and both are added.
     """
 
     dim: int
@@ -87,6 +112,7 @@ class NetworkLearner:
     energy: Energy | None = None
     convex: bool = False
     most_nodes: int | None = None
+    known: ExactRows | None = None
     _blocks: list[Evaluations] = attrs.field(factory=list, init=False, repr=False)
 
     @property
@@ -108,7 +134,8 @@ class NetworkLearner:
         """What a fitted network, or an emulator of a forward map, can do."""
         if self.energy is not None:
             return emulator_capabilities(self.energy)
-        return CAPABILITIES | {CONVEX} if self.convex else CAPABILITIES
+        own = CAPABILITIES | NORMAL if self.convex else CAPABILITIES
+        return own if self.known is None else sum_capabilities(self.known.capabilities, own)
 
     @property
     def _derivatives(self) -> frozenset[str]:
@@ -144,8 +171,10 @@ class NetworkLearner:
         demand_numbers(evaluations)
         return self._used(evaluations)
 
-    def fitted(self) -> FittedNetwork | FittedEmulator:
+    def fitted(self) -> FittedNetwork | FittedEmulator | FittedSum:
         """Return the network, or the emulator, fitted to everything observed.
+
+        With a ``known`` part, the sum of that part and the network.
 
         Every fit whitens anew: it depends on the seed and the rows, and on no fit before it.
 
@@ -154,45 +183,58 @@ class NetworkLearner:
         SurrogateFitError
             If there are too few points with a finite value, or they cannot be fitted.
         """
-        rows, whitening, way = self._prepared()
-        nodes, held = self._drawn(rows, whitening, way)
-        fitted = self._regression(way).fitted(nodes, whitening, rows, held)
-        if isinstance(fitted, FittedNetwork):
-            return attrs.evolve(fitted, convex=self.convex)
-        return fitted
+        task = self._task()
+        way = self._chosen(task)
+        nodes, held = self._drawn(task, way)
+        fitted = self._regression(way, task).fitted(nodes, task.whitening, task.rows, held)
+        if not isinstance(fitted, FittedNetwork):
+            return fitted
+        network = attrs.evolve(fitted, convex=self.convex)
+        if self.known is None:
+            return network
+        return FittedSum(known=task.known, network=network, capabilities=self.provides)
 
     def fit(self) -> Fit:
         """Return the network that ``fitted`` returns, and what it was made of.
 
-        For a network that learns the potential itself.
+        For a network that learns the potential itself, and the whole of it.
 
         Raises
         ------
         SurrogateFitError
             As :meth:`fitted`.
         """
-        rows, whitening, way = self._prepared()
-        nodes, held = self._drawn(rows, whitening, way)
-        regression = self._regression(way)
+        task = self._task()
+        way = self._chosen(task)
+        nodes, held = self._drawn(task, way)
+        regression = self._regression(way, task)
         assert isinstance(regression, Regression)
-        frame, network = regression.fit(nodes, whitening, rows, held)
-        return Fit(regression=regression, frame=frame, network=network, rows=rows)
+        assert task.known is None
+        frame, network = regression.fit(nodes, task.whitening, task.rows, held)
+        return Fit(regression=regression, frame=frame, network=network, rows=task.rows)
 
-    def _prepared(self) -> tuple[TrainingRows, Whitening, Candidate]:
+    def _task(self) -> Task:
         rows = self.rows()
         whitening = self.training.whitening(rows)
-        return rows, whitening, self._chosen(rows, whitening)
+        if self.known is None:
+            return Task(rows=rows, whitening=whitening)
+        part = self.known.part(whitening)
+        return Task(
+            rows=rows if part.potential is None else rows.less(part.potential),
+            whitening=whitening,
+            known=part.potential,
+            expected=part.matrix,
+        )
 
-    def _drawn(
-        self, rows: TrainingRows, whitening: Whitening, way: Candidate
-    ) -> tuple[Nodes | None, BoolArray | None]:
+    def _drawn(self, task: Task, way: Candidate) -> tuple[Nodes | None, BoolArray | None]:
         """Return the nodes, and which rows are held out."""
-        whitened = whitening.apply(rows.positions)
-        nodes = way.draw(whitened, self._size(rows), np.random.default_rng(self.seed))
-        return nodes, self.training.held(rows, np.random.default_rng([self.seed, 1]))
+        whitened = task.whitening.apply(task.rows.positions)
+        nodes = way.draw(whitened, self._size(task.rows), np.random.default_rng(self.seed))
+        return nodes, self.training.held(task.rows, np.random.default_rng([self.seed, 1]))
 
-    def _chosen(self, rows: TrainingRows, whitening: Whitening) -> Candidate:
+    def _chosen(self, task: Task) -> Candidate:
         """Return how nodes are drawn, and the trend, as small networks of each kind suggest."""
+        rows, whitening = task.rows, task.whitening
         n_equations = len(rows) + self.dim * int(self._with_derivatives(rows).sum())
         size = min(self._size(rows), N_NODES)
         part = pilot_rows(rows, n_equations, np.random.default_rng([self.seed, 2]))
@@ -200,7 +242,8 @@ class NetworkLearner:
 
         def error(way: Candidate) -> float:
             nodes = way.draw(whitened, size, np.random.default_rng(self.seed))
-            return self._regression(way, hidden="random").fitted(nodes, whitening, part).gcv_error
+            regression = self._regression(way, task, hidden="random")
+            return regression.fitted(nodes, whitening, part).gcv_error
 
         return best_of(candidates(self.draws, self.training.trend), error)
 
@@ -213,8 +256,12 @@ class NetworkLearner:
         trained = self.training.regression.hidden == "trained"
         return min(size, TRAINED_SIZE) if trained else size
 
-    def _regression(self, way: Candidate, **changes: Any) -> Regression | OutputRegression:
-        regression = attrs.evolve(self.training.regression, trend=way.trend, **changes)
+    def _regression(
+        self, way: Candidate, task: Task, **changes: Any
+    ) -> Regression | OutputRegression:
+        regression = attrs.evolve(
+            self.training.regression, trend=way.trend, expected=task.expected, **changes
+        )
         if self.energy is None:
             return regression
         return OutputRegression(regression=regression, energy=self.energy)

@@ -6,6 +6,7 @@ import numpy as np
 
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.records import LearningProblem
+from surrokit_networks.exact_rows import ExactRows
 from surrokit_networks.learner import NetworkLearner
 from surrokit_networks.online_learner import OnlineLearner
 from surrokit_networks.pilot import Draw
@@ -60,6 +61,7 @@ def network_learner(
     draws: tuple[Draw, ...],
     training: Training,
     convex: bool = False,
+    known: ExactRows | None = None,
 ) -> NetworkLearner:
     """Return a learner that refits; the seed of its nodes is drawn here.
 
@@ -76,7 +78,9 @@ def network_learner(
     training
         How they are trained.
     convex
-        Whether what is learnt of U itself has a positive definite Hessian everywhere.
+        Whether what is learnt of U itself is a positive definite quadratic, without any node.
+    known : ExactRows, optional
+        What is taken of U itself as it is.
 
     Raises
     ------
@@ -97,4 +101,5 @@ def network_learner(
         training=training,
         energy=energy,
         convex=convex and energy is None,
+        known=known,
     )

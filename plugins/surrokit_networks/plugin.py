@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from surrokit_networks.quadratic import Quadratic
     from surrokit_networks.rbf import Centres, Rbf, Widths
     from surrokit_networks.regression import Hidden, Level, TrainOn
+    from surrokit_networks.rows import Rows
     from surrokit_networks.solving import ChooseRidge
     from surrokit_networks.training import Learns, Training
     from surrokit_networks.training_rows import Tail
@@ -173,6 +174,57 @@ def quadratic(
     )
 
 
+def rows(
+    *,
+    n_rows: int | None = None,
+    left: float = 2.0,
+    most: float = 0.0625,
+    n_nodes: int = 0,
+    activation: str | Activation = "softplus",
+    weight_scale: float | None = None,
+    bias_scale: float = 1.0,
+    draws: Draws = "orthogonal",
+    trend: Trend = "quadratic",
+    least_curvature: float = 1e-3,
+    train_on: TrainOn = "auto",
+    gradient_weight: float = 1.0,
+    ridge: float | None = None,
+    choose_ridge: ChooseRidge = "gcv",
+    tail: Tail = "down-weighted",
+    hold_out: float = 0.1,
+) -> Rows:
+    """Return the data's own rows as a surrogate; see :class:`surrokit_networks.rows.Rows`."""
+    from surrokit_networks.activations import named
+    from surrokit_networks.additive import Additive
+    from surrokit_networks.exact_rows import RowChoice
+    from surrokit_networks.rows import Rows
+
+    return Rows(
+        choice=RowChoice(n_rows=n_rows, left=left, most=most),
+        n_nodes=n_nodes,
+        nodes=Additive(
+            activation=named(activation),
+            weight_scale=weight_scale,
+            bias_scale=bias_scale,
+            draws=draws,
+        ),
+        training=_training(
+            trend=trend,
+            least_curvature=least_curvature,
+            train_on=train_on,
+            gradient_weight=gradient_weight,
+            whiten=True,
+            ridge=ridge,
+            choose_ridge=choose_ridge,
+            tail=tail,
+            hold_out=hold_out,
+            learns="potential",
+            laplace=None,
+            updates="refit",
+        ),
+    )
+
+
 def _training(
     *,
     whiten: bool,
@@ -211,8 +263,8 @@ _PSEUDOINVERSE = {"n_nodes": 20, "ridge": 0.0, "trend": "constant", **_VALUES}
 
 @hookimpl
 def surrokit_register_surrogates() -> Sequence[Component]:
-    """Register the additive and the radial random network, and the trend alone."""
-    return [_additive(), _rbf(), *_of_the_paper(), _quadratic()]
+    """Register the random networks, the trend alone, and rows of the data on a trend."""
+    return [_additive(), _rbf(), *_of_the_paper(), _quadratic(), _rows()]
 
 
 def _additive() -> Component:
@@ -281,4 +333,18 @@ def _quadratic() -> Component:
             "MacKay 2003, Information Theory, Inference, and Learning Algorithms, chapter 27",
         ),
         examples=({"learns": "potential"}, _VALUES, {}),
+    )
+
+
+def _rows() -> Component:
+    return Component(
+        kind="surrogate",
+        name="rows",
+        factory=rows,
+        summary="rows of the data with most leverage as they are, a fitted quadratic for the rest",
+        references=(
+            "Cornish, Vanetti, Bouchard-Cote, Deligiannidis, Doucet 2019, arXiv:1901.09881, for "
+            "the bounds of the rows",
+        ),
+        examples=({"n_rows": 1}, {"n_rows": 1, "train_on": "values", "n_nodes": 20}),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from surrokit.types import FloatArray
 from surrokit.whitening import Whitening
@@ -56,6 +57,18 @@ class Polynomial:
         value = np.einsum("nd,nd->n", away, 0.5 * pull + self.slope)
         pull += self.slope
         return value, pull
+
+    def normal(self) -> tuple[FloatArray, FloatArray]:
+        """Return mean (dim,) and factor L (dim, dim) of the density that this is a potential of.
+
+        L is lower triangular, and L L^T is the inverse of the matrix, which must be positive
+        definite.
+        """
+        # matrix = R R^T with R upper triangular, the factor of the matrix turned round; L = R^-T
+        root = np.linalg.cholesky(self.matrix[::-1, ::-1])[::-1, ::-1]
+        factor = solve_triangular(root, np.eye(len(root)), lower=False).T
+        mean = self.centre - factor @ (factor.T @ self.slope)
+        return np.asarray(mean), np.ascontiguousarray(factor, dtype=np.float64)
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the matrix, once for each position: shape (n, dim, dim)."""

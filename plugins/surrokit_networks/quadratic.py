@@ -25,7 +25,7 @@ class Quadratic:
     ----------
     training
         All that a network's training has, too; no node is trained. With trend ``"quadratic"``
-        or ``"laplace"`` the fitted potential is known to be ``convex``.
+        or ``"laplace"`` the fitted potential is known to be ``convex`` and ``gaussian``.
     """
 
     training: Training = attrs.field(factory=_defaults)
@@ -36,11 +36,11 @@ class Quadratic:
             problem,
             rng,
             n_nodes=1,
-            draws=(_nothing,),
+            draws=(no_nodes,),
             training=self.training,
             convex=self.training.trend in ("quadratic", "laplace"),
         )
 
 
-def _nothing(whitened: FloatArray, size: int, rng: np.random.Generator) -> None:
+def no_nodes(whitened: FloatArray, size: int, rng: np.random.Generator) -> None:
     """Draw no nodes at all."""

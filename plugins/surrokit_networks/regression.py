@@ -19,7 +19,7 @@ from surrokit_networks.equations import Equations
 from surrokit_networks.fitted import FittedNetwork
 from surrokit_networks.frame import Frame
 from surrokit_networks.nodes import Nodes
-from surrokit_networks.polynomial import with_least_curvature
+from surrokit_networks.polynomial import LEAST_CURVATURE, with_least_curvature
 from surrokit_networks.rbf_nodes import RbfNodes
 from surrokit_networks.solving import ChooseRidge, Solved, Solver
 from surrokit_networks.trained_hidden import trained_on
@@ -96,6 +96,11 @@ class Regression:
         trained by at most 200 iterations of L-BFGS, each of which costs as much as a whole fit.
     block_rows : int, optional
         Positions worked on at a time; None for as many as take a few megabytes.
+    expected : ndarray of shape (dim, dim), optional
+        Matrix of a quadratic trend so far as the equations do not tell it, in whitened coordinates;
+        None for the identity, that of a normal density.
+    least_curvature
+        Least eigenvalue left to that matrix.
 
     Raises
     ------
@@ -116,6 +121,8 @@ class Regression:
     choose_ridge: ChooseRidge = attrs.field(default="gcv", validator=one_of("gcv", "held-out"))
     hidden: Hidden = attrs.field(default="random", validator=one_of("random", "trained"))
     block_rows: int | None = attrs.field(default=None, validator=optional_positive_integer)
+    expected: FloatArray | None = attrs.field(default=None, eq=False, repr=False)
+    least_curvature: float = attrs.field(default=LEAST_CURVATURE, validator=positive)
 
     def fitted(
         self,
@@ -296,7 +303,7 @@ class Regression:
         if self.trend == "constant":
             return None, 0
         if self.trend == "laplace":
-            return np.eye(dim), 1
+            return self._expected(dim), 1
         if self.trend == "linear":
             return None, 1
         if tell_more(known, dim):
@@ -305,13 +312,21 @@ class Regression:
                 equations.whitened[known],
                 equations.gradients[known, 0],
                 equations.gradient_weights[known],
+                self._expected(dim),
             )
-            raised = with_least_curvature(matrix)
+            raised = with_least_curvature(matrix, self.least_curvature)
             return matrix if raised is None else raised, 1
         if self.trend == "quadratic" or self.supports(equations):
             return None, 2
         # Measured on logistic posteriors: with fewer points a slope alone does better.
-        return (np.eye(dim) if len(equations) >= _POINTS_PER_DIMENSION * dim else None), 1
+        enough = len(equations) >= _POINTS_PER_DIMENSION * dim
+        return (self._expected(dim) if enough else None), 1
+
+    def _expected(self, dim: int) -> FloatArray:
+        if self.expected is None:
+            return np.eye(dim)
+        raised = with_least_curvature(self.expected, self.least_curvature)
+        return self.expected if raised is None else raised
 
     def _solved_with_trend(
         self,
@@ -330,7 +345,7 @@ class Regression:
         if degree < 2:
             return solved, matrix
         found = trend.slope_and_matrix(solved.solution.trend)[1][0]
-        raised = with_least_curvature(found)
+        raised = with_least_curvature(found, self.least_curvature)
         if raised is None:
             return solved, None
         # The network, the slope and the level make up for what the trend was not allowed.

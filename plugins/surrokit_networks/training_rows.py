@@ -7,7 +7,9 @@ from typing import Literal, TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.capabilities import GRADIENT, with_gradient
 from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.protocols import Potential
 from surrokit.records import Evaluations
 from surrokit.types import BoolArray, FloatArray, IntArray
 
@@ -102,6 +104,21 @@ class TrainingRows:
             jacobians=None if self.jacobians is None else self.jacobians[chosen],
             trust=self.trust[chosen],
             copies=self.copies[chosen],
+        )
+
+    def less(self, known: Potential) -> TrainingRows:
+        """Return the rows of what is left of U over a potential that is known.
+
+        Gradients are taken off where the potential offers them; they stay what rows without one
+        lack. Outputs are dropped: they are those of U.
+        """
+        if GRADIENT in known.capabilities:
+            values, gradients = with_gradient(known).value_and_gradient(self.positions)
+            left = self.gradients - gradients
+        else:
+            values, left = known.value(self.positions), np.full_like(self.gradients, np.nan)
+        return attrs.evolve(
+            self, values=self.values - values, gradients=left, outputs=None, jacobians=None
         )
 
     @property

@@ -14,15 +14,19 @@ _RIDGES = np.logspace(-4.0, 2.0, 25)
 
 
 def matrix_of_gradients(
-    whitened: FloatArray, gradients: FloatArray, weights: FloatArray
+    whitened: FloatArray,
+    gradients: FloatArray,
+    weights: FloatArray,
+    expected: FloatArray | None = None,
 ) -> FloatArray:
     """Return the symmetric M for which gradients are M z + constant, as nearly as can be told.
 
-    Minimises sum_n w_n |g_n - M z_n|^2 + kappa |M - I|_F^2 over symmetric M, positions and
-    gradients centred. In the eigenbasis of sum_n w_n z_n z_n^T the problem falls apart entry by
-    entry, so kappa is chosen by generalised cross-validation from one eigendecomposition, and the
-    cost is O(n dim^2 + dim^3), where the dim^2 / 2 columns of a full quadratic would cost dim^6.
-    The identity is the matrix of a normal density in its own whitened coordinates.
+    Minimises sum_n w_n |g_n - M z_n|^2 + kappa |M - E|_F^2 over symmetric M, positions and
+    gradients centred; E is what is expected. In the eigenbasis of sum_n w_n z_n z_n^T the problem
+    falls apart entry by entry, so kappa is chosen by generalised cross-validation from one
+    eigendecomposition, and the cost is O(n dim^2 + dim^3), where the dim^2 / 2 columns of a full
+    quadratic would cost dim^6.
+    The identity, for E, is the matrix of a normal density in its own whitened coordinates.
 
     Parameters
     ----------
@@ -30,6 +34,8 @@ def matrix_of_gradients(
         Whitened positions, and gradients of U in the same coordinates.
     weights : ndarray of shape (n,)
         Weights of the rows.
+    expected : ndarray of shape (dim, dim), optional
+        E, symmetric; None for the identity.
 
     Returns
     -------
@@ -37,9 +43,10 @@ def matrix_of_gradients(
         M; its eigenvalues may have either sign.
     """
     total = float(weights.sum())
-    away = whitened - weights @ whitened / total
-    left = gradients - weights @ gradients / total - away  # of M = I
     dim = whitened.shape[1]
+    start = np.eye(dim) if expected is None else expected
+    away = whitened - weights @ whitened / total
+    left = gradients - weights @ gradients / total - away @ start
     moments = (away.T * weights) @ away
     eigenvalues, vectors = np.linalg.eigh(moments)
     eigenvalues = np.maximum(eigenvalues, 0.0)
@@ -58,7 +65,7 @@ def matrix_of_gradients(
         score = max(residual, 0.0) / spare**2 if spare > 0.0 else np.inf
         if score < best:
             best, chosen = score, change
-    return np.asarray(np.eye(dim) + vectors @ chosen @ vectors.T)
+    return np.asarray(start + vectors @ chosen @ vectors.T)
 
 
 def _effective_count(weights: FloatArray) -> float:

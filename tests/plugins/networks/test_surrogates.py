@@ -14,7 +14,10 @@ from surrokit_networks.rbf import Rbf
 DIM = 3
 COMPONENTS = {component.name: component for component in plugin.surrokit_register_surrogates()}
 EXAMPLES = [
-    (name, settings) for name, component in COMPONENTS.items() for settings in component.examples
+    (name, settings)
+    for name, component in COMPONENTS.items()
+    for settings in component.examples
+    if name != "rows"  # which this potential has none of
 ]
 
 

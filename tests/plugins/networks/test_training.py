@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from surrokit.capabilities import CONVEX
 from surrokit.errors import SurrogateFitError
 from surrokit.records import Evaluations, LearningProblem
 from surrokit.whitening import Whitening
 from surrokit_networks import plugin
 from surrokit_networks.additive import Additive
-from surrokit_networks.fitted import CAPABILITIES
+from surrokit_networks.fitted import CAPABILITIES, NORMAL
 from surrokit_networks.quadratic import Quadratic
 from surrokit_networks.rbf import Rbf
 from surrokit_networks.regression import Regression
@@ -71,7 +70,7 @@ def test_what_a_learner_declares(kind, train_on, needs, uses):
     learns = learner(getattr(plugin, kind)(train_on=train_on))
     assert learns.needs == needs
     assert learns.uses == uses
-    assert learns.provides == CAPABILITIES | ({CONVEX} if kind == "quadratic" else set())
+    assert learns.provides == CAPABILITIES | (NORMAL if kind == "quadratic" else set())
     learns.observe(evaluations(30, gradients=True))
     assert learns.fitted().capabilities == learns.provides
 

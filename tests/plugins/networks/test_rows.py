@@ -1,0 +1,300 @@
+"""Rows of the data as a surrogate, on a logistic regression with two rare columns."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import surrokit as sk
+from surrokit.errors import CapabilityError, ConfigurationError
+from surrokit.records import Evaluations, LearningProblem
+from surrokit.summed_terms import SummedTerms
+from surrokit_networks import plugin
+from surrokit_networks.exact_rows import RowChoice
+from surrokit_networks.fitted import CAPABILITIES
+from surrokit_networks.fitted_sum import FittedSum, sum_capabilities
+from surrokit_networks.rows import Rows
+from surrokit_networks.training import Training
+from surrokit_networks.trend_matrix import matrix_of_gradients
+
+DIM, N_ROWS = 4, 600
+RARE = np.arange(5)
+"""Rows that alone inform the last two directions."""
+
+
+def design():
+    rng = np.random.default_rng(3)
+    x = np.column_stack([np.ones(N_ROWS), rng.standard_normal(N_ROWS), np.zeros((N_ROWS, 2))])
+    x[RARE, 2 + RARE % 2] = 1.0
+    return x
+
+
+class Softplus:
+    """sum_i log(1 + exp(s_i x_i . q)) over some rows: what a logistic regression's terms are."""
+
+    capabilities = frozenset({"gradient", "gradient-alone", "hessian", "convex"})
+
+    def __init__(self, x):
+        self.x = x
+        self.dim = x.shape[1]
+
+    def value(self, positions):
+        return np.logaddexp(0.0, positions @ self.x.T).sum(axis=1)
+
+    def gradient(self, positions):
+        return (1.0 / (1.0 + np.exp(-positions @ self.x.T))) @ self.x
+
+    def value_and_gradient(self, positions):
+        return self.value(positions), self.gradient(positions)
+
+    def hessian(self, positions):
+        p = 1.0 / (1.0 + np.exp(-positions @ self.x.T))
+        return np.einsum("nr,ri,rj->nij", p * (1.0 - p), self.x, self.x)
+
+
+class Regression(Softplus):
+    """The same over all rows, with a prior N(0, 9 I); it counts its evaluations."""
+
+    capabilities = frozenset({"gradient", "gradient-alone", "hessian", "convex", "rows"})
+
+    def __init__(self):
+        signs = np.where(np.random.default_rng(4).random(N_ROWS) < 0.4, -1.0, 1.0)
+        signs[RARE] = 1.0  # separated: nothing but the prior keeps these directions from infinity
+        super().__init__(design() * signs[:, None])
+        self.n_rows = N_ROWS
+        self.calls = 0
+
+    def value(self, positions):
+        self.calls += len(positions)
+        return super().value(positions) + np.square(positions).sum(axis=1) / 18.0
+
+    def gradient(self, positions):
+        return super().gradient(positions) + positions / 9.0
+
+    def hessian(self, positions):
+        return super().hessian(positions) + np.eye(self.dim) / 9.0
+
+    def selected(self, rows):
+        return Softplus(self.x[rows])
+
+    def row_bounds(self, factor):
+        return np.linalg.norm(self.x @ factor, axis=1) ** 3 / (36.0 * np.sqrt(3.0))
+
+
+TARGET = Regression()
+
+
+def mode():
+    q = np.zeros((1, DIM))
+    for _ in range(20):
+        q = q - np.linalg.solve(TARGET.hessian(q)[0], TARGET.gradient(q)[0])
+    return q[0]
+
+
+MODE = mode()
+FACTOR = np.linalg.cholesky(np.linalg.inv(TARGET.hessian(MODE[None])[0]))
+
+
+def training(n=60, gradients=True, seed=0):
+    rng = np.random.default_rng(seed)
+    positions = MODE + rng.standard_normal((n, DIM)) @ FACTOR.T
+    values, slopes = TARGET.value_and_gradient(positions)
+    return Evaluations(positions=positions, values=values, gradients=slopes if gradients else None)
+
+
+def problem(terms=True):
+    return LearningProblem(
+        dim=DIM,
+        capabilities=TARGET.capabilities,
+        terms=SummedTerms(TARGET) if terms else None,
+    )
+
+
+def fitted(rows=None, **settings):
+    learner = plugin.rows(**settings).learner(problem(), np.random.default_rng(0))
+    learner.observe(training() if rows is None else rows)
+    assert learner.fitted().capabilities == learner.provides
+    return learner.fitted()
+
+
+def error(potential):
+    """Var(V - U), in nats squared, at points that were not fitted to."""
+    fresh = training(300, seed=1)
+    return float(np.var(potential.value(fresh.positions) - fresh.values))
+
+
+def test_rows_of_most_leverage_make_a_skewed_direction_right():
+    learner = plugin.quadratic().learner(problem(), np.random.default_rng(0))
+    learner.observe(training())
+
+    assert error(fitted(n_rows=len(RARE))) < 0.05 * error(learner.fitted())
+
+
+def test_as_few_rows_are_copied_as_leave_little():
+    few = fitted(left=0.03).known.x
+    assert len(few) == len(RARE)
+    assert few[:, 2:].any(axis=1).all()
+    assert len(fitted(left=0.0, most=0.5).known.x) == N_ROWS // 2
+    assert fitted(left=1e9).known is None
+    assert len(fitted(n_rows=17, most=0.01).known.x) == 17
+
+
+def test_the_rest_is_fitted_to_values_alone_too():
+    assert error(fitted(training(60, gradients=False), n_rows=len(RARE))) < 0.01
+    assert error(fitted(n_rows=len(RARE), train_on="values")) < 0.01
+
+
+def test_nodes_may_take_what_the_quadratic_leaves():
+    rows = training(200)
+    network = fitted(rows, n_rows=1, n_nodes=50, ridge=1e-6)
+
+    assert network.network.n_nodes == 50
+    assert error(network) < 0.5 * error(fitted(rows, n_rows=1))
+
+
+def test_the_surrogate_is_convex_where_the_rows_are():
+    potential = fitted(n_rows=len(RARE))
+    hessians = potential.hessian(10.0 * np.random.default_rng(2).standard_normal((50, DIM)))
+
+    assert "convex" in potential.capabilities
+    assert np.linalg.eigvalsh(hessians).min() > 0.0
+    assert "convex" not in fitted(n_rows=5, n_nodes=20).capabilities
+
+
+def test_gradients_are_those_of_the_values():
+    potential, q, h = fitted(), training(3).positions, 1e-5
+    slope = np.column_stack(
+        [
+            (potential.value(q + h * unit) - potential.value(q - h * unit)) / (2.0 * h)
+            for unit in np.eye(DIM)
+        ]
+    )
+
+    np.testing.assert_allclose(potential.gradient(q), slope, atol=1e-6)
+    np.testing.assert_array_equal(potential.value_and_gradient(q)[0], potential.value(q))
+    np.testing.assert_array_equal(potential.value_and_gradient(q)[1], potential.gradient(q))
+
+
+def test_learning_makes_no_exact_call():
+    rows = training()
+    before = TARGET.calls
+    fitted(rows).value(rows.positions)
+
+    assert TARGET.calls == before
+
+
+def test_a_fit_pickles():
+    potential, q = fitted(), training(5).positions
+
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(potential)).value(q), potential.value(q)
+    )
+
+
+def test_what_is_held_out_judges_the_sum():
+    rows = training(200)
+    potential = fitted(rows, n_rows=len(RARE))
+
+    assert 0.2 < potential.quality.variance / error(potential) < 5.0
+    assert potential.n_points == 200
+
+
+def test_the_sum_can_do_what_both_parts_can():
+    assert sum_capabilities(CAPABILITIES | {"convex"}, CAPABILITIES) == CAPABILITIES
+    assert sum_capabilities(frozenset({"gradient", "metric"}), CAPABILITIES) == {"gradient"}
+    assert "gaussian" not in fitted().capabilities
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hessian_product",
+        "hessian_diagonal",
+        "hessian_diagonal_gradient",
+        "hessian_trace_gradient",
+        "hessian_form_gradient",
+    ],
+)
+def test_sums_of_whatever_concerns_the_hessian(name):
+    learner = plugin.additive(n_nodes=20).learner(problem(), np.random.default_rng(0))
+    learner.observe(training())
+    network = learner.fitted()
+    rng, q = np.random.default_rng(5), training(3).positions
+    half = rng.standard_normal((3, DIM, DIM))
+    weights = {
+        "hessian_diagonal": (),
+        "hessian_trace_gradient": (half + half.swapaxes(1, 2),),
+    }.get(name, (rng.standard_normal((3, DIM)),))
+
+    both = FittedSum(known=network, network=network, capabilities=network.capabilities)
+    twice = getattr(both, name)(q, *weights)
+
+    np.testing.assert_allclose(twice, 2.0 * getattr(network, name)(q, *weights), rtol=1e-12)
+
+
+def test_a_whole_run_on_rows():
+    run = sk.sample(
+        TARGET,
+        sampler="hmc",
+        surrogate="rows",
+        explorer=("sampler", {"iterations": 60}),
+        initial=MODE + FACTOR @ np.ones(DIM),
+        chains=2,
+        warmup=150,
+        draws=50,
+        seed=1,
+        progress=False,
+    )
+
+    assert run.acceptance.mean() > 0.8
+    assert run.calls["value"] <= 2 * 300  # once the surrogate is there, one value a proposal
+
+
+def test_without_rows_worth_their_price_it_is_a_quadratic():
+    learner = plugin.quadratic().learner(problem(), np.random.default_rng(0))
+    learner.observe(training())
+    alone, potential, q = learner.fitted(), fitted(left=1e9), training(5, seed=2).positions
+
+    for name in ("value", "gradient", "hessian"):
+        np.testing.assert_array_equal(getattr(potential, name)(q), getattr(alone, name)(q))
+    np.testing.assert_array_equal(potential.value_and_gradient(q)[1], alone.gradient(q))
+
+
+def test_a_target_without_rows():
+    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2)
+    with pytest.raises(CapabilityError, match="copies rows of data from the target, which offers "):
+        sk.sample(target, sampler="hmc", surrogate="rows", progress=False)
+    with pytest.raises(CapabilityError, match="but not rows; use surrogate='additive'"):
+        plugin.rows().learner(problem(terms=False), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("wrong", [{"learns": "outputs"}, {"updates": "greville"}])
+def test_settings_that_do_not_go_with_rows(wrong):
+    settings = {"learns": "potential", "updates": "refit", **wrong}
+    with pytest.raises(ConfigurationError, match="learns the potential and refits, got learns="):
+        Rows(training=Training(**settings))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_rows": 0}, "n_rows must be a whole number of at least 1, or None, got 0"),
+        ({"left": -1.0}, "left must be a finite number of at least 0, got -1.0"),
+        ({"most": 1.5}, "most must be a number between 0 and 1, got 1.5"),
+    ],
+)
+def test_choices_that_make_no_sense(wrong, message):
+    with pytest.raises(ConfigurationError, match=message):
+        RowChoice(**wrong)
+
+
+def test_what_is_expected_stands_where_gradients_say_nothing():
+    expected = np.diag([3.0, 0.5])
+
+    alone = matrix_of_gradients(np.zeros((1, 2)), np.ones((1, 2)), np.ones(1), expected)
+    np.testing.assert_allclose(alone, expected)
+
+    positions = np.random.default_rng(0).standard_normal((40, 2))
+    matrix = np.array([[2.0, 0.3], [0.3, 0.1]])
+    found = matrix_of_gradients(positions, positions @ matrix, np.ones(40), expected)
+    np.testing.assert_allclose(found, matrix, atol=1e-3)
