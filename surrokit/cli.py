@@ -37,17 +37,25 @@ def plugins(json_path: Path | None) -> None:
 
 @cli.command()
 @click.argument("target")
-@click.option("--sampler", default=None, help="Name of a sampler.  [default: hmc]")
+@click.option("--sampler", default=None, help="Name of a sampler.  [default: picked]")
 @click.option(
     "--surrogate",
-    default="additive",
-    show_default=True,
-    help='Name of a surrogate, or "none" for the exact potential throughout.',
+    default=None,
+    help='Name of a surrogate, or "none" for the exact potential throughout.  [default: picked, or '
+    "none where a sampler is named]",
 )
+@click.option("--explorer", default=None, help="What looks around before there is a surrogate.")
 @click.option("--schedule", default=None, help="When to learn.  [default: once]")
+@click.option("--correction", default=None, help="What decides.  [default: metropolis]")
 @click.option("--chains", default=4, show_default=True, help="Chains, advanced as one batch.")
-@click.option("--warmup", default=1000, show_default=True, help="Iterations before any is kept.")
-@click.option("--draws", default=1000, show_default=True, help="Draws kept of each chain.")
+@click.option(
+    "--warmup", type=int, default=None, help="Iterations before any is kept.  [default: 1000]"
+)
+@click.option("--draws", type=int, default=None, help="Draws kept of each chain.  [default: 1000]")
+@click.option("--max-calls", type=int, default=None, help="Stop before more exact calls.")
+@click.option("--max-seconds", type=float, default=None, help="Stop after so long.")
+@click.option("--target-ess", type=float, default=None, help="Stop at this ESS of the worst.")
+@click.option("--target-rhat", type=float, default=None, help="Stop at this R-hat of the worst.")
 @click.option("--step-size", type=float, default=None, help="Taken as it is.  [default: tuned]")
 @click.option("--n-steps", type=int, default=None, help="Longest path.  [default: tuned]")
 @click.option("--seed", type=int, default=None, help="For draws that can be had again.")
@@ -64,22 +72,20 @@ def plugins(json_path: Path | None) -> None:
 def sample(
     target: str,
     sampler: str | None,
-    surrogate: str,
+    surrogate: str | None,
+    explorer: str | None,
     schedule: str | None,
-    chains: int,
-    warmup: int,
-    draws: int,
-    step_size: float | None,
-    n_steps: int | None,
-    seed: int | None,
+    correction: str | None,
     settings: tuple[str, ...],
     compare: bool,
     json_path: Path | None,
     out: Path | None,
+    **sizes: Any,
 ) -> None:
     """Draw from TARGET: a registered name, or path/to/file.py:object.
 
-    The target decides every acceptance exactly; the surrogate only proposes.
+    The target decides every acceptance exactly; a surrogate only proposes. Where neither a sampler
+    nor a surrogate is named, what is not given is picked by what the calls of the target cost.
     """
     from surrokit.command_settings import parsed_settings, specs_of
     from surrokit.export import check_can_save, check_folder
@@ -93,14 +99,12 @@ def sample(
     if out is not None:
         check_can_save(out)
     exact = resolved_target(target, parts.pop("target", {}))
-    names = {"sampler": sampler, "surrogate": surrogate, "schedule": schedule}
-    sizes: dict[str, Any] = {
-        "chains": chains,
-        "warmup": warmup,
-        "draws": draws,
-        "step_size": step_size,
-        "n_steps": n_steps,
-        "seed": seed,
+    names = {
+        "sampler": sampler,
+        "surrogate": surrogate,
+        "explorer": explorer,
+        "schedule": schedule,
+        "correction": correction,
     }
     run = _sample(exact, **specs_of(names, parts), **sizes)
     baseline = _sample(exact, sampler="hmc", **sizes) if compare else None

@@ -7,9 +7,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from surrokit.components import KINDS
-from surrokit.compose import DEFAULT_CORRECTION, DEFAULT_SAMPLER
 from surrokit.errors import ConfigurationError
-from surrokit.parts import DEFAULT_EXPLORER, DEFAULT_SCHEDULE
+from surrokit.parts import (
+    DEFAULT_CORRECTION,
+    DEFAULT_EXPLORER,
+    DEFAULT_SAMPLER,
+    DEFAULT_SCHEDULE,
+    DEFAULT_SURROGATE,
+)
 
 _PARTS = ("target", *(kind for kind in KINDS if kind not in ("potential", "experiment")))
 
@@ -72,6 +77,7 @@ def specs_of(
     specs: dict[str, Any] = {}
     defaults = {
         "sampler": DEFAULT_SAMPLER,
+        "surrogate": DEFAULT_SURROGATE,
         "schedule": DEFAULT_SCHEDULE,
         "explorer": DEFAULT_EXPLORER,
         "metric": "dense",

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.capabilities import FORWARD
+from surrokit.budget import Budget
 from surrokit.catalogue import default_catalogue
 from surrokit.components import Kind
 from surrokit.composer import Composer, Spec
 from surrokit.discovery import default_plugins
-from surrokit.errors import ConfigurationError, SamplingWarning
+from surrokit.errors import ConfigurationError
 from surrokit.exact_calls import OnError
 from surrokit.observers import Observers
-from surrokit.paid_evaluations import paid_evaluations
-from surrokit.parts import Parts, checked_target, chosen_parts, described, nothing_learns
+from surrokit.parts import checked_target, described
+from surrokit.plan import Plan
+from surrokit.planning import Request, planned
 from surrokit.protocols import Correction, Explorer, Potential, Sampler, Schedule, Surrogate
-from surrokit.recording import RecordingPotential
 from surrokit.records import Evaluations
 from surrokit.result import Run
-from surrokit.run import Plan, run
+from surrokit.run import run
 from surrokit.safety import Safety, checked_safety
 from surrokit.settings import is_whole
 from surrokit.starting import given_positions
-
-DEFAULT_SAMPLER = "hmc"
-DEFAULT_CORRECTION = "metropolis"
 
 
 def make(kind: Kind, name: str, **settings: Any) -> Any:
@@ -64,8 +59,8 @@ def sample(
     metric: object | None = None,
     correction: Correction | Spec | None = None,
     chains: int = 4,
-    warmup: int = 1000,
-    draws: int = 1000,
+    warmup: int | None = None,
+    draws: int | None = None,
     step_size: float | None = None,
     n_steps: int | None = None,
     initial: Mapping[str, Any] | npt.ArrayLike | None = None,
@@ -75,10 +70,16 @@ def sample(
     observers: Iterable[object] = (),
     on_error: OnError = "reject",
     safety: Safety | None = None,
+    max_calls: int | None = None,
+    max_seconds: float | None = None,
+    target_ess: float | None = None,
+    target_rhat: float | None = None,
 ) -> Run:
-    """Draw from a target, exactly, with a surrogate if one is named.
+    """Draw from a target, exactly, with a surrogate if one is named or pays.
 
-    Every part is a registered name, a pair of name and settings, or an object.
+    Where neither a sampler nor a surrogate is named, what is not given is picked by what the target
+    offers and by what its calls cost; ``run.choice`` says what was picked and why. Every part is a
+    registered name, a pair of name and settings, or an object.
 
     Parameters
     ----------
@@ -86,10 +87,11 @@ def sample(
         As made by :func:`surrokit.potential` or :func:`surrokit.forward_potential`; or a
         registered name.
     sampler
-        Makes proposals; by default ``hmc``.
+        Makes proposals; where a surrogate is named, by default ``hmc``.
     surrogate
-        What proposals are made on once it has learnt; None for the exact potential throughout. A
-        ready potential, in the sampling coordinates, serves from the first iteration as it is.
+        What proposals are made on once it has learnt; with a sampler, None for the exact potential
+        throughout, which ``"none"`` asks for in any case. A ready potential, in the sampling
+        coordinates, serves from the first iteration as it is.
     schedule
         When to learn; by default ``once`` with a surrogate that learns, else ``never``.
     explorer
@@ -99,8 +101,15 @@ def sample(
         Parts of the sampler.
     correction
         Decides on proposals; by default ``metropolis``.
-    chains, warmup, draws
-        Sizes; ``warmup`` counts the exploration.
+    chains
+        How many.
+    warmup
+        Iterations before any is kept, the exploration counted. None for 1000, or, where the
+        exploration has tuned the sampler, as with ``rounds``, for what it takes and 25 more; it
+        then takes at most half of what the run may spend.
+    draws
+        Draws kept of each chain; None for 1000, or with ``target_ess`` or ``target_rhat`` for as
+        many as it takes.
     step_size, n_steps
         Taken as they are; None has them tuned in warm-up. ``n_steps`` is the longest path, the
         number of steps being drawn from {1, ..., n_steps} in each iteration, unless the sampler's
@@ -122,11 +131,16 @@ def sample(
     safety
         What to do when proposals on the surrogate are hardly ever accepted; None for a
         :class:`Safety` as it comes, which repairs the surrogate in warm-up and warns later.
+    max_calls, max_seconds
+        What the run may spend, exploration and warm-up included.
+    target_ess, target_rhat
+        Bulk effective sample size of every parameter, or R-hat of every parameter, at which it
+        stops. Whichever of the four comes first.
 
     Returns
     -------
     Run
-        Draws, statistics and costs; of what was drawn so far if interrupted.
+        Draws, statistics and costs; of what was drawn so far if it was stopped or interrupted.
 
     Raises
     ------
@@ -140,52 +154,36 @@ def sample(
         If the target cannot be evaluated where chains start, or raises and was asked to.
     """
     _check_sizes(chains, warmup, draws, on_error)
+    budget = Budget(
+        max_calls=max_calls, max_seconds=max_seconds, target_ess=target_ess, target_rhat=target_rhat
+    )
     composer = Composer(default_catalogue())
     exact = checked_target(composer.make("potential", target))
-    rng = _generator(seed)
-    parts = chosen_parts(
-        composer,
-        exact,
-        rng,
-        sampler=DEFAULT_SAMPLER if sampler is None else sampler,
-        sampler_settings={
+    request = Request(
+        exact=exact,
+        name=described(target),
+        sampler=sampler,
+        surrogate=surrogate,
+        schedule=schedule,
+        explorer=explorer,
+        correction=correction,
+        settings={
             "integrator": integrator,
             "metric": metric,
             "step_size": step_size,
             "n_steps": n_steps,
         },
-        surrogate=None if surrogate == "none" else surrogate,
-        schedule=schedule,
-        explorer=explorer,
-        correction=DEFAULT_CORRECTION if correction is None else correction,
-        chains=chains,
-        warmup=warmup,
-    )
-    learns = parts.learner is not None
-    net = _fitting_safety(safety, parts)
-    if not learns and evaluations is not None:
-        raise ConfigurationError(
-            f"evaluations are given, but {nothing_learns(parts.ready)}, or leave evaluations out"
-        )
-    if not warmup and "step_size" in parts.sampler.tunes:
-        warnings.warn(
-            "there is no warm-up to tune the step size in; pass step_size=... or warmup=...",
-            SamplingWarning,
-            stacklevel=2,
-        )
-    plan = Plan(
-        target=RecordingPotential(
-            exact, keep=learns or FORWARD in exact.capabilities, on_error=on_error
-        ),
-        parts=attrs.evolve(parts, described={"target": described(target), **parts.described}),
-        chains=chains,
-        warmup=warmup,
-        draws=draws,
+        chains=int(chains),
+        warmup=None if warmup is None else int(warmup),
+        draws=None if draws is None else int(draws),
         initial=None if initial is None else given_positions(initial, exact, chains),
-        evaluations=None if evaluations is None else paid_evaluations(evaluations, exact),
-        safety=net,
+        evaluations=evaluations,
+        on_error=on_error,
+        safety=checked_safety(safety),
+        budget=budget,
     )
-    return _run(plan, rng, progress, observers)
+    rng = _generator(seed)
+    return _run(planned(composer, request, rng), rng, progress, observers)
 
 
 def _run(plan: Plan, rng: np.random.Generator, progress: bool, observers: Iterable[object]) -> Run:
@@ -197,31 +195,10 @@ def _run(plan: Plan, rng: np.random.Generator, progress: bool, observers: Iterab
         return run(plan, rng, listeners)
 
 
-def _fitting_safety(safety: Safety | None, parts: Parts) -> Safety:
-    net = checked_safety(safety)
-    if net.restart and parts.learner is None:
-        raise ConfigurationError(
-            f"safety asks for restart, but {nothing_learns(parts.ready)}, or leave restart out"
-        )
-    if not net.mix:
-        return net
-    if parts.learner is None and parts.ready is None:
-        raise ConfigurationError(
-            "safety asks to mix in exact transitions, but there is no surrogate and all are exact; "
-            "leave mix out"
-        )
-    if parts.exact_sampler is None:
-        raise ConfigurationError(
-            "safety asks to mix in exact transitions, but no sampler at hand suits the target: it "
-            "needs one that moves by gradients or values alone; enable a plugin that has one, or "
-            "leave mix out"
-        )
-    return net
-
-
-def _check_sizes(chains: int, warmup: int, draws: int, on_error: str) -> None:
+def _check_sizes(chains: int, warmup: int | None, draws: int | None, on_error: str) -> None:
     for name, value, least in (("chains", chains, 1), ("warmup", warmup, 0), ("draws", draws, 1)):
-        if not is_whole(value, least):
+        left_open = value is None and name != "chains"
+        if not left_open and not is_whole(value, least):
             raise ConfigurationError(
                 f"{name} must be a whole number of at least {least}, got {value!r}"
             )

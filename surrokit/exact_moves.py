@@ -50,6 +50,11 @@ class ExactMoves:
         self._tuned = self._tuner.start(chains, dim, covariance=covariance, step_size=step_size)
         self._sampler = self._tuner.tuned(self._tuned, self._sampler)
 
+    def decide_by(self, correction: Correction) -> None:
+        """Have another correction decide, bound to the exact potential."""
+        self._correction = correction
+        self._last = None
+
     def learn(self, covariance: FloatArray | None) -> None:
         """Use a covariance that was estimated elsewhere, if there is one."""
         assert self._tuned is not None

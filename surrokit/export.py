@@ -100,10 +100,14 @@ def check_folder(path: str | os.PathLike[str]) -> None:
 
 
 def _statistics(trace: Trace) -> dict[str, np.ndarray]:
-    """Return sampler statistics under ArviZ's names, each of shape (chains, draws)."""
+    """Return sampler statistics under ArviZ's names, each of shape (chains, draws).
+
+    ``lp`` is left out where a correction did not evaluate the target at every draw.
+    """
     chains = trace.draws.shape[0]
+    known = not np.isnan(trace.values).any()
     return {
-        "lp": -trace.values,
+        **({"lp": -trace.values} if known else {}),
         "acceptance_rate": trace.acceptance,
         "diverging": trace.divergent,
         "n_steps": trace.n_steps,
@@ -115,5 +119,7 @@ def _attributes(run: Run) -> dict[str, Any]:
     return {
         "inference_library": "surrokit",
         "sampling_time": run.seconds["sampling"],
+        "stopped": run.stopped,
+        **({} if run.choice is None else {"choice": run.choice}),
         **{f"calls_{kind}": n for kind, n in run.calls.items()},
     }

@@ -21,9 +21,16 @@ from surrokit.protocols import (
     Surrogate,
 )
 from surrokit.records import LearningProblem
+from surrokit.summed_terms import terms_of
 from surrokit.types import Capabilities
 
+DEFAULT_SAMPLER = "hmc"
+DEFAULT_SURROGATE = "additive"
+DEFAULT_CORRECTION = "metropolis"
 DEFAULT_SCHEDULE = "once"
+QUIET_SCHEDULE = "never"
+"""The schedule that learns nothing."""
+
 DEFAULT_EXPLORER = "sampler"
 GRADIENT_SAMPLER = "hmc"
 GRADIENT_FREE_SAMPLER = "random-walk"
@@ -108,7 +115,7 @@ def chosen_parts(
     own_correction: Correction = composer.make("correction", correction)
     composer = composer.with_own({"sampler": own_sampler, "correction": own_correction})
     ready, learning = _surrogate(composer, surrogate, exact)
-    default = "never" if learning is None else DEFAULT_SCHEDULE
+    default = QUIET_SCHEDULE if learning is None else DEFAULT_SCHEDULE
     own_schedule = _schedule(composer, schedule or default, learning is not None, ready)
     learner = None if learning is None else _learner(learning, exact, rng, own_schedule, chains)
     if learner is None and explorer is not None:
@@ -205,6 +212,7 @@ def _learner(
         capabilities=exact.capabilities,
         energy=with_forward(exact).energy if FORWARD in exact.capabilities else None,
         deployment_rate=schedule.deployment_rate / chains,
+        terms=terms_of(exact),
     )
     return surrogate.learner(problem, rng)
 
@@ -261,6 +269,7 @@ def _suggested(
 
 def _exact_sampler(composer: Composer, exact: Potential) -> Sampler | None:
     own: Sampler = composer.own["sampler"]
+    own = getattr(own, "kernel", own)  # on the exact potential a sub-chain costs k times as much
     if own.needs <= exact.capabilities & {GRADIENT, GRADIENT_ALONE}:
         return own  # one that needs more, such as Hessians, may be dear on the exact potential
     registered = composer.catalogue.names("sampler")

@@ -126,5 +126,5 @@ class ProgressBar:
             total=max(expected, info.iteration),  # draws that begin again make a run longer
             stage=info.stage,
             acceptance="-" if np.isnan(self._acceptance) else f"{self._acceptance:.2f}",
-            calls=sum(info.calls.values()),
+            calls=sum(n for kind, n in info.calls.items() if kind != "rows"),
         )

@@ -85,6 +85,9 @@ def print_parts(rows: list[dict[str, Any]]) -> None:
 def print_run(run: Run, baseline: Run | None = None) -> None:
     """Print the summary of a run, and its costs, beside those of a baseline if there is one."""
     console = _console()
+    if run.choice is not None:
+        console.print(f"Picked: {run.choice}", soft_wrap=True)
+        console.print()
     console.print(_summary_table(run))
     console.print()
     console.print(_cost_table(run, baseline))
@@ -151,8 +154,19 @@ _COSTS: dict[str, Callable[[Run], str]] = {
     "seconds, training": lambda run: f"{run.seconds['training']:.2f}",
     "seconds, sampling": lambda run: f"{run.seconds['sampling']:.2f}",
     "surrogates deployed": _deployed,
+    "draws of each chain": lambda run: "-" if run.stopped == "draws" else str(len(run.kept)),
     "exact calls": _calls,
     "exact calls per effective draw": lambda run: f"{run.calls_per_effective_draw():.2f}",
+}
+
+
+_STOPPED = {
+    "max_calls": "the run stopped because max_calls was reached.",
+    "max_seconds": "the run stopped because max_seconds was reached.",
+    "target_ess": "the run stopped because target_ess was reached.",
+    "target_rhat": "the run stopped because target_rhat was reached.",
+    "interrupted": "the run was interrupted; these are the draws until then.",
+    "error": "the run ended in an error; these are the draws until then.",
 }
 
 
@@ -192,8 +206,10 @@ def _cell(value: Cell) -> str:
 def notes(run: Run) -> list[str]:
     """Return what a reader of the table must know: interruption, failures, poor mixing."""
     found = []
-    if not run.complete:
-        found.append("the run was interrupted; these are the draws until then.")
+    if run.stopped in _STOPPED:
+        found.append(_STOPPED[run.stopped])
+    if not len(run.kept):
+        found.append("there are no draws.")
     if run.failures:
         found.append(
             f"the target could not be evaluated at {run.failures} positions, which were rejected."
@@ -206,7 +222,7 @@ def notes(run: Run) -> list[str]:
         how = f" ({failures})" if failures else ""
         found.append(f"{divergences} paths diverged{how}; a smaller step size would help.")
     worst = float(np.max(run.rhat()))
-    if not worst < 1.01:
+    if len(run.kept) and not worst < 1.01:
         found.append(f"R-hat is {worst:.3f} where it should be below 1.01; draw more.")
     return found
 

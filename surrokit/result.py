@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from surrokit.budget import StopReason, calls_paid
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
 from surrokit.fit_quality import FitQuality
 from surrokit.history import Trace
@@ -84,14 +85,19 @@ class Run:
         ``warmup`` (exploration included), ``training`` and ``sampling``.
     adaptation
         How often a surrogate was deployed, and when last.
-    complete
-        False if the run was interrupted.
+    stopped
+        Why the run ended: ``draws`` if it drew all that was asked for, one of the limits of
+        :class:`~surrokit.budget.Budget`, ``interrupted``, or ``error``.
     parts
         What it was made of.
     surrogate
         The potential that the last proposals were made on; None if that was the exact one.
     sampler
         As tuned.
+    choice
+        What was picked automatically, and why; None where nothing was.
+    n_rows
+        Data rows of a target that is a sum over rows.
     """
 
     parameters: Parameters
@@ -101,10 +107,12 @@ class Run:
     failures: int
     seconds: Mapping[str, float]
     adaptation: Adaptation
-    complete: bool
+    stopped: StopReason
     parts: Mapping[str, str]
     surrogate: Potential | None
     sampler: Sampler
+    choice: str | None = None
+    n_rows: int | None = None
 
     @property
     def draws(self) -> FloatArray:
@@ -126,6 +134,11 @@ class Run:
     def divergences(self) -> IntArray:
         """Kept iterations in which each chain's path failed, shape (chains,)."""
         return np.asarray(self.kept.divergent.sum(axis=1))
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run ended by itself, and not by an interrupt or an error."""
+        return self.stopped not in ("interrupted", "error")
 
     @property
     def labels(self) -> list[str]:
@@ -177,9 +190,9 @@ class Run:
         return r_hat(self.draws)
 
     @property
-    def total_calls(self) -> int:
-        """Exact calls of all kinds but single data rows."""
-        return sum(n for kind, n in self.calls.items() if kind != "rows")
+    def total_calls(self) -> float:
+        """Exact calls of all kinds, single data rows as parts of an evaluation of all rows."""
+        return calls_paid(self.calls, self.n_rows)
 
     def calls_per_effective_draw(self) -> float:
         """Return exact calls, all kinds and phases together, over the smallest bulk ESS."""
@@ -197,6 +210,8 @@ class Run:
         ess = self.ess()
         figures = {
             "parts": dict(self.parts),
+            "choice": self.choice,
+            "stopped": self.stopped,
             "complete": self.complete,
             "chains": self.draws.shape[0],
             "draws": self.draws.shape[1],
@@ -248,7 +263,7 @@ class Run:
         state = "" if self.complete else ", incomplete"
         return (
             f"<Run: {chains} chains of {draws} draws of {dim} numbers{state}; "
-            f"{self.total_calls} exact calls>"
+            f"{self.total_calls:.0f} exact calls>"
         )
 
 

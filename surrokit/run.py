@@ -4,80 +4,53 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import attrs
 import numpy as np
 
 from surrokit.advice import advice
 from surrokit.bounds import parameters_of, transform_of
-from surrokit.capabilities import FORWARD
-from surrokit.clock import Clock
+from surrokit.budget import BudgetSpent, StopReason
+from surrokit.capabilities import ROWS
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.exact_moves import ExactMoves
+from surrokit.exploring import Exploring
 from surrokit.gradient_check import warn_if_gradient_disagrees
-from surrokit.history import History
+from surrokit.learning import Learning
+from surrokit.moves import Moves
 from surrokit.observers import Observers
-from surrokit.parts import Parts, uses_derivatives
-from surrokit.protocols import Explorer, Potential
-from surrokit.recording import RecordingPotential
+from surrokit.parts import uses_derivatives
+from surrokit.plan import JUDGED, PART_BEFORE_DRAWS, SETTLING, TUNED_AFTER_DROP, Plan
+from surrokit.protocols import Potential
+from surrokit.recorder import Recorder
 from surrokit.records import (
     ChainState,
     Decision,
     Evaluations,
-    IterationInfo,
+    Findings,
     Moment,
     RunInfo,
     Stage,
     StepInfo,
+    Tuning,
 )
 from surrokit.result import Adaptation, Run
-from surrokit.safety import Rescue, Safety
+from surrokit.safety import Rescue
 from surrokit.safety_net import SafetyNet
 from surrokit.starting import Began, started
+from surrokit.stopping import Stopping
 from surrokit.training import training_rows
-from surrokit.tuning import Tuner, TunerState
-from surrokit.types import FloatArray, IntArray
+from surrokit.types import FloatArray
 
 TUNED_AFTER_RESTART = 100
 """Iterations of warm-up that follow the repair when draws begin again."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Plan:
-    """All parts of a run, made and checked.
-
-    Parameters
-    ----------
-    target
-        The exact potential, recorded.
-    parts
-        What it is made of.
-    chains, warmup, draws
-        Sizes; ``warmup`` counts the exploration.
-    initial : ndarray of shape (chains, dim), optional
-        The user's starting positions, in the sampling coordinates.
-    evaluations
-        Exact evaluations already paid for, in the sampling coordinates.
-    safety
-        What to do when the surrogate fails.
-    """
-
-    target: RecordingPotential
-    parts: Parts
-    chains: int
-    warmup: int
-    draws: int
-    initial: FloatArray | None
-    evaluations: Evaluations | None
-    safety: Safety
-
-
 def run(plan: Plan, rng: np.random.Generator, observers: Observers) -> Run:
     """Carry out a plan.
 
-    An interrupt (Ctrl-C) returns what was drawn, marked as incomplete; any exception carries it
-    as its attribute ``partial``.
+    A budget that is spent, or an interrupt (Ctrl-C), ends it with what was drawn; any exception
+    carries that as its attribute ``partial``.
 
     Raises
     ------
@@ -85,20 +58,26 @@ def run(plan: Plan, rng: np.random.Generator, observers: Observers) -> Run:
         If no chain can start, or the target raises and was asked to.
     """
     loop = _Loop(plan, rng, observers)
-    complete = True
+    plan.target.guarded(loop.stopping.guard)
     try:
         observers.tell("surrokit_run_started", run=loop.info)
-        loop.deploy_ready()
-        loop.explore()
-        loop.warm_up()
-        loop.sample()
+        if plan.over is None:
+            loop.deploy_ready()
+            loop.explore()
+            loop.warm_up()
+            loop.sample()
+    except BudgetSpent as spent:
+        loop.stopped = spent.reason
     except KeyboardInterrupt:
-        complete = False
+        loop.stopped = "interrupted"
     except Exception as error:
-        error.partial = loop.outcome(complete=False)  # type: ignore[attr-defined]
+        loop.stopped = "error"
+        error.partial = loop.outcome()  # type: ignore[attr-defined]
         error.add_note("What was drawn until then is in this exception's attribute 'partial'.")
         raise
-    outcome = loop.outcome(complete)
+    finally:
+        plan.target.guarded(None)
+    outcome = loop.outcome()
     observers.tell("surrokit_run_finished", run=loop.info, outcome=outcome)
     for complaint in advice(outcome):
         warnings.warn(complaint, SamplingWarning, stacklevel=4)  # the caller of sample
@@ -113,36 +92,43 @@ class _Loop:
         self.rng = rng
         self.observers = observers
         self.target = plan.target
-        self.correction = plan.parts.correction.with_potential(plan.target)
+        self.parts = plan.parts
+        self.safety = plan.safety
+        self.choice = plan.choice
         self.surrogate: Potential | None = plan.parts.ready
-        moves_on = plan.target if self.surrogate is None else self.surrogate
-        self.sampler = plan.parts.sampler.with_potential(moves_on)
-        self.state: ChainState | None = None
-        self.tuner: Tuner | None = None
-        self.tuner_state: TunerState | None = None
-        self.covariance: FloatArray | None = None
-        self.step_size: float | None = None
-        self.iteration = 0
-        self.n_observed = 0
+        self.moves = Moves(
+            plan.parts.sampler.with_potential(self.surrogate or plan.target),
+            plan.parts.correction.with_potential(plan.target),
+        )
+        self.clock = plan.clock
+        learner = plan.parts.learner
+        self.learning = None if learner is None else Learning(learner, self.clock)
+        self.recorder = Recorder(plan.target, plan.chains, self.clock)
+        self.stopping = Stopping(
+            plan.budget, plan.target, self.clock, transform_of(plan.target.target), plan.chains
+        )
+        self.hurry = plan.budget.part(PART_BEFORE_DRAWS)
+        self.stopped: StopReason = plan.over or "draws"
+        self.tuning: Tuning | None = None
+        self.warmup_ends = plan.most_warmup
         self.explored_at: int | None = None
         self.deployments: list[int] = []
         self.frozen = False
         self.kept_under_adaptation = False
         self.rescuing = False
         self.net = self._safety_net()
-        self.clock = Clock()
-        dim = plan.target.dim
-        self.warmup = History(plan.chains, dim)
-        self.kept = History(plan.chains, dim)
-        self.outputs: FloatArray | None = None
-        self.has_outputs = FORWARD in plan.target.capabilities
         self.info = RunInfo(
-            dim=dim,
+            dim=plan.target.dim,
             chains=plan.chains,
-            warmup=plan.warmup,
+            warmup=plan.most_warmup,
             draws=plan.draws,
             parts=plan.parts.described,
         )
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the run goes on without the surrogate that it was planned with."""
+        return self.parts is not self.plan.parts
 
     # --- the three phases ---
 
@@ -153,37 +139,43 @@ class _Loop:
 
     def explore(self) -> None:
         """Explore, if the plan says so, and hand what was found to learner and sampler."""
-        if self.plan.parts.explorer is None:
+        if self.parts.explorer is None:
             return
+        assert self.learning is not None
+        explorer = self.parts.explorer.with_potential(self.target)
+        exploring = Exploring(explorer, self.learning, self.recorder)
         with self.clock.phase("warmup"):
-            explorer = self.plan.parts.explorer.with_potential(self.target)
-            exploration = self._begin_exploration(explorer)
+            begun = self._started(lambda at: (exploring.begin(at, self.plan.most_warmup),) * 2)
+            self._check_gradient(begun)
         if self.plan.evaluations is not None:
-            self._observe(self.plan.evaluations)
+            self.learning.observe(self.plan.evaluations)
         done = False
         while not done:
-            with self.clock.phase("warmup"):
-                exploration = explorer.step(exploration, self.rng)
-                paid = self._drained(exploration.chains)
-                exploration, rows = explorer.learn(exploration, paid)
-                done = explorer.done(exploration)
-                findings = explorer.findings(exploration)
-                self.state, self.covariance = findings.chains, findings.covariance
-                self.step_size = findings.step_size
-            self._after("exploration", self.warmup, exploration.info, rows, explored=done)
+            self.stopping.check_before_iteration(exact=False)
+            rows = exploring.step(self.rng)
+            done = exploring.done() or self.stopping.used(self.plan.exploration)
+            findings = exploring.findings()
+            self.moves.found(findings)
+            self._after("exploration", exploring.info, rows, explored=done)
+        self.tuning = findings.tuning
+        self._judge(findings)
 
     def warm_up(self) -> None:
         """Tune what was left free, on whatever potential the sampler moves on now."""
-        n_iterations = self.plan.warmup - len(self.warmup)
-        self._begin_tuning(n_iterations)
-        assert self.tuner is not None and self.tuner_state is not None  # noqa: PT018
+        rest = self.plan.most_warmup - self.recorder.iteration
+        if self.tuning is not None and self.plan.warmup is None:
+            rest = SETTLING
+        elif self.dropped:
+            rest = self._rest_after_drop()
+        self._begin_tuning(max(rest, 0), self.tuning)
         with self.clock.phase("warmup"):
-            if self.state is None:
-                self.state = self._begin_chains()
-            elif self.surrogate is None:  # the explorer's sampler need not be this one
-                self._move_on(self.target)
-            self.sampler = self.tuner.tuned(self.tuner_state, self.sampler)
-        self._warm(n_iterations)
+            if self.moves.chains is None:
+                self._begin_chains()
+            elif self.surrogate is None and not self.dropped:
+                self.moves.move_on(self.target)  # the explorer's sampler need not be this one
+            self.moves.use_tuned()
+        self._warm(max(rest, 0))
+        self._judge_warm_up()
 
     def sample(self) -> None:
         """Draw; from here on nothing is tuned, unless draws are to begin again."""
@@ -193,156 +185,193 @@ class _Loop:
     def _draw(self) -> str | None:
         self.target.derivatives = False
         self.net.draws_begin()
+        self.stopping.draws_begin()
         for _ in range(self.plan.draws):
+            self._expect()
+            self.stopping.check_before_iteration(exact=self._pays_whole_positions)
             with self.clock.phase("sampling"):
                 step = self._transition()
-            self._after("sampling", self.kept, step, self._paid_rows())
+            self._after("sampling", step, self._paid_rows())
             if (trouble := self.net.late_trouble(self.surrogate)) is not None:
                 return trouble
+            with self.clock.phase("sampling"):
+                reason = self.stopping.reached(self.recorder.kept)
+            if reason is not None:
+                self.stopped = reason
+                break
         return None
 
+    def _expect(self) -> None:
+        """Tell observers how many draws there will be, as far as that is known."""
+        expected = min(self.plan.draws, self.stopping.next_look)
+        if self.plan.budget.looks_at_draws and expected != self.info.draws:
+            self.info = attrs.evolve(self.info, draws=expected)
+
     def _warm(self, n_iterations: int) -> None:
-        done = 0
-        while done < n_iterations:
-            trouble = self.net.trouble(self.surrogate, n_iterations - done)
+        self.warmup_ends = self.recorder.iteration + n_iterations
+        self.info = attrs.evolve(self.info, warmup=self.warmup_ends)
+        while (room := self.warmup_ends - self.recorder.iteration) > 0:
+            trouble = self.net.trouble(self.surrogate, room)
             if trouble is not None:
-                self.net.rescues.append(Rescue(iteration=self.iteration, reason=trouble))
-                done += self._repair(trouble)
+                self.net.rescues.append(Rescue(iteration=self.recorder.iteration, reason=trouble))
+                self._repair(trouble)
                 continue
+            self.stopping.check_before_iteration(exact=self._pays_whole_positions)
             with self.clock.phase("warmup"):
                 step = self._transition(tune=True)
-            self._after("warmup", self.warmup, step, self._paid_rows())
-            done += 1
+            self._after("warmup", step, self._paid_rows())
+        self.moves.settle()
         if self.net.exact is not None:
             self.net.exact.freeze()
 
-    def _begin_tuning(self, n_iterations: int) -> None:
-        chains, dim = self.plan.chains, self.info.dim
-        self.tuner = Tuner.of(self.sampler, n_iterations)
-        self.tuner_state = self.tuner.start(
-            chains, dim, covariance=self.covariance, step_size=self.step_size
-        )
+    def _begin_tuning(self, n_iterations: int, tuning: Tuning | None) -> None:
+        chains, dim, moves = self.plan.chains, self.info.dim, self.moves
         if self.net.exact is not None:
             self.net.exact.start(
-                chains, dim, n_iterations, covariance=self.covariance, step_size=self.step_size
+                chains, dim, n_iterations, covariance=moves.covariance, step_size=moves.step_size
             )
+        moves.start_tuning(chains, dim, n_iterations, tuning)
+
+    # --- whether the surrogate is worth it ---
+
+    def _judge(self, findings: Findings) -> None:
+        """Drop a surrogate that is not worth its cost, or prepare the decisions on it."""
+        fallback = self.plan.fallback
+        if fallback is not None and self.surrogate is None:
+            self._drop("no surrogate could be fitted")
+        elif fallback is not None and findings.acceptance is not None:
+            reason = fallback.complaint(findings.acceptance)
+            if reason is not None:
+                self._drop(reason)
+        with self.clock.phase("warmup"):
+            self._prepare(findings.mode)
+
+    def _judge_warm_up(self) -> None:
+        """Drop a surrogate of which the warm-up has shown that it is not worth its cost."""
+        fallback, enough = self.plan.fallback, JUDGED
+        seen = self.recorder.iteration - (self.explored_at or 0)
+        if fallback is None or self.surrogate is None or seen < enough:
+            return
+        acceptance, seconds, steps = self.recorder.warmup.last(enough)
+        forgotten = self.moves.forgotten(self.recorder.warmup.positions()[:, -enough:])
+        reason = fallback.complaint(min(acceptance, forgotten), seconds, steps)
+        if reason is not None:
+            self._drop(reason)
+            self.warm_up()
+
+    def _drop(self, reason: str) -> None:
+        """Go on with the exact kernel of the plan; what was found so far is kept."""
+        fallback = self.plan.fallback
+        assert fallback is not None
+        self.parts = fallback.instead_of(self.parts)
+        self.safety = attrs.evolve(self.safety, mix=0.0, restart=False)
+        self.surrogate, self.learning = None, None
+        self.tuning, self.frozen = None, True
+        self.moves.switched(
+            fallback.sampler.with_potential(self.target),
+            fallback.correction.with_potential(self.target),
+        )
+        self.net = self._safety_net()
+        self.info = attrs.evolve(self.info, parts=self.parts.described)
+        self.choice = f"{self.choice}; then {fallback.name} instead: {reason}"
+
+    def _rest_after_drop(self) -> int:
+        if self.plan.warmup is None:
+            return TUNED_AFTER_DROP
+        return max(self.plan.warmup - self.recorder.iteration, TUNED_AFTER_RESTART)
 
     # --- when the surrogate fails ---
 
     def _safety_net(self) -> SafetyNet:
-        plan, sampler = self.plan, self.plan.parts.exact_sampler
+        sampler = self.parts.exact_sampler
         exact = None
         if sampler is not None:
-            exact = ExactMoves(sampler, self.correction, plan.target)
-        learns = plan.parts.learner is not None
-        return SafetyNet(plan.safety, plan.chains, exact, learns=learns)
+            exact = ExactMoves(sampler, self.moves.correction, self.target)
+        return SafetyNet(self.safety, self.plan.chains, exact, learns=self.learning is not None)
 
-    def _repair(self, trouble: str) -> int:
-        """Make exact transitions, learn from them, refit; return how many iterations it took."""
-        assert self.tuner is not None and self.tuner_state is not None  # noqa: PT018
-        assert self.net.exact is not None
-        self.net.exact.learn(self.tuner_state.covariance)
+    def _repair(self, trouble: str) -> None:
+        """Make exact transitions, learn from them, and refit."""
+        assert self.net.exact is not None and self.learning is not None  # noqa: PT018
+        self.net.exact.learn(self.moves.covariance)
         self.rescuing = self.target.keep = True
-        for _ in range(self.plan.safety.block):
+        for _ in range(self.safety.block):
+            self.stopping.check_before_iteration(exact=True)
             with self.clock.phase("warmup"):
                 step = self._exact_transition(tune=True)
             self.net.saw_exact(step)
-            self._after("warmup", self.warmup, step, self._paid_rows())
+            self._after("warmup", step, self._paid_rows())
         self.rescuing = False
-        self._observe(self.net.taken(self.info.dim))
-        self._deploy(f"safety net, after iteration {self.iteration}: {trouble}")
-        self.tuner_state = self.tuner.restarted(self.tuner_state)
-        self.sampler = self.tuner.tuned(self.tuner_state, self.sampler)
+        self.learning.observe(self.net.taken(self.info.dim))
+        self._deploy(f"safety net, after iteration {self.recorder.iteration}: {trouble}")
+        self.moves.tune_afresh()
         self.net.repaired()
-        return self.plan.safety.block
 
     def _restart(self, trouble: str) -> None:
-        self.net.restarts.append(Rescue(iteration=self.iteration, reason=trouble))
-        self.warmup.extend(self.kept)
-        self.kept = History(self.plan.chains, self.info.dim)
+        self.net.restarts.append(Rescue(iteration=self.recorder.iteration, reason=trouble))
+        self.recorder.begin_again()
         self.frozen = self.kept_under_adaptation = False
-        assert self.tuner_state is not None
-        self.covariance = self.tuner_state.covariance
-        n_iterations = self.plan.safety.block + TUNED_AFTER_RESTART
-        self._begin_tuning(n_iterations)
-        self._warm(n_iterations - self._repair(trouble))
+        n_iterations = self.safety.block + TUNED_AFTER_RESTART
+        self._begin_tuning(n_iterations, None)
+        self.warmup_ends = self.recorder.iteration + n_iterations
+        self._repair(trouble)
+        self._warm(self.warmup_ends - self.recorder.iteration)
 
     # --- one iteration ---
+
+    @property
+    def _pays_whole_positions(self) -> bool:
+        return ROWS not in self.moves.correction.needs  # else single rows, and perhaps very few
 
     def _transition(self, *, tune: bool = False) -> StepInfo:
         if self.net.mixes(self.surrogate, self.rng):
             return self._exact_transition(tune=tune)
-        assert self.state is not None
-        self.step_size = self.sampler.step
-        proposal = self.sampler.propose(self.state, self.rng)
-        self.state, step = self.correction.decide(self.state, proposal, self.rng)
+        step = self.moves.transition(self.rng, tune=tune)
         self.net.saw(step)
-        if tune:
-            assert self.tuner is not None and self.tuner_state is not None  # noqa: PT018
-            self.tuner_state = self.tuner.update(self.tuner_state, self.state.positions, step)
-            self.sampler = self.tuner.tuned(self.tuner_state, self.sampler)
         return step
 
     def _exact_transition(self, *, tune: bool) -> StepInfo:
-        assert self.state is not None and self.net.exact is not None  # noqa: PT018
-        self.step_size = self.net.exact.step
-        self.state, step = self.net.exact.transition(self.state, self.rng, tune=tune)
-        if tune:
-            assert self.tuner is not None and self.tuner_state is not None  # noqa: PT018
-            self.tuner_state = self.tuner.passed(self.tuner_state, self.state.positions)
-            self.sampler = self.tuner.tuned(self.tuner_state, self.sampler)
-        cache = self.sampler.cache(self.state.positions)
-        self.state = attrs.evolve(self.state, cache=cache)
+        assert self.net.exact is not None
+        self.moves.step_size = self.net.exact.step
+        state, step = self.net.exact.transition(self.moves.state, self.rng, tune=tune)
+        self.moves.moved_to(state, tune=tune)
         return step
 
     def _after(
         self,
         stage: Stage,
-        history: History,
         step: StepInfo | None,
         rows: Evaluations | None,
         explored: bool = False,
     ) -> None:
-        assert self.state is not None
-        self.iteration += 1
-        seconds, calls = self.clock.elapsed(), self.target.calls
-        if step is not None:
-            history.add(
-                self.state,
-                step,
-                step_size=self.step_size if self.step_size is not None else float("nan"),
-                seconds=seconds,
-                calls=calls,
-                outputs=self.outputs,
-            )
-        info = IterationInfo(
-            stage=stage,
-            iteration=self.iteration,
-            step=step,
-            calls=calls,
-            seconds=seconds,
-        )
-        self.observers.tell("surrokit_transition_done", run=self.info, state=self.state, info=info)
+        state = self.moves.state
+        info = self.recorder.add(stage, state, step, self.moves.step_size)
+        self.observers.tell("surrokit_transition_done", run=self.info, state=state, info=info)
         if explored:
-            self.explored_at = self.iteration
+            self.explored_at = info.iteration
+        if stage == "warmup" and self._hurries():
+            self.warmup_ends = min(self.warmup_ends, info.iteration)
         moment = Moment(
             stage=stage,
-            iteration=self.iteration,
+            iteration=info.iteration,
             explored=explored,
-            since_explored=-1 if self.explored_at is None else self.iteration - self.explored_at,
-            draws_follow=stage == "warmup" and self.iteration == self.plan.warmup,
+            since_explored=-1 if self.explored_at is None else info.iteration - self.explored_at,
+            draws_follow=stage == "warmup" and info.iteration >= self.warmup_ends,
         )
         self._learn(moment, step, rows)
 
+    def _hurries(self) -> bool:
+        """Return whether the warm-up, if its length is open, has to leave the rest to draws."""
+        return self.plan.warmup is None and self.stopping.used(self.hurry)
+
     def _learn(self, moment: Moment, step: StepInfo | None, rows: Evaluations | None) -> None:
-        decision: Decision = self.plan.parts.schedule.decide(moment, self.rng)
+        decision = self.parts.schedule.decide(moment, self.rng)
         if rows is not None and len(rows):
-            if decision.observe or self.rescuing:
-                self._observe(self._chosen(rows, moment, step, decision))
+            if self.learning is not None and (decision.observe or self.rescuing):
+                self.learning.observe(self._chosen(rows, moment, step, decision))
             elif self.net.listens(self.surrogate, moment.stage):
                 self.net.keep(rows)
         if decision.deploy:
-            self._deploy(f"schedule, after iteration {self.iteration}")
+            self._deploy(f"schedule, after iteration {moment.iteration}")
         self.frozen = self.frozen or decision.frozen
         self.kept_under_adaptation |= moment.stage == "sampling" and not self.frozen
         self._record(moment, decision)
@@ -352,14 +381,14 @@ class _Loop:
     ) -> Evaluations:
         if moment.stage == "exploration" or self.rescuing or step is None:
             return rows  # the explorer has chosen, or all are wanted
-        assert self.state is not None
-        return training_rows(decision.learn_from, rows, self.state, step)
+        return training_rows(decision.learn_from, rows, self.moves.state, step)
 
     def _record(self, moment: Moment, decision: Decision) -> None:
         """Set what the target keeps and evaluates from here on."""
         listens = self.net.listens(self.surrogate, moment.stage)
-        self.target.keep = self.has_outputs or self.rescuing or listens or not self.frozen
-        learner = self.plan.parts.learner
+        has_outputs = self.recorder.has_outputs
+        self.target.keep = has_outputs or self.rescuing or listens or not self.frozen
+        learner = self.parts.learner
         self.target.derivatives = (
             decision.derivatives
             and moment.stage != "sampling"
@@ -367,19 +396,13 @@ class _Loop:
             and uses_derivatives(learner)
         )
 
-    def _observe(self, rows: Evaluations) -> None:
-        assert self.plan.parts.learner is not None
-        with self.clock.phase("training"):
-            self.plan.parts.learner.observe(rows)
-        self.n_observed += len(rows)
-
     def _deploy(self, reason: str) -> None:
-        assert self.plan.parts.learner is not None
+        assert self.learning is not None
         try:
-            with self.clock.phase("training"):
-                surrogate = self.plan.parts.learner.fitted()
+            surrogate = self.learning.fitted()
         except SurrogateFitError as error:
-            if self.surrogate is None and not self.sampler.needs <= self.target.capabilities:
+            can_go_on = self.moves.sampler.needs <= self.target.capabilities
+            if self.surrogate is None and self.plan.fallback is None and not can_go_on:
                 raise  # without a surrogate there is nothing to move on
             warnings.warn(
                 f"no surrogate could be fitted, and the run goes on without a new one: {error}",
@@ -388,9 +411,14 @@ class _Loop:
             )
             return
         self.surrogate = surrogate
-        self.deployments.append(self.iteration)
-        self._move_on(surrogate)
+        self.deployments.append(self.recorder.iteration)
+        self.moves.move_on(surrogate)
         self._tell_deployed(surrogate, reason)
+
+    @property
+    def n_observed(self) -> int:
+        """Exact evaluations that the learner observed."""
+        return 0 if self.learning is None else self.learning.n_observed
 
     def _tell_deployed(self, surrogate: Potential, reason: str) -> None:
         self.observers.tell(
@@ -401,51 +429,30 @@ class _Loop:
             reason=reason,
         )
 
-    def _move_on(self, potential: Potential) -> None:
-        assert self.state is not None
-        self.sampler = self.sampler.with_potential(potential)
-        cache = self.sampler.cache(self.state.positions)
-        self.state = attrs.evolve(self.state, cache=cache)
-
-    # --- what was paid ---
-
     def _paid_rows(self) -> Evaluations | None:
-        assert self.state is not None
-        return self._drained(self.state) if self.target.keep else None
-
-    def _drained(self, state: ChainState) -> Evaluations:
-        paid = self.target.drain()
-        if self.has_outputs and paid.outputs is not None:
-            self._keep_outputs(paid.outputs, paid.find(state.positions))
-        return paid
-
-    def _keep_outputs(self, paid: FloatArray, found: IntArray) -> None:
-        if self.outputs is None:
-            self.outputs = np.full((self.plan.chains, paid.shape[1]), np.nan)
-        fresh = found >= 0
-        self.outputs = np.where(fresh[:, None], paid[found], self.outputs)
+        return self.recorder.paid(self.moves.state) if self.target.keep else None
 
     # --- how chains begin ---
 
-    def _begin_exploration(self, explorer: Explorer) -> Any:
-        def begin(positions: FloatArray) -> tuple[Any, ChainState]:
-            exploration = explorer.start(positions, self.plan.warmup)
-            return exploration, exploration.chains
+    def _begin_chains(self) -> None:
+        sampler, correction = self.moves.sampler, self.moves.correction
 
-        exploration = self._started(begin)
-        self._check_gradient(exploration.chains)
-        return exploration
-
-    def _begin_chains(self) -> ChainState:
         def begin(positions: FloatArray) -> tuple[ChainState, ChainState]:
-            cache = self.sampler.cache(positions)
-            state = self.correction.start(positions, cache, self.sampler.potential)
+            cache = sampler.cache(positions)
+            state = correction.start(positions, cache, sampler.potential)
             return state, state
 
         state = self._started(begin)
+        self.moves.chains = state
         if self.surrogate is None:  # else the gradient at hand is the surrogate's
             self._check_gradient(state)
-        return state
+        self._prepare(None)
+
+    def _prepare(self, mode: FloatArray | None) -> None:
+        """Let the correction find out, near the mode or the chains, what it must know."""
+        near = self.moves.positions.mean(axis=0) if mode is None else mode
+        if self.moves.prepare(near) and self.net.exact is not None:
+            self.net.exact.decide_by(self.moves.correction)
 
     def _started(self, begin: Callable[[FloatArray], tuple[Began, ChainState]]) -> Began:
         plan = self.plan
@@ -458,14 +465,15 @@ class _Loop:
 
     # --- what comes of it ---
 
-    def outcome(self, complete: bool) -> Run:
+    def outcome(self) -> Run:
         """Return the result, of whatever was drawn."""
         transform = transform_of(self.target.target)
         return Run(
             parameters=parameters_of(self.target.target),
-            kept=self.kept.trace(transform),
-            warmup=self.warmup.trace(transform),
+            kept=self.recorder.kept.trace(transform),
+            warmup=self.recorder.warmup.trace(transform),
             calls=self.target.calls,
+            n_rows=self.target.n_rows if ROWS in self.target.capabilities else None,
             failures=self.target.failures,
             seconds=dict(self.clock.seconds),
             adaptation=Adaptation(
@@ -474,10 +482,11 @@ class _Loop:
                 frozen_before_draws=not self.kept_under_adaptation,
                 rescues=tuple(self.net.rescues),
                 restarts=tuple(self.net.restarts),
-                mix=self.plan.safety.mix,
+                mix=self.safety.mix,
             ),
-            complete=complete,
-            parts=self.plan.parts.described,
+            stopped=self.stopped,
+            choice=self.choice,
+            parts=self.parts.described,
             surrogate=self.surrogate,
-            sampler=self.sampler,
+            sampler=self.moves.sampler,
         )

@@ -33,7 +33,7 @@ class Summary:
     columns: dict[str, FloatArray]
 
     @classmethod
-    def of(cls, draws: FloatArray, labels: list[str], calls: int) -> Summary:
+    def of(cls, draws: FloatArray, labels: list[str], calls: float) -> Summary:
         """Summarise draws of shape (chains, draws, dim) that cost so many exact calls."""
         dim = draws.shape[2]
         if draws.shape[1] == 0:

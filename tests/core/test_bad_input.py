@@ -27,11 +27,16 @@ def refused(**options):
 
 
 @pytest.mark.parametrize(("name", "least"), [("chains", 1), ("warmup", 0), ("draws", 1)])
-@pytest.mark.parametrize("value", [-1, 2.5, "3", None, True, np.nan])
+@pytest.mark.parametrize("value", [-1, 2.5, "3", True, np.nan])
 def test_sizes_are_whole_numbers(name, least, value):
     message = f"{name} must be a whole number of at least {least}, got {value!r}"
     with pytest.raises(ConfigurationError, match=message):
         refused(**{name: value})
+
+
+def test_chains_cannot_be_left_open():
+    with pytest.raises(ConfigurationError, match="chains must be a whole number of at least 1"):
+        refused(chains=None)
 
 
 @pytest.mark.parametrize("name", ["chains", "draws"])

@@ -193,12 +193,69 @@ def test_a_function_in_a_file_is_called_with_settings(surrokit, targets):
     assert "q[2]" in out
 
 
-def test_the_default_surrogate_is_additive(surrokit, tmp_path):
+def test_what_is_not_named_is_picked_and_the_first_line_says_so(surrokit, tmp_path):
     code, out, _ = surrokit("sample", "gaussian", *SHORT, "--json", tmp_path / "run.json")
+    assert code == 0
+    found = figures(tmp_path / "run.json")
+    assert out.splitlines()[0] == f"Picked: {found['choice']}"
+    assert found["choice"].startswith("sampler='hmc': a gradient takes")
+    assert found["parts"]["surrogate"] == "none"
+
+
+def test_where_a_part_is_named_nothing_is_picked(surrokit, tmp_path):
+    code, out, _ = surrokit("sample", "gaussian", *EXACT, "--json", tmp_path / "run.json")
+    assert code == 0
+    assert "Picked" not in out
+    assert figures(tmp_path / "run.json")["choice"] is None
+
+
+def test_explorer_and_correction_can_be_named(surrokit, tmp_path):
+    code, _, _ = surrokit(
+        *("sample", "gaussian", *SHORT, "--surrogate", "additive", "--explorer", "sampler"),
+        *("--correction", "metropolis", "--set", "explorer.iterations=15"),
+        *("--json", tmp_path / "run.json"),
+    )
+    assert code == 0
+    found = figures(tmp_path / "run.json")
+    assert found["parts"]["explorer"] == "sampler(iterations=15)"
+    assert found["adaptation"]["deployments"] == [15]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "stopped"),
+    [
+        ("--max-calls", "60", "max_calls"),
+        ("--max-seconds", "1e-3", "max_seconds"),
+        ("--target-ess", "20", "target_ess"),
+        ("--target-rhat", "2", "target_rhat"),
+    ],
+)
+def test_a_budget_stops_the_run_and_the_notes_say_so(surrokit, tmp_path, option, value, stopped):
+    sizes = ("--chains", "2", "--warmup", "40", "--seed", "3", "--surrogate", "none")
+    code, out, _ = surrokit(
+        "sample", "gaussian", *sizes, option, value, "--json", tmp_path / "run.json"
+    )
+    assert code == 0
+    assert f"the run stopped because {stopped} was reached." in out
+    found = figures(tmp_path / "run.json")
+    assert found["stopped"] == stopped
+    assert ("there are no draws." in out) == (found["draws"] == 0)
+
+
+def test_a_budget_out_of_range_is_refused(surrokit):
+    result = surrokit("sample", "gaussian", *EXACT, "--target-rhat", "0.9")
+    assert_one_line(result, "target_rhat must be a finite number above 1")
+
+
+def test_the_surrogate_that_is_set_is_additive(surrokit, tmp_path):
+    code, out, _ = surrokit(
+        *("sample", "gaussian", *SHORT, "--set", "surrogate.hold_out=0.2"),
+        *("--json", tmp_path / "run.json"),
+    )
     assert code == 0
     assert "surrogate, held-out Var(V - U)" in out
     found = figures(tmp_path / "run.json")
-    assert found["parts"]["surrogate"] == "additive"
+    assert found["parts"]["surrogate"] == "additive(hold_out=0.2)"
     assert found["adaptation"]["deployments"] == [10]
 
 
@@ -238,7 +295,8 @@ def test_json_has_the_figures(surrokit, tmp_path):
 
 def test_compare_adds_a_run_of_plain_hmc(surrokit, tmp_path):
     code, out, _ = surrokit(
-        "sample", "gaussian", *SHORT, "--compare", "--json", tmp_path / "run.json"
+        *("sample", "gaussian", *SHORT, "--surrogate", "additive", "--compare"),
+        *("--json", tmp_path / "run.json"),
     )
     assert code == 0
     assert "plain HMC" in out
@@ -358,7 +416,7 @@ def test_the_command_is_installed():
 @pytest.mark.parametrize(
     ("changed", "note"),
     [
-        ({"complete": False}, "the run was interrupted; these are the draws until then."),
+        ({"stopped": "interrupted"}, "the run was interrupted; these are the draws until then."),
         ({"failures": 3}, "could not be evaluated at 3 positions, which were rejected."),
         (
             {

@@ -261,7 +261,7 @@ def test_the_representation_is_short(bounded_run):
 
 
 def test_the_representation_tells_of_an_interrupt(bounded_run):
-    assert "incomplete" in repr(attrs.evolve(bounded_run, complete=False))
+    assert "incomplete" in repr(attrs.evolve(bounded_run, stopped="interrupted"))
 
 
 # --- what went wrong ---

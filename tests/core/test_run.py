@@ -134,7 +134,7 @@ def test_rows_or_one_position_give_the_same_draws(batched):
 
 def test_exact_hmc_pays_one_gradient_a_step_and_no_value():
     exact = CountingPotential(Normal())
-    run = sk.sample(exact, **FIXED, **SMALL)
+    run = sk.sample(exact, sampler="hmc", **FIXED, **SMALL)
     steps = run.kept.n_steps.sum() + run.warmup.n_steps.sum()
     started = 3
     assert run.calls["gradient"] == steps + started
@@ -151,7 +151,7 @@ def test_kept_iterations_of_exact_hmc_pay_their_steps():
 
 def test_a_path_of_one_length_is_one_batch_a_step():
     exact = CountingPotential(Normal())
-    run = sk.sample(exact, **FIXED, **SMALL)
+    run = sk.sample(exact, sampler="hmc", **FIXED, **SMALL)
     batches = exact.batches["gradient"] + exact.batches["value_and_gradient"]
     assert batches == 1 + run.kept.n_steps[0].sum() + run.warmup.n_steps[0].sum()
 
@@ -371,8 +371,9 @@ def test_an_interrupt_by_an_observer_returns_what_was_drawn(surrogate, iteration
 
 def test_an_interrupt_at_the_start_returns_an_empty_run():
     observer = types.SimpleNamespace(surrokit_run_started=interrupt)
-    run = sk.sample(Normal(), observers=[observer], **SMALL)
+    run = sk.sample(Normal(), sampler="hmc", observers=[observer], **SMALL)
     assert not run.complete
+    assert run.stopped == "interrupted"
     assert run.draws.shape == (3, 0, 2)
     assert run.total_calls == 0
 

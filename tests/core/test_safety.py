@@ -299,6 +299,7 @@ def test_repairs_are_limited():
     assert len(run.adaptation.deployments) == 3
 
 
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 def test_no_repair_begins_that_leaves_no_time_to_tune():
     run, _ = corrected(SHIFTED, safety=sk.Safety(patience=80, block=80))
     assert run.adaptation.rescues == ()
@@ -540,8 +541,14 @@ def test_settings_out_of_range_are_refused(setting, value, message):
     ("options", "message"),
     [
         ({"safety": "on"}, "safety must be a surrokit.Safety.*rescues=0"),
-        ({"safety": sk.Safety(mix=0.1)}, "there is no surrogate and all are exact; leave mix out"),
-        ({"safety": sk.Safety(restart=True)}, "asks for restart, but there is no surrogate"),
+        (
+            {"safety": sk.Safety(mix=0.1), "sampler": "hmc"},
+            "there is no surrogate and all are exact; leave mix out",
+        ),
+        (
+            {"safety": sk.Safety(restart=True), "sampler": "hmc"},
+            "asks for restart, but there is no surrogate",
+        ),
         (
             {"safety": sk.Safety(restart=True), "surrogate": SHIFTED},
             "asks for restart, but the surrogate, a Gaussian, is ready and learns nothing",

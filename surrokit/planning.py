@@ -1,0 +1,303 @@
+"""From what a user asks for to the plan of a run."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.automatic import (
+    Choice,
+    Fixed,
+    choice_of,
+    exploration_limit,
+    fallback_of,
+    plain_choice,
+)
+from surrokit.bounds import transform_of
+from surrokit.budget import Budget, BudgetSpent, StopReason
+from surrokit.capabilities import FORWARD, require
+from surrokit.clock import Clock
+from surrokit.composer import Composer
+from surrokit.errors import ConfigurationError, SamplingWarning
+from surrokit.exact_calls import OnError
+from surrokit.fallback import Fallback
+from surrokit.measuring import measured_starts
+from surrokit.paid_evaluations import paid_evaluations
+from surrokit.parts import (
+    DEFAULT_CORRECTION,
+    DEFAULT_SAMPLER,
+    QUIET_SCHEDULE,
+    Parts,
+    chosen_parts,
+    nothing_learns,
+)
+from surrokit.plan import DRAWS, MOST_DRAWS, PART_BEFORE_DRAWS, WARMUP, Plan
+from surrokit.protocols import Potential
+from surrokit.recording import RecordingPotential
+from surrokit.records import Evaluations
+from surrokit.safety import Safety
+from surrokit.stopping import Stopping
+from surrokit.types import FloatArray
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Request:
+    """What a user asks for.
+
+    Parameters
+    ----------
+    exact
+        The target.
+    name
+        What to call it.
+    sampler, surrogate, schedule, explorer, correction
+        Names, pairs of name and settings, objects, or None.
+    settings
+        More settings of the sampler; None where not given.
+    chains, warmup, draws
+        Sizes; None where left open.
+    initial : ndarray of shape (chains, dim), optional
+        Starts in the sampling coordinates.
+    evaluations
+        As the user gave them.
+    on_error
+        What to do where the target raises.
+    safety
+        What to do when the surrogate fails.
+    budget
+        Limits of the run.
+    """
+
+    exact: Potential
+    name: str
+    sampler: Any
+    surrogate: Any
+    schedule: Any
+    explorer: Any
+    correction: Any
+    settings: Mapping[str, Any]
+    chains: int
+    warmup: int | None
+    draws: int | None
+    initial: FloatArray | None
+    evaluations: Any
+    on_error: OnError
+    safety: Safety
+    budget: Budget
+
+    @property
+    def most_draws(self) -> int:
+        """Draws of each chain at most."""
+        if self.draws is not None:
+            return self.draws
+        return MOST_DRAWS if self.budget.looks_at_draws else DRAWS
+
+    @property
+    def wanted_draws(self) -> int:
+        """About independent draws of each chain that would do."""
+        if self.budget.target_ess is None:
+            return min(self.most_draws, DRAWS) if self.draws is None else self.draws
+        return min(self.most_draws, math.ceil(self.budget.target_ess / self.chains))
+
+    @property
+    def fixed(self) -> Fixed:
+        """What is not to be picked."""
+        learning_schedule = self.schedule not in (None, QUIET_SCHEDULE)
+        given = (self.explorer, self.evaluations)
+        learns = learning_schedule or any(part is not None for part in given)
+        return Fixed(
+            schedule=self.schedule,
+            explorer=self.explorer,
+            correction=self.correction,
+            settings={name: value for name, value in self.settings.items() if value is not None},
+            learns=learns or self.safety.mix > 0 or self.safety.restart,
+            warms_up=self.warmup != 0,
+        )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Picked:
+    """What was found out before the parts were made."""
+
+    choice: Choice
+    starts: FloatArray | None = None
+    evaluations: Evaluations | None = None
+    fallback: Fallback | None = None
+    exploration: Budget = attrs.field(factory=Budget)
+    over: StopReason | None = None
+
+
+def planned(composer: Composer, request: Request, rng: np.random.Generator) -> Plan:
+    """Make a plan of what was asked for; what was left open is picked first.
+
+    Parameters
+    ----------
+    composer
+        Makes parts.
+    request
+        What was asked for.
+    rng
+        The run's generator.
+
+    Raises
+    ------
+    UnknownComponentError
+        If a name is not registered.
+    CapabilityError
+        If a part needs what the target or the surrogate does not offer.
+    ConfigurationError
+        If settings cannot work.
+    TargetError
+        If calls were to be timed and the target is finite nowhere.
+    """
+    target = RecordingPotential(request.exact, keep=True, on_error=request.on_error)
+    clock = Clock()
+    picked = None
+    if request.sampler is None and request.surrogate is None:
+        picked = _picked(composer, request, target, clock, rng)
+    parts = _parts(composer, request, picked, rng)
+    learns = parts.learner is not None
+    target.keep = learns or FORWARD in request.exact.capabilities
+    over = None if picked is None else picked.over
+    if over is None:
+        _check(request, parts)
+    limit = Budget() if request.warmup is not None else request.budget.part(PART_BEFORE_DRAWS)
+    return Plan(
+        target=target,
+        parts=attrs.evolve(parts, described={"target": request.name, **parts.described}),
+        chains=request.chains,
+        warmup=request.warmup,
+        draws=request.most_draws,
+        initial=request.initial if picked is None or picked.starts is None else picked.starts,
+        evaluations=_evaluations(request, picked) if learns else None,
+        safety=request.safety,
+        budget=request.budget,
+        exploration=limit if picked is None else limit.within(picked.exploration),
+        fallback=None if picked is None or not learns else picked.fallback,
+        choice=None if picked is None else picked.choice.line,
+        clock=clock,
+        over=over,
+    )
+
+
+def _picked(
+    composer: Composer,
+    request: Request,
+    target: RecordingPotential,
+    clock: Clock,
+    rng: np.random.Generator,
+) -> _Picked:
+    """Time a few calls, within the budget, and pick by them."""
+    _check_given(composer, request)
+    transform = transform_of(request.exact)
+    guard = Stopping(request.budget, target, clock, transform, request.chains).guard
+    target.guarded(guard)
+    try:
+        with clock.phase("warmup"):
+            starts, costs = measured_starts(target, request.initial, request.chains, rng)
+            choice = choice_of(composer, target, costs, request.fixed, starts, rng)
+            evaluations = target.drain()
+    except BudgetSpent as spent:
+        return _nothing_known(composer, request, spent.reason)
+    except KeyboardInterrupt:
+        return _nothing_known(composer, request, "interrupted")
+    finally:
+        target.guarded(None)
+    return _Picked(
+        choice=choice,
+        starts=starts,
+        evaluations=evaluations if len(evaluations) else None,
+        fallback=fallback_of(
+            composer, target.capabilities, costs, target.dim, request.wanted_draws
+        ),
+        exploration=exploration_limit(costs, request.chains, request.wanted_draws),
+    )
+
+
+def _check_given(composer: Composer, request: Request) -> None:
+    """Refuse settings that cannot work before the first call."""
+    sampler = composer.make("sampler", DEFAULT_SAMPLER, **request.settings)
+    correction = composer.make("correction", request.correction or DEFAULT_CORRECTION)
+    offered, advice = request.exact.capabilities, "name another correction, or leave it out"
+    require("the correction", correction.needs, offered, "the target", advice)
+    composer = composer.with_own({"sampler": sampler, "correction": correction})
+    composer.make("schedule", request.schedule or QUIET_SCHEDULE)
+    if request.explorer is not None:
+        composer.make("explorer", request.explorer)
+    if request.evaluations is not None:
+        paid_evaluations(request.evaluations, request.exact)
+
+
+def _nothing_known(composer: Composer, request: Request, why: StopReason) -> _Picked:
+    """Return what an empty run is called that was over before anything could be picked."""
+    reason = f"nothing was measured, {why} came first"
+    choice = plain_choice(composer, request.exact.capabilities, request.settings, reason)
+    return _Picked(choice=choice, over=why)
+
+
+def _parts(
+    composer: Composer, request: Request, picked: _Picked | None, rng: np.random.Generator
+) -> Parts:
+    asked: Any = request if picked is None else picked.choice
+    return chosen_parts(
+        composer,
+        request.exact,
+        rng,
+        sampler=asked.sampler or DEFAULT_SAMPLER,
+        sampler_settings=asked.settings,
+        surrogate=None if asked.surrogate == "none" else asked.surrogate,
+        schedule=asked.schedule,
+        explorer=asked.explorer,
+        correction=asked.correction or DEFAULT_CORRECTION,
+        chains=request.chains,
+        warmup=WARMUP if request.warmup is None else request.warmup,
+    )
+
+
+def _evaluations(request: Request, picked: _Picked | None) -> Evaluations | None:
+    given = None
+    if request.evaluations is not None:
+        given = paid_evaluations(request.evaluations, request.exact)
+    paid = None if picked is None else picked.evaluations
+    blocks = [block for block in (given, paid) if block is not None]
+    return Evaluations.joined(blocks, request.exact.dim) if blocks else None
+
+
+def _check(request: Request, parts: Parts) -> None:
+    """Refuse what cannot work together, and warn of what hardly can."""
+    _check_safety(request.safety, parts)
+    if parts.learner is None and request.evaluations is not None:
+        raise ConfigurationError(
+            f"evaluations are given, but {nothing_learns(parts.ready)}, or leave evaluations out"
+        )
+    if request.warmup == 0 and "step_size" in parts.sampler.tunes:
+        warnings.warn(
+            "there is no warm-up to tune the step size in; pass step_size=... or warmup=...",
+            SamplingWarning,
+            stacklevel=4,  # the caller of sample
+        )
+
+
+def _check_safety(net: Safety, parts: Parts) -> None:
+    if net.restart and parts.learner is None:
+        raise ConfigurationError(
+            f"safety asks for restart, but {nothing_learns(parts.ready)}, or leave restart out"
+        )
+    if not net.mix:
+        return
+    if parts.learner is None and parts.ready is None:
+        raise ConfigurationError(
+            "safety asks to mix in exact transitions, but there is no surrogate and all are exact; "
+            "leave mix out"
+        )
+    if parts.exact_sampler is None:
+        raise ConfigurationError(
+            "safety asks to mix in exact transitions, but no sampler at hand suits the target: it "
+            "needs one that moves by gradients or values alone; enable a plugin that has one, or "
+            "leave mix out"
+        )

@@ -1,0 +1,83 @@
+"""Whether it would pay to decide on a few rows of the data alone."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.composer import Composer
+from surrokit.recording import RecordingPotential
+from surrokit.types import FloatArray
+
+SUBSAMPLED = "subsampled"
+"""Name of the correction."""
+
+_CLEARLY = 0.25  # of an evaluation of all rows, for an about independent draw
+
+
+@attrs.frozen(kw_only=True)
+class Prospect:
+    """What decisions on a few rows would cost.
+
+    Parameters
+    ----------
+    rows
+        Expected for a move between independent draws of the Laplace approximation.
+    n_rows
+        All there are.
+    acceptance
+        Predicted for such a move; None where even the prediction would be dear.
+    """
+
+    rows: float
+    n_rows: int
+    acceptance: float | None
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it clearly beats an evaluation of all rows."""
+        if not self.acceptance:
+            return False
+        worth = self.acceptance / (2.0 - self.acceptance)
+        return self.rows / self.n_rows < _CLEARLY * worth
+
+    def __str__(self) -> str:
+        if self.rows >= self.n_rows:
+            return f"decisions would touch all {self.n_rows} rows"
+        expected = f"decisions are expected to touch {self.rows:.3g} of {self.n_rows} rows"
+        if self.acceptance is None:
+            return expected
+        return f"{expected}, with an acceptance of {self.acceptance:.2f}"
+
+
+def prospect_of(
+    composer: Composer, target: RecordingPotential, near: FloatArray, rng: np.random.Generator
+) -> Prospect | None:
+    """Return what subsampling would cost; None where nothing that is registered can tell.
+
+    It pays for a search of the mode, its curvature, and a few passes over the rows.
+
+    Parameters
+    ----------
+    composer
+        Makes the correction.
+    target
+        One with capability ``rows``.
+    near : ndarray of shape (dim,)
+        Where the search starts.
+    rng
+        Generator for moves to try.
+    """
+    if SUBSAMPLED not in composer.catalogue.names("correction"):
+        return None
+    correction = composer.make("correction", SUBSAMPLED)
+    if not correction.needs <= target.capabilities:
+        return None
+    prepared = correction.with_potential(target).prepared(near)
+    rows = float(prepared.expected_rows)
+    few = rows < _CLEARLY * target.n_rows
+    return Prospect(
+        rows=rows,
+        n_rows=target.n_rows,
+        acceptance=prepared.predicted_acceptance(rng) if few else None,
+    )

@@ -1,0 +1,589 @@
+"""What is picked where neither a sampler nor a surrogate is named, and what becomes of it."""
+
+from __future__ import annotations
+
+import types
+
+import attrs
+import numpy as np
+import pytest
+
+import surrokit as sk
+from surrokit.automatic import (
+    GRADIENTS_A_DRAW,
+    Fixed,
+    choice_of,
+    exploration_limit,
+    fallback_of,
+)
+from surrokit.budget import Budget
+from surrokit.catalogue import Catalogue, default_catalogue
+from surrokit.composer import Composer
+from surrokit.errors import (
+    CapabilityError,
+    ConfigurationError,
+    SamplingWarning,
+    SurrogateFitError,
+    TargetError,
+)
+from surrokit.fallback import in_words
+from surrokit.measuring import Costs, measured_starts
+from surrokit.plan import SETTLING
+from surrokit.recording import RecordingPotential
+from surrokit.subsampling import Prospect, prospect_of
+from surrokit.testing.counting import CountingPotential
+from surrokit.testing.targets import Gaussian
+
+SMALL = {"chains": 3, "draws": 60, "seed": 4, "progress": False}
+
+
+def costs(gradient, value=None, chains=3):
+    value = gradient / 2 if value is None else value
+    return Costs(
+        value=value,
+        gradient=gradient,
+        values=chains * value,
+        gradients=None if gradient is None else chains * gradient,
+    )
+
+
+DEAR, CHEAP = costs(0.002), costs(0.0002)
+VALUES = costs(None, value=0.002)
+
+
+def offering(*capabilities):
+    """Return a target that must not be called."""
+    return types.SimpleNamespace(dim=2, capabilities=frozenset(capabilities), n_rows=1000)
+
+
+def composer(**without):
+    """Return a composer; of the kinds named, parts of these names are not registered."""
+    entries = {
+        (kind, name): entry
+        for (kind, name), entry in default_catalogue().entries.items()
+        if name not in without.get(kind, ())
+    }
+    return Composer(Catalogue(entries=entries))
+
+
+def picked(target, timed, fixed=None, **without):
+    fixed = Fixed() if fixed is None else fixed
+    starts, rng = np.zeros((3, 2)), np.random.default_rng(1)
+    return choice_of(composer(**without), target, timed, fixed, starts, rng)
+
+
+# --- rules ---
+
+
+def test_for_a_cheap_gradient_plain_hmc_would_do():
+    choice = picked(offering("gradient"), CHEAP)
+    assert (choice.sampler, choice.surrogate, choice.explorer) == ("hmc", None, None)
+    assert choice.line == "sampler='hmc': a gradient takes 0.2 ms, so plain HMC would do"
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "timed", "reason"),
+    [
+        (("gradient",), DEAR, "a gradient takes 2 ms, and the potential is learnt"),
+        (
+            ("gradient", "forward", "jacobian"),
+            DEAR,
+            "a gradient takes 2 ms, and the outputs are learnt",
+        ),
+        (
+            ("forward",),
+            VALUES,
+            "a value takes 2 ms, there is no gradient, and the outputs are learnt from values",
+        ),
+        (
+            (),
+            VALUES,
+            "a value takes 2 ms, there is no gradient, and the potential is learnt from values",
+        ),
+        (
+            (),
+            costs(None, value=2e-5),
+            "a value takes 20 us, there is no gradient, and the potential is learnt from values",
+        ),
+    ],
+)
+def test_for_dear_calls_and_black_boxes_a_surrogate_is_learnt(capabilities, timed, reason):
+    choice = picked(offering(*capabilities), timed)
+    assert choice.line == (
+        "sampler='sub-chain', surrogate='additive', explorer='rounds', schedule='once': " + reason
+    )
+
+
+ROWS = ("gradient", "hessian", "rows")
+FEW = Prospect(rows=20.0, n_rows=1000, acceptance=0.9)
+MANY = Prospect(rows=2000.0, n_rows=1000, acceptance=None)
+
+
+@pytest.fixture
+def prospect(monkeypatch):
+    def set_to(value):
+        monkeypatch.setattr("surrokit.automatic.prospect_of", lambda *_: value)
+
+    return set_to
+
+
+def test_of_rows_a_few_may_be_better_even_where_a_gradient_is_cheap(prospect):
+    prospect(FEW)
+    assert picked(offering(*ROWS), CHEAP).correction == "subsampled"
+    assert picked(offering(*ROWS), costs(5e-5)).sampler == "hmc"
+    prospect(MANY)
+    assert picked(offering(*ROWS), CHEAP).sampler == "hmc"
+    # four chains of them take more than a millisecond
+    assert picked(offering(*ROWS), costs(0.0004, chains=4)).surrogate == "rows"
+
+
+def test_few_rows_decide_where_that_is_clearly_better(prospect):
+    prospect(FEW)
+    assert picked(offering(*ROWS), DEAR).line == (
+        "sampler='gaussian', surrogate='quadratic', explorer='rounds', schedule='once', "
+        "correction='subsampled': a gradient takes 2 ms, and decisions are expected to touch 20 of "
+        "1000 rows, with an acceptance of 0.90"
+    )
+
+
+@pytest.mark.parametrize("value", [MANY, None, attrs.evolve(FEW, rows=200.0, acceptance=0.3)])
+def test_else_rows_of_the_data_are_the_surrogate(prospect, value):
+    prospect(value)
+    choice = picked(offering(*ROWS), DEAR)
+    assert (choice.sampler, choice.surrogate, choice.correction) == ("sub-chain", "rows", None)
+    assert (str(value) in choice.line) == (value is not None)
+
+
+@pytest.mark.parametrize(
+    "fixed",
+    [Fixed(correction="metropolis"), Fixed(settings={"n_steps": 3})],
+    ids=["correction", "settings"],
+)
+def test_what_is_fixed_can_rule_subsampling_out(prospect, fixed):
+    prospect(FEW)
+    assert picked(offering(*ROWS), DEAR, fixed).surrogate == "rows"
+
+
+def test_subsampling_by_name_stays(prospect):
+    prospect(FEW)
+    fixed = Fixed(correction=("subsampled", {}))
+    assert picked(offering(*ROWS), DEAR, fixed).correction == ("subsampled", {})
+
+
+@pytest.mark.parametrize(
+    ("prospect", "is_good"),
+    [
+        (FEW, True),
+        (MANY, False),
+        (Prospect(rows=20.0, n_rows=1000, acceptance=0.0), False),
+        (Prospect(rows=240.0, n_rows=1000, acceptance=0.99), True),
+        (Prospect(rows=240.0, n_rows=1000, acceptance=0.8), False),
+    ],
+)
+def test_what_is_clearly_better_than_all_rows(prospect, is_good):
+    assert prospect.is_good == is_good
+
+
+def test_what_is_expected_is_told():
+    some = attrs.evolve(FEW, acceptance=None)
+    assert str(some) == "decisions are expected to touch 20 of 1000 rows"
+    assert str(MANY) == "decisions would touch all 1000 rows"
+
+
+def test_without_the_correction_nothing_can_be_told():
+    rng = np.random.default_rng(1)
+    without = composer(correction=("subsampled",))
+    assert prospect_of(without, offering(*ROWS), np.zeros(2), rng) is None
+    assert prospect_of(composer(), offering("rows"), np.zeros(2), rng) is None
+
+
+# --- what is fixed, and what is not registered ---
+
+
+def test_a_part_that_only_a_surrogate_can_use_asks_for_one():
+    fixed = Fixed(explorer="sampler", schedule="greville", learns=True)
+    choice = picked(offering("gradient"), CHEAP, fixed)
+    assert choice.surrogate == "additive"
+    assert (choice.explorer, choice.schedule) == ("sampler", "greville")
+
+
+def test_settings_of_the_sampler_go_to_the_kernel_of_the_sub_chain():
+    choice = picked(offering("gradient"), DEAR, Fixed(settings={"n_steps": 7}))
+    assert choice.sampler == ("sub-chain", {"kernel": ("hmc", {"n_steps": 7})})
+    assert choice.settings == {}
+
+
+def test_settings_of_the_sampler_go_to_hmc():
+    choice = picked(offering("gradient"), CHEAP, Fixed(settings={"n_steps": 7}))
+    assert (choice.sampler, choice.settings) == ("hmc", {"n_steps": 7})
+
+
+def test_without_a_warm_up_nothing_is_learnt():
+    assert picked(offering("gradient"), DEAR, Fixed(warms_up=False)).surrogate is None
+    assert picked(offering(), VALUES, Fixed(warms_up=False)).sampler == "random-walk"
+
+
+@pytest.mark.parametrize(
+    ("without", "expected"),
+    [
+        ({"surrogate": ("additive",)}, ("hmc", None, None)),
+        ({"sampler": ("sub-chain",)}, ("hmc", "additive", "rounds")),
+        ({"explorer": ("rounds",)}, ("sub-chain", "additive", "sampler")),
+    ],
+)
+def test_what_is_not_registered_is_not_picked(without, expected):
+    choice = picked(offering("gradient"), DEAR, **without)
+    assert (choice.sampler, choice.surrogate, choice.explorer) == expected
+
+
+@pytest.mark.parametrize(
+    "without",
+    [{"sampler": ("gaussian",)}, {"surrogate": ("quadratic", "rows")}, {"explorer": ("rounds",)}],
+)
+def test_subsampling_needs_all_its_parts(prospect, without):
+    prospect(FEW)
+    choice = picked(offering(*ROWS), DEAR, **without)
+    assert choice.surrogate == ("additive" if "surrogate" in without else "rows")
+    assert choice.correction is None
+
+
+def test_an_object_is_described_in_the_line():
+    choice = picked(offering("gradient"), DEAR, Fixed(explorer=Gaussian(), learns=True))
+    assert "explorer=<Gaussian>" in choice.line
+
+
+# --- limits and the way back ---
+
+
+def test_exploring_may_cost_a_tenth_of_what_hmc_would_and_some_of_what_it_is_spared():
+    limit = exploration_limit(DEAR, 3, 1000)
+    iterations = 0.1 * 2000 + 0.5 * 700
+    assert limit.max_calls == pytest.approx(GRADIENTS_A_DRAW * iterations * 3)
+    assert limit.max_seconds == pytest.approx(GRADIENTS_A_DRAW * iterations * 0.006)
+    short = exploration_limit(DEAR, 3, 100)
+    assert short.max_calls == pytest.approx(GRADIENTS_A_DRAW * 3 * (0.1 * 1100 + 0.5 * 700))
+    assert exploration_limit(VALUES, 3, 1000) == Budget()
+
+
+def test_a_surrogate_is_worth_it_or_not():
+    fallback = fallback_of(composer(), frozenset({"gradient", "gradient-alone"}), DEAR, 2, 300)
+    assert fallback.name == "hmc"
+    assert fallback.seconds_per_draw == pytest.approx(0.06 * (1 + 0.1 + 1))
+    # 3 ms for an iteration, 126 ms for a draw of HMC: worth it from a / (2 - a) = 1 / 42 on
+    assert fallback.complaint(0.05) is None
+    assert fallback.complaint(0.045) == (
+        "a draw on the surrogate would be worth 0.023 independent ones, of which each would take "
+        "130 ms, and 126 ms with hmc"
+    )
+    assert fallback.complaint(0.9, seconds=0.1) is None
+    assert "on the surrogate" in fallback.complaint(0.9, seconds=0.12)
+    assert fallback.complaint(0.0) == "an iteration on the surrogate would forget 0.000 only"
+    assert fallback.complaint(np.nan) is not None
+    # where a sub-chain takes 80 steps, HMC is expected to take 20 and not 10
+    assert fallback.complaint(0.9, seconds=0.2, steps=80.0) is None
+    assert fallback.complaint(0.9, seconds=0.2, steps=40.0) is not None
+
+
+def test_a_black_box_falls_back_on_a_random_walk():
+    fallback = fallback_of(composer(), frozenset(), VALUES, 6, 1000)
+    assert fallback.name == "random-walk"
+    assert fallback.seconds_per_draw == pytest.approx(20 * 0.006 * 1.4)
+    assert fallback_of(composer(sampler=("random-walk",)), frozenset(), VALUES, 6, 1000) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (7200, "120 min"),
+        (2.5, "2.5 s"),
+        (0.123, "123 ms"),
+        (0.0123, "12 ms"),
+        (3e-4, "0.3 ms"),
+        (3e-5, "30 us"),
+    ],
+)
+def test_times_in_words(seconds, text):
+    assert in_words(seconds) == text
+
+
+# --- measuring ---
+
+
+class Ticking:
+    """A normal whose calls take time by a clock of its own."""
+
+    dim = 2
+    capabilities = frozenset({"gradient"})
+
+    def __init__(self, seconds, first=0.0):
+        self.now, self.seconds, self.first = 0.0, seconds, first
+
+    def value(self, positions):
+        self.now += 0.5 * self.seconds * len(positions)
+        return Gaussian().value(positions)
+
+    def value_and_gradient(self, positions):
+        self.now += self.seconds * len(positions) + self.first
+        self.first = 0.0
+        return Gaussian().value_and_gradient(positions)
+
+
+def timed(target, initial=None):
+    recording = RecordingPotential(target, keep=True)
+    rng = np.random.default_rng(1)
+    starts, found = measured_starts(recording, initial, 3, rng, now=lambda: target.now)
+    return recording, starts, found
+
+
+def test_calls_are_timed_one_by_one_and_for_all_chains():
+    _, _, found = timed(Ticking(0.01))
+    assert found.gradient == pytest.approx(0.01)
+    assert found.gradients == pytest.approx(0.03)
+    assert found.value == pytest.approx(0.005)
+    assert found.values == pytest.approx(0.015)
+
+
+def test_the_first_call_may_be_compiled():
+    _, _, found = timed(Ticking(0.01, first=3.0))
+    assert found.gradients == pytest.approx(0.03)
+
+
+def test_a_dear_call_is_timed_twice_and_a_cheap_one_a_few_times():
+    dear, _, _ = timed(Ticking(0.02))
+    assert dear.calls["gradient"] == 3 + 2
+    assert dear.calls["value"] == 2
+    cheap, _, _ = timed(Ticking(1e-4))
+    assert cheap.calls["gradient"] == 3 + 4
+
+
+def test_the_starts_are_not_paid_for_twice():
+    recording, starts, _ = timed(Ticking(0.01))
+    before = recording.calls
+    values, gradients = recording.value_and_gradient(starts)
+    assert recording.calls == before
+    np.testing.assert_array_equal(values, Gaussian().value(starts))
+    np.testing.assert_array_equal(gradients, Gaussian().value_and_gradient(starts)[1])
+    np.testing.assert_array_equal(recording.drain().positions, starts)
+    recording.value_and_gradient(starts)
+    assert recording.calls["gradient"] == before["gradient"] + 3
+
+
+def test_remembered_gradients_serve_whoever_wants_them_alone():
+    recording, starts, _ = timed(Ticking(0.01))
+    recording.keep, before = False, recording.calls
+    np.testing.assert_array_equal(
+        recording.gradient(starts), Gaussian().value_and_gradient(starts)[1]
+    )
+    assert recording.calls == before
+
+
+def test_users_starts_are_used():
+    _, starts, _ = timed(Ticking(0.01), initial=np.ones((3, 2)))
+    np.testing.assert_array_equal(starts, np.ones((3, 2)))
+
+
+def test_starts_where_the_target_is_infinite_are_drawn_again():
+    class Half(Ticking):
+        def value_and_gradient(self, positions):
+            values, gradients = super().value_and_gradient(positions)
+            return np.where(positions[:, 0] < 0, np.inf, values), gradients
+
+    _, starts, _ = timed(Half(0.01))
+    assert (starts[:, 0] > 0).all()
+
+
+def test_a_target_that_is_finite_nowhere_is_refused():
+    with pytest.raises(TargetError, match="no start was found"):
+        sk.sample(sk.potential(lambda q: np.inf, lambda q: q, dim=1), seed=1)
+
+
+# --- whole runs ---
+
+
+@pytest.fixture
+def dear(monkeypatch):
+    """Make every target seem dear."""
+
+    def measure(target, initial, chains, rng):
+        starts, found = measured_starts(target, initial, chains, rng)
+        factor = 1.0 if found.gradient is None else 50.0 / found.gradient
+        return starts, attrs.evolve(
+            found,
+            value=found.value * factor,
+            values=found.values * factor,
+            gradient=None if found.gradient is None else found.gradient * factor,
+            gradients=None if found.gradients is None else found.gradients * factor,
+        )
+
+    monkeypatch.setattr("surrokit.planning.measured_starts", measure)
+
+
+def test_a_cheap_target_gets_hmc_and_says_so():
+    run = sk.sample(Gaussian(), warmup=40, **SMALL)
+    assert run.choice.startswith("sampler='hmc': a gradient takes")
+    assert run.parts["surrogate"] == "none"
+    assert run.to_dict()["choice"] == run.choice
+
+
+def test_where_a_part_is_named_nothing_is_picked():
+    for options in ({"sampler": "hmc"}, {"surrogate": "additive"}, {"surrogate": "none"}):
+        run = sk.sample(Gaussian(), warmup=40, **options, **SMALL)
+        assert run.choice is None
+        assert run.parts["sampler"] == "hmc"
+
+
+def test_a_dear_target_gets_a_surrogate(dear):
+    exact = CountingPotential(Gaussian())
+    run = sk.sample(exact, **SMALL)
+    assert run.parts["surrogate"] == "additive"
+    assert run.parts["sampler"] == "sub-chain"
+    assert run.choice.endswith("a gradient takes 50 s, and the potential is learnt")
+    assert run.kept.acceptance.mean() > 0.9
+    assert run.calls["gradient"] == exact.gradients()
+    assert run.calls["value"] == exact.positions["value"]
+    assert run.calls["gradient"] < 120
+
+
+def test_the_warm_up_is_short_after_an_exploration_that_has_tuned_the_sampler(dear):
+    run = sk.sample(Gaussian(), **SMALL)
+    (deployed,) = run.adaptation.deployments
+    assert run.kept.seconds[0] > 0
+    assert len(run.warmup) == SETTLING + deployed
+
+
+@pytest.mark.parametrize("warmup", [3, 30])
+def test_a_warm_up_of_given_length_counts_the_exploration(dear, warmup):
+    run = sk.sample(Gaussian(), warmup=warmup, **SMALL)
+    assert len(run.warmup) <= warmup
+    assert run.draws.shape == (3, 60, 2)
+
+
+def test_any_part_can_be_fixed(dear):
+    run = sk.sample(
+        Gaussian(), explorer=("sampler", {"iterations": 12}), warmup=80, n_steps=3, **SMALL
+    )
+    assert run.adaptation.deployments == (12,)
+    assert run.parts["sampler"] == "sub-chain(kernel=('hmc', {'n_steps': 3}))"
+    assert "explorer=('sampler', {'iterations': 12})" in run.choice
+
+
+def test_evaluations_ask_for_a_surrogate(dear):
+    paid = np.random.default_rng(1).standard_normal((40, 2))
+    run = sk.sample(Gaussian(), evaluations=(paid, Gaussian().value(paid)), **SMALL)
+    assert run.parts["surrogate"] == "additive"
+    assert run.adaptation.training_rows > 40
+
+
+# --- the way back to an exact kernel ---
+
+
+def wrong(evaluations, rng):
+    """Fit nothing: a normal so wide that next to none of its draws are any good."""
+    return Gaussian(covariance=((900.0, 0.0), (0.0, 900.0)))
+
+
+@pytest.fixture
+def misled(monkeypatch, dear):
+    """Let the surrogate that is picked be wrong on purpose."""
+    monkeypatch.setattr("surrokit.automatic.DEFAULT_SURROGATE", "wrong")
+    found = default_catalogue()
+    entry = found.entries["surrogate", "additive"]
+    component = sk.Component(
+        kind="surrogate",
+        name="wrong",
+        factory=lambda: sk.batch_surrogate(wrong),
+        summary="Wrong",
+    )
+    entries = {**found.entries, ("surrogate", "wrong"): attrs.evolve(entry, component=component)}
+    monkeypatch.setattr("surrokit.compose.default_catalogue", lambda: Catalogue(entries=entries))
+
+
+@pytest.mark.parametrize("explorer", [None, ("sampler", {"iterations": 20})], ids=str)
+def test_a_bad_surrogate_is_dropped_before_any_draw_is_kept(misled, explorer):
+    options = {} if explorer is None else {"explorer": explorer, "warmup": 300}
+    safety = sk.Safety(rescues=0)
+    run = sk.sample(Gaussian(), safety=safety, **options, **SMALL)
+    assert "; then hmc instead: " in run.choice
+    assert run.surrogate is None
+    assert (run.parts["sampler"], run.parts["surrogate"]) == ("hmc", "none")
+    assert run.kept.acceptance.mean() > 0.5
+    assert (run.kept.acceptance == run.kept.path_acceptance).all()
+    assert run.kept.step_size[0] == run.kept.step_size[-1]
+    assert run.adaptation.frozen_before_draws
+    assert np.isfinite(run.kept.values).all()
+
+
+def test_a_fit_that_fails_is_no_end(monkeypatch, misled):
+    def fail(evaluations, rng):
+        raise SurrogateFitError("too few points")
+
+    monkeypatch.setitem(globals(), "wrong", fail)
+    with pytest.warns(SamplingWarning, match="no surrogate could be fitted"):
+        run = sk.sample(Gaussian(), **SMALL)
+    assert run.choice.endswith("; then hmc instead: no surrogate could be fitted")
+    assert run.draws.shape == (3, 60, 2)
+
+
+def test_a_good_surrogate_is_kept(dear):
+    assert "instead" not in sk.sample(Gaussian(), **SMALL).choice
+
+
+# --- refusals come before the first call ---
+
+
+class Refusing(Gaussian):
+    """A normal that must not be called."""
+
+    def value(self, positions):
+        pytest.fail("the target was called before the settings were checked")
+
+    value_and_gradient = gradient = value
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"step_size": -1.0}, ConfigurationError, "step_size must be a positive finite number"),
+        ({"explorer": "round"}, LookupError, "did you mean 'rounds'"),
+        ({"schedule": ("once", {"x": 1})}, ConfigurationError, "has no setting 'x'"),
+        ({"correction": "subsampled"}, CapabilityError, "the correction needs .*rows"),
+        ({"max_calls": 0}, ConfigurationError, "max_calls must be a whole number of at least 1"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_the_first_call(options, error, message):
+    with pytest.raises(error, match=message):
+        sk.sample(Refusing(), **options, **SMALL)
+
+
+# --- a budget, or an interrupt, may come first ---
+
+
+def test_a_budget_may_be_spent_before_anything_is_known():
+    run = sk.sample(Gaussian(), max_calls=2, **SMALL)
+    assert run.stopped == "max_calls"
+    assert run.choice == "sampler='hmc': nothing was measured, max_calls came first"
+    assert run.draws.shape == (3, 0, 2)
+    assert run.total_calls <= 2
+
+
+def test_an_interrupt_may_come_before_anything_is_known():
+    def interrupt(q):
+        raise KeyboardInterrupt
+
+    run = sk.sample(sk.potential(interrupt, dim=2), **SMALL)
+    assert run.stopped == "interrupted"
+    assert run.parts["sampler"] == "random-walk"
+    assert run.draws.shape == (3, 0, 2)
+
+
+def test_an_interrupted_exploration_returns_what_is_in_hand(dear):
+    def interrupt(run, state, info):
+        if info.stage == "exploration" and info.iteration == 2:
+            raise KeyboardInterrupt
+
+    observer = types.SimpleNamespace(surrokit_transition_done=interrupt)
+    run = sk.sample(Gaussian(), observers=[observer], **SMALL)
+    assert run.stopped == "interrupted"
+    assert run.draws.shape == (3, 0, 2)
+    assert run.total_calls > 0
+    assert "interrupted" not in run.choice

@@ -1,0 +1,327 @@
+"""Budgets: what stops a run, and that draws in hand are always returned."""
+
+from __future__ import annotations
+
+import math
+import types
+
+import attrs
+import numpy as np
+import pytest
+
+import surrokit as sk
+from surrokit.advice import advice
+from surrokit.bounds import transform_of
+from surrokit.budget import Budget, BudgetSpent, calls_paid
+from surrokit.clock import Clock
+from surrokit.errors import ConfigurationError
+from surrokit.recording import RecordingPotential
+from surrokit.report import notes
+from surrokit.stopping import FIRST_LOOK, Stopping
+from surrokit.testing.counting import CountingPotential
+from surrokit.testing.targets import Gaussian
+
+SMALL = {"chains": 3, "warmup": 40, "draws": 30, "seed": 4, "progress": False}
+OPEN = {"chains": 3, "seed": 4, "progress": False}
+
+
+# --- the record ---
+
+
+@pytest.mark.parametrize("name", ["max_calls", "max_seconds", "target_ess", "target_rhat"])
+@pytest.mark.parametrize("value", [0, -1, math.inf, math.nan, "3", True])
+def test_limits_out_of_range_are_refused(name, value):
+    with pytest.raises(ConfigurationError, match=f"{name} must be .*, or None for no limit, got"):
+        Budget(**{name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_calls", 2.5), ("target_rhat", 1.0)])
+def test_calls_are_whole_and_r_hat_is_above_one(name, value):
+    with pytest.raises(ConfigurationError, match=f"{name} must be"):
+        sk.sample(Gaussian(), **{name: value})
+
+
+def test_a_limit_may_just_be_reached():
+    budget = Budget(max_calls=10, max_seconds=2.0)
+    assert budget.spent(10, 2.0) is None
+    assert budget.spent(10.5, 0.0) == "max_calls"
+    assert budget.spent(0, 2.1) == "max_seconds"
+
+
+def test_a_part_and_the_tighter_of_two_limits():
+    half = Budget(max_calls=11, max_seconds=3.0, target_ess=5.0).part(0.5)
+    assert half == Budget(max_calls=5, max_seconds=1.5)
+    assert half.within(Budget(max_calls=3)) == Budget(max_calls=3, max_seconds=1.5)
+    assert Budget().part(0.5) == Budget()
+
+
+def test_data_rows_count_as_parts_of_an_evaluation():
+    calls = {"value": 3, "gradient": 4, "rows": 50}
+    assert calls_paid(calls, 100) == 7.5
+    assert calls_paid(calls, None) == 7
+
+
+# --- calls ---
+
+
+@pytest.mark.parametrize("max_calls", [1, 2, 3, 7, 100, 177])
+@pytest.mark.parametrize("options", [{}, {"sampler": "hmc"}, {"surrogate": "additive"}], ids=str)
+def test_never_a_call_too_many(options, max_calls):
+    exact = CountingPotential(Gaussian())
+    run = sk.sample(exact, max_calls=max_calls, **options, **SMALL)
+    paid = exact.gradients() + exact.positions["value"]
+    assert paid == run.total_calls <= max_calls
+    assert run.stopped == "max_calls"
+    assert run.complete
+
+
+def test_a_random_walk_stops_where_the_next_iteration_cannot_be_paid():
+    run = sk.sample(Gaussian(), sampler="random-walk", max_calls=3 * 60 + 2, **SMALL)
+    assert run.stopped == "max_calls"
+    assert run.total_calls == 3 * 60
+    assert len(run.warmup) == 40
+    assert run.draws.shape == (3, 60 - 41, 2)
+
+
+def test_kept_draws_are_those_of_a_run_without_a_limit():
+    whole = sk.sample(Gaussian(), sampler="random-walk", **SMALL)
+    part = sk.sample(Gaussian(), sampler="random-walk", max_calls=180, **SMALL)
+    n = part.draws.shape[1]
+    assert 0 < n < 30
+    np.testing.assert_array_equal(part.draws, whole.draws[:, :n])
+
+
+def test_an_unlimited_run_says_that_it_drew_everything():
+    run = sk.sample(Gaussian(), max_calls=10**9, max_seconds=1e9, **SMALL)
+    assert run.stopped == "draws"
+    assert run.draws.shape == (3, 30, 2)
+
+
+def test_a_warm_up_of_open_length_leaves_half_of_the_calls_to_draws():
+    run = sk.sample(Gaussian(), sampler="random-walk", max_calls=600, **OPEN)
+    assert 90 <= len(run.warmup) <= 100
+    assert len(run.kept) >= 95
+    assert run.sampler.step == run.kept.step_size[0] == run.kept.step_size[-1]
+
+
+def test_an_exploration_of_open_length_ends_at_half_of_the_calls():
+    run = sk.sample(Gaussian(), surrogate="additive", max_calls=400, **OPEN)
+    (deployed,) = run.adaptation.deployments
+    assert deployed < 250
+    assert run.adaptation.training_rows <= 200 + 50
+    assert len(run.kept) > 0
+    assert run.adaptation.frozen_before_draws
+
+
+# --- seconds ---
+
+
+class SteppedClock:
+    """A clock that a target moves on."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.setattr("surrokit.clock.time", types.SimpleNamespace(perf_counter=self))
+
+    def __call__(self):
+        return self.now
+
+
+def slow(clock, seconds):
+    """Return a standard normal each call of which takes so many seconds, whatever it is."""
+
+    class Slow(Gaussian):
+        def value(self, positions):
+            clock.now += seconds
+            return super().value(positions)
+
+        def value_and_gradient(self, positions):
+            clock.now += seconds
+            return super().value_and_gradient(positions)
+
+        gradient = None
+        capabilities = frozenset({"gradient"})
+
+    return Slow()
+
+
+def test_a_run_stops_when_its_seconds_are_over(monkeypatch):
+    clock = SteppedClock(monkeypatch)
+    run = sk.sample(slow(clock, 1.0), sampler="random-walk", max_seconds=50.5, **SMALL)
+    assert run.stopped == "max_seconds"
+    assert clock.now == 51.0  # the call under way is waited for
+    assert len(run.warmup) == 40
+    assert 9 <= len(run.kept) <= 10
+
+
+def test_seconds_may_end_in_the_exploration(monkeypatch):
+    clock = SteppedClock(monkeypatch)
+    run = sk.sample(slow(clock, 1.0), surrogate="additive", max_seconds=9.5, **SMALL)
+    assert run.stopped == "max_seconds"
+    assert run.draws.shape == (3, 0, 2)
+    assert run.adaptation.deployments == ()
+    assert clock.now == 10.0
+
+
+# --- draws that are good enough ---
+
+
+def test_a_run_stops_at_an_effective_sample_size():
+    run = sk.sample(Gaussian(), sampler="hmc", warmup=200, target_ess=300, **OPEN)
+    assert run.stopped == "target_ess"
+    assert run.ess().min() >= 300
+    assert run.draws.shape[1] < 600
+
+
+def test_a_run_stops_at_an_r_hat():
+    run = sk.sample(Gaussian(), sampler="hmc", warmup=200, target_rhat=1.05, **OPEN)
+    assert run.stopped == "target_rhat"
+    assert run.rhat().max() <= 1.05
+    assert FIRST_LOOK <= run.draws.shape[1] < 300
+
+
+def test_observers_hear_how_many_draws_are_expected():
+    heard = []
+    watch = types.SimpleNamespace(
+        surrokit_transition_done=lambda run, state, info: heard.append((info.stage, run.draws))
+    )
+    options = {"sampler": "hmc", "warmup": 200, "observers": [watch], **OPEN}
+    run = sk.sample(Gaussian(), target_ess=200, **options)
+    draws = [expected for stage, expected in heard if stage == "sampling"]
+    assert draws == sorted(draws)
+    assert draws[0] >= FIRST_LOOK
+    assert draws[-1] == len(draws) == run.draws.shape[1]
+
+
+def test_whichever_comes_first():
+    options = {"sampler": "hmc", "warmup": 200, **OPEN}
+    run = sk.sample(Gaussian(), target_ess=1e6, target_rhat=1.2, **options)
+    assert run.stopped == "target_rhat"
+    run = sk.sample(Gaussian(), target_ess=1e6, max_calls=4000, **options)
+    assert run.stopped == "max_calls"
+    run = sk.sample(Gaussian(), target_ess=1e6, draws=60, **options)
+    assert run.stopped == "draws"
+
+
+def test_draws_that_begin_again_are_looked_at_afresh():
+    stopping = Stopping(Budget(target_ess=40.0), _recorded(), Clock(), _identity(), 2)
+    long, short = (_Draws(n) for n in (60, FIRST_LOOK - 1))
+    assert stopping.reached(long) == "target_ess"
+    stopping.draws_begin()
+    assert stopping.reached(short) is None
+
+
+def test_looks_become_rare(monkeypatch):
+    looks = []
+
+    def ess(draws):
+        looks.append(draws.shape[1])
+        return np.full(2, draws.shape[1] / 10.0)
+
+    monkeypatch.setattr("surrokit.stopping.effective_sample_size", ess)
+    stopping = Stopping(Budget(target_ess=1000.0), _recorded(), Clock(), _identity(), 2)
+    reached = [n for n in range(1, 10_500, 50) if stopping.reached(_Draws(n))]
+    assert 10_001 <= reached[0] < 10_600
+    assert looks[0] == 251
+    assert len(looks) <= 20
+
+
+def _recorded():
+    return RecordingPotential(Gaussian(), keep=False)
+
+
+def _identity():
+    return transform_of(Gaussian())
+
+
+class _Draws:
+    """A history of so many independent draws."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def __len__(self):
+        return self.n
+
+    def positions(self):
+        return np.random.default_rng(self.n).standard_normal((2, self.n, 2))
+
+
+# --- a run without draws ---
+
+
+@pytest.fixture(scope="module")
+def empty():
+    return sk.sample(Gaussian(), max_calls=2, **SMALL)
+
+
+def test_an_empty_run_says_so(empty):
+    assert empty.draws.shape == (3, 0, 2)
+    assert "0 draws" in repr(empty)
+    assert "there are no draws." in notes(empty)
+    assert "the run stopped because max_calls was reached." in notes(empty)
+    assert advice(empty) == []
+
+
+def test_figures_of_an_empty_run_are_nan(empty):
+    assert np.isnan(empty.summary()["mean"]).all()
+    assert np.isnan(empty.ess()).all()
+    assert np.isnan(empty.rhat()).all()
+    assert np.isnan(empty.acceptance).all()
+    assert math.isnan(empty.calls_per_effective_draw())
+    assert str(empty.summary())
+    assert empty["q"].shape == (3, 0, 2)
+
+
+def test_an_empty_run_is_plain_data_and_can_be_exported(empty):
+    found = empty.to_dict()
+    assert found["stopped"] == "max_calls"
+    assert found["ess"]["min"] is None
+    pytest.importorskip("arviz")
+    assert empty.to_arviz().attrs["stopped"] == "max_calls"
+
+
+def test_the_reason_is_exported(bounded_run):
+    pytest.importorskip("arviz")
+    assert bounded_run.to_arviz().attrs["stopped"] == "draws"
+    picked = attrs.evolve(bounded_run, choice="sampler='hmc': because")
+    assert picked.to_arviz().attrs["choice"] == "sampler='hmc': because"
+    assert "choice" not in bounded_run.to_arviz().attrs
+
+
+def test_no_except_holds_up_a_budget():
+    assert not issubclass(BudgetSpent, Exception)
+
+
+# --- data rows ---
+
+
+@pytest.fixture(scope="module")
+def regression():
+    rng = np.random.default_rng(3)
+    design = np.column_stack([np.ones(2000), rng.standard_normal((2000, 2))])
+    response = rng.random(2000) < 1.0 / (1.0 + np.exp(-design @ [0.3, 1.0, -0.5]))
+    return sk.make("potential", "logistic", design=design, response=response.astype(float))
+
+
+def test_rows_count_towards_the_calls(regression):
+    parts = {"sampler": "gaussian", "surrogate": "quadratic", "explorer": "rounds"}
+    options = {"correction": "subsampled", "draws": 50, "seed": 1, "progress": False}
+    run = sk.sample(regression, max_calls=100, **parts, **options)
+    positions = sum(n for kind, n in run.calls.items() if kind != "rows")
+    assert run.n_rows == 2000
+    assert run.calls["rows"] > 2000
+    assert run.total_calls == pytest.approx(positions + run.calls["rows"] / 2000)
+
+
+def test_rows_that_are_too_many_are_not_touched(regression):
+    recording = RecordingPotential(regression, keep=False)
+    stopping = Stopping(Budget(max_calls=1), recording, Clock(), transform_of(regression), chains=1)
+    recording.guarded(stopping.guard)
+    recording.selected(np.arange(1999))
+    recording.selected(np.arange(1))
+    with pytest.raises(BudgetSpent):
+        recording.selected(np.arange(1))
+    assert recording.calls["rows"] == 2000
+    recording.guarded(None)
+    recording.selected(np.arange(1))

@@ -1,0 +1,201 @@
+"""The run's own kernel: tuned by what an exploration found, and prepared before it decides."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+
+import surrokit as sk
+from surrokit.errors import SurrogateFitError
+from surrokit.moves import Moves
+from surrokit.records import Tuning
+from surrokit.testing.targets import Gaussian
+
+SMALL = {"chains": 3, "warmup": 40, "draws": 30, "seed": 4, "progress": False}
+
+
+# --- the correction is prepared ---
+
+
+@attrs.frozen(eq=False)
+class Preparing:
+    """Decides as another correction does, once it has been prepared."""
+
+    inner: object
+    log: list
+    ready: bool = False
+
+    @property
+    def needs(self):
+        return self.inner.needs
+
+    def with_potential(self, potential):
+        return attrs.evolve(self, inner=self.inner.with_potential(potential))
+
+    def prepared(self, near):
+        self.log.append(near)
+        return attrs.evolve(self, ready=True)
+
+    def start(self, positions, cache, source):
+        return self.inner.start(positions, cache, source)
+
+    def decide(self, state, proposal, rng):
+        assert self.ready
+        return self.inner.decide(state, proposal, rng)
+
+
+@attrs.frozen(eq=False)
+class Finding:
+    """Explores as another explorer does, and finds what it is told."""
+
+    inner: object
+    found: dict
+    fits: list = attrs.field(factory=list)
+    wanted: int = 0
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def with_potential(self, potential):
+        return attrs.evolve(self, inner=self.inner.with_potential(potential))
+
+    def findings(self, state):
+        return attrs.evolve(self.inner.findings(state), **self.found)
+
+    def wants_fit(self, state):
+        return len(self.fits) < self.wanted
+
+    def informed(self, state, surrogate):
+        self.fits.append(surrogate)
+        return state
+
+
+def finding(wanted=0, iterations=10, **found):
+    sampler = sk.make(
+        "explorer", "sampler", sampler="hmc", correction="metropolis", iterations=iterations
+    )
+    return Finding(sampler, found, wanted=wanted)
+
+
+def right():
+    return sk.batch_surrogate(lambda evaluations, rng: Gaussian())
+
+
+@pytest.mark.parametrize("safety", [None, sk.Safety(mix=0.5)], ids=["plain", "mixed"])
+def test_a_correction_is_prepared_once_near_the_mode_before_it_decides(safety):
+    log, mode = [], np.array([1.0, 2.0])
+    run = sk.sample(
+        Gaussian(),
+        surrogate=right(),
+        explorer=finding(mode=mode),
+        correction=Preparing(sk.make("correction", "metropolis"), log),
+        safety=safety,
+        **SMALL,
+    )
+    assert run.draws.shape == (3, 30, 2)
+    (near,) = log
+    np.testing.assert_array_equal(near, mode)
+
+
+def test_without_a_mode_it_is_prepared_near_the_chains():
+    log = []
+    correction = Preparing(sk.make("correction", "metropolis"), log)
+    run = sk.sample(
+        Gaussian(), surrogate=right(), explorer=finding(), correction=correction, **SMALL
+    )
+    (near,) = log
+    np.testing.assert_allclose(near, run.warmup.positions[:, 9].mean(axis=0))
+
+
+def test_without_an_exploration_it_is_prepared_at_the_starts():
+    log = []
+    correction = Preparing(sk.make("correction", "metropolis"), log)
+    initial = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 3.0]])
+    sk.sample(Gaussian(), sampler="hmc", correction=correction, initial=initial, **SMALL)
+    (near,) = log
+    np.testing.assert_allclose(near, [1.0, 1.0])
+
+
+# --- fits for the explorer ---
+
+
+def test_an_explorer_is_shown_the_fits_it_wants():
+    explorer = finding(wanted=3)
+    run = sk.sample(Gaussian(), surrogate=right(), explorer=explorer, **SMALL)
+    assert len(explorer.fits) == 3
+    assert all(isinstance(fit, Gaussian) for fit in explorer.fits)
+    assert run.adaptation.deployments == (10,)
+
+
+def test_rows_that_a_fit_was_made_of_are_observed_once():
+    seen = []
+
+    def fit(evaluations, rng):
+        seen.append(len(evaluations))
+        return Gaussian()
+
+    explorer = finding(wanted=10)
+    run = sk.sample(Gaussian(), surrogate=sk.batch_surrogate(fit), explorer=explorer, **SMALL)
+    assert seen == sorted(set(seen))
+    assert seen[-1] == run.adaptation.training_rows
+    assert len(seen) == 10  # the last one is deployed as it is
+
+
+def test_an_explorer_is_told_of_a_fit_that_failed():
+    def fit(evaluations, rng):
+        if len(evaluations) < 30:
+            raise SurrogateFitError("too few")
+        return Gaussian()
+
+    explorer = finding(wanted=10)
+    sk.sample(Gaussian(), surrogate=sk.batch_surrogate(fit), explorer=explorer, **SMALL)
+    assert explorer.fits[0] is None
+    assert isinstance(explorer.fits[-1], Gaussian)
+
+
+# --- what was found ---
+
+
+def test_a_sampler_that_is_tuned_already_keeps_its_covariance_and_settles_for_fifty():
+    tuning = Tuning(step_size=0.3, covariance=np.diag([4.0, 9.0]))
+    options = {**SMALL, "warmup": None}
+    run = sk.sample(Gaussian(), surrogate=right(), explorer=finding(tuning=tuning), **options)
+    assert len(run.warmup) == 10 + 50
+    np.testing.assert_allclose(run.sampler.tuning.covariance, np.diag([4.0, 9.0]))
+    # all that there was to learn of the step size is in the warm-up after the exploration
+    assert run.warmup.step_size[10] == pytest.approx(0.3)
+
+
+def test_without_a_tuning_a_warm_up_of_open_length_is_a_thousand():
+    options = {**SMALL, "warmup": None, "draws": 2}
+    run = sk.sample(Gaussian(), surrogate=right(), explorer=finding(), **options)
+    assert len(run.warmup) == 1000
+
+
+@pytest.mark.parametrize("iterations", [39, 40])
+def test_an_exploration_may_take_the_whole_of_a_given_warm_up(iterations):
+    tuning = Tuning(step_size=0.3, covariance=np.eye(2))
+    explorer = finding(iterations=iterations, tuning=tuning)
+    run = sk.sample(Gaussian(), surrogate=right(), explorer=explorer, **SMALL)
+    assert len(run.warmup) == 40
+    assert run.kept.step_size[0] > 0
+
+
+# --- what an iteration forgets ---
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+def test_what_is_forgotten_is_one_less_the_correlation(correlation):
+    rng = np.random.default_rng(1)
+    scale = np.array([[2.0, 0.0], [3.0, 0.5]])
+    z = rng.standard_normal((4, 4000, 2))
+    for i in range(1, z.shape[1]):
+        z[:, i] = correlation * z[:, i - 1] + np.sqrt(1 - correlation**2) * z[:, i]
+    moves = Moves(sk.make("sampler", "hmc"), sk.make("correction", "metropolis"))
+    assert moves.forgotten(z) == 1.0  # nothing is known of the scales
+    moves.covariance = scale @ scale.T
+    # the standard error is 0.01; at five of them a false alarm has a chance of 10^-6
+    assert moves.forgotten(z @ scale.T) == pytest.approx(1.0 - correlation, abs=0.05)
+    moves.covariance = np.zeros((2, 2))
+    assert moves.forgotten(z) == 1.0
