@@ -38,7 +38,7 @@ from surrokit.protocols import (
     Potential,
 )
 from surrokit.rowwise import mapped
-from surrokit.summed_potential import RowExpansion
+from surrokit.summed_potential import RowExpansion, of_order
 from surrokit.transforms import Transform
 from surrokit.types import Capabilities, FloatArray, IntArray
 
@@ -98,7 +98,7 @@ class BoundedPotential:
         offered = self.inner.capabilities
         if not self.parameters.bounded:
             return offered
-        lost = {can.CONVEX, can.GAUSSIAN, can.ROWS}
+        lost = {can.CONVEX, can.GAUSSIAN, can.ROWS, can.ROWS_THIRD_ORDER}
         if not offered & {can.HESSIAN, can.HESSIAN_PRODUCT}:
             lost.add(can.HESSIAN_DIAGONAL)
         if can.JACOBIAN not in offered:
@@ -125,13 +125,13 @@ class BoundedPotential:
         """Terms of a summed target, without bounds."""
         return can.with_rows(self.inner).n_rows
 
-    def expanded(self, centre: FloatArray) -> RowExpansion:
+    def expanded(self, centre: FloatArray, order: int = 2) -> RowExpansion:
         """Return the expansions of a summed target's terms at ``centre (dim,)``, without bounds."""
-        return can.with_rows(self.inner).expanded(centre)
+        return can.with_rows(self.inner).expanded(centre, **of_order(order))
 
-    def row_bounds(self, factor: FloatArray) -> FloatArray:
+    def row_bounds(self, factor: FloatArray, order: int = 2) -> FloatArray:
         """Return the bounds psi of a summed target, without bounds of parameters: (n_rows,)."""
-        return can.with_rows(self.inner).row_bounds(factor)
+        return can.with_rows(self.inner).row_bounds(factor, **of_order(order))
 
     def selected(self, rows: IntArray) -> Potential:
         """Return the sum of some rows' terms alone, without bounds."""

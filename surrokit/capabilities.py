@@ -89,6 +89,10 @@ ROWS = "rows"
 """``n_rows``, ``expanded(centre)``, ``row_bounds(factor) -> (n_rows,)`` and ``selected(rows)``: a
 sum over rows of data, with bounded third derivatives (:mod:`surrokit.summed_potential`)."""
 
+ROWS_THIRD_ORDER = "rows-third-order"
+"""With ``rows``: ``expanded(centre, order=3)`` and ``row_bounds(factor, order=3)``, expansions that
+keep third-order terms too, and bounds of fourth derivatives."""
+
 VARIANCE = "variance"
 """``variance(positions) -> (n,)``: how unsure a fitted surrogate is, in nats squared."""
 
@@ -112,6 +116,7 @@ KNOWN = frozenset(
         JACOBIAN,
         FORWARD_HESSIAN,
         ROWS,
+        ROWS_THIRD_ORDER,
         VARIANCE,
         INITIAL,
     }

@@ -38,7 +38,7 @@ from surrokit.protocols import (
 )
 from surrokit.recorded_rows import RecordedExpansion
 from surrokit.records import Evaluations
-from surrokit.summed_potential import RowExpansion
+from surrokit.summed_potential import RowExpansion, of_order
 from surrokit.types import Capabilities, FloatArray, IntArray
 
 
@@ -265,16 +265,19 @@ class RecordingPotential:
         """Terms of a summed target."""
         return with_rows(self.target).n_rows
 
-    def expanded(self, centre: FloatArray) -> RowExpansion:
-        """Return the exact expansions of all terms at ``centre (dim,)``; they go on counting."""
-        self._exact.count("hessian", 1)
-        inner = with_rows(self.target).expanded(centre)
+    def expanded(self, centre: FloatArray, order: int = 2) -> RowExpansion:
+        """Return the exact expansions of all terms at ``centre (dim,)``; they go on counting.
+
+        Third-order terms have the price of about ``dim / 2`` Hessians, and count as that many.
+        """
+        self._exact.count("hessian", 1 if order == 2 else 1 + self.dim // 2)
+        inner = with_rows(self.target).expanded(centre, **of_order(order))
         return RecordedExpansion(inner, self.n_rows, self._exact)
 
-    def row_bounds(self, factor: FloatArray) -> FloatArray:
+    def row_bounds(self, factor: FloatArray, order: int = 2) -> FloatArray:
         """Return the bounds psi of the terms, shape (n_rows,)."""
         self._exact.count("rows", self.n_rows)
-        return with_rows(self.target).row_bounds(factor)
+        return with_rows(self.target).row_bounds(factor, **of_order(order))
 
     def selected(self, rows: IntArray) -> Potential:
         """Return the sum of some rows' terms alone; from then on they are not counted."""

@@ -2,7 +2,9 @@
 
 U(q) = sum over rows of U_i(q) + rest(q), where the rest (a prior, the logarithm of a Jacobian) is
 cheap. The third derivatives of every term are bounded, so that a few rows, chosen at random, can
-stand for all of them without any error: :mod:`surrokit_corrections.subsampled` says how.
+stand for all of them without any error: :mod:`surrokit_corrections.subsampled` says how. Where
+fourth derivatives are bounded too (capability ``rows-third-order``), terms may be expanded to third
+order, which leaves less to the rows.
 """
 
 from __future__ import annotations
@@ -12,13 +14,17 @@ from typing import Protocol
 from surrokit.protocols import Potential
 from surrokit.types import FloatArray, IntArray
 
+USUAL_ORDER = 2
+"""To which terms are expanded unless asked otherwise; all summed potentials have it."""
+
 
 class RowExpansion(Protocol):
-    """Second-order expansions of all rows' terms at one point, the rest kept as it is.
+    """Expansions of all rows' terms at one point, to second order or third, the rest as it is.
 
     V(q) = sum_i [U_i + g_i . h + h . H_i h / 2] + rest(q), with h = q - centre, and the terms,
-    their gradients g_i and Hessians H_i taken at the centre. D_i = U_i less its expansion, so that
-    U = V + sum_i D_i. Frozen; pickles.
+    their gradients g_i and Hessians H_i taken at the centre; with order 3 the terms
+    sum_i D^3 U_i[h, h, h] / 6 too. D_i = U_i less its expansion, so that U = V + sum_i D_i.
+    Frozen; pickles.
     """
 
     @property
@@ -81,12 +87,15 @@ class SummedPotential(Potential, Protocol):
         """Number of terms."""
         ...
 
-    def expanded(self, centre: FloatArray) -> RowExpansion:
-        """Return all terms' expansions at ``centre (dim,)``, in one pass over the rows."""
+    def expanded(self, centre: FloatArray, order: int = 2) -> RowExpansion:
+        """Return all terms' expansions at ``centre (dim,)``, in one pass over the rows.
+
+        ``order`` is 2, or 3 with the capability ``rows-third-order``; the call may leave it out.
+        """
         ...
 
-    def row_bounds(self, factor: FloatArray) -> FloatArray:
-        """Return psi_i, shape (n_rows,), the bounds of the terms' third derivatives.
+    def row_bounds(self, factor: FloatArray, order: int = 2) -> FloatArray:
+        """Return psi_i, shape (n_rows,), the bounds of the terms' next derivatives.
 
         The third derivative of U_i along any direction u, at any position, is at most
         6 psi_i |L^-1 u|^3 in absolute value, with L the ``factor (dim, dim)``. Hence
@@ -94,6 +103,9 @@ class SummedPotential(Potential, Protocol):
 
         For a term f(x_i . q) with |f'''| <= B it is B |L^T x_i|^3 / 6. One pass over the rows,
         none of which is evaluated.
+
+        With ``order=3`` all this holds of the fourth derivative, at most 24 psi_i |L^-1 u|^4, and
+        |D_i(q)| <= psi_i |L^-1 (q - centre)|^4.
         """
         ...
 
@@ -109,3 +121,8 @@ class SummedPotential(Potential, Protocol):
             Which.
         """
         ...
+
+
+def of_order(order: int) -> dict[str, int]:
+    """Return how an order is asked for: not at all where it is the usual one."""
+    return {} if order == USUAL_ORDER else {"order": order}

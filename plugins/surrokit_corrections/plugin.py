@@ -19,11 +19,11 @@ def metropolis() -> Metropolis:
     return Metropolis()
 
 
-def subsampled() -> Subsampled:
+def subsampled(*, order: int | None = None) -> Subsampled:
     """Make the correction that looks at a few rows of the data."""
     from surrokit_corrections.subsampled import Subsampled
 
-    return Subsampled()
+    return Subsampled(order=order)
 
 
 @hookimpl

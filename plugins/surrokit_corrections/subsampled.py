@@ -8,7 +8,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.acceptance import metropolis
 from surrokit.capabilities import with_hessian, with_rows
-from surrokit.errors import ConfigurationError
+from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.mode import find_mode
 from surrokit.protocols import Potential
 from surrokit.records import ChainState, Proposal, Status, StepInfo
@@ -18,18 +18,24 @@ from surrokit_corrections.thinning import Thinning
 
 _TOLERANCE = 1e-5  # nats above the mode: what is missing costs acceptance, a little
 _PAIRS = 200  # simulated decisions behind a prediction of the acceptance
+_FEW_OPERATIONS = 2e9  # about 0.3 seconds, once
 _PASSES = 3.0  # over all rows, at most, that such a prediction may cost
+
+
+def _known_order(_: object, attribute: attrs.Attribute[int | None], value: object) -> None:
+    if value not in (None, 2, 3):
+        raise ConfigurationError(f"{attribute.name} must be 2, 3 or None, got {value!r}")
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Subsampled:
     """Accept with min(1, exp(V(q) - V(q') + c)) . prod_i min(1, exp(-(D_i(q') - D_i(q)))).
 
-    The potential is a sum over rows, U = sum_i U_i + rest. V is the sum of all terms' second-order
-    expansions at the mode, the rest kept as it is, and D_i what the expansion of term i leaves
-    out. The rule is exact for every sampler and surrogate: divided by the same for the way back,
-    the first factor gives exp(V(q) - V(q') + c), each one of the product exp(D_i(q) - D_i(q')), and
-    all of them together exp(U(q) - U(q') + c).
+    The potential is a sum over rows, U = sum_i U_i + rest. V is the sum of all terms' expansions
+    at the mode, to second order or third, the rest kept as it is, and D_i what the expansion of
+    term i leaves out. The rule is exact for every sampler and surrogate: divided by the same for
+    the way back, the first factor gives exp(V(q) - V(q') + c), each one of the product
+    exp(D_i(q) - D_i(q')), and all of them together exp(U(q) - U(q') + c).
 
     The first factor touches no row, and is tested first. The product is decided by
     :class:`~surrokit_corrections.thinning.Thinning`, exactly, by as many rows as the posterior is
@@ -41,6 +47,10 @@ class Subsampled:
 
     Parameters
     ----------
+    order
+        To which terms are expanded: 2, or 3 where the target has the capability
+        ``rows-third-order``. Expansions of third order accept more and touch fewer rows, but take
+        about ``n_rows dim^3`` operations once; None takes them where these are few.
     potential
         The exact one, with capability ``rows``.
     thinning
@@ -52,6 +62,7 @@ class Subsampled:
     for exact Bayesian inference with large datasets, ICML.
     """
 
+    order: int | None = attrs.field(default=None, validator=_known_order)
     potential: Potential | None = None
     thinning: Thinning | None = None
 
@@ -62,25 +73,44 @@ class Subsampled:
 
     def with_potential(self, potential: Potential) -> Subsampled:
         """Return a copy that decides by another exact potential; it is to be prepared anew."""
-        return Subsampled(potential=potential)
+        return Subsampled(order=self.order, potential=potential)
 
     def prepared(self, near: FloatArray) -> Subsampled:
         """Return a copy with all terms expanded at the mode.
 
-        Pays for the search of the mode, its Hessian, and two passes over the rows. Exact from any
+        Pays for the search of the mode, its Hessian, and two passes over the rows (for expansions
+        of third order, as much as ``dim / 2`` Hessians more). Exact from any
         start: far from the mode more rows are touched.
 
         Parameters
         ----------
         near : ndarray of shape (dim,)
             Where the search starts.
+
+        Raises
+        ------
+        CapabilityError
+            If ``order=3`` was asked for and the target has no ``rows-third-order``.
         """
         exact = self._exact()
         mode = find_mode(exact, near, tolerance=_TOLERANCE)
         hessian = mode.hessian
         if hessian is None:
             hessian = with_hessian(exact).hessian(mode.position[None])[0]
-        return attrs.evolve(self, thinning=Thinning.at(mode.position, hessian, with_rows(exact)))
+        summed = with_rows(exact)
+        order = self._order_for(exact, summed.n_rows)
+        return attrs.evolve(self, thinning=Thinning.at(mode.position, hessian, summed, order))
+
+    def _order_for(self, exact: Potential, n_rows: int) -> int:
+        third = can.ROWS_THIRD_ORDER in exact.capabilities
+        if self.order is None:
+            return 3 if third and n_rows * exact.dim**3 <= _FEW_OPERATIONS else 2
+        if self.order == 3 and not third:
+            raise CapabilityError(
+                "subsampled with order=3 needs rows-third-order from the target, whose terms have "
+                "no third derivatives, or no bound of the fourth; pass order=2"
+            )
+        return self.order
 
     @property
     def expected_rows(self) -> float:

@@ -10,7 +10,7 @@ from scipy.linalg import solve_triangular
 
 from surrokit.errors import TargetError
 from surrokit.move_bounds import move_bounds
-from surrokit.summed_potential import RowExpansion, SummedPotential
+from surrokit.summed_potential import USUAL_ORDER, RowExpansion, SummedPotential, of_order
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_corrections.alias import AliasTable
 
@@ -44,6 +44,8 @@ class Thinning:
         Draws rows in proportion to psi.
     total
         Sum of psi.
+    order
+        Of the expansions.
     """
 
     expansion: RowExpansion
@@ -52,9 +54,16 @@ class Thinning:
     bounds: FloatArray
     table: AliasTable
     total: float
+    order: int = USUAL_ORDER
 
     @classmethod
-    def at(cls, centre: FloatArray, hessian: FloatArray, potential: SummedPotential) -> Thinning:
+    def at(
+        cls,
+        centre: FloatArray,
+        hessian: FloatArray,
+        potential: SummedPotential,
+        order: int = USUAL_ORDER,
+    ) -> Thinning:
         """Return what is needed around a centre.
 
         Parameters
@@ -66,30 +75,33 @@ class Thinning:
             is, the fewer rows are touched.
         potential
             The sum over rows; it is passed over twice.
+        order
+            To which terms are expanded.
         """
         whitening = _cholesky(hessian)
         # covariance H^-1 = L L^T with L = C^-T, so that L^-1 h = C^T h
         factor = solve_triangular(whitening, np.eye(len(whitening)), lower=True).T
-        bounds = potential.row_bounds(factor)
+        bounds = potential.row_bounds(factor, **of_order(order))
         return cls(
-            expansion=potential.expanded(centre),
+            expansion=potential.expanded(centre, **of_order(order)),
             n_rows=potential.n_rows,
             whitening=whitening,
             bounds=bounds,
             table=AliasTable.of(bounds),
             total=float(bounds.sum()),
+            order=order,
         )
 
     @property
     def expected_rows(self) -> float:
         """Rows that a move between independent draws of N(centre, H^-1) touches on average.
 
-        E[r^3 + r'^3] sum psi, with r and r' of a chi distribution with dim degrees of freedom,
-        whose third moment is 2^(3/2) Gamma((dim + 3) / 2) / Gamma(dim / 2).
+        E[r^k + r'^k] sum psi, k = order + 1, with r and r' of a chi distribution with dim degrees
+        of freedom, whose k-th moment is 2^(k/2) Gamma((dim + k) / 2) / Gamma(dim / 2).
         """
-        half = 0.5 * len(self.whitening)
-        cube = 2.0**1.5 * math.exp(math.lgamma(half + 1.5) - math.lgamma(half))
-        return float(2.0 * cube * self.total)
+        half, half_power = 0.5 * len(self.whitening), 0.5 * (self.order + 1)
+        moment = 2.0**half_power * math.exp(math.lgamma(half + half_power) - math.lgamma(half))
+        return float(2.0 * moment * self.total)
 
     def survival(self, ends: FloatArray, wanted: BoolArray, rng: np.random.Generator) -> FloatArray:
         """Return unbiased estimates in [0, 1] of the product for each move, shape (n,).
@@ -114,7 +126,7 @@ class Thinning:
         """
         with np.errstate(all="ignore"):
             z = (ends - self.expansion.centre) @ self.whitening
-            spread = move_bounds(z[0], z[1])
+            spread = move_bounds(z[0], z[1], self.order)
             rates = np.where(wanted, spread * self.total, 0.0)
             few = rates <= self.n_rows
             if few.all():
@@ -177,7 +189,7 @@ def _check_bounds(changes: FloatArray, limits: FloatArray, rows: IntArray) -> No
         first = int(np.flatnonzero(beyond)[0])
         raise TargetError(
             f"row {rows[first]} must not change by more than {limits[first]:.6g} nats beyond its "
-            f"second-order expansion, but does by {changes[first]:.6g}: the bound of the third "
-            "derivative that row_bounds uses is too small, and draws would be biased; give the "
-            "largest absolute third derivative"
+            f"expansion, but does by {changes[first]:.6g}: the bound of the next derivative that "
+            "row_bounds uses is too small, and draws would be biased; give the largest absolute "
+            "one"
         )

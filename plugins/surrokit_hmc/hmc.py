@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError
-from surrokit.hamiltonian import Hamiltonian, constant_metric, works_by_position
+from surrokit.hamiltonian import Hamiltonian, constant_integrator, constant_metric
 from surrokit.protocols import Integrator, Metric, Potential
 from surrokit.records import ChainState, Phase, Proposal, Status, Tuning
 from surrokit.settings import fraction, optional_positive, optional_positive_integer
@@ -66,12 +66,7 @@ class HMC:
 
     def __attrs_post_init__(self) -> None:
         constant_metric(self.metric, "hmc")
-        if works_by_position(self.integrator):
-            raise ConfigurationError(
-                f"hmc needs an integrator for one mass matrix, got "
-                f"{type(self.integrator).__name__}, which follows metrics that change with "
-                "position; use sampler='rmhmc' for it, or integrator 'leapfrog'"
-            )
+        constant_integrator(self.integrator, "hmc")
 
     @property
     def needs(self) -> Capabilities:

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError
-from surrokit.hamiltonian import Hamiltonian, constant_metric, works_by_position
+from surrokit.hamiltonian import Hamiltonian, constant_integrator, constant_metric
 from surrokit.protocols import Integrator, Metric, Potential
 from surrokit.records import ChainState, Phase, Proposal, Status, Tuning
 from surrokit.settings import fraction, optional_positive, positive_integer
@@ -56,12 +56,7 @@ class NUTS:
 
     def __attrs_post_init__(self) -> None:
         constant_metric(self.metric, "nuts")
-        if works_by_position(self.integrator):
-            raise ConfigurationError(
-                f"nuts needs an integrator for one mass matrix, got "
-                f"{type(self.integrator).__name__}, which follows metrics that change with "
-                "position; use sampler='rmhmc' for it, or integrator 'leapfrog'"
-            )
+        constant_integrator(self.integrator, "nuts")
 
     @property
     def needs(self) -> Capabilities:

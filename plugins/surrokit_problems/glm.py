@@ -58,8 +58,9 @@ class GeneralizedLinearModel(LinearRows):
     @property
     def capabilities(self) -> Capabilities:
         """What it offers besides the value; ``convex`` if the family is, and there is a prior."""
-        convex = self.family.convex and self._precision > 0.0
-        return _OFFERED | {can.CONVEX} if convex else _OFFERED
+        more = {can.CONVEX} if self.family.convex and self._precision > 0.0 else set()
+        more |= set() if self.family.third is None else {can.ROWS_THIRD_ORDER}
+        return _OFFERED | more
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at coefficients of shape (n, dim)."""

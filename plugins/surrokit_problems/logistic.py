@@ -36,6 +36,7 @@ _OFFERED: Capabilities = frozenset(
         can.METRIC_DERIVATIVE,
         can.METRIC_PRODUCT,
         can.ROWS,
+        can.ROWS_THIRD_ORDER,
     }
 )
 _NUMBERS_IN_A_BLOCK = 200_000

@@ -32,6 +32,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     can.JACOBIAN: ("forward_and_jacobian",),
     can.FORWARD_HESSIAN: ("forward_hessian_product",),
     can.ROWS: ("expanded", "row_bounds", "selected"),
+    can.ROWS_THIRD_ORDER: ("expanded", "row_bounds"),
     can.VARIANCE: ("variance",),
     can.INITIAL: ("initial",),
 }

@@ -8,6 +8,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.move_bounds import move_bounds
+from surrokit.summed_potential import of_order
 from surrokit.testing.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.evaluating import finite_positions, has
 from surrokit.testing.results import Check, Factory
@@ -31,6 +32,10 @@ def _some(potential: Any) -> IntArray:
 def _pairs(rows: IntArray, n: int) -> tuple[IntArray, IntArray]:
     """Return each row with each of n positions."""
     return np.tile(rows, n), np.repeat(np.arange(n), len(rows))
+
+
+def _orders(potential: Any) -> tuple[int, ...]:
+    return (2, 3) if can.ROWS_THIRD_ORDER in potential.capabilities else (2,)
 
 
 def check_selected(make: Factory) -> None:
@@ -60,9 +65,14 @@ def check_selected(make: Factory) -> None:
 def check_expansion(make: Factory) -> None:
     """The expansion has the sums of the terms' derivatives, and what it leaves out adds up to U."""
     potential = make()
+    for order in _orders(potential):
+        _expansion_is_right(potential, order)
+
+
+def _expansion_is_right(potential: Any, order: int) -> None:
     positions = finite_positions(potential)
     centre = _centre(positions)
-    expansion = potential.expanded(centre)
+    expansion = potential.expanded(centre, **of_order(order))
     demand_equal(expansion.centre, centre, "centre of an expansion")
     everything = potential.selected(np.arange(potential.n_rows))
     gradient = everything.gradient(centre[None])[0]
@@ -86,8 +96,13 @@ def check_expansion(make: Factory) -> None:
 def check_remainders(make: Factory) -> None:
     """What the expansion leaves out of single rows is as their terms have it, for any pairs."""
     potential = make()
+    for order in _orders(potential):
+        _remainders_are_right(potential, order)
+
+
+def _remainders_are_right(potential: Any, order: int) -> None:
     positions = finite_positions(potential)
-    expansion = potential.expanded(_centre(positions))
+    expansion = potential.expanded(_centre(positions), **of_order(order))
     rows, owners = _pairs(_some(potential), len(positions))
     remainders = expansion.remainders(positions, rows, owners)
     h = positions - expansion.centre
@@ -97,15 +112,17 @@ def check_remainders(make: Factory) -> None:
         quadratic = one.value(base) + h @ one.gradient(base)[0]
         quadratic += 0.5 * np.einsum("ni,ij,nj->n", h, one.hessian(base)[0], h)
         ours = rows == rows[i]
-        expected = (one.value(positions) - quadratic)[owners[ours]]
-        demand_close(remainders[ours], expected, "remainders of a row", atol=1e-8)
+        expected = one.value(positions) - quadratic - (_cubic(one, base, h) if order == 3 else 0.0)
+        found = remainders[ours]
+        atol = 1e-8 if order == 2 else 1e-5  # with third-order terms made by differences
+        demand_close(found, expected[owners[ours]], "remainders of a row", atol=atol)
     after = positions[::-1].copy()
     changes = expansion.changes(positions, after, rows, owners)
     expected = expansion.remainders(after, rows, owners) - remainders
     demand_close(changes, expected, "changes against differences of remainders", atol=1e-9)
-    order = np.random.default_rng(5).permutation(len(rows))
-    shuffled = expansion.changes(positions, after, rows[order], owners[order])
-    demand_close(shuffled, changes[order], "changes of the same pairs in another order", atol=1e-9)
+    turned = np.random.default_rng(5).permutation(len(rows))
+    shuffled = expansion.changes(positions, after, rows[turned], owners[turned])
+    demand_close(shuffled, changes[turned], "changes of the same pairs in another order", atol=1e-9)
     everything, movers = _pairs(np.arange(potential.n_rows), len(positions))
     each = expansion.changes(positions, after, everything, movers)
     total = np.asarray(np.bincount(movers, np.maximum(each, 0.0)), dtype=np.float64)
@@ -117,27 +134,44 @@ def check_remainders(make: Factory) -> None:
     )
 
 
+def _cubic(one: Any, centre: FloatArray, h: FloatArray) -> FloatArray:
+    """Return third-order terms of a row, by differences of its Hessian."""
+    short = 1e-3
+    near, far = (
+        one.hessian(centre + step * h) - one.hessian(centre - step * h)
+        for step in (short, 2.0 * short)
+    )
+    change = (8.0 * near - far) / (12.0 * short)
+    return np.asarray(np.einsum("ni,nij,nj->n", h, change, h) / 6.0)
+
+
 def check_row_bounds(make: Factory) -> None:
     """No row leaves out more than its bound, near or far, wherever the terms are expanded."""
     potential = make()
+    for order in _orders(potential):
+        _bounds_hold(potential, order)
+
+
+def _bounds_hold(potential: Any, order: int) -> None:
     positions = finite_positions(potential)
     dim = potential.dim
     rng = np.random.default_rng(20190502)
     factor = np.tril(rng.standard_normal((dim, dim)))
     factor[np.arange(dim), np.arange(dim)] = 1.0 + rng.random(dim)
-    bounds = potential.row_bounds(factor)
+    bounds = potential.row_bounds(factor, **of_order(order))
     demand_shape(bounds, (potential.n_rows,), "row_bounds")
     demand((bounds >= 0.0).all(), "row_bounds must not be negative")
     rows = _some(potential)
     tightest = 0.0
     for centre in (_centre(positions), positions[-1] + 1.0):
-        expansion = potential.expanded(np.array(centre))
+        expansion = potential.expanded(np.array(centre), **of_order(order))
         for scale in (0.1, 1.0, 3.0, 10.0):
             moves = _moves(rng, dim, scale)
-            tightest = max(tightest, _largest_share(expansion, bounds, rows, factor, moves))
+            share = _largest_share(expansion, bounds, rows, factor, moves, order)
+            tightest = max(tightest, share)
     demand(
         tightest <= 1.0 + 1e-6,
-        f"a row changes by {tightest:.4g} times its bound beyond its second-order expansion; "
+        f"a row changes by {tightest:.4g} times its bound beyond its expansion to order {order}; "
         "row_bounds must hold at every position, or the subsampled correction is biased",
     )
 
@@ -158,6 +192,7 @@ def _largest_share(
     rows: IntArray,
     factor: FloatArray,
     moves: tuple[FloatArray, FloatArray],
+    order: int,
 ) -> float:
     """Return the largest change of a row, as a share of what its bound allows."""
     start, end = moves
@@ -165,7 +200,7 @@ def _largest_share(
     before = expansion.centre + start @ factor.T
     after = expansion.centre + end @ factor.T
     changes = np.abs(expansion.changes(before, after, pairs, owners))
-    allowed = bounds[pairs] * move_bounds(start, end)[owners]
+    allowed = bounds[pairs] * move_bounds(start, end, order)[owners]
     counts = changes > 1e-9  # smaller ones are rounding
     return float((changes[counts] / allowed[counts]).max()) if counts.any() else 0.0
 

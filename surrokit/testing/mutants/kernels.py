@@ -9,8 +9,9 @@ import numpy as np
 
 from surrokit.acceptance import metropolis
 from surrokit.capabilities import HESSIAN, with_hessian
-from surrokit.protocols import Correction, Potential, Sampler
+from surrokit.protocols import Potential, Sampler
 from surrokit.records import ChainState, Proposal, Status, StepInfo, Tuning
+from surrokit.testing.mutants.broken_correction import BrokenCorrection
 from surrokit.testing.reference import SubChain, proposal_at
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 
@@ -268,33 +269,8 @@ class NotPalindromic(SubChain):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class SurrogateDecides:
-    """A correction that has the surrogate's energy in the acceptance ratio.
-
-    Parameters
-    ----------
-    inner
-        The sound correction.
-    """
-
-    inner: Correction
-
-    @property
-    def needs(self) -> Capabilities:
-        """What the sound one needs."""
-        return self.inner.needs
-
-    def with_potential(self, potential: Potential) -> Self:
-        """Return a copy with another exact potential."""
-        return attrs.evolve(self, inner=self.inner.with_potential(potential))
-
-    def prepared(self, near: FloatArray) -> Self:
-        """Prepare the sound one."""
-        return attrs.evolve(self, inner=self.inner.prepared(near))
-
-    def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
-        """Start as the sound one does."""
-        return self.inner.start(positions, cache, source)
+class SurrogateDecides(BrokenCorrection):
+    """A correction that has the surrogate's energy in the acceptance ratio."""
 
     def decide(
         self, state: ChainState, proposal: Proposal, rng: np.random.Generator

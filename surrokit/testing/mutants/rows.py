@@ -2,61 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import attrs
 import numpy as np
 
 from surrokit.capabilities import with_rows
 from surrokit.move_bounds import move_bounds
-from surrokit.protocols import Correction, Potential
+from surrokit.protocols import Potential
 from surrokit.records import ChainState, Proposal, StepInfo
 from surrokit.summed_potential import RowExpansion
 from surrokit.testing.counting import Wrapped
-from surrokit.types import Cache, Capabilities, FloatArray, IntArray
+from surrokit.testing.mutants.broken_correction import BrokenCorrection
+from surrokit.types import FloatArray, IntArray
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class _BrokenRows:
-    """Passes everything on to a sound correction.
-
-    Parameters
-    ----------
-    inner
-        The sound correction.
-    """
-
-    inner: Correction
-
-    @property
-    def needs(self) -> Capabilities:
-        """What the sound one needs."""
-        return self.inner.needs
-
-    def with_potential(self, potential: Potential) -> Self:
-        """Return a copy with another exact potential."""
-        return attrs.evolve(self, inner=self.inner.with_potential(self.spoilt(potential)))
-
-    def prepared(self, near: FloatArray) -> Self:
-        """Prepare the sound one."""
-        return attrs.evolve(self, inner=self.inner.prepared(near))
-
-    def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
-        """Start as the sound one does."""
-        return self.inner.start(positions, cache, source)
-
-    def decide(
-        self, state: ChainState, proposal: Proposal, rng: np.random.Generator
-    ) -> tuple[ChainState, StepInfo]:
-        """Decide as the sound one does."""
-        return self.inner.decide(state, proposal, rng)
-
-    def spoilt(self, potential: Potential) -> Potential:
-        """Return what the sound one decides by; subclasses spoil it."""
-        return potential
-
-
-class FirstFactorLeftOut(_BrokenRows):
+class FirstFactorLeftOut(BrokenCorrection):
     """Tests the product over rows only, and forgets min(1, exp(V(q) - V(q') + c))."""
 
     def decide(
@@ -67,7 +28,7 @@ class FirstFactorLeftOut(_BrokenRows):
         return self.inner.decide(state, attrs.evolve(proposal, log_correction=certain), rng)
 
 
-class LinearTermsDropped(_BrokenRows):
+class LinearTermsDropped(BrokenCorrection):
     """Expands the terms without g_i . h, as if the centre were a mode of each of them."""
 
     def spoilt(self, potential: Potential) -> Potential:
@@ -75,7 +36,7 @@ class LinearTermsDropped(_BrokenRows):
         return _OtherExpansion(potential, _WithoutLinearTerms)
 
 
-class BoundsHalved(_BrokenRows):
+class BoundsHalved(BrokenCorrection):
     """Believes in bounds half as large as they are, so that rates of rejection are cut off there.
 
     A correction that looks sees changes beyond the bounds; these are hidden from it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import attrs
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -50,6 +51,31 @@ def test_the_bound_holds_on_a_fine_grid_and_is_attained(family):
         largest = max(largest, np.abs(third).max())
     assert largest <= family.third_bound * (1 + 1e-7)
     assert largest > 0.999 * family.third_bound
+
+
+def test_the_fourth_bound_holds_on_a_fine_grid_and_is_attained():
+    for y in (0.0, 1.0):
+        thirds = LOGISTIC.third(PREDICTORS, y)
+        assert_allclose(np.gradient(LOGISTIC.second(PREDICTORS, y), PREDICTORS), thirds, atol=1e-6)
+        fourth = np.abs(np.diff(thirds) / np.diff(PREDICTORS)).max()
+        assert 0.999 * LOGISTIC.fourth_bound < fourth <= LOGISTIC.fourth_bound * (1 + 1e-7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"fourth_bound": None}, "go together; give both, or neither"),
+        ({"third": None}, "go together; give both, or neither"),
+        (
+            {"fourth_bound": 0.0},
+            "fourth_bound of the family 'logistic' must be positive and finite",
+        ),
+        ({"fourth_bound": np.inf}, "give the largest absolute fourth derivative"),
+    ],
+)
+def test_third_derivatives_come_with_a_bound_of_the_fourth(changes, message):
+    with pytest.raises(ConfigurationError, match=message):
+        attrs.evolve(LOGISTIC, **changes)
 
 
 @EACH

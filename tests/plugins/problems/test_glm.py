@@ -125,7 +125,7 @@ def test_a_bound_that_is_too_small_is_seen_by_the_contract():
     )
     failed = [result for result in results if result.outcome == "failed"]
     assert [result.name.partition("[")[0] for result in failed] == ["check_row_bounds"]
-    assert "times its bound beyond its second-order expansion" in failed[0].message
+    assert "times its bound beyond its expansion to order 2" in failed[0].message
 
 
 def test_models_and_expansions_travel():
@@ -157,6 +157,11 @@ def test_expansions_and_bounds_say_what_shape_they_need():
         model.expanded(POSITIONS)
     with pytest.raises(ShapeError, match=r"factor must have shape \(5, 5\), got \(5,\)"):
         model.row_bounds(POSITIONS[0])
+    for ask in (model.expanded, model.row_bounds):
+        with pytest.raises(ConfigurationError, match=r"'probit' .* to an order of 2, got 3; give"):
+            ask(np.eye(5), order=3)
+    with pytest.raises(ConfigurationError, match="to an order of 2 or 3, got 4; give one of these"):
+        LogisticRegression(DESIGN, BINARY).expanded(POSITIONS[0], order=4)
 
 
 @pytest.mark.parametrize("name", ["logistic", "probit", "robust"])
