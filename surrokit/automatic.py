@@ -175,7 +175,12 @@ def plain_choice(
 
 
 def fallback_of(
-    composer: Composer, capabilities: Capabilities, costs: Costs, dim: int, draws: int
+    composer: Composer,
+    capabilities: Capabilities,
+    costs: Costs,
+    dim: int,
+    draws: int,
+    settings: Mapping[str, Any],
 ) -> Fallback | None:
     """Return the exact kernel to go on with where a surrogate is not worth it, if there is one.
 
@@ -191,10 +196,13 @@ def fallback_of(
         Numbers in a position.
     draws
         About independent draws of each chain that are wanted.
+    settings
+        Of the sampler; for one that takes gradients, as those of paths on a surrogate are.
     """
     name, seconds, steps = GRADIENT_FREE_SAMPLER, costs.values * dim / WALK_EFFICIENCY, None
+    given: Mapping[str, Any] = {}
     if costs.gradients is not None:
-        name, steps = GRADIENT_SAMPLER, GRADIENTS_A_DRAW
+        name, steps, given = GRADIENT_SAMPLER, GRADIENTS_A_DRAW, settings
         seconds = costs.gradients * steps
     parts: tuple[tuple[Kind, str], ...] = (
         ("sampler", name),
@@ -203,7 +211,8 @@ def fallback_of(
     )
     if any(part not in composer.catalogue.names(kind) for kind, part in parts):
         return None
-    sampler, correction, schedule = (composer.make(kind, part) for kind, part in parts)
+    sampler = composer.make("sampler", name, **given)
+    correction, schedule = (composer.make(kind, part) for kind, part in parts[1:])
     if not sampler.needs <= capabilities:
         return None
     return Fallback(

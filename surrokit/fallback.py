@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from surrokit.parts import Parts
+from surrokit.parts import DEFAULT_CORRECTION, QUIET_SCHEDULE, Parts
 from surrokit.protocols import Correction, Sampler, Schedule
 
 HOPELESS = 0.01
@@ -44,7 +44,12 @@ class Fallback:
 
     def instead_of(self, parts: Parts) -> Parts:
         """Return the parts of a run that goes on without its surrogate."""
-        changed = {"sampler": self.name, "surrogate": "none", "schedule": "never"}
+        changed = {
+            "sampler": self.name,
+            "surrogate": "none",
+            "schedule": QUIET_SCHEDULE,
+            "correction": DEFAULT_CORRECTION,
+        }
         return attrs.evolve(
             parts,
             sampler=self.sampler,

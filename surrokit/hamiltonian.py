@@ -94,3 +94,26 @@ def works_by_position(integrator: object) -> bool:
     It says so by an attribute ``by_position`` that is true.
     """
     return bool(getattr(integrator, "by_position", False))
+
+
+def constant_integrator(integrator: object, who: str) -> None:
+    """Refuse an integrator that follows paths in a metric that changes with position.
+
+    Parameters
+    ----------
+    integrator
+        The integrator.
+    who
+        The part that works with no such one, as the message shall name it.
+
+    Raises
+    ------
+    ConfigurationError
+        If it does.
+    """
+    if works_by_position(integrator):
+        raise ConfigurationError(
+            f"{who} needs an integrator for one mass matrix, got {type(integrator).__name__}, "
+            "which follows metrics that change with position; use sampler='rmhmc' for it, or "
+            "integrator 'leapfrog'"
+        )

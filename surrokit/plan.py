@@ -72,6 +72,8 @@ class Plan:
         Counts the run's seconds.
     over
         Why the run is over before it has begun; None as a rule.
+    error
+        What was raised before it had begun, if that is why.
     """
 
     target: RecordingPotential
@@ -88,6 +90,7 @@ class Plan:
     choice: str | None = None
     clock: Clock = attrs.field(factory=Clock)
     over: StopReason | None = None
+    error: Exception | None = None
 
     @property
     def most_warmup(self) -> int:

@@ -130,6 +130,7 @@ class _Picked:
     fallback: Fallback | None = None
     exploration: Budget = attrs.field(factory=Budget)
     over: StopReason | None = None
+    error: Exception | None = None
 
 
 def planned(composer: Composer, request: Request, rng: np.random.Generator) -> Plan:
@@ -152,8 +153,6 @@ def planned(composer: Composer, request: Request, rng: np.random.Generator) -> P
         If a part needs what the target or the surrogate does not offer.
     ConfigurationError
         If settings cannot work.
-    TargetError
-        If calls were to be timed and the target is finite nowhere.
     """
     target = RecordingPotential(request.exact, keep=True, on_error=request.on_error)
     clock = Clock()
@@ -182,6 +181,7 @@ def planned(composer: Composer, request: Request, rng: np.random.Generator) -> P
         choice=None if picked is None else picked.choice.line,
         clock=clock,
         over=over,
+        error=None if picked is None else picked.error,
     )
 
 
@@ -206,6 +206,8 @@ def _picked(
         return _nothing_known(composer, request, spent.reason)
     except KeyboardInterrupt:
         return _nothing_known(composer, request, "interrupted")
+    except Exception as error:  # the run raises it, with what was paid until then
+        return attrs.evolve(_nothing_known(composer, request, "error"), error=error)
     finally:
         target.guarded(None)
     return _Picked(
@@ -213,7 +215,12 @@ def _picked(
         starts=starts,
         evaluations=evaluations if len(evaluations) else None,
         fallback=fallback_of(
-            composer, target.capabilities, costs, target.dim, request.wanted_draws
+            composer,
+            target.capabilities,
+            costs,
+            target.dim,
+            request.wanted_draws,
+            request.settings,
         ),
         exploration=exploration_limit(costs, request.chains, request.wanted_draws),
     )

@@ -61,6 +61,8 @@ def run(plan: Plan, rng: np.random.Generator, observers: Observers) -> Run:
     plan.target.guarded(loop.stopping.guard)
     try:
         observers.tell("surrokit_run_started", run=loop.info)
+        if plan.error is not None:
+            raise plan.error
         if plan.over is None:
             loop.deploy_ready()
             loop.explore()

@@ -61,13 +61,14 @@ def marginals(run: sk.Run, baseline: sk.Run) -> None:
     save(figure, "lynx-hare-marginals")
 
 
-def costs(run: sk.Run, baseline: sk.Run) -> None:
+def costs(run: sk.Run, chained: sk.Run, baseline: sk.Run) -> None:
     """Draw exact calls per effective draw, exploration and training included."""
     counts = np.unique(np.geomspace(50, DRAWS, 14).astype(int))
     figure, axes = plt.subplots(figsize=(5.0, 2.8))
     for each, colour, mark, label in (
         (baseline, ORANGE, "s", "plain HMC"),
         (run, BLUE, "o", "HMC on the surrogate (RNS-HMC)"),
+        (chained, VERMILION, "^", "sub-chains on it, explored in rounds"),
     ):
         total = sum(np.asarray(calls) for kind, calls in each.kept.calls.items() if kind != "rows")
         ess = [sk.effective_sample_size(each.draws[:, :n]).min() for n in counts]
@@ -91,7 +92,17 @@ def costs(run: sk.Run, baseline: sk.Run) -> None:
 
 if __name__ == "__main__":
     learned = sk.sample("lynx-hare", surrogate="additive", draws=DRAWS, seed=1)
+    # the parts that are picked where none is named
+    chained = sk.sample(
+        "lynx-hare",
+        sampler="sub-chain",
+        surrogate="additive",
+        explorer="rounds",
+        schedule="once",
+        draws=DRAWS,
+        seed=1,
+    )
     plain = sk.sample("lynx-hare", sampler="hmc", draws=DRAWS, seed=1)
     trajectories(learned)
     marginals(learned, plain)
-    costs(learned, plain)
+    costs(learned, chained, plain)

@@ -6,7 +6,7 @@ from style import BLACK, BLUE, ORANGE, save
 
 import surrokit as sk
 
-NODES = (2, 5, 10, 20, 50, 200, 1000)
+NODES = (5, 10, 20, 50, 200, 1000)
 
 
 def ridge(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -23,7 +23,7 @@ if __name__ == "__main__":
     target = sk.potential(value_and_gradient=ridge, dim=2, batched=True)
     acceptance, means, errors = [], [], []
     for n_nodes in NODES:
-        # values alone and no trend, or two nodes would do well already
+        # values alone and no trend, or a few nodes would do well already
         settings = {"n_nodes": n_nodes, "trend": "constant", "train_on": "values"}
         run = sk.sample(target, surrogate=("additive", settings), draws=4000, seed=1)
         acceptance.append(run.acceptance.mean())

@@ -82,13 +82,14 @@ class Rounds:
     batch
         Points in a round.
     acceptance
-        Predicted acceptance of independent draws that is good enough.
+        Predicted acceptance of independent draws that is good enough; without gradients on average
+        over three rounds.
     searches
         Starts at most from which to search for the mode, until two searches agree on the best; one
         is enough where the target says that it is convex.
     patience
         Rounds after which to stop if they are no better than as many before them; None for 3 with
-        gradients and 6 without.
+        gradients and 10 without.
     transitions
         Of each chain on the surrogate in a round.
     box
@@ -318,8 +319,10 @@ class Rounds:
     def _ended(self, state: RoundsState) -> RoundsState:
         """Return the state, finished if it is time."""
         over = state.n_steps >= state.max_steps or state.n_paid >= state.max_paid
-        good = bool(state.acceptances) and state.acceptances[-1] >= self.acceptance
-        good = good and state.trusted
+        # one batch of points may be lucky, and without gradients often is
+        rounds = 1 if self._pays_gradients() else 3
+        good = len(state.acceptances) >= rounds and state.trusted
+        good = good and bool(np.mean(state.acceptances[-rounds:]) >= self.acceptance)
         if over or good or self._no_gain(state):
             return attrs.evolve(state, finished=True, unfitted=True)
         return state
@@ -327,7 +330,7 @@ class Rounds:
     def _no_gain(self, state: RoundsState) -> bool:
         patience = self.patience
         if patience is None:
-            patience = 3 if self._pays_gradients() else 6
+            patience = 3 if self._pays_gradients() else 10
         if len(state.acceptances) < 2 * patience or not state.trusted:
             return False
         # means, as each round has but a batch of points to tell

@@ -28,10 +28,12 @@ from surrokit.errors import (
 )
 from surrokit.fallback import in_words
 from surrokit.measuring import Costs, measured_starts
+from surrokit.parts import chosen_parts
 from surrokit.plan import SETTLING
 from surrokit.recording import RecordingPotential
 from surrokit.subsampling import Prospect, prospect_of
 from surrokit.testing.counting import CountingPotential
+from surrokit.testing.summed_target import Summed
 from surrokit.testing.targets import Gaussian
 
 SMALL = {"chains": 3, "draws": 60, "seed": 4, "progress": False}
@@ -266,7 +268,7 @@ def test_exploring_may_cost_a_tenth_of_what_hmc_would_and_some_of_what_it_is_spa
 
 
 def test_a_surrogate_is_worth_it_or_not():
-    fallback = fallback_of(composer(), frozenset({"gradient", "gradient-alone"}), DEAR, 2, 300)
+    fallback = fallback_of(composer(), frozenset({"gradient", "gradient-alone"}), DEAR, 2, 300, {})
     assert fallback.name == "hmc"
     assert fallback.seconds_per_draw == pytest.approx(0.06 * (1 + 0.1 + 1))
     # 3 ms for an iteration, 126 ms for a draw of HMC: worth it from a / (2 - a) = 1 / 42 on
@@ -285,10 +287,10 @@ def test_a_surrogate_is_worth_it_or_not():
 
 
 def test_a_black_box_falls_back_on_a_random_walk():
-    fallback = fallback_of(composer(), frozenset(), VALUES, 6, 1000)
+    fallback = fallback_of(composer(), frozenset(), VALUES, 6, 1000, {})
     assert fallback.name == "random-walk"
     assert fallback.seconds_per_draw == pytest.approx(20 * 0.006 * 1.4)
-    assert fallback_of(composer(sampler=("random-walk",)), frozenset(), VALUES, 6, 1000) is None
+    assert fallback_of(composer(sampler=("random-walk",)), frozenset(), VALUES, 6, 1000, {}) is None
 
 
 @pytest.mark.parametrize(
@@ -513,6 +515,32 @@ def test_a_bad_surrogate_is_dropped_before_any_draw_is_kept(misled, explorer):
     assert np.isfinite(run.kept.values).all()
 
 
+def test_settings_of_the_sampler_are_those_of_the_kernel_it_falls_back_on(misled):
+    options = {"step_size": 0.3, "n_steps": 3, "metric": "identity"}
+    run = sk.sample(Gaussian(), safety=sk.Safety(rescues=0), **options, **SMALL)
+    assert run.parts["sampler"] == "hmc"
+    assert (run.kept.step_size == 0.3).all()
+    assert run.sampler.max_steps == 3
+    assert type(run.sampler.metric).__name__.startswith("Identity")
+
+
+def test_the_correction_that_decides_after_a_drop_is_among_the_parts():
+    target, rng = Summed(), np.random.default_rng(1)
+    names = {"sampler": "gaussian", "surrogate": "quadratic", "correction": "subsampled"}
+    left_open = {"sampler_settings": {}, "schedule": None, "explorer": None}
+    parts = chosen_parts(composer(), target, rng, **names, **left_open, chains=3, warmup=100)
+    fallback = fallback_of(composer(), target.capabilities, DEAR, 2, 300, {})
+    assert parts.described["correction"] == "subsampled"
+    after = fallback.instead_of(parts)
+    assert after.described == {
+        "sampler": "hmc",
+        "surrogate": "none",
+        "schedule": "never",
+        "explorer": parts.described["explorer"],
+        "correction": "metropolis",
+    }
+
+
 def test_a_fit_that_fails_is_no_end(monkeypatch, misled):
     def fail(evaluations, rng):
         raise SurrogateFitError("too few points")
@@ -574,6 +602,24 @@ def test_an_interrupt_may_come_before_anything_is_known():
     assert run.stopped == "interrupted"
     assert run.parts["sampler"] == "random-walk"
     assert run.draws.shape == (3, 0, 2)
+
+
+def test_what_is_raised_before_anything_is_known_carries_what_was_paid():
+    calls = []
+
+    def breaks(q):
+        calls.append(1)
+        if len(calls) > 5:
+            raise ValueError("early")
+        return 0.5 * q @ q
+
+    with pytest.raises(TargetError, match="early") as caught:
+        sk.sample(sk.potential(breaks, dim=2), on_error="raise", **SMALL)
+    partial = caught.value.partial
+    assert partial.stopped == "error"
+    assert partial.draws.shape == (3, 0, 2)
+    assert partial.total_calls == len(calls)
+    assert partial.choice.endswith("nothing was measured, error came first")
 
 
 def test_an_interrupted_exploration_returns_what_is_in_hand(dear):

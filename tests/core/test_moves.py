@@ -9,6 +9,7 @@ import pytest
 import surrokit as sk
 from surrokit.errors import SurrogateFitError
 from surrokit.moves import Moves
+from surrokit.plan import SETTLING
 from surrokit.records import Tuning
 from surrokit.testing.targets import Gaussian
 
@@ -157,11 +158,11 @@ def test_an_explorer_is_told_of_a_fit_that_failed():
 # --- what was found ---
 
 
-def test_a_sampler_that_is_tuned_already_keeps_its_covariance_and_settles_for_fifty():
+def test_a_sampler_that_is_tuned_already_keeps_its_covariance_and_only_settles():
     tuning = Tuning(step_size=0.3, covariance=np.diag([4.0, 9.0]))
     options = {**SMALL, "warmup": None}
     run = sk.sample(Gaussian(), surrogate=right(), explorer=finding(tuning=tuning), **options)
-    assert len(run.warmup) == 10 + 50
+    assert len(run.warmup) == 10 + SETTLING
     np.testing.assert_allclose(run.sampler.tuning.covariance, np.diag([4.0, 9.0]))
     # all that there was to learn of the step size is in the warm-up after the exploration
     assert run.warmup.step_size[10] == pytest.approx(0.3)
