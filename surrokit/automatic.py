@@ -141,6 +141,8 @@ def choice_of(
         prospect = prospect_of(composer, target, starts[0], rng)
     if prospect is not None and prospect.is_good:
         return picker.subsampled(f"{timed}, and {prospect}")
+    if prospect is not None and prospect.is_nearly_normal:
+        return picker.normal(f"{timed}, and {prospect}")
     # surrogates that copy rows of the data serve for less, and chains advance as one batch
     has_rows = ROWS in target.capabilities
     takes = costs.gradients if has_rows else costs.gradient
@@ -290,6 +292,9 @@ class _Picker:
     def subsampled(self, reason: str) -> Choice:
         choice = self._choice(_NORMAL, _QUADRATIC, reason)
         return attrs.evolve(choice, correction=self.fixed.correction or SUBSAMPLED)
+
+    def normal(self, reason: str) -> Choice:
+        return self._choice(_NORMAL, _QUADRATIC, reason)
 
     def surrogate(self, name: str, reason: str) -> Choice:
         if not self.has("surrogate", name):

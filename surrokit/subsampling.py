@@ -1,4 +1,4 @@
-"""Whether it would pay to decide on a few rows of the data alone."""
+"""Whether independent normal draws would do, and whether a few rows of the data would decide."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import attrs
 import numpy as np
 
 from surrokit.composer import Composer
+from surrokit.laplace_acceptance import laplace_acceptance
+from surrokit.mode import find_mode
 from surrokit.recording import RecordingPotential
 from surrokit.types import FloatArray
 
 SUBSAMPLED = "subsampled"
 """Name of the correction."""
+
+NEARLY_NORMAL = 0.75
+"""Predicted acceptance of draws of the Laplace approximation from which on they are proposed."""
 
 _CLEARLY = 0.25  # of an evaluation of all rows, for an about independent draw
 
@@ -27,11 +32,19 @@ class Prospect:
         All there are.
     acceptance
         Predicted for such a move; None where even the prediction would be dear.
+    whole
+        Predicted for such a move when all rows decide; None where it was not looked at.
     """
 
     rows: float
     n_rows: int
     acceptance: float | None
+    whole: float | None = None
+
+    @property
+    def is_nearly_normal(self) -> bool:
+        """Whether independent normal draws are a good proposal where all rows decide."""
+        return self.whole is not None and self.whole >= NEARLY_NORMAL
 
     @property
     def is_good(self) -> bool:
@@ -42,6 +55,12 @@ class Prospect:
         return self.rows / self.n_rows < _CLEARLY * worth
 
     def __str__(self) -> str:
+        decisions = self._decisions()
+        if self.whole is None:
+            return decisions
+        return f"{decisions}; with all rows normal draws would be accepted with {self.whole:.2f}"
+
+    def _decisions(self) -> str:
         if self.rows >= self.n_rows:
             return f"decisions would touch all {self.n_rows} rows"
         expected = f"decisions are expected to touch {self.rows:.3g} of {self.n_rows} rows"
@@ -73,11 +92,15 @@ def prospect_of(
     correction = composer.make("correction", SUBSAMPLED)
     if not correction.needs <= target.capabilities:
         return None
-    prepared = correction.with_potential(target).prepared(near)
+    mode = find_mode(target, near)
+    prepared = correction.with_potential(target).prepared(mode.position)
     rows = float(prepared.expected_rows)
     few = rows < _CLEARLY * target.n_rows
-    return Prospect(
+    prospect = Prospect(
         rows=rows,
         n_rows=target.n_rows,
         acceptance=prepared.predicted_acceptance(rng) if few else None,
     )
+    if prospect.is_good:
+        return prospect
+    return attrs.evolve(prospect, whole=laplace_acceptance(target, mode, rng))

@@ -148,6 +148,17 @@ def test_few_rows_decide_where_that_is_clearly_better(prospect):
     )
 
 
+def test_independent_normal_draws_do_where_they_would_be_accepted(prospect):
+    prospect(attrs.evolve(MANY, whole=0.8))
+    assert picked(offering(*ROWS), DEAR).line == (
+        "sampler='gaussian', surrogate='quadratic', explorer='rounds', schedule='once': a gradient "
+        "takes 2 ms, and decisions would touch all 1000 rows; with all rows normal draws would be "
+        "accepted with 0.80"
+    )
+    prospect(attrs.evolve(MANY, whole=0.6))
+    assert picked(offering(*ROWS), DEAR).surrogate == "rows"
+
+
 @pytest.mark.parametrize("value", [MANY, None, attrs.evolve(FEW, rows=200.0, acceptance=0.3)])
 def test_else_rows_of_the_data_are_the_surrogate(prospect, value):
     prospect(value)

@@ -83,6 +83,7 @@ METHODS = {
         _ours("automatic", "surrokit: sample(target)"),
         _ours("sub-chain", "surrokit: sub-chains on `additive`"),
         _ours("sub-chain-rows", "surrokit: sub-chains on `rows`"),
+        _ours("gaussian", "surrokit: `gaussian` on `quadratic`"),
         _ours("subsampled", "surrokit: `gaussian`, `subsampled`"),
         _peer("numpyro", "NumPyro NUTS", "numpyro_nuts:run", "numpyro", "jax"),
         _peer("blackjax", "BlackJAX NUTS", "blackjax_nuts:run", "blackjax", "jax"),

@@ -109,6 +109,7 @@ OURS = {
     "sub-chain": Ours(
         parts={"sampler": "sub-chain", "surrogate": "additive", "explorer": "rounds"}
     ),
+    "gaussian": Ours(parts={"sampler": "gaussian", "surrogate": "quadratic", "explorer": "rounds"}),
     "subsampled": Ours(
         parts={
             "sampler": "gaussian",
