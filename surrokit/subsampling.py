@@ -7,7 +7,6 @@ import numpy as np
 
 from surrokit.composer import Composer
 from surrokit.laplace_acceptance import laplace_acceptance
-from surrokit.mode import find_mode
 from surrokit.recording import RecordingPotential
 from surrokit.types import FloatArray
 
@@ -92,8 +91,7 @@ def prospect_of(
     correction = composer.make("correction", SUBSAMPLED)
     if not correction.needs <= target.capabilities:
         return None
-    mode = find_mode(target, near)
-    prepared = correction.with_potential(target).prepared(mode.position)
+    prepared = correction.with_potential(target).prepared(near)
     rows = float(prepared.expected_rows)
     few = rows < _CLEARLY * target.n_rows
     prospect = Prospect(
@@ -103,4 +101,4 @@ def prospect_of(
     )
     if prospect.is_good:
         return prospect
-    return attrs.evolve(prospect, whole=laplace_acceptance(target, mode, rng))
+    return attrs.evolve(prospect, whole=laplace_acceptance(target, prepared.mode, rng))

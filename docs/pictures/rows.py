@@ -88,6 +88,7 @@ def acceptance(target, potential, mode, covariance):
 
 
 def main():
+    """Draw acceptance against the number of rows copied."""
     target = sk.make("potential", "a9a", path=sys.argv[1])
     found = find_mode(target, np.zeros(target.dim))
     mode = found.position

@@ -1,12 +1,56 @@
-"""What corrections make of a decision, however they came to it."""
+"""What corrections share: how they start, and what they make of a decision."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from surrokit.acceptance import DIVERGENCE, chosen
+from surrokit.errors import ConfigurationError
+from surrokit.protocols import Potential
 from surrokit.records import ChainState, Proposal, Status, StepInfo
-from surrokit.types import BoolArray, FloatArray
+from surrokit.types import BoolArray, Cache, FloatArray
+
+
+def exact_in_use(correction: str, potential: Potential | None) -> Potential:
+    """Return the exact potential that a correction was given.
+
+    Parameters
+    ----------
+    correction
+        Its name, for the message.
+    potential
+        What it decides by; None before ``with_potential``.
+
+    Raises
+    ------
+    ConfigurationError
+        If it was given none.
+    """
+    if potential is None:
+        raise ConfigurationError(
+            f"{correction} has no exact potential to decide by; call with_potential first"
+        )
+    return potential
+
+
+def state_at(
+    exact: Potential, positions: FloatArray, cache: Cache, source: Potential | None
+) -> ChainState:
+    """Return the state of chains at positions; pays their values unless the cache has them.
+
+    Parameters
+    ----------
+    exact
+        What decides.
+    positions : ndarray of shape (n, dim)
+        Where the chains are.
+    cache
+        The sampler's, on the potential ``source``.
+    source
+        Whose values the cache holds.
+    """
+    values = cache["value"] if source is exact else exact.value(positions)
+    return ChainState(positions=positions, values=values, cache=cache)
 
 
 def decided(

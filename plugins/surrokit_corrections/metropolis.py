@@ -6,11 +6,10 @@ import attrs
 import numpy as np
 
 from surrokit.acceptance import metropolis
-from surrokit.errors import ConfigurationError
 from surrokit.protocols import Potential
 from surrokit.records import ChainState, Proposal, Status, StepInfo
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_corrections.decision import decided
+from surrokit_corrections.decision import decided, exact_in_use, state_at
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -45,9 +44,7 @@ class Metropolis:
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Return the state at ``positions (n, dim)``; pays n values unless the cache has them."""
-        exact = self._exact()
-        values = cache["value"] if source is exact else exact.value(positions)
-        return ChainState(positions=positions, values=values, cache=cache)
+        return state_at(self._exact(), positions, cache, source)
 
     def decide(
         self, state: ChainState, proposal: Proposal, rng: np.random.Generator
@@ -70,8 +67,4 @@ class Metropolis:
         return values
 
     def _exact(self) -> Potential:
-        if self.potential is None:
-            raise ConfigurationError(
-                "metropolis has no exact potential to decide by; call with_potential first"
-            )
-        return self.potential
+        return exact_in_use("metropolis", self.potential)

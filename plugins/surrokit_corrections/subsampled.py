@@ -9,11 +9,11 @@ from surrokit import capabilities as can
 from surrokit.acceptance import metropolis
 from surrokit.capabilities import with_hessian, with_rows
 from surrokit.errors import CapabilityError, ConfigurationError
-from surrokit.mode import find_mode
+from surrokit.mode import Mode, find_mode
 from surrokit.protocols import Potential
 from surrokit.records import ChainState, Proposal, Status, StepInfo
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_corrections.decision import decided
+from surrokit_corrections.decision import decided, exact_in_use, state_at
 from surrokit_corrections.thinning import Thinning
 
 _TOLERANCE = 1e-5  # nats above the mode: what is missing costs acceptance, a little
@@ -55,6 +55,8 @@ class Subsampled:
         The exact one, with capability ``rows``.
     thinning
         Expansions, bounds and a table of rows: made by :meth:`prepared`.
+    mode
+        Where the terms are expanded, with second derivatives: found by :meth:`prepared`.
 
     References
     ----------
@@ -65,6 +67,7 @@ class Subsampled:
     order: int | None = attrs.field(default=None, validator=_known_order)
     potential: Potential | None = None
     thinning: Thinning | None = None
+    mode: Mode | None = None
 
     @property
     def needs(self) -> Capabilities:
@@ -94,12 +97,14 @@ class Subsampled:
         """
         exact = self._exact()
         mode = find_mode(exact, near, tolerance=_TOLERANCE)
-        hessian = mode.hessian
-        if hessian is None:
+        if mode.hessian is None:
             hessian = with_hessian(exact).hessian(mode.position[None])[0]
+            mode = attrs.evolve(mode, hessian=hessian)
+        assert mode.hessian is not None
         summed = with_rows(exact)
         order = self._order_for(exact, summed.n_rows)
-        return attrs.evolve(self, thinning=Thinning.at(mode.position, hessian, summed, order))
+        thinning = Thinning.at(mode.position, mode.hessian, summed, order)
+        return attrs.evolve(self, thinning=thinning, mode=mode)
 
     def _order_for(self, exact: Potential, n_rows: int) -> int:
         third = can.ROWS_THIRD_ORDER in exact.capabilities
@@ -151,9 +156,7 @@ class Subsampled:
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Return the state at ``positions (n, dim)``; pays n values unless the cache has them."""
-        exact = self._exact()
-        values = cache["value"] if source is exact else exact.value(positions)
-        return ChainState(positions=positions, values=values, cache=cache)
+        return state_at(self._exact(), positions, cache, source)
 
     def decide(
         self, state: ChainState, proposal: Proposal, rng: np.random.Generator
@@ -202,11 +205,7 @@ class Subsampled:
         return decided(known, proposal, values, accepted, acceptance)
 
     def _exact(self) -> Potential:
-        if self.potential is None:
-            raise ConfigurationError(
-                "subsampled has no exact potential to decide by; call with_potential first"
-            )
-        return self.potential
+        return exact_in_use("subsampled", self.potential)
 
     def _prepared(self) -> Thinning:
         if self.thinning is None:

@@ -8,8 +8,8 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GAUSSIAN, with_gaussian
-from surrokit.errors import ConfigurationError
 from surrokit.gaussian_potential import GaussianPotential
+from surrokit.potential_in_use import potential_in_use
 from surrokit.protocols import Potential
 from surrokit.records import ChainState, Proposal, Status, Tuning
 from surrokit.settings import fraction, optional_positive
@@ -136,11 +136,8 @@ class GaussianMoves:
         )
 
     def _bound(self) -> tuple[Potential, Normal]:
-        if self.potential is None:
-            raise ConfigurationError(
-                "gaussian has no potential to move on; call with_potential(potential) first"
-            )
+        potential = potential_in_use("gaussian", self.potential)
         if self.normal is None:
-            with_gaussian(self.potential)
+            with_gaussian(potential)
         assert self.normal is not None
-        return self.potential, self.normal
+        return potential, self.normal

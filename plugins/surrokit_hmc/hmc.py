@@ -7,8 +7,8 @@ import math
 import attrs
 import numpy as np
 
-from surrokit.errors import ConfigurationError
 from surrokit.hamiltonian import Hamiltonian, constant_integrator, constant_metric
+from surrokit.potential_in_use import potential_in_use
 from surrokit.protocols import Integrator, Metric, Potential
 from surrokit.records import ChainState, Phase, Proposal, Status, Tuning
 from surrokit.settings import fraction, optional_positive, optional_positive_integer
@@ -157,8 +157,5 @@ class HMC:
         )
 
     def _hamiltonian(self) -> Hamiltonian:
-        if self.potential is None:
-            raise ConfigurationError(
-                "hmc has no potential to move on; call with_potential(potential) first"
-            )
-        return Hamiltonian(potential=self.potential, metric=self.metric)
+        potential = potential_in_use("hmc", self.potential)
+        return Hamiltonian(potential=potential, metric=self.metric)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.errors import ConfigurationError
 from surrokit.hamiltonian import Hamiltonian, constant_integrator, constant_metric
+from surrokit.potential_in_use import potential_in_use
 from surrokit.protocols import Integrator, Metric, Potential
 from surrokit.records import ChainState, Phase, Proposal, Status, Tuning
 from surrokit.settings import fraction, optional_positive, positive_integer
@@ -128,8 +128,5 @@ class NUTS:
         )
 
     def _hamiltonian(self) -> Hamiltonian:
-        if self.potential is None:
-            raise ConfigurationError(
-                "nuts has no potential to move on; call with_potential(potential) first"
-            )
-        return Hamiltonian(potential=self.potential, metric=self.metric)
+        potential = potential_in_use("nuts", self.potential)
+        return Hamiltonian(potential=potential, metric=self.metric)

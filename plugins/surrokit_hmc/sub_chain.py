@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 
 from surrokit.acceptance import DIVERGENCE, chosen, metropolis
 from surrokit.chain_length import FIRST_LENGTH
-from surrokit.errors import ConfigurationError
+from surrokit.potential_in_use import potential_in_use
 from surrokit.protocols import Potential, Sampler
 from surrokit.records import ChainState, Excursion, Proposal, Status, Tuning
 from surrokit.settings import optional_positive_integer
@@ -161,11 +161,7 @@ class SubChain:
         )
 
     def _bound(self) -> Potential:
-        if self.potential is None:
-            raise ConfigurationError(
-                "sub-chain has no potential to move on; call with_potential(potential) first"
-            )
-        return self.potential
+        return potential_in_use("sub-chain", self.potential)
 
 
 _LEAST_ACCEPTANCE = 1e-300  # so that no logarithm is of zero

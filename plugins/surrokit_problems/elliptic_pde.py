@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import attrs
@@ -196,11 +197,7 @@ class EllipticPde:
         """
         q = checked_positions(positions, self.dim)
         factors = checked_matrices(matrices, q)
-
-        def contract(at: SolvedFlow, row: FloatArray, factor: FloatArray) -> FloatArray:
-            return gauss_newton_trace_gradient(self.energy, at, row, factor)
-
-        return self._with_factors(contract, q, factors)
+        return self._with_factors(partial(gauss_newton_trace_gradient, self.energy), q, factors)
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim).
@@ -214,11 +211,7 @@ class EllipticPde:
         """
         q = checked_positions(positions, self.dim)
         factors = checked_vectors(vectors, q)
-
-        def contract(at: SolvedFlow, row: FloatArray, factor: FloatArray) -> FloatArray:
-            return gauss_newton_form_gradient(self.energy, at, row, factor)
-
-        return self._with_factors(contract, q, factors)
+        return self._with_factors(partial(gauss_newton_form_gradient, self.energy), q, factors)
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the pressures where observed, shape (n, observations^2).

@@ -35,9 +35,9 @@ class LinearExpansion:
         Of the prior.
     third : ndarray of shape (n_rows,), optional
         Third derivatives of the terms in their predictors, if these are expanded to third order.
-    cubic : ndarray of shape (dim, dim (dim + 1) / 2), optional
-        The sum of the terms' third derivatives there, by one index and the pairs of two others,
-        pairs of unlike ones doubled.
+    cubic : ndarray of shape (dim (dim + 1) / 2, dim), optional
+        A sixth of the sum of the terms' third derivatives there, by pairs of two indices (those of
+        unlike ones doubled) and the third.
     """
 
     family: Family
@@ -54,16 +54,13 @@ class LinearExpansion:
     _slope: FloatArray = attrs.field(init=False)
     _bend: FloatArray = attrs.field(init=False)
     _pairs: tuple[IntArray, IntArray] = attrs.field(init=False)
-    _sixth: FloatArray | None = attrs.field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
         # a normal prior is a quadratic as well: of V's derivatives at the centre
         bend = self.hessian + self.precision * np.eye(len(self.centre))
         object.__setattr__(self, "_slope", self.gradient + self.precision * self.centre)
         object.__setattr__(self, "_bend", 0.5 * bend)
-        object.__setattr__(self, "_pairs", pairs_of(len(self.centre)))
-        if self.cubic is not None:
-            object.__setattr__(self, "_sixth", np.ascontiguousarray(self.cubic.T / 6.0))
+        object.__setattr__(self, "_pairs", np.triu_indices(len(self.centre)))
 
     @classmethod
     def at(
@@ -96,11 +93,6 @@ class LinearExpansion:
             precision=precision,
         )
 
-    @property
-    def order(self) -> int:
-        """To which the terms are expanded."""
-        return 2 if self.third is None else 3
-
     def with_third_order(self) -> LinearExpansion:
         """Return the expansions with the terms' third derivatives: one pass over the rows.
 
@@ -108,22 +100,22 @@ class LinearExpansion:
         """
         assert self.family.third is not None
         third = self.family.third(self.predictors, self.response)
-        first, second = pairs_of(len(self.centre))
+        first, second = self._pairs
         cubic = np.zeros((len(self.centre), len(first)))
         for rows, block in blocks(self.design, len(first)):
             x = block.toarray() if sparse.issparse(block) else block
             cubic += (x * third[rows, None]).T @ (x[:, first] * x[:, second])
         cubic *= np.where(first == second, 1.0, 2.0)
-        return attrs.evolve(self, third=third, cubic=cubic)
+        return attrs.evolve(self, third=third, cubic=np.ascontiguousarray(cubic.T / 6.0))
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
         h = positions - self.centre
         slopes = h @ self._bend
         slopes += self._slope
-        if self._sixth is not None:
+        if self.cubic is not None:
             first, second = self._pairs
-            slopes += (h[:, first] * h[:, second]) @ self._sixth
+            slopes += (h[:, first] * h[:, second]) @ self.cubic
         return np.asarray(np.einsum("ij,ij->i", slopes, h) + self.level)
 
     def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
@@ -164,9 +156,3 @@ class LinearExpansion:
         if third is not None:
             remaining -= third / 6.0 * steps * steps * steps
         return remaining
-
-
-def pairs_of(dim: int) -> tuple[IntArray, IntArray]:
-    """Return all pairs of indices below ``dim``, the first not above the second."""
-    first, second = np.triu_indices(dim)
-    return first, second

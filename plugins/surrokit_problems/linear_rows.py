@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from surrokit_problems.family import Family
 from surrokit_problems.linear_expansion import LinearExpansion
 
 
-class LinearRows:
+class LinearRows(ABC):
     """The terms f(x_i . q) of a family, and a prior N(0, I / precision).
 
     Parameters
@@ -105,6 +106,6 @@ class LinearRows:
         chosen = np.asarray(rows, dtype=np.int64)
         return self._of(self._design[chosen], self._response[chosen])
 
+    @abstractmethod
     def _of(self, design: Design, response: FloatArray) -> Self:
         """Return these terms of other rows, without a prior."""
-        raise NotImplementedError

@@ -10,6 +10,7 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError
 from surrokit.hamiltonian import Hamiltonian, position_metric, works_by_position
+from surrokit.potential_in_use import potential_in_use
 from surrokit.protocols import Integrator, PositionMetric, Potential
 from surrokit.records import ChainState, Phase, Proposal, Status, Tuning
 from surrokit.settings import fraction, optional_positive, optional_positive_integer
@@ -186,8 +187,5 @@ class RMHMC:
         return 1.0 + zlib.crc32(np.ascontiguousarray(self.tuning.covariance).tobytes())
 
     def _hamiltonian(self) -> Hamiltonian:
-        if self.potential is None:
-            raise ConfigurationError(
-                "rmhmc has no potential to move on; call with_potential(potential) first"
-            )
-        return Hamiltonian(potential=self.potential, metric=self.metric)
+        potential = potential_in_use("rmhmc", self.potential)
+        return Hamiltonian(potential=potential, metric=self.metric)
