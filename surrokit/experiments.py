@@ -122,15 +122,36 @@ class Printed:
 
 
 @attrs.frozen(kw_only=True)
+class Table:
+    """Lines of cells under titles.
+
+    Parameters
+    ----------
+    columns
+        Titles.
+    lines
+        One cell for each column.
+    title
+        What it shows; may be empty where a report has but one.
+    """
+
+    columns: tuple[str, ...]
+    lines: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+
+    def records(self) -> list[dict[str, Cell]]:
+        """Return the lines, each by the titles of its columns."""
+        return [dict(zip(self.columns, line, strict=True)) for line in self.lines]
+
+
+@attrs.frozen(kw_only=True)
 class Report:
     """What finished rows say, without a picture.
 
     Parameters
     ----------
-    columns
-        Titles of a table.
-    lines
-        Its lines, one cell for each column.
+    tables
+        At least one, in the order in which they are read.
     printed
         Figures of the original beside ours.
     figures
@@ -139,8 +160,7 @@ class Report:
         What a reader must know: sentences.
     """
 
-    columns: tuple[str, ...]
-    lines: tuple[tuple[Cell, ...], ...]
+    tables: tuple[Table, ...]
     printed: tuple[Printed, ...] = ()
     figures: Mapping[str, Any] = attrs.field(factory=dict)
     notes: tuple[str, ...] = ()

@@ -176,7 +176,12 @@ def print_reproduction(outcome: Reproduction) -> None:
     report = outcome.report
     console.print(outcome.title)
     console.print()
-    console.print(_plain_table(report.columns, report.lines))
+    for i, table in enumerate(report.tables):
+        if i:
+            console.print()
+        if table.title:
+            console.print(f"{table.title}:")
+        console.print(_plain_table(table.columns, table.lines))
     if report.printed:
         columns = ("figure", "in the paper", "here")
         lines = [(figure.what, figure.printed, figure.ours) for figure in report.printed]

@@ -69,7 +69,7 @@ class Reproduction:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain data for JSON."""
         report = self.report
-        lines = [dict(zip(report.columns, line, strict=True)) for line in report.lines]
+        tables = [{"title": t.title, "lines": t.records()} for t in report.tables]
         figures = {
             "experiment": self.name,
             "title": self.title,
@@ -77,7 +77,7 @@ class Reproduction:
             "seed": self.seed,
             "settings": self.settings,
             "versions": self.versions,
-            "table": lines,
+            "tables": tables,
             "printed": [attrs.asdict(figure) for figure in report.printed],
             "figures": report.figures,
             "notes": self.notes,

@@ -11,7 +11,7 @@ import numpy as np
 
 import surrokit as sk
 from surrokit.errors import SurrogateFitError
-from surrokit.experiments import Conditions, Finished, Report, Row
+from surrokit.experiments import Conditions, Finished, Report, Row, Table
 from surrokit.settings import positive, positive_integer
 from surrokit.types import FloatArray
 from surrokit_paper.methods import PAPER_GP, Method, squared_length_scale, trained
@@ -178,8 +178,12 @@ class Figure1:
             for row in finished
         ]
         return Report(
-            columns=tuple(columns),
-            lines=tuple(lines),
+            tables=(
+                Table(
+                    columns=tuple(columns),
+                    lines=tuple(lines),
+                ),
+            ),
             figures={"grid": GRID, "where": dict(_WHERE)},
             notes=NOTES,
         )

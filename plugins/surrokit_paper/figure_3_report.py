@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.experiments import Finished, Printed, Report
+from surrokit.experiments import Finished, Printed, Report, Table
 from surrokit_paper.growth import growth_power
 
 QUANTITIES = (
@@ -124,20 +124,24 @@ def report(finished: Sequence[Finished]) -> Report:
     )
     exact = [group for group in groups if not group["n_points"]]
     return Report(
-        columns=(
-            "surrogate",
-            "N",
-            "repeats",
-            "training, s",
-            "solving, s",
-            "error, nats",
-            "gradient error",
-            "acceptance",
-            "mean ESS/s",
-            "min ESS/s",
-            "power of N",
+        tables=(
+            Table(
+                columns=(
+                    "surrogate",
+                    "N",
+                    "repeats",
+                    "training, s",
+                    "solving, s",
+                    "error, nats",
+                    "gradient error",
+                    "acceptance",
+                    "mean ESS/s",
+                    "min ESS/s",
+                    "power of N",
+                ),
+                lines=lines,
+            ),
         ),
-        lines=lines,
         printed=(
             Printed(
                 what="acceptance of HMC at this step size",

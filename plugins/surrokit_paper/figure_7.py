@@ -21,13 +21,13 @@ from surrokit.settings import (
 from surrokit.types import FloatArray
 from surrokit_paper.acceptance_curve import binned_acceptance
 from surrokit_paper.figure_7_report import report
-from surrokit_paper.logistic_problems import (
-    PROBLEMS,
-    LogisticProblem,
-    chosen_names,
-    logistic_problems,
-)
 from surrokit_paper.paper_chain import burnt_in, evaluations_paid, one_chain
+from surrokit_paper.paper_problems import (
+    PROBLEMS,
+    PaperProblem,
+    chosen_names,
+    paper_problems,
+)
 from surrokit_paper.schemes import DEFAULTS, PAPER, UPDATES, Scheme, vanishing
 from surrokit_paper.sizes import rising_pair
 from surrokit_paper.stop_at import StopAt
@@ -159,14 +159,14 @@ class Figure7:
 
         return picture(finished)
 
-    def _problems(self) -> list[LogisticProblem]:
+    def _problems(self) -> list[PaperProblem]:
         known = self._known()
         return [known[name] for name in self.problems]
 
-    def _known(self) -> dict[str, LogisticProblem]:
-        return logistic_problems(self.n_rows, self.dim, self.a9a_step_size)
+    def _known(self) -> dict[str, PaperProblem]:
+        return paper_problems(self.n_rows, self.dim, self.a9a_step_size)
 
-    def _facts(self, scheme: Scheme, problem: LogisticProblem) -> dict[str, Any]:
+    def _facts(self, scheme: Scheme, problem: PaperProblem) -> dict[str, Any]:
         surrogate, settings = scheme.surrogate(self.n_nodes or problem.n_nodes, self.updates)
         _, schedule = scheme.adaptive(self.kappa, "warmup")
         return {

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.experiments import Finished, Printed, Report
+from surrokit.experiments import Finished, Printed, Report, Table
 from surrokit_paper.acceptance_curve import Curve
 from surrokit_paper.schemes import SCHEMES
 
@@ -126,19 +126,23 @@ def report(finished: Sequence[Finished]) -> Report:
     found = summaries(finished)
     hmc = hmc_acceptance(finished)
     return Report(
-        columns=(
-            "problem",
-            "surrogate",
-            "runs",
-            "HMC's acceptance",
-            "at the end",
-            "0.9 of HMC's after",
-            "for good after",
-            "starting points",
-            "deployments",
-            "seconds a run",
+        tables=(
+            Table(
+                columns=(
+                    "problem",
+                    "surrogate",
+                    "runs",
+                    "HMC's acceptance",
+                    "at the end",
+                    "0.9 of HMC's after",
+                    "for good after",
+                    "starting points",
+                    "deployments",
+                    "seconds a run",
+                ),
+                lines=tuple(_line(summary) for summary in found),
+            ),
         ),
-        lines=tuple(_line(summary) for summary in found),
         printed=tuple(_printed(found, hmc)),
         figures={
             "hmc_acceptance": hmc,

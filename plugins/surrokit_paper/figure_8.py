@@ -20,13 +20,13 @@ from surrokit.settings import (
 )
 from surrokit.types import FloatArray
 from surrokit_paper.figure_8_report import HMC, REFERENCE, report
-from surrokit_paper.logistic_problems import (
-    PROBLEMS,
-    LogisticProblem,
-    chosen_names,
-    logistic_problems,
-)
 from surrokit_paper.paper_chain import burnt_in, one_chain
+from surrokit_paper.paper_problems import (
+    PROBLEMS,
+    PaperProblem,
+    chosen_names,
+    paper_problems,
+)
 from surrokit_paper.running_means import means_at
 from surrokit_paper.schemes import SCHEMES, UPDATES, Scheme, chosen_schemes, vanishing
 from surrokit_paper.stop_at import FOREVER, StopAt
@@ -187,14 +187,14 @@ class Figure8:
 
         return picture(finished)
 
-    def _problems(self) -> list[LogisticProblem]:
+    def _problems(self) -> list[PaperProblem]:
         known = self._known()
         return [known[name] for name in self.problems]
 
-    def _known(self) -> dict[str, LogisticProblem]:
-        return logistic_problems(self.n_rows, self.dim, self.a9a_step_size)
+    def _known(self) -> dict[str, PaperProblem]:
+        return paper_problems(self.n_rows, self.dim, self.a9a_step_size)
 
-    def _methods(self, problem: LogisticProblem) -> list[dict[str, Any]]:
+    def _methods(self, problem: PaperProblem) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = [{"method": HMC, "scheme": None}]
         for scheme in (SCHEMES[name] for name in self.schemes):
             surrogate, settings = scheme.surrogate(self.n_nodes or problem.n_nodes, self.updates)

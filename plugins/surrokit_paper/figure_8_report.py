@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.experiments import Finished, Printed, Report
+from surrokit.experiments import Finished, Printed, Report, Table
 from surrokit.types import FloatArray
 from surrokit_paper.running_means import part_below, relative_errors
 from surrokit_paper.schemes import SCHEMES
@@ -163,19 +163,23 @@ def report(finished: Sequence[Finished]) -> Report:
     truth, found = references(finished), errors(finished)
     parts = comparison(found)
     return Report(
-        columns=(
-            "problem",
-            "method",
-            "runs",
-            "draws",
-            "acceptance",
-            "starting phase, s",
-            "training, s",
-            "error at a tenth of the time",
-            "error at the end",
-            "part of the time below HMC's",
+        tables=(
+            Table(
+                columns=(
+                    "problem",
+                    "method",
+                    "runs",
+                    "draws",
+                    "acceptance",
+                    "starting phase, s",
+                    "training, s",
+                    "error at a tenth of the time",
+                    "error at the end",
+                    "part of the time below HMC's",
+                ),
+                lines=tuple(_line(e, parts) for e in found),
+            ),
         ),
-        lines=tuple(_line(e, parts) for e in found),
         printed=tuple(
             Printed(
                 what=f"part of the time at which ARNS-HMC errs less than HMC: {line['problem']}, "

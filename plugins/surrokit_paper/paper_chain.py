@@ -11,13 +11,13 @@ import surrokit as sk
 from surrokit.history import Trace
 from surrokit.protocols import Potential
 from surrokit.types import FloatArray, IntArray
-from surrokit_paper.logistic_problems import LogisticProblem
+from surrokit_paper.paper_problems import PaperProblem
 from surrokit_paper.stop_at import StopAt
 
 
 def one_chain(
     target: Potential,
-    problem: LogisticProblem,
+    problem: PaperProblem,
     start: FloatArray,
     rng: np.random.Generator,
     *,
@@ -65,7 +65,7 @@ def one_chain(
 
 
 def burnt_in(
-    target: Potential, problem: LogisticProblem, n_iterations: int, rng: np.random.Generator
+    target: Potential, problem: PaperProblem, n_iterations: int, rng: np.random.Generator
 ) -> FloatArray:
     """Return where exact HMC is after so many iterations from 0, shape (dim,).
 

@@ -15,7 +15,7 @@ from surrokit.catalogue import default_catalogue
 from surrokit.cli import main
 from surrokit.components import Component
 from surrokit.errors import ConfigurationError, MissingDependencyError, TargetError
-from surrokit.experiments import Conditions, Finished, Printed, Report, Row
+from surrokit.experiments import Conditions, Finished, Printed, Report, Row, Table
 from surrokit.kept_rows import KeptRows, fingerprint
 from surrokit.pictures import drawn, write_pictures
 from surrokit.progress import row_bar
@@ -57,8 +57,13 @@ class Squares:
     def report(self, finished):
         squares = [row.result["square"] for row in finished]
         return Report(
-            columns=("number", "square", "nothing"),
-            lines=tuple((row.name, row.result["square"], None) for row in finished),
+            tables=(
+                Table(
+                    columns=("number", "square", "nothing"),
+                    lines=tuple((row.name, row.result["square"], None) for row in finished),
+                ),
+                Table(title="sums", columns=("sum",), lines=((sum(squares),),)),
+            ),
             printed=(Printed(what="largest square", printed="9", ours=max(squares)),),
             figures={"sum": np.sum(squares)},
             notes=("squares are never negative.",),
@@ -73,7 +78,7 @@ class Squares:
 
 
 @attrs.frozen(kw_only=True)
-class Table(Squares):
+class Pictureless(Squares):
     """The same without a picture."""
 
     def draw(self, finished):
@@ -82,7 +87,7 @@ class Table(Squares):
 
 def squares(*, quick=False, numbers=(1, 2, 3), needs_file=0, interrupted_at=0, table=False):
     given = numbers if isinstance(numbers, tuple) else (numbers,)
-    return (Table if table else Squares)(
+    return (Pictureless if table else Squares)(
         numbers=given[:1] if quick else given,
         needs_file=needs_file,
         interrupted_at=interrupted_at,
@@ -179,7 +184,12 @@ def test_the_figures_are_written_as_json(tmp_path):
     assert figures["settings"] == {"numbers": [1, 2, 3]}
     assert set(figures["versions"]) == {"surrokit", "numpy", "scipy"}
     assert figures["versions"]["numpy"] == np.__version__
-    assert figures["table"][1] == {"number": "square/2", "square": 4.0, "nothing": None}
+    assert figures["tables"][0]["lines"][1] == {
+        "number": "square/2",
+        "square": 4.0,
+        "nothing": None,
+    }
+    assert figures["tables"][1] == {"title": "sums", "lines": [{"sum": 14.0}]}
     assert figures["printed"] == [{"what": "largest square", "printed": "9", "ours": 9.0}]
     assert figures["figures"] == {"sum": 14.0}
     assert figures["rows"][0]["result"]["nothing"] is None
@@ -410,6 +420,7 @@ def test_the_command_prints_and_writes(surrokit, tmp_path):
     lines = out.splitlines()
     assert lines[0] == "Squares of a few numbers"
     assert "square/3       9        -" in out
+    assert "sums:" in lines
     assert "largest square             9     9" in out
     assert "Note: squares are never negative." in lines
     made = tmp_path / "made"
@@ -517,7 +528,12 @@ class OddResult(Squares):
 
 class RaggedReport(Squares):
     def report(self, finished):
-        return Report(columns=("a", "b"), lines=((1,),))
+        return Report(tables=(Table(columns=("a", "b"), lines=((1,),)),))
+
+
+class NoTable(Squares):
+    def report(self, finished):
+        return Report(tables=())
 
 
 class NoPicture(Squares):
@@ -535,6 +551,7 @@ class NoPicture(Squares):
         (lambda: Squares(title="two\nlines"), "check_words", "title must be text in one line"),
         (OddResult, "check_first_row", "is of type set, which JSON cannot hold"),
         (RaggedReport, "check_first_row", "1 cells under 2 titles"),
+        (NoTable, "check_first_row", "at least one table"),
         (NoPicture, "check_first_row", "draw must return a Matplotlib figure or None, got str"),
     ],
 )

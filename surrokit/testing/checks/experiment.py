@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from surrokit.errors import ConfigurationError, SurrokitError
-from surrokit.experiments import Conditions, Finished, Report
+from surrokit.experiments import Conditions, Finished, Report, Table
 from surrokit.json_data import plain
 from surrokit.testing.demands import demand
 from surrokit.testing.results import Check, Factory
@@ -74,18 +74,24 @@ def check_first_row(make: Factory) -> None:
         seconds=1.0,
     )
     report: Report = experiment.report([finished])
-    for line in report.lines:
-        demand(
-            len(line) == len(report.columns),
-            f"a line of the report has {len(line)} cells under {len(report.columns)} titles: "
-            f"{line!r}",
-        )
+    demand(len(report.tables) > 0, "a report must have at least one table")
+    for table in report.tables:
+        _check_table(table)
     _plain(report.figures, "figures of the report")
     if find_spec("matplotlib") is not None:
         figure = experiment.draw([finished])
         demand(
             figure is None or callable(getattr(figure, "savefig", None)),
             f"draw must return a Matplotlib figure or None, got {type(figure).__name__}",
+        )
+
+
+def _check_table(table: Table) -> None:
+    for line in table.lines:
+        demand(
+            len(line) == len(table.columns),
+            f"a line of the report has {len(line)} cells under {len(table.columns)} titles: "
+            f"{line!r}",
         )
 
 

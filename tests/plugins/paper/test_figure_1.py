@@ -132,8 +132,8 @@ def test_fits_that_fail_are_counted_and_if_all_do_it_is_an_error(monkeypatch):
 
 def test_the_report_has_a_line_for_each_row(outcome):
     report = outcome.report
-    assert len(report.lines) == len(outcome.finished)
-    assert all(len(line) == len(report.columns) for line in report.lines)
+    assert len(report.tables[0].lines) == len(outcome.finished)
+    assert all(len(line) == len(report.tables[0].columns) for line in report.tables[0].lines)
     assert json.loads(json.dumps(outcome.to_dict()))["figures"]["grid"][0] == -4.0
 
 

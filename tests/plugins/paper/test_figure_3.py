@@ -197,7 +197,7 @@ def test_powers_of_growth():
     found = report(rows)
     assert found.printed[0].ours == 0.7
     assert found.figures["power_of_training_time"] == powers
-    assert all(len(line) == len(found.columns) for line in found.lines)
+    assert all(len(line) == len(found.tables[0].columns) for line in found.tables[0].lines)
 
 
 def test_the_outcome_says_that_hyperparameters_are_counted(outcome):

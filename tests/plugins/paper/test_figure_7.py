@@ -112,8 +112,8 @@ def test_the_report_says_after_how_many_points_nine_tenths_of_hmc_are_reached():
     assert found.reached == found.stays == 300
     assert_allclose(found.last_ratio, 1.0)
     told = report(ROWS)
-    (line,) = told.lines
-    cells = dict(zip(told.columns, line, strict=True))
+    (line,) = told.tables[0].lines
+    cells = dict(zip(told.tables[0].columns, line, strict=True))
     assert cells["0.9 of HMC's after"] == 300
     assert cells["starting points"] == 52
     assert cells["runs"] == 3
@@ -126,7 +126,7 @@ def test_the_report_says_after_how_many_points_nine_tenths_of_hmc_are_reached():
 def test_without_hmc_nothing_is_said_to_be_reached():
     (found,) = summaries(ROWS[2:])
     assert (found.hmc, found.reached, found.stays, found.last_ratio) == (None,) * 4
-    assert report(ROWS[2:]).lines[0][5] is None
+    assert report(ROWS[2:]).tables[0].lines[0][5] is None
 
 
 def test_what_a_reader_must_know_is_noted():

@@ -143,7 +143,9 @@ def test_methods_are_compared_from_twice_the_starting_phase_on():
     assert_allclose(line["arns"], 1.0)
     assert_allclose(line["rns"], 6 / 8)
     told = report(ROWS)
-    lines = [dict(zip(told.columns, cells, strict=True)) for cells in told.lines]
+    lines = [
+        dict(zip(told.tables[0].columns, cells, strict=True)) for cells in told.tables[0].lines
+    ]
     parts = [cells["part of the time below HMC's"] for cells in lines]
     assert parts[0] is None
     assert_allclose(parts[1:], [6 / 8, 1.0])
@@ -164,7 +166,7 @@ def test_a_doubtful_reference_is_noted():
 
 def test_without_a_reference_no_error_is_known():
     told = report(ROWS[1:])
-    assert told.lines == told.printed == ()
+    assert told.tables[0].lines == told.printed == ()
     assert any("do the row bank/reference" in note for note in told.notes)
 
 
