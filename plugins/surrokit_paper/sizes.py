@@ -8,13 +8,15 @@ from surrokit.errors import ConfigurationError
 from surrokit.settings import is_whole
 
 
-def sizes(value: Any) -> tuple[int, ...]:
+def sizes(value: Any, what: str = "n_points") -> tuple[int, ...]:
     """Return positive whole numbers in rising order, each once.
 
     Parameters
     ----------
     value
         One of them, or several.
+    what
+        The setting, as the message shall call it.
 
     Raises
     ------
@@ -24,10 +26,24 @@ def sizes(value: Any) -> tuple[int, ...]:
     several = tuple(value) if isinstance(value, list | tuple) else (value,)
     if not several or not all(is_whole(size, 1) for size in several):
         raise ConfigurationError(
-            "n_points must be a whole number of at least 1, or several as in (10, 20), "
-            f"got {value!r}"
+            f"{what} must be a whole number of at least 1, or several as in (10, 20), got {value!r}"
         )
     return tuple(sorted({int(size) for size in several}))
+
+
+def dim_sizes(value: Any) -> tuple[int, ...]:
+    """Return the setting ``dims``; see :func:`sizes`."""
+    return sizes(value, "dims")
+
+
+def node_sizes(value: Any) -> tuple[int, ...]:
+    """Return the setting ``n_nodes``; see :func:`sizes`."""
+    return sizes(value, "n_nodes")
+
+
+def gradient_sizes(value: Any) -> tuple[int, ...]:
+    """Return the setting ``gradient_points``; see :func:`sizes`."""
+    return sizes(value, "gradient_points")
 
 
 def rising_pair(value: Any) -> tuple[int, int]:

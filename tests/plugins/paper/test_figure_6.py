@@ -1,0 +1,292 @@
+"""Figure 6: marginals and their errors, what the report says of them, and tiny runs."""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import norm
+
+import surrokit as sk
+from surrokit.diagnostics import effective_sample_size
+from surrokit.errors import ConfigurationError
+from surrokit.experiments import Conditions, Finished
+from surrokit.pictures import write_pictures
+from surrokit.reproduce import reproduce
+from surrokit_paper.figure_6 import Figure6
+from surrokit_paper.figure_6_report import differences, report
+from surrokit_paper.marginals import Marginals, largest_by_chance
+
+TINY = {
+    "n_rows": 500,
+    "dim": 3,
+    "parameters": (1, 3),
+    "burn_in": 120,
+    "discard": 20,
+    "draws": 300,
+    "n_nodes": 60,
+    "n_shown": 100,
+}
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    return reproduce(Figure6(**TINY), tmp_path_factory.mktemp("figure-6"))
+
+
+def one(experiment, name):
+    (found,) = [row for row in experiment.rows() if row.name == name]
+    return found
+
+
+# --- marginals ---
+
+
+def test_independent_draws_have_the_errors_of_the_textbook():
+    draws = np.random.default_rng(1).normal([1.0, -2.0], [0.5, 3.0], (2, 4000, 2))
+    found = Marginals.of(draws)
+    assert_allclose(found.means, draws.reshape(-1, 2).mean(axis=0))
+    assert_allclose(found.sds, draws.reshape(-1, 2).std(axis=0, ddof=1))
+    assert_allclose(found.mean_errors, found.sds / 8000**0.5, rtol=0.1)
+    assert_allclose(found.sd_errors, found.sds / 16_000**0.5, rtol=0.1)
+    assert_allclose(found.ess, effective_sample_size(draws))
+
+
+def test_errors_are_as_large_as_the_scatter_of_chains_that_depend_on_their_past():
+    # x' = -0.5 x + noise: means are better known than from independent draws, squares worse
+    rng = np.random.default_rng(1)
+    steps = [rng.standard_normal((40, 8))]
+    for _ in range(299):
+        steps.append(-0.5 * steps[-1] + 0.75**0.5 * rng.standard_normal((40, 8)))
+    found = [Marginals.of(draws[None]) for draws in np.stack(steps, axis=1)]
+    for values, errors in (("means", "mean_errors"), ("sds", "sd_errors")):
+        scatter = np.std([getattr(one, values) for one in found], axis=0, ddof=1)
+        claimed = np.mean([getattr(one, errors) for one in found], axis=0)
+        # 8 standard deviations, each of 40 chains: together good to 4 %
+        assert 0.85 < (scatter / claimed).mean() < 1.15
+
+
+def test_a_correlation_has_an_error_of_root_2_times_that_of_an_sd():
+    draws = np.random.default_rng(1).standard_normal((400, 500, 2))
+    scatter = np.std([np.corrcoef(chain.T)[0, 1] for chain in draws], ddof=1)
+    one = Marginals.of(draws[:1])
+    claimed = (2.0 * np.prod(one.sd_errors / one.sds)) ** 0.5
+    assert_allclose(claimed, scatter, rtol=0.15)
+
+
+def marginals(means, sds, errors=0.1):
+    size = len(means)
+    return Marginals(
+        means=np.array(means),
+        mean_errors=np.full(size, errors),
+        sds=np.array(sds),
+        sd_errors=errors * np.array(sds),
+        ess=np.full(size, 100.0),
+    )
+
+
+def test_differences_are_in_standard_errors_of_both():
+    found, other = marginals([1.0, 2.0], [1.0, 1.2]), marginals([1.0, 1.5], [1.0, 1.0])
+    assert_allclose(found.means_apart(other), [0.0, 0.5 / 0.02**0.5])
+    assert_allclose(found.sds_apart(other), [0.0, np.log(1.2) / 0.02**0.5])
+    kept = json.loads(json.dumps({**found.to_dict(), "other": 1}))
+    assert_allclose(Marginals.from_dict(kept).sds, found.sds)
+
+
+def test_what_chance_brings():
+    assert_allclose(largest_by_chance(1, 0.95), norm.ppf(0.975))
+    largest = np.abs(np.random.default_rng(1).standard_normal((20_000, 50))).max(axis=1)
+    assert_allclose((largest < largest_by_chance(50)).mean(), 0.99, atol=0.004)
+
+
+def test_a_parameter_that_never_moved_is_no_number():
+    found = Marginals.of(np.ones((1, 50, 1)))
+    assert np.isnan(found.mean_errors).all()
+    assert np.isnan(found.sd_errors).all()
+
+
+# --- report ---
+
+
+def row(method, found, correlation=0.0):
+    settings = {"method": method, "label": method.upper(), "parameters": [1, 2]}
+    result = {
+        **found.to_dict(),
+        "acceptance": 0.75,
+        "chains": 1,
+        "seconds": {"warmup": 1.0, "training": 2.0, "sampling": 3.0},
+        "calls": {"gradient": 70, "value": 7},
+        "correlations": [[1.0, correlation], [correlation, 1.0]],
+        "shown": [],
+    }
+    return Finished(name=method, settings=settings, result=result, seconds=6)
+
+
+ROWS = [
+    row("hmc", marginals([1.0, 2.0, 0.0], [1.0, 1.0, 2.0])),
+    row("rns", marginals([1.0, 2.2, 0.0], [1.0, 1.0, 1.9]), correlation=-0.04),
+]
+
+
+def test_the_report_gives_the_largest_differences_and_what_chance_would():
+    (found,) = differences(ROWS)
+    assert (found["mean_parameter"], found["sd_parameter"]) == (2, 3)
+    assert_allclose(found["mean_apart"], 0.2 / 0.02**0.5)
+    assert_allclose(found["sd_apart"], np.log(2.0 / 1.9) / 0.02**0.5)
+    assert_allclose(found["sd_relative"], 0.05)
+    assert_allclose(found["correlation"], 0.04)
+    assert_allclose(found["mean_in_sds"], 0.2)
+    # relative errors of sds are 0.1 in both: each correlation has an error of 0.1 * sqrt(2)
+    assert_allclose(found["correlation_apart"], 0.04 / 0.2)
+    assert_allclose(found["chance"], largest_by_chance(3))
+    assert_allclose(found["pairs_chance"], largest_by_chance(1))
+    told = report(ROWS)
+    drawn, largest, costs = told.tables
+    assert [line[:3] for line in drawn.lines] == [
+        ("beta_1", "HMC", 1.0),
+        ("beta_1", "RNS", 1.0),
+        ("beta_2", "HMC", 2.0),
+        ("beta_2", "RNS", 2.2),
+    ]
+    assert [line[1] for line in largest.lines] == ["means, in sds", "sds, relative", "correlations"]
+    assert largest.lines[2] == ("RNS", "correlations", 0.04, *largest.lines[2][3:])
+    assert costs.records()[0]["seconds"] == 6.0
+    printed = {figure.what: (figure.printed, figure.ours) for figure in told.printed}
+    assert printed["acceptance, RNS (table 1)"] == (0.76, 0.75)
+    json.dumps(told.figures)
+
+
+def test_without_hmc_there_is_nothing_to_compare_with():
+    assert differences(ROWS[1:]) == []
+    assert [table.title for table in report(ROWS[1:]).tables] == ["marginals, in log odds", "runs"]
+
+
+# --- runs ---
+
+
+def test_rows_are_done_and_hold_what_the_picture_needs(outcome):
+    assert [done.name for done in outcome.finished] == ["hmc", "rns", "defaults"]
+    for done in outcome.finished:
+        shown = np.array(done.result["shown"])
+        assert shown.shape[1] == 2
+        assert 100 <= len(shown) < 200
+        means, sds = (np.array(done.result[name])[[0, 2]] for name in ("means", "sds"))
+        assert_allclose(shown.mean(axis=0), means, atol=0.5 * sds.max())
+        assert np.shape(done.result["correlations"]) == (2, 2)
+        assert len(done.result["means"]) == len(done.result["sd_errors"]) == 3
+        assert max(len(str(abs(number))) for number in shown.ravel()) <= 9
+
+
+def test_the_three_agree(outcome):
+    # false alarms: 1 % for each of six comparisons; the seed is fixed
+    compared = differences(outcome.finished)
+    assert [found["method"] for found in compared] == ["rns", "defaults"]
+    for found in compared:
+        assert found["mean_apart"] < found["chance"]
+        assert found["sd_apart"] < found["chance"]
+        assert found["correlation_apart"] < found["pairs_chance"]
+        assert found["sd_relative"] < 0.35
+
+
+def test_hmc_and_rns_run_as_in_the_paper(sampled):
+    experiment = Figure6(**TINY)
+    for name in ("hmc", "rns"):
+        experiment.run(one(experiment, name), Conditions(seed=1))
+    (hmc, exact), (rns, run) = sampled
+    for arguments in (hmc, rns):
+        assert arguments["sampler"] == ("hmc", {"metric": "identity"})
+        assert arguments["step_size"] == 0.045 * 200**0.5
+        assert (arguments["n_steps"], arguments["chains"]) == (6, 1)
+        assert (arguments["warmup"], arguments["draws"]) == (120, 300)
+        assert_allclose(arguments["initial"], 0.0)
+    assert "surrogate" not in hmc
+    assert rns["surrogate"] == ("additive-paper", {"n_nodes": 60, "ridge": 1e-6})
+    assert rns["explorer"] == (
+        "sampler",
+        {"iterations": 120, "discard": 20, "learn_from": "states"},
+    )
+    assert rns["schedule"] == "once"
+    assert rns["safety"].rescues == 0
+    # exact gradients end with the burn-in; a value for each draw is paid from there on
+    assert run.calls["gradient"] == run.warmup.calls["gradient"][-1]
+    assert run.calls["value"] >= 300
+    assert exact.calls["gradient"] > run.calls["gradient"]
+    assert not np.allclose(exact.draws[0, 0], run.draws[0, 0])
+
+
+def test_full_sizes_are_those_of_the_paper():
+    by_name = {r.name: r.settings for r in Figure6().rows()}
+    hmc, rns = by_name["hmc"], by_name["rns"]
+    assert (hmc["step_size"], hmc["n_steps"], hmc["burn_in"], hmc["draws"]) == (
+        0.045,
+        6,
+        5000,
+        5000,
+    )
+    assert hmc["potential_settings"] == {"n_rows": 100_000, "dim": 50}
+    assert rns["surrogate_settings"] == {"n_nodes": 2000, "ridge": 1e-6}
+    assert rns["discard"] == 1000
+    assert rns["parameters"] == (1, 11, 21, 31, 41)
+    assert "burn_in" not in by_name["defaults"]
+
+
+@pytest.mark.parametrize("name", ["hmc", "defaults"])
+def test_half_a_run_is_no_result(monkeypatch, name):
+    real = sk.sample
+
+    def interrupted(target, **_):
+        run = real(target, sampler="hmc", chains=1, warmup=5, draws=5, seed=1, progress=False)
+        return attrs.evolve(run, stopped="interrupted")
+
+    monkeypatch.setattr(sk, "sample", interrupted)
+    experiment = Figure6(**TINY)
+    with pytest.raises(KeyboardInterrupt):
+        experiment.run(one(experiment, name), Conditions(seed=1))
+
+
+@pytest.mark.parametrize("chosen", [slice(0, 1), slice(1, 2), slice(None)])
+def test_a_picture_is_drawn_of_whatever_is_finished(outcome, tmp_path, chosen):
+    figure = Figure6(**TINY).draw(outcome.finished[chosen])
+    if chosen == slice(None):
+        for path in write_pictures(figure, tmp_path / "picture"):
+            assert path.stat().st_size > 5000
+    axes = np.array(figure.axes).reshape(2, 2)
+    assert [ax.get_xlabel() for ax in axes[-1]] == ["β₁ (log odds)", "β₃ (log odds)"]
+    assert axes[1, 0].get_ylabel() == "β₃ (log odds)"
+    n = len(outcome.finished[chosen])
+    assert len(axes[0, 0].lines) == len(axes[1, 1].lines) == len(axes[1, 0].collections) == n
+    assert not axes[0, 1].axison
+
+
+def test_a_single_parameter_has_no_pairs(tmp_path):
+    outcome = reproduce(Figure6(**{**TINY, "parameters": 2}), tmp_path, only=["hmc", "rns"])
+    experiment = Figure6(**{**TINY, "parameters": 2})
+    assert differences(outcome.finished)[0]["correlation"] is None
+    assert len(report(outcome.finished).tables[1].lines) == 2
+    assert len(experiment.draw(outcome.finished).axes) == 1
+
+
+def test_quick_is_small_and_settings_win():
+    quick = sk.make("experiment", "figure-6", quick=True)
+    assert (quick.n_rows, quick.dim, quick.draws, quick.n_nodes) == (10_000, 20, 1500, 500)
+    assert max(quick.parameters) <= quick.dim
+    assert sk.make("experiment", "figure-6", quick=True, draws=70).draws == 70
+    assert sk.make("experiment", "figure-6") == Figure6()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"parameters": (0, 1)}, "parameters must be a whole number of at least 1, or several"),
+        ({"dim": 20}, "parameters must be numbers from 1 to dim, which is 20"),
+        ({"discard": 5000}, "discard must be less than burn_in, which is 5000, got 5000"),
+        ({"draws": 0}, "draws must be a whole number"),
+        ({"ridge": -1.0}, "ridge must be a positive"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ConfigurationError, match=message):
+        Figure6(**settings)
