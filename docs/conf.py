@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.doctest",
     "generated_pages",
+    "alt_texts",
 ]
 exclude_patterns = ["_build", "examples", "pictures", "_ext"]
 source_suffix = {".md": "markdown"}

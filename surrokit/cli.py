@@ -134,7 +134,8 @@ def sample(
     "--only",
     multiple=True,
     metavar="ROW",
-    help="A row to do, or the first words of several; repeatable.  [default: all]",
+    help='A row to do, or the first words of several; with "all" an experiment, or EXPERIMENT/ROW; '
+    "repeatable.  [default: all]",
 )
 @click.option("--fresh", is_flag=True, help="Do rows again that are finished already.")
 @click.option(
@@ -148,7 +149,8 @@ def sample(
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting of the experiment, such as repeats=3; repeatable.",
+    help='A setting of the experiment, such as repeats=3; with "all" of those that have it; '
+    "repeatable.",
 )
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Also write JSON here.")
 def reproduce(
@@ -162,31 +164,27 @@ def reproduce(
     settings: tuple[str, ...],
     json_path: Path | None,
 ) -> None:
-    """Make a table or figure of a paper again; NAME is an experiment that "plugins" lists.
+    """Make a table or figure of a paper again.
+
+    NAME is an experiment that "surrokit plugins" lists, or "all" for every one of them.
 
     Finished rows are kept in the folder, so an interrupted command goes on where it stopped.
     """
+    from surrokit.catalogue import default_catalogue
     from surrokit.command_settings import parsed_values
-    from surrokit.compose import make
-    from surrokit.export import check_folder
-    from surrokit.json_data import write_json
-    from surrokit.pictures import drawn, write_pictures
-    from surrokit.report import print_reproduction
-    from surrokit.reproduce import reproduce as carry_out
+    from surrokit.components import ALL
+    from surrokit.reproduce_command import Command, reproduce_every, reproduce_one
 
-    values = {**({"quick": True} if quick else {}), **parsed_values(settings)}
-    experiment = make("experiment", name, **values)
-    if json_path is not None:
-        check_folder(json_path)
-    outcome = carry_out(experiment, out, seed=seed, only=only, data=data, fresh=fresh)
-    print_reproduction(outcome)
-    if json_path is not None:
-        write_json(json_path, outcome.to_dict())
-    click.echo(f"figures written to {out / f'{name}.json'}")
-    figure = drawn(experiment, outcome.finished)
-    if figure is not None:
-        pictures = write_pictures(figure, out / name)
-        click.echo(f"picture written to {' and '.join(map(str, pictures))}")
+    values = parsed_values(settings)
+    command = Command(out=out, seed=seed, data=data, only=only, fresh=fresh, json_path=json_path)
+    if name == ALL:
+        names = default_catalogue().names("experiment")
+        status = reproduce_every(names, values, command, quick=quick)
+    else:
+        quickly = {"quick": True} if quick else {}
+        status = reproduce_one(name, {**quickly, **values}, command)
+    if status:
+        sys.exit(status)
 
 
 def _sample(target: Any, **arguments: Any) -> Run:

@@ -47,11 +47,20 @@ class Part:
     default: str | None = None
 
 
-def _check_name(_: object, __: object, value: str) -> None:
+ALL = "all"
+"""Stands for every experiment; none may have it as its name."""
+
+
+def _check_name(component: Component, _: object, value: str) -> None:
     if not _NAME.fullmatch(value):
         raise ConfigurationError(
             f"a component's name must be lower-case words joined by hyphens, got {value!r}; "
             "for example 'my-surrogate'"
+        )
+    if component.kind == "experiment" and value == ALL:
+        raise ConfigurationError(
+            f"an experiment cannot be named {ALL!r}, which stands for every experiment; give it "
+            "another name"
         )
 
 

@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from surrokit.errors import TargetError
+from surrokit.settings import not_negative_integer
 
 Cell: TypeAlias = str | int | float | None
 """What stands in a table; None where there is nothing."""
@@ -51,8 +52,12 @@ class Conditions:
         Folder with the files that a user brings.
     """
 
-    seed: int
+    seed: int = attrs.field()
     data: Path | None = None
+
+    @seed.validator
+    def _check_seed(self, attribute: Any, value: object) -> None:
+        not_negative_integer(self, attribute, value)
 
     def generator(self, *keys: str | int) -> np.random.Generator:
         """Return a generator that depends on the seed and on these keys, and on nothing else.

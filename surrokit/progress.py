@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -44,33 +44,6 @@ def progress_bar(*, enabled: bool) -> Iterator[list[ProgressBar]]:
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
         yield [ProgressBar(progress)]
-
-
-@contextmanager
-def row_bar(total: int, *, enabled: bool) -> Iterator[Callable[[str], None]]:
-    """Show a bar over the rows of an experiment, if standard error is a terminal.
-
-    Yields
-    ------
-    callable
-        To be told the name of each row as it begins.
-    """
-    if not (enabled and total and sys.stderr.isatty()):
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.fields[row]:<24}"),
-        BarColumn(),
-        TextColumn("row {task.completed:.0f} of {task.total:.0f}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("", total=total, row="")
-        begun = iter(range(1, total + 1))
-        yield lambda row: progress.update(task, completed=next(begun), row=row)
 
 
 class ProgressBar:

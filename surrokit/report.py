@@ -1,22 +1,19 @@
-"""What the command line prints."""
+"""What the command line prints of parts and runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surrokit.advice import advice
+from surrokit.console import terminal
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from surrokit.catalogue import Catalogue
     from surrokit.components import Component
-    from surrokit.experiments import Cell
-    from surrokit.reproduce import Reproduction
     from surrokit.result import Adaptation, Run
 
 _COLUMNS = {
@@ -58,17 +55,6 @@ def _default(default: Any) -> Any:
     return default if isinstance(default, bool | int | float | str | None) else repr(default)
 
 
-def _console() -> Console:
-    import shutil
-    import sys
-
-    from rich.console import Console
-
-    # a table that is cut to fit is of no use in a file
-    width = None if sys.stdout.isatty() else max(160, shutil.get_terminal_size().columns)
-    return Console(width=width, highlight=False, markup=False)
-
-
 def print_parts(rows: list[dict[str, Any]]) -> None:
     """Print a table of parts."""
     from rich.table import Table
@@ -79,12 +65,12 @@ def print_parts(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         settings = ", ".join(f"{name}={value}" for name, value in row["settings"].items())
         table.add_row(row["kind"], row["name"], row["plugin"], row["summary"], settings)
-    _console().print(table)
+    terminal().print(table)
 
 
 def print_run(run: Run, baseline: Run | None = None) -> None:
     """Print the summary of a run, and its costs, beside those of a baseline if there is one."""
-    console = _console()
+    console = terminal()
     if run.choice is not None:
         console.print(f"Picked: {run.choice}", soft_wrap=True)
         console.print()
@@ -168,44 +154,6 @@ _STOPPED = {
     "interrupted": "the run was interrupted; these are the draws until then.",
     "error": "the run ended in an error; these are the draws until then.",
 }
-
-
-def print_reproduction(outcome: Reproduction) -> None:
-    """Print what came of an experiment, and printed figures of the original beside ours."""
-    console = _console()
-    report = outcome.report
-    console.print(outcome.title)
-    console.print()
-    for i, table in enumerate(report.tables):
-        if i:
-            console.print()
-        if table.title:
-            console.print(f"{table.title}:")
-        console.print(_plain_table(table.columns, table.lines))
-    if report.printed:
-        columns = ("figure", "in the paper", "here")
-        lines = [(figure.what, figure.printed, figure.ours) for figure in report.printed]
-        console.print()
-        console.print(_plain_table(columns, lines))
-    for note in outcome.notes:
-        console.print(f"Note: {note}")
-
-
-def _plain_table(columns: Sequence[str], lines: Iterable[Sequence[Cell]]) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for i, title in enumerate(columns):
-        table.add_column(title, justify="right" if i else "left")
-    for line in lines:
-        table.add_row(*map(_cell, line))
-    return table
-
-
-def _cell(value: Cell) -> str:
-    if value is None or value != value:
-        return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def notes(run: Run) -> list[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import attrs
 
@@ -15,78 +15,15 @@ from surrokit.errors import ConfigurationError, SurrokitError
 from surrokit.experiments import Conditions, Experiment, Finished, Report, Row
 from surrokit.json_data import plain, write_json
 from surrokit.kept_rows import KeptRows, fingerprint
-from surrokit.progress import row_bar
+from surrokit.reproduction import Reproduction
+from surrokit.reproduction_report import write_text
+from surrokit.row_bar import RowBar, row_bar
+
+Failed: TypeAlias = Callable[[str, Exception], None]
+"""Told the name of a row, and the error of another kind than surrokit's that it ended in."""
 
 _MANY = 24
 """A message lists so many rows by their full names."""
-
-
-@attrs.frozen(kw_only=True)
-class Reproduction:
-    """What came of an experiment.
-
-    Parameters
-    ----------
-    name, title, settings
-        Those of the experiment.
-    seed
-        The seed.
-    versions
-        Packages to versions.
-    finished
-        Its finished rows, kept ones included.
-    not_run
-        Row to the reason why it could not be done here.
-    left
-        Rows that are still to be done.
-    report
-        What the finished rows say.
-    """
-
-    name: str
-    title: str
-    settings: Mapping[str, Any]
-    seed: int
-    versions: Mapping[str, str]
-    finished: tuple[Finished, ...]
-    not_run: Mapping[str, str]
-    left: tuple[str, ...]
-    report: Report
-
-    @property
-    def notes(self) -> list[str]:
-        """What a reader must know: of the experiment itself, and of rows that are missing."""
-        found = list(self.report.notes)
-        reasons: dict[str, list[str]] = {}
-        for row, reason in self.not_run.items():
-            reasons.setdefault(reason, []).append(row)
-        for reason, rows in reasons.items():
-            found.append(f"not done: {_listed(rows)}; {reason}")
-        if self.left:
-            found.append(f"still to be done: {_listed(self.left)}; the same command goes on.")
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data for JSON."""
-        report = self.report
-        tables = [{"title": t.title, "lines": t.records()} for t in report.tables]
-        figures = {
-            "experiment": self.name,
-            "title": self.title,
-            "complete": not self.left and not self.not_run,
-            "seed": self.seed,
-            "settings": self.settings,
-            "versions": self.versions,
-            "tables": tables,
-            "printed": [attrs.asdict(figure) for figure in report.printed],
-            "figures": report.figures,
-            "notes": self.notes,
-            "rows": [attrs.asdict(row) for row in self.finished],
-            "not_run": self.not_run,
-            "left": self.left,
-        }
-        made: dict[str, Any] = plain(figures, self.name)
-        return made
 
 
 def reproduce(
@@ -99,7 +36,7 @@ def reproduce(
     fresh: bool = False,
     progress: bool = True,
 ) -> Reproduction:
-    """Do the rows of an experiment that are not kept yet, and write its figures as JSON.
+    """Do the rows of an experiment that are not kept yet, and write its figures.
 
     An interrupt (Ctrl-C) ends with the rows that are finished; the same call goes on from there.
 
@@ -108,7 +45,8 @@ def reproduce(
     experiment
         As made by ``surrokit.make("experiment", ...)``.
     out
-        Folder for ``NAME.json``, and for the finished rows in ``NAME.rows.jsonl``.
+        Folder for ``NAME.json``, for the tables as text in ``NAME.txt``, and for the finished rows
+        in ``NAME.rows.jsonl``.
     seed
         From which all randomness comes.
     only
@@ -126,58 +64,175 @@ def reproduce(
     ConfigurationError
         If there is no such row, the folder cannot be written to, or no row could be finished.
     """
-    chosen = chosen_rows(experiment, only)
-    kept = KeptRows(_made_folder(out) / f"{experiment.name}.rows.jsonl")
-    versions = {name: version(name) for name in ("surrokit", "numpy", "scipy")}
-    marks = {
-        row.name: fingerprint(experiment.name, row, seed, versions) for row in experiment.rows()
-    }
-    if fresh:
-        kept.drop(marks[row.name] for row in chosen)
-    not_run = _do(experiment, chosen, marks, kept, Conditions(seed=seed, data=data), progress)
-    found = {row.name: kept.get(marks[row.name], row) for row in experiment.rows()}
-    finished = tuple(done for done in found.values() if done is not None)
-    if not finished:
-        raise ConfigurationError(_nothing(experiment, not_run))
-    outcome = Reproduction(
-        name=experiment.name,
-        title=experiment.title,
-        settings=experiment.settings,
-        seed=seed,
-        versions=versions,
-        finished=finished,
-        not_run=not_run,
-        left=tuple(name for name in found if found[name] is None and name not in not_run),
-        report=experiment.report(finished),
-    )
-    write_json(out / f"{experiment.name}.json", outcome.to_dict())
+    conditions = Conditions(seed=seed, data=data)
+    work = planned(experiment, out, conditions, only=only, fresh=fresh)
+    with row_bar(len(work.asked), work.n_kept(), enabled=progress) as bar:
+        bar.experiment(experiment.name)
+        outcome = reported(work, do_rows(work, conditions, bar))
+    if not outcome.finished:
+        raise ConfigurationError(_nothing(experiment, outcome.not_run))
+    write_figures(outcome, out)
     return outcome
 
 
-def _do(
+@attrs.frozen(kw_only=True)
+class Work:
+    """An experiment, and which of its rows are to be done.
+
+    Parameters
+    ----------
+    experiment
+        The experiment.
+    seed
+        The seed.
+    versions
+        Packages to versions.
+    rows
+        All its rows.
+    asked
+        Those that were asked for.
+    marks
+        Row to fingerprint.
+    kept
+        Finished rows on disk.
+    fresh
+        Whether rows are done again.
+    """
+
+    experiment: Experiment
+    seed: int
+    versions: Mapping[str, str]
+    rows: tuple[Row, ...]
+    asked: tuple[Row, ...]
+    marks: Mapping[str, str]
+    kept: KeptRows
+    fresh: bool
+
+    def finished(self, row: Row) -> Finished | None:
+        """Return the row as it is kept, or None."""
+        return self.kept.get(self.marks[row.name], row)
+
+    def n_kept(self) -> int:
+        """Return how many rows that were asked for need not be done any more."""
+        return 0 if self.fresh else sum(self.finished(row) is not None for row in self.asked)
+
+
+def planned(
     experiment: Experiment,
-    chosen: Sequence[Row],
-    marks: Mapping[str, str],
-    kept: KeptRows,
+    out: Path,
     conditions: Conditions,
-    progress: bool,
+    *,
+    only: Iterable[str] = (),
+    fresh: bool = False,
+) -> Work:
+    """Return what is to be done, without doing it; parameters are those of :func:`reproduce`.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such row, or the folder cannot be written to.
+    """
+    rows = tuple(experiment.rows())
+    asked = tuple(chosen_rows(experiment, only))
+    versions = {name: version(name) for name in ("surrokit", "numpy", "scipy")}
+    seed = conditions.seed
+    marks = {row.name: fingerprint(experiment.name, row, seed, versions) for row in rows}
+    return Work(
+        experiment=experiment,
+        seed=seed,
+        versions=versions,
+        rows=rows,
+        asked=asked,
+        marks=marks,
+        kept=KeptRows(_made_folder(out) / f"{experiment.name}.rows.jsonl"),
+        fresh=fresh,
+    )
+
+
+def do_rows(
+    work: Work, conditions: Conditions, bar: RowBar, failed: Failed | None = None
 ) -> dict[str, str]:
-    """Do the rows that are not kept, until an interrupt; return why some could not be done."""
-    wanted = [row for row in chosen if kept.get(marks[row.name], row) is None]
+    """Do rows until an interrupt, and return why some could not be done.
+
+    Parameters
+    ----------
+    work
+        Which rows.
+    conditions
+        What they share.
+    bar
+        Told each row.
+    failed
+        Told of errors of another kind than surrokit's; the other rows are then done all the same.
+        None has such an error end it.
+
+    Raises
+    ------
+    ConfigurationError
+        If a row cannot be kept.
+    """
     not_run: dict[str, str] = {}
     try:
-        with row_bar(len(wanted), enabled=progress) as tell:
-            for row in wanted:
-                tell(row.name)
-                try:
-                    done = _done(experiment, row, conditions)
-                except SurrokitError as error:
-                    not_run[row.name] = str(error)
-                else:
-                    kept.add(marks[row.name], done)
+        if work.fresh:
+            work.kept.drop(work.marks[row.name] for row in work.asked)
+        for row in work.asked:
+            if work.finished(row) is not None:
+                continue
+            bar.begin(row.name)
+            try:
+                done = _done(work.experiment, row, conditions)
+            except SurrokitError as error:
+                not_run[row.name] = str(error)
+            except Exception as error:
+                if failed is None:
+                    raise
+                failed(row.name, error)
+                not_run[row.name] = f"it ended in {type(error).__name__}: {error}"
+            else:
+                work.kept.add(work.marks[row.name], done)
+            bar.end()
     except KeyboardInterrupt:
         pass  # what is finished is kept, and the result says what is left
     return not_run
+
+
+def reported(work: Work, not_run: Mapping[str, str]) -> Reproduction:
+    """Return what the finished rows say.
+
+    Parameters
+    ----------
+    work
+        The rows.
+    not_run
+        What :func:`do_rows` returned.
+    """
+    found = {row.name: work.finished(row) for row in work.rows}
+    finished = tuple(done for done in found.values() if done is not None)
+    return Reproduction(
+        name=work.experiment.name,
+        title=work.experiment.title,
+        settings=work.experiment.settings,
+        seed=work.seed,
+        versions=work.versions,
+        finished=finished,
+        asked=tuple(row.name for row in work.asked),
+        not_run=not_run,
+        left=tuple(name for name in found if found[name] is None and name not in not_run),
+        report=work.experiment.report(finished) if finished else Report(tables=()),
+        fresh=work.fresh,
+    )
+
+
+def write_figures(outcome: Reproduction, out: Path) -> None:
+    """Write ``NAME.json`` and ``NAME.txt`` into a folder.
+
+    Raises
+    ------
+    ConfigurationError
+        If one cannot be written.
+    """
+    write_json(out / f"{outcome.name}.json", outcome.to_dict())
+    write_text(out / f"{outcome.name}.txt", outcome)
 
 
 def chosen_rows(experiment: Experiment, only: Iterable[str]) -> Sequence[Row]:
@@ -243,9 +298,3 @@ def _nothing(experiment: Experiment, not_run: Mapping[str, str]) -> str:
         return f"{experiment.name} was interrupted before any of its rows was finished"
     row, reason = next(iter(not_run.items()))
     return f"no row of {experiment.name} could be done; {row}: {reason}"
-
-
-def _listed(rows: Sequence[str]) -> str:
-    if len(rows) <= 3:
-        return ", ".join(rows)
-    return f"{rows[0]}, {rows[1]} and {len(rows) - 2} more"

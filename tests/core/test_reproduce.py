@@ -18,8 +18,8 @@ from surrokit.errors import ConfigurationError, MissingDependencyError, TargetEr
 from surrokit.experiments import Conditions, Finished, Printed, Report, Row, Table
 from surrokit.kept_rows import KeptRows, fingerprint
 from surrokit.pictures import drawn, write_pictures
-from surrokit.progress import row_bar
 from surrokit.reproduce import chosen_rows, reproduce
+from surrokit.reproduction_report import reproduction_text, write_text
 from surrokit.testing import check_experiment
 from surrokit.testing.building import with_components
 
@@ -207,11 +207,13 @@ def test_finished_rows_are_not_done_again(tmp_path, done):
 def test_an_interrupted_command_goes_on(tmp_path, done):
     stopped = reproduce(Squares(interrupted_at=3), tmp_path)
     assert stopped.left == ("square/3",)
+    assert stopped.interrupted
     assert stopped.notes[-1] == "still to be done: square/3; the same command goes on."
     assert read(tmp_path / "squares.json")["complete"] is False
     whole = reproduce(Squares(), tmp_path)
     assert done == ["square/1", "square/2", "square/3"]
     assert whole.left == ()
+    assert not whole.interrupted
     assert whole.to_dict()["rows"] == reproduce(Squares(), tmp_path).to_dict()["rows"]
 
 
@@ -264,12 +266,16 @@ def test_fresh_does_rows_again_and_forgets_the_old_ones(tmp_path, done):
     assert len((tmp_path / "squares.rows.jsonl").read_text().splitlines()) == 3
     stopped = reproduce(Squares(interrupted_at=2), tmp_path, fresh=True)
     assert stopped.left == ("square/2", "square/3")
+    assert stopped.notes[-1].endswith("the same command without --fresh goes on.")
 
 
 def test_only_some_rows(tmp_path, done):
     outcome = reproduce(Squares(), tmp_path, only=["square/3"])
     assert done == ["square/3"]
     assert outcome.left == ("square/1", "square/2")
+    assert not outcome.interrupted
+    assert outcome.n_done == 1
+    assert outcome.notes[-1] == ("not asked for: square/1, square/2; without --only all are done.")
     reproduce(Squares(), tmp_path, only=["square"])
     assert done == ["square/3", "square/1", "square/2"]
 
@@ -307,7 +313,7 @@ def test_a_row_that_cannot_be_done_here_is_said_and_the_rest_goes_on(tmp_path, d
 def test_rows_with_one_reason_share_a_note(tmp_path):
     outcome = reproduce(Squares(numbers=tuple(range(1, 10))), tmp_path, only=["square/1"])
     (note,) = outcome.notes[1:]
-    assert note.startswith("still to be done: square/2, square/3 and 6 more;")
+    assert note.startswith("not asked for: square/2, square/3 and 6 more;")
 
 
 def test_if_no_row_can_be_done_the_reason_is_the_error(tmp_path):
@@ -364,6 +370,72 @@ def test_a_row_that_cannot_be_kept_is_said(tmp_path):
         kept.add("mark", row)
 
 
+def test_an_interrupt_among_rows_that_were_asked_for(tmp_path):
+    outcome = reproduce(Squares(interrupted_at=2), tmp_path, only=["square/1", "square/2"])
+    assert outcome.interrupted
+    assert outcome.notes[1:] == [
+        "still to be done: square/2; the same command goes on.",
+        "not asked for: square/3; without --only all are done.",
+    ]
+
+
+# --- the text ---
+
+
+TEXT = """\
+Squares of a few numbers
+
+number    square  nothing
+square/1       1        -
+square/2       4        -
+
+sums:
+sum
+5
+
+figure          in the paper  here
+largest square             9     4
+
+Note: squares are never negative.
+"""
+
+
+def test_the_tables_are_written_as_text(tmp_path):
+    outcome = reproduce(Squares(numbers=(1, 2)), tmp_path)
+    assert (tmp_path / "squares.txt").read_text() == TEXT == reproduction_text(outcome)
+
+
+def test_the_text_has_no_terminal_codes_whatever_the_terminal(tmp_path, monkeypatch):
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "20"}.items():
+        monkeypatch.setenv(name, value)
+    reproduce(Squares(numbers=(1, 2)), tmp_path)
+    assert (tmp_path / "squares.txt").read_text() == TEXT
+
+
+def test_a_wide_table_is_not_broken_and_long_notes_are(tmp_path):
+    class Wide(Squares):
+        def report(self, finished):
+            columns = tuple(f"a rather long title {i}" for i in range(12))
+            table = Table(title="All of it", columns=columns, lines=((1.5,) * 12,))
+            return Report(tables=(table, table), notes=("many words " * 30,))
+
+    reproduce(Wide(numbers=(1,)), tmp_path)
+    lines = (tmp_path / "squares.txt").read_text().splitlines()
+    assert lines.count("All of it:") == 2
+    (first, _) = [line for line in lines if line.startswith("a rather")]
+    assert first.endswith("a rather long title 11")
+    assert not any(line != line.rstrip() for line in lines)
+    notes = lines[lines.index(next(line for line in lines if line.startswith("Note: "))) :]
+    assert all(len(line) <= 100 for line in notes)
+    assert all(line.startswith("  ") for line in notes[1:])
+
+
+def test_a_text_that_cannot_be_written_is_said(tmp_path):
+    outcome = reproduce(Squares(), tmp_path)
+    with pytest.raises(ConfigurationError, match=r"cannot write .*txt: .*; give another folder"):
+        write_text(tmp_path / "absent" / "squares.txt", outcome)
+
+
 # --- pictures ---
 
 
@@ -399,18 +471,6 @@ def test_another_missing_module_is_not_taken_for_matplotlib():
         drawn(Broken(), [])
 
 
-# --- the bar ---
-
-
-def test_the_bar_is_told_each_row(monkeypatch):
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    with row_bar(2, enabled=True) as tell:
-        tell("a")
-        tell("b")
-    with row_bar(2, enabled=False) as tell:
-        tell("a")
-
-
 # --- the command ---
 
 
@@ -429,9 +489,28 @@ def test_the_command_prints_and_writes(surrokit, tmp_path):
         "squares.png",
         "squares.rows.jsonl",
         "squares.svg",
+        "squares.txt",
     }
     assert all(path.stat().st_size > 100 for path in made.iterdir())
     assert read(made / "squares.json")["seed"] == 1
+
+
+def test_the_text_is_what_is_printed(surrokit):
+    _, out, _ = surrokit("squares")
+    text = Path("reproduced/squares.txt").read_text()
+    shown = [line.rstrip() for line in out.splitlines() if line.strip()]
+    assert [line for line in text.splitlines() if line] == shown[:-2]
+    assert shown[-2].startswith(
+        "figures written to reproduced/squares.json and reproduced/squares.txt"
+    )
+
+
+def test_an_interrupted_command_says_so_to_the_shell_too(surrokit):
+    code, out, _ = surrokit("squares", "--set", "interrupted_at=3")
+    assert code == 130
+    assert "Note: still to be done: square/3; the same command goes on." in out
+    assert read("reproduced/squares.json")["left"] == ["square/3"]
+    assert surrokit("squares")[0] == 0
 
 
 def test_quick_and_settings_reach_the_experiment(surrokit, tmp_path, done):
@@ -489,6 +568,10 @@ def test_errors_end_in_one_line(surrokit, tmp_path):
     for item in ("numbers", "a.b=3", "=3"):
         assert_one_line(surrokit("squares", "--set", item), "--set takes setting=value, got")
     assert_one_line(surrokit("squares", "--json", "absent/x.json"), "there is no folder")
+    assert_one_line(surrokit("squares", "--data", "absent"), "there is no folder absent; give the")
+    assert_one_line(
+        surrokit("squares", "--seed", "-1"), "seed must be a whole number of at least 0"
+    )
 
 
 # --- the conformance suite ---
