@@ -1,0 +1,300 @@
+"""Figure 4 and what it shares with figure 5: trials of surrogates, grids, report and picture."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from types import SimpleNamespace
+
+import attrs
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import surrokit as sk
+from surrokit.errors import ConfigurationError
+from surrokit.experiments import Conditions, Finished
+from surrokit.json_data import plain
+from surrokit.pictures import write_pictures
+from surrokit.reproduce import reproduce
+from surrokit_paper import acceptance_grid, acceptance_trial
+from surrokit_paper.acceptance_trial import Trial
+from surrokit_paper.figure_4 import Figure4
+from surrokit_paper.figure_4_report import report
+from surrokit_paper.grid_summary import GridSummary, coefficients, section
+
+TINY = {
+    "dims": (2, 3),
+    "n_nodes": (5, 20),
+    "n_points": 40,
+    "gradient_points": 10,
+    "repeats": 2,
+    "n_rows": 200,
+    "burn_in": 20,
+    "chains": 6,
+    "iterations": 6,
+}
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    return reproduce(Figure4(**TINY), tmp_path_factory.mktemp("figure-4"))
+
+
+@pytest.fixture(scope="module")
+def trial():
+    return Trial.prepared(
+        sk.make("potential", "simulated-logistic", n_rows=200, dim=3),
+        acceptance=0.7,
+        n_steps=6,
+        burn_in=30,
+        chains=20,
+        iterations=10,
+        rng=np.random.default_rng(3),
+    )
+
+
+# --- trials ---
+
+
+def test_the_step_size_is_the_one_at_which_exact_hmc_accepts_so_much(trial):
+    assert abs(trial.acceptance() - 0.7) < 0.01
+    assert abs(trial.accepting(0.85).acceptance() - 0.85) < 0.01
+    assert trial.accepting(0.85).step_size < trial.step_size
+
+
+def test_proposals_on_the_target_itself_are_accepted_as_exact_hmc_accepts(trial):
+    assert_allclose(trial.acceptance(trial.target), trial.acceptance(), rtol=1e-9)
+
+
+def test_a_wrong_surrogate_is_hardly_ever_accepted_and_nobody_is_warned(trial):
+    wrong = sk.make("potential", "gaussian", mean=np.full(3, 30.0), covariance=np.eye(3))
+    longer = attrs.evolve(trial, iterations=50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert longer.acceptance(wrong) < 0.05
+
+
+def test_training_points_are_new_states_of_one_chain(trial, sampled, monkeypatch):
+    monkeypatch.setattr(acceptance_trial, "_BLOCK", 20)
+    points = trial.training_points(30, np.random.default_rng(1))
+    assert len(points) == len(np.unique(points.positions, axis=0)) == 30
+    values, gradients = trial.target.value_and_gradient(points.positions)
+    assert_allclose(points.values, values)
+    assert_allclose(points.gradients, gradients)
+    assert len(sampled) >= 2
+    draws = np.concatenate([run.draws[0] for _, run in sampled])
+    accepted = np.concatenate([run.kept.accepted[0] for _, run in sampled])
+    assert_allclose(points.positions, draws[accepted][:30])
+    assert_allclose(sampled[1][0]["initial"], sampled[0][1].draws[:, -1])
+    for arguments, _ in sampled:
+        assert (arguments["step_size"], arguments["n_steps"]) == (trial.step_size, 6)
+
+
+def test_half_a_run_is_no_result(trial, monkeypatch):
+    monkeypatch.setattr(sk, "sample", lambda *_, **__: SimpleNamespace(complete=False))
+    with pytest.raises(KeyboardInterrupt):
+        trial.acceptance()
+
+
+# --- rows ---
+
+
+def test_all_surrogates_of_a_row_are_tried_alike(sampled, monkeypatch):
+    seen = []
+    real = acceptance_grid.trained
+
+    def watched(surrogate, settings, evaluations, rng):
+        shown = evaluations.gradients is not None
+        seen.append((surrogate, dict(settings), len(evaluations), shown))
+        return real(surrogate, settings, evaluations, rng)
+
+    monkeypatch.setattr(acceptance_grid, "trained", watched)
+    experiment = Figure4(**TINY)
+    result = experiment.run(experiment.rows()[0], Conditions(seed=1))
+    assert seen == [
+        ("additive-paper", {"n_nodes": 5, "ridge": 1e-6}, 40, False),
+        ("additive-paper", {"n_nodes": 20, "ridge": 1e-6}, 40, False),
+        ("additive", {}, 40, False),
+        ("additive", {}, 10, True),
+    ]
+    exact, *tried = [arguments for arguments, _ in sampled[-5:]]
+    assert exact["surrogate"] == "none"
+    assert len({id(arguments["surrogate"]) for arguments in tried}) == 4
+    for arguments in (exact, *tried):
+        assert arguments["sampler"] == ("hmc", {"metric": "identity"})
+        assert arguments["step_size"] == result["step_size"]
+        assert arguments["n_steps"] == 6
+        assert arguments["draws"] == 6
+        assert arguments["safety"].rescues == 0
+        assert_allclose(arguments["initial"], exact["initial"])
+    assert len(exact["initial"]) == 6
+
+
+def test_rows_hold_what_their_result_depends_on_and_no_more():
+    rows = Figure4(**TINY).rows()
+    assert [row.name for row in rows] == ["2/1", "3/1", "2/2", "3/2"]
+    assert rows[1].settings["dim"] == 3
+    assert not {"dims", "repeats"} & set(rows[0].settings)
+    more = Figure4(**{**TINY, "repeats": 5, "dims": (2, 3, 4)}).rows()
+    known = {row.name: row.settings for row in more}
+    assert all(known[row.name] == row.settings for row in rows)
+
+
+def test_rows_are_done_and_hold_what_the_picture_needs(outcome):
+    assert len(outcome.finished) == 4
+    for done in outcome.finished:
+        assert 0.5 < done.result["hmc_acceptance"] < 0.9
+        cells = done.result["cells"]
+        assert [(c["method"], c["n_nodes"], c["n_points"]) for c in cells] == [
+            ("paper", 5, 40),
+            ("paper", 20, 40),
+            ("additive-default", None, 40),
+            ("additive-gradients", None, 10),
+        ]
+        assert all(0.0 <= cell["acceptance"] <= 1.0 for cell in cells)
+        assert [cell["nodes_used"] for cell in cells[:2]] == [5, 20]
+        # five nodes cannot bend as a posterior in two or three dimensions does
+        assert cells[0]["acceptance"] < cells[3]["acceptance"]
+
+
+# --- report ---
+
+
+def cell(method, n_nodes, n_points, acceptance):
+    return {
+        "method": method,
+        "n_nodes": n_nodes,
+        "n_points": n_points,
+        "nodes_used": n_nodes or 7,
+        "acceptance": acceptance,
+        "training_seconds": 3.0,
+    }
+
+
+def row(dim, repeat, *acceptances):
+    few, many, values, gradients = acceptances
+    cells = [
+        cell("paper", 1000, 4000, few),
+        cell("paper", 2000, 4000, many),
+        cell("additive-default", None, 4000, values),
+        cell("additive-gradients", None, 200, gradients),
+    ]
+    return Finished(
+        name=f"{dim}/{repeat}",
+        settings={"dim": dim, "repeat": repeat},
+        result={"hmc_acceptance": 0.7, "step_size": 0.1 * repeat, "cells": cells},
+        seconds=1.0,
+    )
+
+
+ROWS = [
+    row(32, 1, 0.5, 0.69, 0.70, 0.71),
+    row(32, 2, 0.6, 0.69, 0.70, 0.71),
+    row(32, 3, 0.2, 0.69, 0.70, 0.71),
+    row(48, 1, 0.3, 0.65, 0.66, 0.70),
+    row(64, 1, 0.1, 0.40, 0.50, 0.70),
+    row(80, 1, 0.1, 0.69, 0.50, 0.70),
+]
+
+
+def test_the_report_holds_medians_over_runs():
+    told = report(ROWS)
+    first, second, third, fourth = told.tables[0].records()
+    assert (first["d"], first["runs"], first["HMC"]) == (32, 3, 0.7)
+    assert (first["s = 1000"], first["s = 2000"]) == (0.5, 0.69)
+    assert first["coefficients of a quadratic"] == 561
+    assert (second["s = 2000"], third["s = 1000"], fourth["d"]) == (0.65, 0.1, 80)
+    by_dim = told.tables[1].records()
+    assert [line["d"] for line in by_dim] == [32, 48, 64, 80] * 3
+    assert {line["s"] for line in by_dim if line["N"] == 200} == {7}
+    assert {line["s"] for line in by_dim[:4]} == {2000}
+    assert json.loads(json.dumps(plain(told.figures)))["hmc"]["32"]["runs"] == 3
+
+
+def test_the_papers_words_stand_beside_our_numbers():
+    ours = [(figure.printed, figure.ours) for figure in report(ROWS).printed]
+    assert ours == [
+        ("around 0.7", 0.7),
+        ("relatively high up to d of about 50", 0.65),
+        ("about 50", 48),  # what comes again after a fall does not count
+        ("a few", 3.0),
+    ]
+    assert [figure.ours for figure in report(ROWS[4:5]).printed] == [0.7, None, None, None]
+
+
+def test_quantiles_are_over_runs():
+    found = GridSummary.of(ROWS).curve("paper", dim=32, n_nodes=1000)[0].acceptance
+    assert_allclose([found.low, found.median, found.high], [0.26, 0.5, 0.58])
+    assert_allclose(found.mean, 1.3 / 3)
+    assert GridSummary.of(ROWS).step_sizes[32] == 0.2
+
+
+def test_a_quadratic_has_so_many_coefficients():
+    assert [coefficients(dim) for dim in (1, 2, 32)] == [3, 6, 561]
+
+
+def test_a_section_is_the_papers_or_the_largest():
+    assert section([8, 32, 64], 32) == 32
+    assert section([8, 16], 32) == 16
+
+
+def test_what_a_reader_must_know_is_noted():
+    notes = " ".join(report(ROWS).notes)
+    assert "no numbers on its axes" in notes
+    assert "does not say how many rows" in notes
+    assert "medians over runs" in notes
+
+
+# --- picture and settings ---
+
+
+def test_the_picture_shows_the_numbers():
+    figure = Figure4().draw(ROWS)
+    left, middle, right, _ = figure.axes
+    assert [text.get_text() for text in left.texts] == [
+        *("0.50", "0.69"),
+        *("0.30", "0.65"),
+        *("0.10", "0.40"),
+        *("0.10", "0.69"),
+    ]
+    assert (left.get_xlabel(), left.get_ylabel()) == ("hidden nodes s", "parameters d")
+    assert (middle.get_ylabel(), right.get_xlabel()) == ("acceptance probability", "parameters d")
+    # 1000 nodes are enough for 561 coefficients; 2000 for 1225, and not for 2145
+    drawn = {tuple(map(tuple, line.get_xydata())) for line in left.lines}
+    assert drawn == {
+        ((-0.5, 0.5), (0.5, 0.5)),
+        ((0.5, 0.5), (0.5, 1.5)),
+        ((0.5, 1.5), (1.5, 1.5)),
+    }
+
+
+def test_a_picture_is_drawn_of_whatever_is_finished(outcome, tmp_path):
+    figure = Figure4(**TINY).draw(outcome.finished[:1])
+    for path in write_pictures(figure, tmp_path / "picture"):
+        assert path.stat().st_size > 5000
+    assert len(Figure4(**TINY).draw(outcome.finished).axes) == len(figure.axes) == 4
+
+
+def test_quick_is_small_and_settings_win():
+    quick = sk.make("experiment", "figure-4", quick=True)
+    assert (quick.dims, quick.n_nodes, quick.repeats) == ((8, 16, 32), (100, 500, 1000), 1)
+    assert sk.make("experiment", "figure-4", quick=True, repeats=3, dims=4).dims == (4,)
+    assert sk.make("experiment", "figure-4") == Figure4()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dims": 0}, "dims must be a whole number of at least 1, or several"),
+        ({"n_nodes": ()}, "n_nodes must be a whole number of at least 1, or several"),
+        ({"n_points": 1.5}, "n_points must be a whole number of at least 1, or several"),
+        ({"gradient_points": "many"}, "gradient_points must be a whole number of at least 1"),
+        ({"acceptance": 1.5}, "acceptance must be"),
+        ({"ridge": -1.0}, "ridge must be"),
+        ({"repeats": 0}, "repeats must be a whole number"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ConfigurationError, match=message):
+        Figure4(**settings)
