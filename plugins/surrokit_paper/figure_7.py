@@ -15,7 +15,6 @@ from surrokit.settings import (
     not_negative_integer,
     one_of,
     optional_positive_integer,
-    positive,
     positive_integer,
 )
 from surrokit.types import FloatArray
@@ -28,17 +27,23 @@ from surrokit_paper.paper_problems import (
     chosen_names,
     paper_problems,
 )
-from surrokit_paper.schemes import DEFAULTS, PAPER, UPDATES, Scheme, vanishing
+from surrokit_paper.schemes import SCHEMES, UPDATES, Scheme, vanishing
 from surrokit_paper.sizes import rising_pair
 from surrokit_paper.stop_at import StopAt
 
 HMC = "hmc"
 """The exact sampler, in names of rows."""
 
+_POINTS = {
+    "paper": "paper_points",
+    "defaults": "default_points",
+    "emulator": "emulator_points",
+}
+
 
 @attrs.frozen(kw_only=True)
 class Figure7:
-    """Section 5.3 and figure 7 of Zhang, Shahbaba and Zhao (2017), on its logistic regressions.
+    """Section 5.3 and figure 7 of Zhang, Shahbaba and Zhao (2017).
 
     A chain of exact HMC, past its burn-in, pays for the first training points. From then on
     proposals are made on the surrogate, which observes each evaluation and is deployed anew ever
@@ -51,9 +56,10 @@ class Figure7:
         Names of the targets.
     repeats
         Runs.
-    paper_points, default_points
-        Training points at the start and at the end: of the paper's network, which sees values
-        alone, and of this project's defaults, which see gradients too.
+    paper_points, default_points, emulator_points
+        Training points at the start and at the end: of the paper's network, which sees values of U
+        alone; of this project's defaults, which see gradients too; and of the same where they learn
+        a forward map, with Jacobians.
     n_bins
         Of training points, in each curve.
     burn_in
@@ -69,14 +75,15 @@ class Figure7:
         Deployments happen with probability (1 + t)^-kappa. The paper does not say its rate.
     n_rows, dim
         Of the simulated data.
-    a9a_step_size
-        Found by hand for the paper's acceptance of 0.72, since its projection is lost.
+    mesh
+        Squares along either side of the elliptic problem.
     """
 
     problems: tuple[str, ...] = attrs.field(default=PROBLEMS, converter=chosen_names)
     repeats: int = attrs.field(default=10, validator=positive_integer)
     paper_points: tuple[int, int] = attrs.field(default=(500, 6000), converter=rising_pair)
     default_points: tuple[int, int] = attrs.field(default=(50, 600), converter=rising_pair)
+    emulator_points: tuple[int, int] = attrs.field(default=(20, 200), converter=rising_pair)
     n_bins: int = attrs.field(default=22, validator=positive_integer)
     burn_in: int = attrs.field(default=500, validator=not_negative_integer)
     draws: int = attrs.field(default=1000, validator=positive_integer)
@@ -85,7 +92,7 @@ class Figure7:
     kappa: float = attrs.field(default=0.6, validator=vanishing)
     n_rows: int = attrs.field(default=100_000, validator=positive_integer)
     dim: int = attrs.field(default=50, validator=positive_integer)
-    a9a_step_size: float = attrs.field(default=0.0085, validator=positive)
+    mesh: int = attrs.field(default=30, validator=positive_integer)
 
     @property
     def name(self) -> str:
@@ -103,13 +110,17 @@ class Figure7:
         return attrs.asdict(self)
 
     def rows(self) -> list[Row]:
-        """Return a row for each problem, repeat and method: HMC, and both schemes."""
+        """Return a row for each problem, repeat and method: HMC, and all schemes that apply."""
         found = []
         for problem in self._problems():
             for repeat in range(1, self.repeats + 1):
                 shared = {**problem.facts(), "repeat": repeat, "burn_in": self.burn_in}
                 methods = [(HMC, {"draws": self.draws})]
-                methods += [(s.name, self._facts(s, problem)) for s in (PAPER, DEFAULTS)]
+                methods += [
+                    (scheme.name, self._facts(scheme, problem))
+                    for scheme in SCHEMES.values()
+                    if scheme.applies(problem)
+                ]
                 found += [
                     Row(
                         name=f"{problem.name}/{method}/{repeat}",
@@ -135,7 +146,7 @@ class Figure7:
             }
         first, last = row.settings["points"]
         run = one_chain(
-            target,
+            SCHEMES[row.settings["method"]].target(problem, conditions),
             problem,
             start,
             rng,
@@ -164,7 +175,7 @@ class Figure7:
         return [known[name] for name in self.problems]
 
     def _known(self) -> dict[str, PaperProblem]:
-        return paper_problems(self.n_rows, self.dim, self.a9a_step_size)
+        return paper_problems(self.n_rows, self.dim, self.mesh)
 
     def _facts(self, scheme: Scheme, problem: PaperProblem) -> dict[str, Any]:
         surrogate, settings = scheme.surrogate(self.n_nodes or problem.n_nodes, self.updates)
@@ -173,7 +184,7 @@ class Figure7:
             "surrogate": surrogate,
             "surrogate_settings": settings,
             "schedule_settings": schedule,
-            "points": self.default_points if scheme.gradients else self.paper_points,
+            "points": getattr(self, _POINTS[scheme.name]),
             "n_bins": self.n_bins,
         }
 

@@ -12,7 +12,8 @@ from surrokit_paper.figure_7_report import LEVEL, Summary, hmc_acceptance, summa
 from surrokit_paper.schemes import SCHEMES
 from surrokit_paper.style import LOOKS, RC, common_legend
 
-_PANEL = 3.2  # inches
+_COLUMNS = 2
+_WIDTH, _HEIGHT = 3.6, 2.8  # inches of a panel
 _TICKS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 
 
@@ -30,8 +31,14 @@ def picture(finished: Sequence[Finished]) -> Any:
     labels = {row.settings["problem"]: row.settings["label"] for row in finished}
     hmc, found = hmc_acceptance(finished), summaries(finished)
     with mpl.rc_context(RC):
-        figure = Figure(figsize=(max(_PANEL * len(labels), 5.0), 3.6), layout="constrained")
-        axes = figure.subplots(1, len(labels), sharey=True, squeeze=False)[0]
+        columns = min(len(labels), _COLUMNS)
+        rows = -(-len(labels) // columns)
+        size = max(_WIDTH * columns, 5.0), _HEIGHT * rows + 0.8
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
+        axes = grid.ravel()[: len(labels)]
+        for ax in grid.ravel()[len(labels) :]:
+            ax.set_axis_off()
         for ax, (problem, label) in zip(axes, labels.items(), strict=True):
             if problem in hmc:
                 _lines(ax, hmc[problem])
@@ -40,7 +47,8 @@ def picture(finished: Sequence[Finished]) -> Any:
                     _band(ax, summary)
             ax.set(xscale="log", ylim=(0.0, 1.0), xlabel="training points", title=label)
             _ticks(ax)
-        axes[0].set_ylabel("acceptance probability")
+        for row in grid:
+            row[0].set_ylabel("acceptance probability")
         common_legend(figure, axes)
     return figure
 

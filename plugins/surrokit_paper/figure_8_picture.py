@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.experiments import Finished
 from surrokit_paper.figure_8_report import HMC, Errors, errors
-from surrokit_paper.schemes import SCHEMES
+from surrokit_paper.schemes import EMULATOR, SCHEMES
 from surrokit_paper.style import LOOKS, RC, common_legend
 
 KINDS = {"hmc": "HMC", "rns": "RNS-HMC", "arns": "ARNS-HMC"}
@@ -19,7 +19,7 @@ _WIDTH, _HEIGHT = 3.2, 2.9  # inches of a panel
 
 
 def picture(finished: Sequence[Finished]) -> Any:
-    """Return a figure with a panel for each problem and scheme: error over seconds.
+    """Return a figure with a panel for each problem and scheme that applies: error over seconds.
 
     Parameters
     ----------
@@ -30,25 +30,63 @@ def picture(finished: Sequence[Finished]) -> Any:
     from matplotlib.figure import Figure
 
     found = errors(finished)
-    problems = {row.settings["problem"]: row.settings["label"] for row in finished}
-    named = dict.fromkeys(e.scheme for e in found if e.scheme is not None)
-    schemes: list[str | None] = list(named) or [None]
-    size = (max(_WIDTH * len(problems), 5.0), _HEIGHT * len(schemes) + 0.5)
+    labels = {row.settings["problem"]: row.settings["label"] for row in finished}
+    grid = panels(found) or [[(problem, None) for problem in labels]]
+    columns = max(len(row) for row in grid)
+    size = max(_WIDTH * columns, 6.4), _HEIGHT * len(grid) + 0.5
     with mpl.rc_context(RC):
-        width, height = size
-        figure = Figure(figsize=(max(width, 6.4), height), layout="constrained")
-        axes = figure.subplots(len(schemes), len(problems), sharex=True, squeeze=False)
-        for row, scheme in zip(axes, schemes, strict=True):
-            for ax, (problem, label) in zip(row, problems.items(), strict=True):
-                for e in found:
-                    if e.problem == problem and (e.method == HMC or e.scheme == scheme):
-                        _curve(ax, e)
-                ax.set(xscale="log", yscale="log", title=_title(label, scheme))
-            row[0].set_ylabel("relative error of the mean")
-        for ax in axes[-1]:
-            ax.set_xlabel("processor seconds, training included")
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(len(grid), columns, sharex=True, squeeze=False)
+        for line, row in zip(axes, grid, strict=True):
+            for ax, (problem, scheme) in zip(line, row, strict=False):
+                _panel(ax, [e for e in found if e.problem == problem], scheme, labels[problem])
+            for ax in line[len(row) :]:
+                ax.set_axis_off()
+        _label_the_edges(axes)
         common_legend(figure, axes.ravel())
     return figure
+
+
+def panels(found: Sequence[Errors]) -> list[list[tuple[str, str | None]]]:
+    """Return problem and scheme of each panel, row by row.
+
+    Problems to which the same schemes apply are side by side, one scheme below the other. One that
+    has a forward map has a row of its own, for there is one scheme more.
+
+    Parameters
+    ----------
+    found
+        As :func:`~surrokit_paper.figure_8_report.errors` returns them.
+    """
+    schemes: dict[str, dict[str | None, None]] = {e.problem: {} for e in found}
+    for e in found:
+        if e.scheme is not None:
+            schemes[e.problem][e.scheme] = None
+    alone = [problem for problem in schemes if EMULATOR.name in schemes[problem]]
+    together = [problem for problem in schemes if problem not in alone]
+    below = dict.fromkeys(scheme for problem in together for scheme in schemes[problem])
+    rows = [[(problem, scheme) for problem in together] for scheme in below or [None]]
+    return [
+        *(row for row in rows if row),
+        *([(problem, scheme) for scheme in schemes[problem]] for problem in alone),
+    ]
+
+
+def _panel(ax: Any, found: Sequence[Errors], scheme: str | None, label: str) -> None:
+    for e in found:
+        if e.method == HMC or e.scheme == scheme:
+            _curve(ax, e)
+    ax.set(xscale="log", yscale="log", title=_title(label, scheme))
+
+
+def _label_the_edges(axes: Any) -> None:
+    """Name the axes of the first panel of each row, and of the last of each column."""
+    for row in axes:
+        row[0].set_ylabel("relative error of the mean")
+    for column in axes.T:
+        last = [ax for ax in column if ax.axison][-1]
+        last.set_xlabel("processor seconds, training included")
+        last.xaxis.set_tick_params(labelbottom=True)
 
 
 def _title(label: str, scheme: str | None) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import surrokit as sk
+from surrokit.errors import EvaluationWarning
 from surrokit.history import Trace
 from surrokit.protocols import Potential
 from surrokit.types import FloatArray, IntArray
 from surrokit_paper.paper_problems import PaperProblem
-from surrokit_paper.stop_at import StopAt
+from surrokit_paper.stop_at import StopAt, evaluations
 
 
 def one_chain(
@@ -81,17 +83,20 @@ def burnt_in(
     start = np.zeros(target.dim)
     if not n_iterations:
         return start
-    run = sk.sample(
-        target,
-        sampler=("hmc", {"metric": "identity"}),
-        n_steps=problem.n_steps,
-        chains=1,
-        warmup=n_iterations,
-        draws=1,
-        initial=start,
-        seed=rng,
-        progress=False,
-    )
+    with warnings.catch_warnings():
+        # a step that is only tried out may lead to where the target has no value
+        warnings.simplefilter("ignore", EvaluationWarning)
+        run = sk.sample(
+            target,
+            sampler=("hmc", {"metric": "identity"}),
+            n_steps=problem.n_steps,
+            chains=1,
+            warmup=n_iterations,
+            draws=1,
+            initial=start,
+            seed=rng,
+            progress=False,
+        )
     if not run.complete:
         raise KeyboardInterrupt
     return np.asarray(run.draws[0, -1], dtype=np.float64)
@@ -99,4 +104,4 @@ def burnt_in(
 
 def evaluations_paid(trace: Trace) -> IntArray:
     """Return at how many positions the target had been evaluated after each iteration."""
-    return np.asarray(trace.calls["value"] + trace.calls["gradient"])
+    return np.asarray(evaluations(trace.calls))

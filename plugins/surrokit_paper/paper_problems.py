@@ -117,9 +117,7 @@ class PaperProblem:
             raise TargetError(f"{error}; {self.source}") from error
 
 
-def paper_problems(
-    n_rows: int, dim: int, a9a_step_size: float, mesh: int = 30
-) -> dict[str, PaperProblem]:
+def paper_problems(n_rows: int, dim: int, mesh: int = 30) -> dict[str, PaperProblem]:
     """Return the four problems by name.
 
     Parameters
@@ -127,15 +125,13 @@ def paper_problems(
     n_rows, dim
         Of the simulated data; the paper has 100000 and 50. With other rows the posterior is wider
         or narrower, and the step size with it.
-    a9a_step_size
-        Of a9a. The paper's random projection is lost, and its 0.012 fits no other.
     mesh
         Squares along either side of the elliptic problem; the paper has 30.
     """
     problems = (
         simulated_problem(n_rows, dim),
         _BANK,
-        attrs.evolve(_A9A, step_size=a9a_step_size),
+        _A9A,
         attrs.evolve(_PDE, potential_settings={"mesh": mesh}),
     )
     return {problem.name: problem for problem in problems}
@@ -181,14 +177,16 @@ _BANK = PaperProblem(
     ),
 )
 
+# The paper's random projection is lost. On these directions its step size of HMC leads nearly to
+# its acceptance and effective draws. RMHMC accepts 0.6 with its 0.5, where the paper has 0.82.
 _A9A = PaperProblem(
     name="a9a",
     label="a9a, 60 dimensions",
     potential="a9a",
-    potential_settings={"projected": 60},
+    potential_settings={"projected": 60, "directions": "orthonormal"},
     step_size=0.012,
     n_steps=10,
-    riemannian_step_size=0.5,
+    riemannian_step_size=0.3,
     riemannian_n_steps=4,
     n_nodes=2500,
     ridge=1e-9,

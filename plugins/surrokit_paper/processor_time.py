@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from surrokit.protocols import Potential
 from surrokit.records import ChainState, IterationInfo, RunInfo
 
 
@@ -13,11 +14,17 @@ class SamplingTime:
     def __init__(self) -> None:
         self._began = time.process_time()
         self._ended = self._began
+        self._draws = False
 
     @property
     def seconds(self) -> float:
         """Processor seconds, of all threads together, from the first kept iteration to the last."""
         return self._ended - self._began
+
+    @property
+    def ended(self) -> float:
+        """The processor's clock after the last iteration."""
+        return self._ended
 
     def surrokit_run_started(self, run: RunInfo) -> None:  # noqa: ARG002
         """Begin, for a run without warm-up."""
@@ -31,5 +38,17 @@ class SamplingTime:
     ) -> None:
         """Begin anew after every iteration that is not kept."""
         self._ended = time.process_time()
-        if info.stage != "sampling":
+        self._draws = info.stage == "sampling"
+        if not self._draws:
             self._began = self._ended
+
+    def surrokit_surrogate_deployed(
+        self,
+        run: RunInfo,  # noqa: ARG002
+        surrogate: Potential,  # noqa: ARG002
+        evaluations: int,  # noqa: ARG002
+        reason: str,  # noqa: ARG002
+    ) -> None:
+        """Begin anew after a fit that comes between warm-up and kept iterations."""
+        if not self._draws:
+            self._began = self._ended = time.process_time()

@@ -1,4 +1,4 @@
-"""Two ways to set up surrogates that learn on the way: the paper's, and this project's."""
+"""Ways to set up surrogates that learn on the way: the paper's, and this project's."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any
 import attrs
 
 from surrokit.errors import ConfigurationError
+from surrokit.experiments import Conditions
+from surrokit.protocols import Potential
 from surrokit.settings import is_number
 from surrokit_paper.names import names_among
+from surrokit_paper.paper_problems import PDE, PaperProblem
 
 NETWORK_ALONE: Mapping[str, Any] = {
     "trend": "constant",
@@ -37,13 +40,33 @@ class Scheme:
     surrogate_settings
         Of the surrogate ``additive``; the paper's scheme has the problem's number of nodes too.
     gradients
-        Whether it is shown gradients.
+        Whether it is shown gradients; of a forward map, Jacobians.
+    outputs
+        Whether it learns the outputs of a forward map in place of U.
     """
 
     name: str
     label: str
     surrogate_settings: Mapping[str, Any]
     gradients: bool
+    outputs: bool = False
+
+    def applies(self, problem: PaperProblem) -> bool:
+        """Whether a problem has what it learns from."""
+        return problem.name == PDE or not self.outputs
+
+    def target(self, problem: PaperProblem, conditions: Conditions) -> Potential:
+        """Return the target, with outputs of its forward map where it learns them.
+
+        Exact HMC then pays for Jacobians, where it would need gradients only.
+
+        Raises
+        ------
+        TargetError
+            If its file is missing or cannot be read.
+        """
+        whole = problem.forward_target if self.outputs else problem.target
+        return whole(conditions)
 
     def surrogate(self, n_nodes: int, updates: str) -> tuple[str, dict[str, Any]]:
         """Return name and settings of the surrogate.
@@ -88,9 +111,18 @@ DEFAULTS = Scheme(
     surrogate_settings={},
     gradients=True,
 )
-"""This project's surrogate as it comes."""
+"""This project's surrogate as it comes, of U."""
 
-SCHEMES: Mapping[str, Scheme] = {scheme.name: scheme for scheme in (PAPER, DEFAULTS)}
+EMULATOR = Scheme(
+    name="emulator",
+    label="surrokit's defaults, forward map",
+    surrogate_settings={},
+    gradients=True,
+    outputs=True,
+)
+"""This project's surrogate as it comes where the target has a forward map: of its outputs."""
+
+SCHEMES: Mapping[str, Scheme] = {scheme.name: scheme for scheme in (PAPER, DEFAULTS, EMULATOR)}
 """By name."""
 
 

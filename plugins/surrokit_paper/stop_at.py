@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import TypeVar
 
 from surrokit.records import ChainState, IterationInfo, RunInfo
+from surrokit.types import IntArray
+
+Counts = TypeVar("Counts", int, IntArray)
+"""One count, or those after each iteration."""
 
 FOREVER = 10**9
 """Iterations of a run that something else ends."""
@@ -45,8 +51,18 @@ class StopAt:
         """Note the time, and interrupt if enough was spent."""
         self.elapsed.append(time.process_time() - self._began)
         late = self._seconds is not None and self.elapsed[-1] >= self._seconds
-        paid = info.calls["value"] + info.calls["gradient"]
-        dear = self._evaluations is not None and paid >= self._evaluations
+        dear = self._evaluations is not None and evaluations(info.calls) >= self._evaluations
         if late or dear:
             self.reached = True
             raise KeyboardInterrupt
+
+
+def evaluations(calls: Mapping[str, Counts]) -> Counts:
+    """Return at how many positions U or its forward map was evaluated, with derivatives or not.
+
+    Parameters
+    ----------
+    calls
+        Counts by kind, as a run has them.
+    """
+    return calls["value"] + calls["gradient"] + calls["forward"] + calls["jacobian"]

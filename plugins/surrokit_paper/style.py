@@ -54,6 +54,7 @@ LOOKS: dict[str, Look] = {
     "hmc": Look(GREY, "x", ":"),
     "paper": Look(BLUE, "o", "-"),
     "defaults": Look(VERMILION, "s", (0, (7, 2))),
+    "emulator": Look(GREEN, "D", (0, (4, 1, 1, 1))),
     "rns": Look(BLUE, "^", (0, (4, 1, 1, 1))),
     "arns": Look(VERMILION, "s", "-"),
 }

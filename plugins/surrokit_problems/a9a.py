@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from surrokit.types import FloatArray
 from surrokit_problems.data_file import text_of
 from surrokit_problems.openml import fetched_matrix
 from surrokit_problems.standardised import with_intercept
+
+Directions: TypeAlias = Literal["normal", "orthonormal"]
+"""How a random projection is drawn."""
 
 N_FEATURES = 123
 """Columns of a9a."""
@@ -26,7 +30,10 @@ _WHERE = (
 
 
 def a9a_regression(
-    path: str | Path | None = None, projected: int | None = None, seed: int = 2017
+    path: str | Path | None = None,
+    projected: int | None = None,
+    seed: int = 2017,
+    directions: Directions = "normal",
 ) -> tuple[FloatArray, FloatArray]:
     """Return design and responses of a9a.
 
@@ -36,11 +43,14 @@ def a9a_regression(
         Of LIBSVM's training file ``a9a``, or of it in .gz; None to have scikit-learn fetch
         openml.org's data set 1430, whose first 32561 rows are then taken.
     projected
-        Number of columns of a random projection, entries N(0, 1 / 123) before the columns are
-        standardised; None for the 123 features as they are. The paper has 60, but its projection
-        is lost.
+        Number of columns of a random projection; None for the 123 features as they are. The paper
+        has 60, but its projection is lost. The columns are standardised.
     seed
         Of the projection.
+    directions
+        ``"normal"``: entries N(0, 1 / 123), on the features as they are. ``"orthonormal"``: on the
+        standardised features, which gives columns that are much less correlated. With these the
+        paper's step size leads to its acceptance and effective draws.
 
     Returns
     -------
@@ -52,7 +62,7 @@ def a9a_regression(
     Raises
     ------
     ConfigurationError
-        If ``projected`` is not in 1 to 123.
+        If ``projected`` is not in 1 to 123, or there are no such directions.
     TargetError
         If the data cannot be had, or are not those expected.
 
@@ -65,6 +75,10 @@ def a9a_regression(
             f"projected must be a number of columns from 1 to {N_FEATURES}, or None for all "
             f"features, got {projected}; the paper has 60"
         )
+    if directions not in get_args(Directions):
+        raise ConfigurationError(
+            f"directions must be 'normal' or 'orthonormal', got {directions!r}"
+        )
     features, labels = _fetched() if path is None else libsvm_matrices(text_of(path, _WHAT))
     if not np.isin(labels, (-1.0, 1.0)).all():
         raise TargetError(f"labels of a9a must be -1 and +1, got others; {_WHERE}")
@@ -72,8 +86,12 @@ def a9a_regression(
     if projected is None:
         return np.column_stack([np.ones(len(features)), features]), response
     rng = np.random.default_rng(seed)
-    projection = rng.standard_normal((N_FEATURES, projected)) / np.sqrt(N_FEATURES)
-    return with_intercept(features @ projection), response
+    normal = rng.standard_normal((N_FEATURES, projected))
+    if directions == "normal":
+        return with_intercept(features @ (normal / np.sqrt(N_FEATURES))), response
+    basis, triangle = np.linalg.qr(normal)
+    basis *= np.sign(np.diag(triangle))  # which LAPACK leaves open
+    return with_intercept(with_intercept(features)[:, 1:] @ basis), response
 
 
 def libsvm_matrices(text: str, n_features: int = N_FEATURES) -> tuple[FloatArray, FloatArray]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from surrokit.protocols import Potential
+    from surrokit_problems.a9a import Directions
 
 _PAPER = "Zhang, Shahbaba and Zhao (2017), doi:10.1007/s11222-016-9699-1"
 
@@ -164,6 +165,7 @@ def make_a9a(
     projected: int | None = None,
     seed: int = 2017,
     prior_variance: float = 100.0,
+    directions: Directions = "normal",
 ) -> Potential:
     """Make the a9a regression, from a file or, without one, from OpenML."""
     from scipy import sparse
@@ -171,7 +173,7 @@ def make_a9a(
     from surrokit_problems.a9a import a9a_regression
     from surrokit_problems.logistic import LogisticRegression
 
-    design, response = a9a_regression(path, projected, seed)
+    design, response = a9a_regression(path, projected, seed, directions)
     # one entry in eight is not zero: with compressed rows a value takes a third of the time
     rows = sparse.csr_array(design) if projected is None else design
     return LogisticRegression(rows, response, prior_variance)

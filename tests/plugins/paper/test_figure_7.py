@@ -17,6 +17,7 @@ from surrokit_paper import figure_7
 from surrokit_paper.acceptance_curve import Curve, binned_acceptance
 from surrokit_paper.figure_7 import Figure7
 from surrokit_paper.figure_7_report import report, summaries
+from surrokit_paper.paper_problems import PROBLEMS
 
 TINY = {
     "problems": "simulated",
@@ -119,6 +120,9 @@ def test_the_report_says_after_how_many_points_nine_tenths_of_hmc_are_reached():
     assert cells["runs"] == 3
     figures = {figure.what: (figure.printed, figure.ours) for figure in told.printed}
     assert_allclose(figures["acceptance of HMC, bank (table 1)"], (0.70, 0.8))
+    assert "acceptance of HMC, pde (table 1)" not in figures
+    (pde,) = report([row("hmc", 1, "pde", acceptance=0.9)]).printed
+    assert (pde.printed, pde.ours) == (0.91, 0.9)
     assert figures["ARNS-HMC's acceptance at the end over HMC's, bank"][0] == "comparable"
     assert json.loads(json.dumps(told.figures))["curves"][0]["reached"] == 300
 
@@ -199,9 +203,33 @@ def test_the_schemes_are_as_they_are_called():
     assert defaults["surrogate_settings"] == {}
     sizes = {
         name: (by_name[f"{name}/hmc/1"]["step_size"], by_name[f"{name}/hmc/1"]["n_steps"])
-        for name in ("simulated", "bank", "a9a")
+        for name in PROBLEMS
     }
-    assert sizes == {"simulated": (0.045, 6), "bank": (0.012, 45), "a9a": (0.0085, 10)}
+    logistic = {"simulated": (0.045, 6), "bank": (0.012, 45), "a9a": (0.012, 10)}
+    assert sizes == {**logistic, "pde": (0.16, 10)}
+    assert by_name["pde/paper/1"]["surrogate_settings"]["n_nodes"] == 1000
+    assert [name for name in by_name if "emulator" in name and name.endswith("/1")] == [
+        "pde/emulator/1"
+    ]
+    assert by_name["pde/emulator/1"]["points"] == (20, 200)
+
+
+def test_only_the_emulator_sees_outputs_of_the_forward_map(sampled):
+    experiment = Figure7(
+        **{**TINY, "problems": "pde", "mesh": 4, "emulator_points": (15, 24), "draws": 2}
+    )
+    for name in ("emulator", "defaults"):
+        (one,) = [r for r in experiment.rows() if r.name == f"pde/{name}/1"]
+        result = experiment.run(one, Conditions(seed=1))
+        (burn_in, exact), (arguments, run) = sampled[-2:]
+        # one place from which all start: the burn-in is the same for all of them
+        assert exact.calls["jacobian"] == 0 < exact.calls["gradient"]
+        assert (burn_in["warmup"], arguments["step_size"]) == (5, 0.16)
+        paid = {kind for kind, count in run.calls.items() if count}
+        # the check of the gradient takes two values
+        assert paid - {"value"} == ({"forward", "jacobian"} if name == "emulator" else {"gradient"})
+        assert result["points"] >= one.settings["points"][1]
+        assert one.settings["points"][0] <= result["starting_points"] < result["points"]
 
 
 def test_methods_of_a_repeat_start_from_one_place(sampled):
@@ -258,9 +286,21 @@ def test_a_picture_is_drawn_of_whatever_is_finished(outcome, tmp_path, chosen):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("training points", "acceptance probability")
 
 
+def test_four_problems_have_four_panels():
+    found = [
+        row("hmc", 1, problem, acceptance=0.7) for problem in ("simulated", "bank", "a9a", "pde")
+    ]
+    figure = Figure7().draw([*found, learnt("emulator", 1, [0.1, 0.7, 0.7, 0.8])])
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["SIMULATED", "BANK", "A9A", "PDE"]
+    rows = [ax.get_subplotspec().rowspan.start for ax in figure.axes]
+    assert rows == [0, 0, 1, 1]
+    three = Figure7().draw(found[:3])
+    assert [ax.axison for ax in three.axes] == [True, True, True, False]
+
+
 def test_quick_is_small_and_settings_win():
     quick = sk.make("experiment", "figure-7", quick=True)
-    assert (quick.problems, quick.repeats, quick.n_rows) == (("simulated",), 2, 10_000)
+    assert (quick.problems, quick.repeats, quick.n_rows) == (PROBLEMS, 1, 10_000)
     assert sk.make("experiment", "figure-7", quick=True, repeats=3, dim=4).repeats == 3
     assert sk.make("experiment", "figure-7") == Figure7()
 
@@ -275,7 +315,6 @@ def test_quick_is_small_and_settings_win():
         ({"updates": "often"}, "updates must be one of 'auto', 'refit', 'greville', 'moments'"),
         ({"repeats": 0}, "repeats must be a whole number"),
         ({"kappa": 1.5}, "kappa must be a number above 0 and at most 1"),
-        ({"a9a_step_size": -1.0}, "a9a_step_size must be a positive"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):

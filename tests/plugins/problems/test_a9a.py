@@ -58,6 +58,29 @@ def test_projection_needs_a_size(projected):
         a9a_regression("a9a", projected)
 
 
+def test_directions_must_be_known():
+    with pytest.raises(ConfigurationError, match="must be 'normal' or 'orthonormal', got 'any'"):
+        a9a_regression("a9a", 60, directions="any")
+
+
+def test_orthonormal_directions_are_of_the_standardised_features(tmp_path):
+    path, rng = tmp_path / "a9a", np.random.default_rng(1)
+    on = rng.random((400, 123)) < rng.uniform(0.1, 0.9, 123)
+    lines = [" ".join(["+1", *(f"{j + 1}:1" for j in np.flatnonzero(row))]) for row in on]
+    path.write_text("\n".join(lines))
+    design, _ = a9a_regression(path, 123, directions="orthonormal")
+    other, _ = a9a_regression(path, 123)
+    features = on - on.mean(axis=0)
+    scaled = features / features.std(axis=0, ddof=1)
+    # all 123 directions: a rotation, after which columns are standardised again
+    columns = design[:, 1:]
+    coefficients = np.linalg.lstsq(scaled, columns, rcond=None)[0]
+    assert_allclose(scaled @ coefficients, columns, atol=1e-8)
+    lengths = np.linalg.norm(coefficients, axis=0)
+    assert_allclose((coefficients / lengths).T @ (coefficients / lengths), np.eye(123), atol=1e-8)
+    assert np.linalg.cond(columns) < 0.2 * np.linalg.cond(other[:, 1:])
+
+
 def _fetching(monkeypatch, rows, ones):
     features = np.zeros((rows, 123))
     features[:, 5] = 1.0

@@ -1,0 +1,66 @@
+"""A run as plain data: what it found, and what that cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import surrokit as sk
+from surrokit.diagnostics import mean_error
+from surrokit.types import FloatArray
+
+
+def measured(run: sk.Run) -> dict[str, Any]:
+    """Return the posterior that a run found, effective draws, and exact calls, as plain data.
+
+    Parameters
+    ----------
+    run
+        Complete.
+
+    Returns
+    -------
+    dict
+        ``acceptance``, ``chains``, ``draws`` (of all chains together), ``ess_paper``, ``ess_bulk``,
+        ``mean``, ``mean_error``, ``sd``, ``sd_error`` (lists of length dim), ``rhat`` (the
+        largest), ``calls`` (of the whole run), ``sampling_calls`` (of the kept draws), ``steps``
+        (of the integrator, in kept iterations), ``training_rows``, ``failed_paths`` and
+        ``choice``.
+    """
+    draws = run.draws
+    sd = draws.std(axis=(0, 1), ddof=1)
+    return {
+        "acceptance": float(run.acceptance.mean()),
+        "chains": len(draws),
+        "draws": draws[..., 0].size,
+        "ess_paper": run.ess("paper"),
+        "ess_bulk": run.ess(),
+        "mean": draws.mean(axis=(0, 1)),
+        "mean_error": mean_error(draws),
+        "sd": sd,
+        "sd_error": _sd_error(draws, sd),
+        "rhat": float(np.max(run.rhat())),
+        "calls": dict(run.calls),
+        "sampling_calls": _sampling_calls(run),
+        "steps": int(run.kept.n_steps.sum()),
+        "training_rows": run.adaptation.training_rows,
+        "failed_paths": sum(run.path_failures.values()),
+        "choice": run.choice,
+    }
+
+
+def _sd_error(draws: FloatArray, sd: FloatArray) -> FloatArray:
+    """Return Monte Carlo standard errors of standard deviations, by the delta method."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squares = np.square(draws - draws.mean(axis=(0, 1)))
+        return np.asarray(mean_error(squares) / (2.0 * sd))
+
+
+def _sampling_calls(run: sk.Run) -> dict[str, int]:
+    before: Mapping[str, Any] = run.warmup.calls
+    return {
+        kind: int(calls[-1]) - (int(before[kind][-1]) if len(run.warmup) else 0)
+        for kind, calls in run.kept.calls.items()
+    }
