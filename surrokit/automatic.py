@@ -33,6 +33,9 @@ from surrokit.types import Capabilities, FloatArray
 CHEAP = 1e-3
 """Seconds of a gradient below which plain HMC is used."""
 
+CHEAP_OUTPUTS = 5e-4
+"""The same for a forward map: what its Jacobians tell is learnt in less than a second."""
+
 CHEAP_ROWS = 1e-4
 """Seconds of a gradient below which it is not tried whether a few rows of the data would do."""
 
@@ -43,11 +46,19 @@ WALK_EFFICIENCY = 0.3
 """Independent draws that a step of a tuned random walk is worth, times the number of dimensions
 (Gelman, Roberts and Gilks 1996)."""
 
+SHORT = 3e-3
+"""Seconds of a gradient below which draws are the ends of single paths on an emulator: the many of
+a sub-chain would take longer than the exact value.
+
+On a surrogate such paths may be longer and more exact than HMC's own: they are the lesser cost.
+"""
+
 TENTH = 0.1
 """Part of plain HMC's expected bill that looking for a surrogate may cost, or that draws on one may
 cost more."""
 
 _SAVED = 0.5  # of the warm-up that HMC is spared after an exploration, to be on the safe side
+_SINGLE_PATHS = {"target_acceptance": 0.93, "shortest": 1.0 / 3.0}
 _SAMPLER, _EXPLORER = "sub-chain", "rounds"
 _OF_ROWS, _QUADRATIC, _NORMAL = "rows", "quadratic", "gaussian"
 
@@ -146,15 +157,20 @@ def choice_of(
     # surrogates that copy rows of the data serve for less, and chains advance as one batch
     has_rows = ROWS in target.capabilities
     takes = costs.gradients if has_rows else costs.gradient
-    if takes is not None and takes < CHEAP and not fixed.learns:
+    emulates = FORWARD in target.capabilities
+    cheap = CHEAP_OUTPUTS if emulates else CHEAP
+    if takes is not None and takes < cheap and not fixed.learns:
         return picker.plain(f"{timed}, so plain HMC would do")
     if not picker.has("surrogate", DEFAULT_SURROGATE):
         return picker.plain(f"{timed}, but no surrogate {DEFAULT_SURROGATE!r} is registered")
     if has_rows:
         return picker.surrogate(_OF_ROWS, timed if prospect is None else f"{timed}, and {prospect}")
-    what = "the outputs are learnt" if FORWARD in target.capabilities else "the potential is learnt"
+    what = "the outputs are learnt" if emulates else "the potential is learnt"
     with_what = "" if GRADIENT in target.capabilities else " from values"
-    return picker.surrogate(DEFAULT_SURROGATE, f"{timed}, and {what}{with_what}")
+    reason = f"{timed}, and {what}{with_what}"
+    if emulates and costs.gradient is not None and costs.gradient < SHORT:
+        return picker.single_paths(DEFAULT_SURROGATE, f"{reason}; values are cheap")
+    return picker.surrogate(DEFAULT_SURROGATE, reason)
 
 
 def plain_choice(
@@ -304,6 +320,11 @@ class _Picker:
         kernel = (GRADIENT_SAMPLER, dict(self.fixed.settings))
         sampler = (_SAMPLER, {"kernel": kernel}) if kernel[1] else _SAMPLER
         return attrs.evolve(self._choice(sampler, name, reason), settings={})
+
+    def single_paths(self, name: str, reason: str) -> Choice:
+        settings = dict(self.fixed.settings) or _SINGLE_PATHS
+        choice = self._choice((GRADIENT_SAMPLER, settings), name, reason)
+        return attrs.evolve(choice, settings={})
 
     def _choice(self, sampler: Any, surrogate: str | None, reason: str) -> Choice:
         fixed = self.fixed

@@ -105,8 +105,8 @@ def sample(
         How many.
     warmup
         Iterations before any is kept, the exploration counted. None for 1000, or, where the
-        exploration has tuned the sampler, as with ``rounds``, for what it takes and 25 more; it
-        then takes at most half of what the run may spend.
+        exploration has tuned the sampler, as with ``rounds``, for what it takes and 10 or 25 more;
+        it then takes at most half of what the run may spend.
     draws
         Draws kept of each chain; None for 1000, or with ``target_ess`` or ``target_rhat`` for as
         many as it takes.

@@ -13,6 +13,20 @@ from surrokit.records import Evaluations
 from surrokit.types import FloatArray
 
 
+def expected_acceptance(variance: float) -> float:
+    """Return the acceptance of independent draws from exp(-V) to expect, under exact decisions.
+
+    Errors are taken as normal: the log ratio is then N(-variance, 2 variance), and the mean of
+    min(1, ratio) is erfc(sqrt(variance) / 2). Shorter paths are accepted more often.
+
+    Parameters
+    ----------
+    variance
+        Var(V - U), in nats squared; may be ``inf``.
+    """
+    return math.erfc(math.sqrt(variance) / 2.0)
+
+
 @attrs.frozen(kw_only=True)
 class FitQuality:
     """Errors of a surrogate V at exact evaluations that it was not fitted to.
@@ -35,12 +49,8 @@ class FitQuality:
 
     @property
     def acceptance(self) -> float:
-        """Predicted acceptance of independent draws from exp(-V), under exact decisions.
-
-        Errors are taken as normal: the log ratio is then N(-variance, 2 variance), and the mean
-        of min(1, ratio) is erfc(sqrt(variance) / 2). Shorter paths are accepted more often.
-        """
-        return math.erfc(math.sqrt(self.variance) / 2.0)
+        """Predicted acceptance of independent draws from exp(-V), under exact decisions."""
+        return expected_acceptance(self.variance)
 
     def to_dict(self) -> dict[str, float | int | None]:
         """Return the figures, the predicted acceptance among them, as plain data."""

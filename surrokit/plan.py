@@ -25,18 +25,29 @@ MOST_DRAWS = 100_000
 TUNED_AFTER_DROP = 300
 """Iterations of warm-up on the exact potential where a surrogate was not worth its cost."""
 
-SETTLING = 25
-"""Iterations of warm-up after an exploration that has tuned the run's sampler.
+SETTLING, SETTLING_SOON = 25, 10
+"""Iterations of warm-up after an exploration that has tuned the run's sampler; the latter where it
+foretells an acceptance of at least :data:`SURE`.
 
 Chains begin at about draws of the surrogate and proposals are nearly independent, so few are left
-where they began; and each iteration is paid for.
+where they began: with an acceptance of 0.8, one chain in ten million after ten iterations. And each
+iteration is paid for.
 """
 
+SURE = 0.8
+"""Acceptance foretold by an exploration from which on chains settle soon."""
+
 JUDGED = 20
-"""The last of these, by which a surrogate is judged once more."""
+"""The last of these, or half as many where there are no more, by which a surrogate is judged once
+more."""
 
 PART_BEFORE_DRAWS = 0.5
 """Part of the budget that a warm-up of open length may take, the exploration counted."""
+
+
+def settling(foretold: float | None) -> int:
+    """Return the iterations of warm-up after an exploration that foretells an acceptance."""
+    return SETTLING_SOON if foretold is not None and foretold >= SURE else SETTLING
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -53,7 +64,7 @@ class Plan:
         Sizes.
     warmup
         Iterations before any is kept, the exploration counted; None for 1000, or after an
-        exploration that has tuned the sampler for what it took and 25 more.
+        exploration that has tuned the sampler for what it took and 10 or 25 more.
     initial : ndarray of shape (chains, dim), optional
         The user's starting positions, in the sampling coordinates.
     evaluations

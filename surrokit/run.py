@@ -20,7 +20,7 @@ from surrokit.learning import Learning
 from surrokit.moves import Moves
 from surrokit.observers import Observers
 from surrokit.parts import uses_derivatives
-from surrokit.plan import JUDGED, PART_BEFORE_DRAWS, SETTLING, TUNED_AFTER_DROP, Plan
+from surrokit.plan import JUDGED, PART_BEFORE_DRAWS, TUNED_AFTER_DROP, Plan, settling
 from surrokit.protocols import Potential
 from surrokit.recorder import Recorder
 from surrokit.records import (
@@ -112,6 +112,7 @@ class _Loop:
         self.hurry = plan.budget.part(PART_BEFORE_DRAWS)
         self.stopped: StopReason = plan.over or "draws"
         self.tuning: Tuning | None = None
+        self.foretold: float | None = None
         self.warmup_ends = plan.most_warmup
         self.explored_at: int | None = None
         self.deployments: list[int] = []
@@ -159,14 +160,14 @@ class _Loop:
             findings = exploring.findings()
             self.moves.found(findings)
             self._after("exploration", exploring.info, rows, explored=done)
-        self.tuning = findings.tuning
+        self.tuning, self.foretold = findings.tuning, findings.acceptance
         self._judge(findings)
 
     def warm_up(self) -> None:
         """Tune what was left free, on whatever potential the sampler moves on now."""
         rest = self.plan.most_warmup - self.recorder.iteration
         if self.tuning is not None and self.plan.warmup is None:
-            rest = SETTLING
+            rest = settling(self.foretold)
         elif self.dropped:
             rest = self._rest_after_drop()
         self._begin_tuning(max(rest, 0), self.tuning)
@@ -250,10 +251,11 @@ class _Loop:
 
     def _judge_warm_up(self) -> None:
         """Drop a surrogate of which the warm-up has shown that it is not worth its cost."""
-        fallback, enough = self.plan.fallback, JUDGED
+        fallback = self.plan.fallback
         seen = self.recorder.iteration - (self.explored_at or 0)
-        if fallback is None or self.surrogate is None or seen < enough:
+        if fallback is None or self.surrogate is None or seen < JUDGED // 2:
             return
+        enough = min(seen, JUDGED)
         acceptance, seconds, steps = self.recorder.warmup.last(enough)
         forgotten = self.moves.forgotten(self.recorder.warmup.positions()[:, -enough:])
         reason = fallback.complaint(min(acceptance, forgotten), seconds, steps)

@@ -58,6 +58,12 @@ def fraction(_: object, attribute: Any, value: object) -> None:
         _refuse(attribute, "a number between 0 and 1", value)
 
 
+def part(_: object, attribute: Any, value: object) -> None:
+    """Refuse anything but a number from 0 on and below 1."""
+    if not 0 <= _finite(value) < 1:
+        _refuse(attribute, "a number of at least 0 and below 1", value)
+
+
 def positive_integer(_: object, attribute: Any, value: object) -> None:
     """Refuse anything but a whole number that is at least 1."""
     if not is_whole(value, 1):

@@ -30,6 +30,7 @@ _SEARCH_ACCEPTANCE = 0.8  # the search ends where acceptance crosses this
 _MAX_SEARCH = 30
 _GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75  # Hoffman and Gelman (2014), equation (6)
 _CENTRE = math.log(10.0)  # shrinking is towards ten times the step size found, as theirs
+_TOLD = 100  # iterations that a step size from elsewhere counts as
 _FORGET = 0.8  # a chain's recent acceptance remembers about five iterations
 _FARTHEST = 200.0  # log step sizes stay within, whatever acceptance says
 _STUCK = 0.1  # below this part of the median chain's acceptance a chain is stuck
@@ -164,7 +165,7 @@ class Tuner:
             Where the search for a step size begins.
         tuning
             What was found elsewhere; then nothing is searched and no covariance estimated. The
-            step size goes on adapting from there.
+            step size goes on adapting from there, as slowly as after a warm-up.
         """
         step = FIRST_STEP_SIZE if step_size is None else step_size
         if tuning is not None:
@@ -177,7 +178,8 @@ class Tuner:
             averaged_log_step=log_step,
             error=0.0,
             centre=log_step + (_CENTRE if tuning is None else 0.0),
-            averaged=0,
+            # the noise of a few iterations must not undo what many have told
+            averaged=0 if tuning is None else _TOLD,
             searching=searching,
             direction=0,
             recent=np.ones(chains),

@@ -11,7 +11,7 @@ from surrokit.hamiltonian import Hamiltonian, constant_integrator, constant_metr
 from surrokit.potential_in_use import potential_in_use
 from surrokit.protocols import Integrator, Metric, Potential
 from surrokit.records import ChainState, Phase, Proposal, Status, Tuning
-from surrokit.settings import fraction, optional_positive, optional_positive_integer
+from surrokit.settings import fraction, optional_positive, optional_positive_integer, part
 from surrokit.step import step_in_use
 from surrokit.types import Cache, Capabilities, FloatArray
 
@@ -41,6 +41,11 @@ class HMC:
     randomize
         Draw the number of steps uniformly from {1, ..., n_steps} in each iteration, as section 5
         of the paper does; all chains share it, so that they stay one batch.
+    shortest
+        Part of ``n_steps`` below which no number is drawn. With 1/3 paths from tuning turn most
+        positions round: on a normal target their expected correlation is -0.41 instead of 0, that
+        of squares 0.40 instead of 0.5. They take a third more steps, which on a surrogate matter
+        little.
     target_acceptance
         Mean acceptance on its own potential that tuning of the step size aims at.
     potential
@@ -59,6 +64,7 @@ class HMC:
     step_size: float | None = attrs.field(default=None, validator=optional_positive)
     n_steps: int | None = attrs.field(default=None, validator=optional_positive_integer)
     randomize: bool = True
+    shortest: float = attrs.field(default=0.0, validator=part)
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
     potential: Potential | None = None
     tuning: Tuning | None = None
@@ -113,7 +119,7 @@ class HMC:
         """Return a copy in which the number of steps is drawn that all chains share."""
         if not self.randomize:
             return self
-        length = int(rng.integers(1, self.max_steps + 1))
+        length = self._drawn_length(rng)
         return attrs.evolve(self, n_steps=length, randomize=False)
 
     def tuned(self, tuning: Tuning) -> HMC:
@@ -136,8 +142,7 @@ class HMC:
         n, dim = state.positions.shape
         momenta = self.metric.draw(rng, n, dim)
         start = Phase(positions=state.positions, momenta=momenta, cache=state.cache)
-        longest = self.max_steps
-        length = int(rng.integers(1, longest + 1)) if self.randomize else longest
+        length = self._drawn_length(rng) if self.randomize else self.max_steps
         n_steps = np.full(n, length)
         with np.errstate(all="ignore"):  # a path that overflows is a status, not a warning
             end, status = self.integrator.advance(
@@ -155,6 +160,10 @@ class HMC:
             log_path_ratio=log_path_ratio,
             n_steps=n_steps,
         )
+
+    def _drawn_length(self, rng: np.random.Generator) -> int:
+        longest = self.max_steps
+        return int(rng.integers(max(math.ceil(self.shortest * longest), 1), longest + 1))
 
     def _hamiltonian(self) -> Hamiltonian:
         potential = potential_in_use("hmc", self.potential)

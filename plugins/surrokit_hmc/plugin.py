@@ -29,6 +29,7 @@ def hmc(
     step_size: float | None = None,
     n_steps: int | None = None,
     randomize: bool = True,
+    shortest: float = 0.0,
     target_acceptance: float = 0.8,
 ) -> HMC:
     """Make the sampler of Algorithm 1."""
@@ -40,6 +41,7 @@ def hmc(
         step_size=step_size,
         n_steps=n_steps,
         randomize=randomize,
+        shortest=shortest,
         target_acceptance=target_acceptance,
     )
 

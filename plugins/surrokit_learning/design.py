@@ -47,11 +47,15 @@ def normal_design(
     n
         How many.
     rng
-        Generator; scrambles a Sobol sequence.
+        Generator; shuffles a Latin hypercube: each coordinate has one draw in each n-th part of
+        its probability. (A Sobol sequence would do as well, but SciPy's takes longer to import
+        than many an exploration lasts.)
     """
     from scipy.special import ndtri
 
-    normals = ndtri(_sobol(len(centre), n, rng))
+    dim = len(centre)
+    strata = rng.permuted(np.tile(np.arange(n)[:, None], dim), axis=0)
+    normals = ndtri((strata + rng.uniform(1e-9, 1.0 - 1e-9, (n, dim))) / n)
     return Design(
         positions=centre + normals @ cholesky_factor(covariance).T,
         potentials=0.5 * np.square(normals).sum(axis=1),

@@ -97,6 +97,21 @@ class Equations:
             left = np.where(known[:, None, None], self.gradients - gradients, 0.0)
         return attrs.evolve(self, targets=self.targets - values, gradients=left)
 
+    def along(self, directions: FloatArray) -> Equations:
+        """Return the equations of combinations of the targets.
+
+        Parameters
+        ----------
+        directions : ndarray of shape (m, r)
+            The combinations, as columns.
+        """
+        gradients = self.gradients
+        return attrs.evolve(
+            self,
+            targets=self.targets @ directions,
+            gradients=None if gradients is None else directions.T @ gradients,
+        )
+
     def less_quadratic(self, matrix: FloatArray) -> Equations:
         """Return the equations for what is left of one target over z^T matrix z / 2."""
         pull = self.whitened @ matrix

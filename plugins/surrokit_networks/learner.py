@@ -21,7 +21,15 @@ from surrokit_networks.fitted_sum import FittedSum, sum_capabilities
 from surrokit_networks.frame import Frame
 from surrokit_networks.nodes import Nodes
 from surrokit_networks.output_regression import OutputRegression
-from surrokit_networks.pilot import N_NODES, Candidate, Draw, best_of, candidates, pilot_rows
+from surrokit_networks.pilot import (
+    N_NODES,
+    Candidate,
+    Draw,
+    best_of,
+    candidates,
+    leanest_of,
+    pilot_rows,
+)
 from surrokit_networks.regression import Regression
 from surrokit_networks.size import TRAINED_SIZE, default_size
 from surrokit_networks.training import Training
@@ -243,9 +251,21 @@ class NetworkLearner:
         def error(way: Candidate) -> float:
             nodes = way.draw(whitened, size, np.random.default_rng(self.seed))
             regression = self._regression(way, task, hidden="random")
+            if isinstance(regression, OutputRegression):
+                return regression.expected_variance(nodes, whitening, part)
             return regression.fitted(nodes, whitening, part).gcv_error
 
-        return best_of(candidates(self.draws, self.training.trend), error)
+        trend = self.training.trend
+        ways = candidates(self.draws, trend)
+        if self._nodes_are_optional:
+            return leanest_of(ways, trend, error)
+        return best_of(ways, error)
+
+    @property
+    def _nodes_are_optional(self) -> bool:
+        """Whether outputs may be learnt by a trend alone, as all is left to the learner."""
+        given = (self.n_nodes, self.training.regression.ridge)
+        return self.energy is not None and given == (None, None)
 
     def _size(self, rows: TrainingRows) -> int:
         if self.n_nodes is not None:

@@ -11,6 +11,7 @@ from surrokit.whitening import Whitening
 from surrokit_networks.additive_nodes import AdditiveNodes
 from surrokit_networks.additive_outputs import AdditiveOutputs
 from surrokit_networks.nodes import Nodes
+from surrokit_networks.output_mixing import OutputMixing
 from surrokit_networks.output_nodes import LinearisedOutputs, OutputTerm
 from surrokit_networks.output_trend import OutputTrend
 from surrokit_networks.rbf_nodes import RbfNodes
@@ -29,10 +30,13 @@ class OutputNetwork:
         From q to z.
     terms
         Functions of z to add up, at least one.
+    mixing : OutputMixing, optional
+        Where the sums are combinations, what makes outputs of them.
     """
 
     whitening: Whitening
     terms: tuple[OutputTerm, ...]
+    mixing: OutputMixing | None = None
 
     @classmethod
     def of(
@@ -44,6 +48,7 @@ class OutputNetwork:
         constant: FloatArray,
         linear: FloatArray,
         matrices: FloatArray | None,
+        mixing: OutputMixing | None = None,
     ) -> OutputNetwork:
         """Return the network with these coefficients.
 
@@ -61,6 +66,8 @@ class OutputNetwork:
             l_m as columns.
         matrices : ndarray of shape (m, dim, dim) or None
             P_m, symmetric; None for a trend of degree one.
+        mixing : OutputMixing, optional
+            Makes outputs of what is then the network's m combinations.
 
         Raises
         ------
@@ -76,13 +83,14 @@ class OutputNetwork:
             _check_shape("matrices", matrices, (m, dim, dim))
         trend = OutputTrend(constant=constant, linear=linear, matrices=matrices)
         if nodes is None:
-            return cls(whitening=whitening, terms=(trend,))
+            return cls(whitening=whitening, terms=(trend,), mixing=mixing)
         if isinstance(nodes, AdditiveNodes):
             additive = AdditiveOutputs.of(nodes, weights)
             trend = trend.plus(additive.constant(), additive.linear())
-            return cls(whitening=whitening, terms=(additive, trend))
+            return cls(whitening=whitening, terms=(additive, trend), mixing=mixing)
         if isinstance(nodes, RbfNodes):
-            return cls(whitening=whitening, terms=(RbfOutputs.of(nodes, weights), trend))
+            radial = RbfOutputs.of(nodes, weights)
+            return cls(whitening=whitening, terms=(radial, trend), mixing=mixing)
         raise ConfigurationError(
             f"nodes with several outputs must be AdditiveNodes or RbfNodes, got "
             f"{type(nodes).__name__}; train on values of U instead"
@@ -100,7 +108,7 @@ class OutputNetwork:
         outputs = first.value(whitened)
         for term in others:
             outputs += term.value(whitened)
-        return outputs
+        return outputs if self.mixing is None else self.mixing.outputs(outputs)
 
     def linearised(self, positions: FloatArray) -> LinearisedNetwork:
         """Return the outputs and their derivatives at positions of shape (n, dim)."""
@@ -109,7 +117,13 @@ class OutputNetwork:
         outputs = terms[0].outputs
         for term in terms[1:]:
             outputs = outputs + term.outputs
-        return LinearisedNetwork(outputs=outputs, terms=terms, inverse=self.whitening.inverse)
+        mixing = self.mixing
+        return LinearisedNetwork(
+            outputs=outputs if mixing is None else mixing.outputs(outputs),
+            terms=terms,
+            inverse=self.whitening.inverse,
+            mixing=None if mixing is None else mixing.matrix,
+        )
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -124,14 +138,18 @@ class LinearisedNetwork:
         Derivatives in whitened coordinates, to add up.
     inverse : ndarray of shape (dim, dim)
         dz/dq.
+    mixing : ndarray of shape (r, m) or None
+        What each combination adds to the outputs, where the terms are of combinations.
     """
 
     outputs: FloatArray
     terms: tuple[LinearisedOutputs, ...]
     inverse: FloatArray
+    mixing: FloatArray | None = None
 
     def pulled_back(self, by_outputs: FloatArray) -> FloatArray:
         """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
+        by_outputs = self._by_combinations(by_outputs)
         gradient = self.terms[0].pulled_back(by_outputs)
         for term in self.terms[1:]:
             gradient += term.pulled_back(by_outputs)
@@ -143,18 +161,22 @@ class LinearisedNetwork:
         pushed = self.terms[0].pushed(inside)
         for term in self.terms[1:]:
             pushed += term.pushed(inside)
-        return pushed
+        return pushed if self.mixing is None else np.asarray(pushed @ self.mixing)
 
     def jacobian(self) -> FloatArray:
         """Return J, shape (n, m, dim)."""
         slopes = self.terms[0].slopes()
         for term in self.terms[1:]:
             slopes += term.slopes()
+        if self.mixing is not None:
+            slopes = slopes @ self.mixing
         return np.asarray(slopes.transpose(0, 2, 1) @ self.inverse)
 
     def hessian_product(self, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k f_m, shape (n, dim), for W (n, m, dim)."""
         inside = weights @ self.inverse.T
+        if self.mixing is not None:
+            inside = self.mixing @ inside
         product = self.terms[0].hessian_product(inside)
         for term in self.terms[1:]:
             product += term.hessian_product(inside)
@@ -163,10 +185,14 @@ class LinearisedNetwork:
     def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the same for W = b u^T, with rows b (n, m) and u (n, dim)."""
         inside = vectors @ self.inverse.T
+        by_outputs = self._by_combinations(by_outputs)
         form = self.terms[0].hessian_form(by_outputs, inside)
         for term in self.terms[1:]:
             form += term.hessian_form(by_outputs, inside)
         return np.asarray(form @ self.inverse)
+
+    def _by_combinations(self, by_outputs: FloatArray) -> FloatArray:
+        return by_outputs if self.mixing is None else by_outputs @ self.mixing.T
 
 
 def _check_shape(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:

@@ -14,11 +14,18 @@ from surrokit_networks.design import Solution
 from surrokit_networks.emulator import FittedEmulator
 from surrokit_networks.equations import Equations
 from surrokit_networks.nodes import Nodes
+from surrokit_networks.output_mixing import OutputMixing, leading_directions
 from surrokit_networks.output_network import OutputNetwork
 from surrokit_networks.output_scales import output_scales
 from surrokit_networks.regression import Regression
 from surrokit_networks.training_rows import TrainingRows
 from surrokit_networks.trend import Degree, TrendFeatures
+
+_LEFT_OUT = 0.01
+"""Part of the error of U to expect that combinations of outputs left out may add to it."""
+
+_ROUGHLY = 1e-4
+"""Squared error of U in nats that is nothing to a choice between nodes."""
 
 
 @attrs.frozen(kw_only=True)
@@ -65,13 +72,11 @@ class OutputRegression:
         SurrogateFitError
             If the numbers cannot be handled.
         """
-        assert rows.outputs is not None
-        scales = output_scales(self.energy, rows.outputs, rows.positions, rows.weights)
-        mean = rows.weights @ rows.outputs / rows.weights.sum()
+        mean, scales = self._units(rows)
         equations = self._equations(rows, whitening, mean, scales)
-        degree = self._degree(equations)
-        basis = Basis(trend=TrendFeatures(dim=len(whitening.mean), degree=degree), network=nodes)
-        solved = self.regression.solved(basis, equations, held)
+        solved = self.regression.solved(self._basis(nodes, equations), equations, held)
+        left_out = _LEFT_OUT * _components(equations) * solved.solution.error
+        directions = leading_directions(equations, left_out)
 
         def assembled(solution: Solution) -> FittedEmulator:
             if not self.regression.uses_values:
@@ -81,7 +86,16 @@ class OutputRegression:
                 )
                 level = rows.weights @ left / rows.weights.sum()
                 solution = attrs.evolve(solution, level=level)
-            return self._assembled(solved.basis, whitening, solution, mean, scales, len(rows))
+            network = _network(solved.basis, whitening, solution, mean, scales, directions)
+            return FittedEmulator(
+                network=network,
+                energy=self.energy,
+                n_nodes=solved.basis.n_nodes,
+                n_points=len(rows),
+                ridge=solution.ridge,
+                degrees=solution.degrees,
+                gcv_error=solution.error,
+            )
 
         emulator = assembled(solved.solution)
         if solved.twin is None or held is None:
@@ -89,6 +103,36 @@ class OutputRegression:
         away = rows.take(held).evaluations
         quality = fit_quality(assembled(solved.twin), away, whitening.factor)
         return attrs.evolve(emulator, quality=quality)
+
+    def expected_variance(
+        self, nodes: Nodes | None, whitening: Whitening, rows: TrainingRows
+    ) -> float:
+        """Return about what Var(V - U) is to be expected at most, in nats squared.
+
+        For choices between nodes: as :meth:`fitted`, but of the leading combinations of outputs
+        alone, and nothing is assembled.
+
+        Raises
+        ------
+        SurrogateFitError
+            If the numbers cannot be handled.
+        """
+        equations = self._equations(rows, whitening, *self._units(rows))
+        directions = leading_directions(equations, _ROUGHLY)
+        if directions is not None:
+            equations = equations.along(directions)
+        solved = self.regression.solved(self._basis(nodes, equations), equations, None)
+        return _components(equations) * solved.solution.error
+
+    def _units(self, rows: TrainingRows) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs' mean, and the unit of each, shapes (m,)."""
+        assert rows.outputs is not None
+        scales = output_scales(self.energy, rows.outputs, rows.positions, rows.weights)
+        return rows.weights @ rows.outputs / rows.weights.sum(), scales
+
+    def _basis(self, nodes: Nodes | None, equations: Equations) -> Basis:
+        trend = TrendFeatures(dim=equations.whitened.shape[1], degree=self._degree(equations))
+        return Basis(trend=trend, network=nodes)
 
     def _equations(
         self, rows: TrainingRows, whitening: Whitening, mean: FloatArray, scales: FloatArray
@@ -121,30 +165,40 @@ class OutputRegression:
             return 2
         return 1
 
-    def _assembled(
-        self,
-        basis: Basis,
-        whitening: Whitening,
-        solution: Solution,
-        mean: FloatArray,
-        scales: FloatArray,
-        n_points: int,
-    ) -> FittedEmulator:
-        slope, matrices = basis.trend.slope_and_matrix(solution.trend)
-        network = OutputNetwork.of(
-            nodes=basis.network,
-            whitening=whitening,
-            weights=solution.weights * scales,
-            constant=mean + scales * solution.level,
-            linear=slope * scales,
-            matrices=matrices * scales[:, None, None] if basis.trend.degree == 2 else None,
-        )
-        return FittedEmulator(
-            network=network,
-            energy=self.energy,
-            n_nodes=basis.n_nodes,
-            n_points=n_points,
-            ridge=solution.ridge,
-            degrees=solution.degrees,
-            gcv_error=solution.error,
-        )
+
+def _components(equations: Equations) -> int:
+    """Return by how much an equation's squared error is multiplied to bound Var(V - U).
+
+    In whitened coordinates the squared error of a gradient bounds the variance of that of the
+    value (the inequality of Poincare for a normal density).
+    """
+    return equations.whitened.shape[1] if equations.gradient_weights.any() else 1
+
+
+def _network(
+    basis: Basis,
+    whitening: Whitening,
+    solution: Solution,
+    mean: FloatArray,
+    scales: FloatArray,
+    directions: FloatArray | None,
+) -> OutputNetwork:
+    """Return the network with these coefficients, in combinations of outputs if there are any."""
+    trend, weights, level = solution.trend, solution.weights, solution.level
+    mixing = None
+    if directions is None:
+        trend, weights, level = trend * scales, weights * scales, mean + scales * level
+    else:
+        # solutions are linear in the targets, so that these are those of the combinations
+        trend, weights, level = trend @ directions, weights @ directions, level @ directions
+        mixing = OutputMixing(offset=mean, matrix=directions.T * scales)
+    slope, matrices = basis.trend.slope_and_matrix(trend)
+    return OutputNetwork.of(
+        nodes=basis.network,
+        whitening=whitening,
+        weights=weights,
+        constant=level,
+        linear=slope,
+        matrices=matrices if basis.trend.degree == 2 else None,
+        mixing=mixing,
+    )

@@ -5,7 +5,58 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.types import FloatArray
+from surrokit.types import FloatArray, IntArray
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class PairProducts:
+    """z^T P_m z / 2 as sums over z_i z_j with i <= j, half as many as entries of P_m.
+
+    A path spends most of its time here, and with the few rows of a run's chains that time is the
+    memory's: each product reads all coefficients once.
+
+    Parameters
+    ----------
+    coefficients : ndarray of shape (p, m)
+        Of z_i z_j; p is dim (dim + 1) / 2.
+    first, second : ndarray of int, shape (p,)
+        i and j.
+    places : ndarray of int, shape (dim^2,)
+        Where the coefficient of z_i z_j stands, for all i and j.
+    """
+
+    coefficients: FloatArray
+    first: IntArray
+    second: IntArray
+    places: IntArray
+
+    @classmethod
+    def of(cls, matrices: FloatArray) -> PairProducts:
+        """Return the products of symmetric matrices (m, dim, dim)."""
+        dim = matrices.shape[1]
+        first, second = np.triu_indices(dim)
+        coefficients = matrices[:, first, second].T.copy()
+        coefficients[first == second] *= 0.5
+        places = np.zeros((dim, dim), dtype=np.int64)
+        places[first, second] = places[second, first] = np.arange(len(first))
+        return cls(coefficients=coefficients, first=first, second=second, places=places.ravel())
+
+    def value(self, whitened: FloatArray) -> FloatArray:
+        """Return the forms, shape (n, m), at whitened positions (n, dim)."""
+        products = whitened.take(self.first, axis=1)
+        products *= whitened.take(self.second, axis=1)
+        return np.asarray(products @ self.coefficients)
+
+    def pulled_back(self, by_outputs: FloatArray, whitened: FloatArray) -> FloatArray:
+        """Return sum_m b_m P_m z for rows b (n, m) and z (n, dim), shape (n, dim)."""
+        n, dim = whitened.shape
+        # b summed out first: one product for all rows, and no more than dim^2 numbers a row
+        summed = by_outputs @ self.coefficients.T
+        forms = summed.take(self.places, axis=1).reshape(n, dim, dim)
+        gradient = np.einsum("nij,nj->ni", forms, whitened)
+        # on the diagonal the coefficients are half of the entries
+        gradient += summed.take(self.places[:: dim + 1], axis=1) * whitened
+        return np.asarray(gradient)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -26,11 +77,16 @@ class OutputTrend:
     linear: FloatArray
     matrices: FloatArray | None
     columns: FloatArray | None = attrs.field(init=False, repr=False)
+    products: PairProducts | None = attrs.field(init=False, repr=False)
 
     @columns.default
     def _matrices_by_column(self) -> FloatArray | None:
         # P_m as [b, a, m]: all slopes then come out of one product, in their order
         return None if self.matrices is None else np.ascontiguousarray(self.matrices.T)
+
+    @products.default
+    def _as_products(self) -> PairProducts | None:
+        return None if self.matrices is None else PairProducts.of(self.matrices)
 
     def plus(self, constant: FloatArray, linear: FloatArray) -> OutputTrend:
         """Return the trend with more of ``constant (m,)`` and ``linear (dim, m)`` in it."""
@@ -40,10 +96,8 @@ class OutputTrend:
         """Return the trend of all outputs, shape (n, m), at whitened positions (n, dim)."""
         value: FloatArray = whitened @ self.linear
         value += self.constant
-        if self.matrices is not None:
-            n, dim = whitened.shape
-            products = (0.5 * whitened[:, :, None] * whitened[:, None, :]).reshape(n, dim * dim)
-            value += products @ self.matrices.reshape(len(self.constant), -1).T
+        if self.products is not None:
+            value += self.products.value(whitened)
         return value
 
     def linearised(self, whitened: FloatArray) -> LinearisedTrend:
@@ -72,12 +126,8 @@ class LinearisedTrend:
     def pulled_back(self, by_outputs: FloatArray) -> FloatArray:
         """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
         gradient: FloatArray = by_outputs @ self.trend.linear.T
-        matrices = self.trend.matrices
-        if matrices is not None:
-            n, dim = self.whitened.shape
-            # b summed out first: one product for all rows, and no more than dim^2 numbers a row
-            forms = by_outputs @ matrices.reshape(len(matrices), -1)
-            gradient += np.einsum("nij,nj->ni", forms.reshape(n, dim, dim), self.whitened)
+        if self.trend.products is not None:
+            gradient += self.trend.products.pulled_back(by_outputs, self.whitened)
         return gradient
 
     def pushed(self, vectors: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from surrokit.errors import SurrogateFitError
+from surrokit.fit_quality import expected_acceptance
 from surrokit.types import FloatArray
 from surrokit_networks.nodes import Nodes
 from surrokit_networks.training_rows import TrainingRows
@@ -30,6 +31,12 @@ _FLAT = 2.0
 
 _EQUATIONS = 10_000
 """Equations that it is fitted to, at most."""
+
+_GAIN = 0.02
+"""Acceptance that nodes have to bring where outputs are learnt: a fiftieth."""
+
+_GOOD = 0.9
+"""Acceptance of a trend alone from which on it is under all nodes that are tried."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -93,10 +100,52 @@ def best_of(ways: Sequence[Candidate], error: Callable[[Candidate], float]) -> C
     """
     if len(ways) == 1:
         return ways[0]
-    errors = []
-    for way in ways:
-        try:
-            errors.append(way.handicap * error(way))
-        except SurrogateFitError:
-            errors.append(np.inf)
-    return ways[int(np.argmin(errors))]
+    return _best_of(ways, error)[0]
+
+
+def leanest_of(
+    ways: Sequence[Candidate], trend: Trend, variance: Callable[[Candidate], float]
+) -> Candidate:
+    """Return the trend alone where nodes hardly raise the acceptance, else the best of the ways.
+
+    A trend alone is fitted in a hundredth of the time, and its gradients take a third.
+
+    Parameters
+    ----------
+    ways
+        Ways to draw nodes, at least one.
+    trend
+        What may be enough by itself.
+    variance
+        That of V - U which a small network leads to expect, in nats squared; may raise
+        :class:`~surrokit.errors.SurrogateFitError`.
+    """
+    alone = Candidate(draw=no_nodes, trend=trend)
+    accepted = expected_acceptance(_or_infinite(alone, variance))
+    if accepted >= 1.0 - _GAIN:
+        return alone
+    if accepted >= _GOOD:  # then nodes need not do without that trend
+        ways = [way for way in ways if way.trend == trend] or ways
+    best, error = _best_of(ways, variance)
+    return best if expected_acceptance(error) >= accepted + _GAIN else alone
+
+
+def no_nodes(whitened: FloatArray, size: int, rng: np.random.Generator) -> Nodes | None:
+    """Return None: a way to draw nodes that leaves the trend alone."""
+    del whitened, size, rng
+    return None
+
+
+def _best_of(
+    ways: Sequence[Candidate], error: Callable[[Candidate], float]
+) -> tuple[Candidate, float]:
+    errors = [way.handicap * _or_infinite(way, error) for way in ways]
+    best = int(np.argmin(errors))
+    return ways[best], errors[best] / ways[best].handicap
+
+
+def _or_infinite(way: Candidate, error: Callable[[Candidate], float]) -> float:
+    try:
+        return error(way)
+    except SurrogateFitError:
+        return float("inf")

@@ -29,7 +29,7 @@ from surrokit.errors import (
 from surrokit.fallback import in_words
 from surrokit.measuring import Costs, measured_starts
 from surrokit.parts import chosen_parts
-from surrokit.plan import SETTLING
+from surrokit.plan import SETTLING, SETTLING_SOON
 from surrokit.recording import RecordingPotential
 from surrokit.subsampling import Prospect, prospect_of
 from surrokit.testing.counting import CountingPotential
@@ -89,8 +89,8 @@ def test_for_a_cheap_gradient_plain_hmc_would_do():
         (("gradient",), DEAR, "a gradient takes 2 ms, and the potential is learnt"),
         (
             ("gradient", "forward", "jacobian"),
-            DEAR,
-            "a gradient takes 2 ms, and the outputs are learnt",
+            costs(0.02),
+            "a gradient takes 20 ms, and the outputs are learnt",
         ),
         (
             ("forward",),
@@ -114,6 +114,24 @@ def test_for_dear_calls_and_black_boxes_a_surrogate_is_learnt(capabilities, time
     assert choice.line == (
         "sampler='sub-chain', surrogate='additive', explorer='rounds', schedule='once': " + reason
     )
+
+
+def test_where_values_are_cheap_a_draw_is_the_end_of_a_single_path():
+    emulated = offering("gradient", "forward", "jacobian")
+    choice = picked(emulated, DEAR)
+    assert choice.sampler[0] == "hmc"
+    assert choice.sampler[1] == {"target_acceptance": 0.93, "shortest": 1 / 3}
+    assert choice.line.endswith("2 ms, and the outputs are learnt; values are cheap")
+    # what is given of its settings is all that is set
+    given = picked(emulated, DEAR, Fixed(settings={"n_steps": 7}))
+    assert given.sampler == ("hmc", {"n_steps": 7})
+    assert given.settings == {}
+    assert picked(emulated, costs(0.0006)).sampler[0] == "hmc"
+    assert picked(emulated, costs(0.0006)).surrogate == "additive"
+    assert picked(emulated, costs(0.0004)).surrogate is None
+    # it is learnt from values, or is no forward map
+    assert picked(offering("forward"), costs(None, value=0.001)).sampler == "sub-chain"
+    assert picked(offering("gradient"), DEAR).sampler == "sub-chain"
 
 
 ROWS = ("gradient", "hessian", "rows")
@@ -461,6 +479,13 @@ def test_the_warm_up_is_short_after_an_exploration_that_has_tuned_the_sampler(de
     run = sk.sample(Gaussian(), **SMALL)
     (deployed,) = run.adaptation.deployments
     assert run.kept.seconds[0] > 0
+    assert len(run.warmup) == SETTLING_SOON + deployed
+
+
+def test_it_is_longer_where_the_exploration_is_not_sure_of_the_acceptance(dear, monkeypatch):
+    monkeypatch.setattr("surrokit.plan.SURE", 1.1)
+    run = sk.sample(Gaussian(), **SMALL)
+    (deployed,) = run.adaptation.deployments
     assert len(run.warmup) == SETTLING + deployed
 
 
@@ -528,7 +553,7 @@ def test_a_bad_surrogate_is_dropped_before_any_draw_is_kept(misled, explorer):
 
 def test_settings_of_the_sampler_are_those_of_the_kernel_it_falls_back_on(misled):
     options = {"step_size": 0.3, "n_steps": 3, "metric": "identity"}
-    run = sk.sample(Gaussian(), safety=sk.Safety(rescues=0), **options, **SMALL)
+    run = sk.sample(Gaussian(), safety=sk.Safety(rescues=0), **options, **SMALL | {"seed": 1})
     assert run.parts["sampler"] == "hmc"
     assert (run.kept.step_size == 0.3).all()
     assert run.sampler.max_steps == 3

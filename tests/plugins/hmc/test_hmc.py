@@ -235,6 +235,8 @@ def test_a_sampler_without_potential_cannot_move(rng):
         ("step_size", np.nan, "a positive finite number"),
         ("n_steps", 0, "a whole number of at least 1"),
         ("n_steps", 2.0, "a whole number of at least 1"),
+        ("shortest", 1.0, "a number of at least 0 and below 1"),
+        ("shortest", -0.1, "a number of at least 0 and below 1"),
         ("target_acceptance", 1.0, "a number between 0 and 1"),
         ("target_acceptance", 0.0, "a number between 0 and 1"),
     ],
@@ -246,6 +248,29 @@ def test_settings_out_of_range_are_refused(name, value, expected):
 
 def test_the_needs_are_those_of_the_integrator():
     assert hmc().needs == {"gradient"}
+
+
+@pytest.mark.parametrize(("shortest", "least"), [(0.0, 1), (0.01, 1), (1 / 3, 3), (0.9, 7)])
+def test_no_path_is_shorter_than_its_part_of_the_longest(shortest, least):
+    sampler, rng = hmc(step_size=0.1, n_steps=7, shortest=shortest), np.random.default_rng(0)
+    at = state(sampler)
+    lengths = {int(sampler.propose(at, rng).n_steps[0]) for _ in range(200)}
+    assert lengths == set(range(least, 8))
+    assert {sampler.drawn(rng).n_steps for _ in range(200)} == lengths
+
+
+def test_paths_that_are_not_short_turn_positions_round():
+    rng = np.random.default_rng(3)
+    correlations = []
+    for shortest in (0.0, 1 / 3):
+        sampler = hmc(step_size=0.1, n_steps=31, shortest=shortest)
+        products = []
+        for seed in range(300):
+            start = state(sampler, n=50, seed=seed)
+            products.append((start.positions * sampler.propose(start, rng).positions).mean())
+        correlations.append(np.mean(products))
+    # the mean cosine over [0, pi] and over [pi / 3, pi]; standard errors are 0.04 and 0.03
+    assert_allclose(correlations, [0.0, -0.41], atol=0.13)
 
 
 # --- in a run ---

@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 
 from surrokit.errors import SurrogateFitError
+from surrokit.fit_quality import expected_acceptance
 from surrokit.records import Evaluations, LearningProblem
 from surrokit_networks import plugin
-from surrokit_networks.pilot import Candidate, best_of, candidates, pilot_rows
+from surrokit_networks.pilot import (
+    Candidate,
+    best_of,
+    candidates,
+    leanest_of,
+    no_nodes,
+    pilot_rows,
+)
 from surrokit_networks.size import TRAINED_SIZE, default_size
 from surrokit_networks.training_rows import TrainingRows
 
@@ -50,6 +58,55 @@ def test_what_cannot_be_fitted_does_not_win():
 
 def test_one_way_needs_no_trial():
     assert best_of([Candidate(draw=draw, trend="auto")], lambda way: 1 / 0).trend == "auto"
+
+
+def leanest(bare, best):
+    """Return the choice with these variances of V - U: of the trend alone, and with nodes."""
+    ways = candidates([draw], "auto")
+    return leanest_of(ways, "auto", lambda way: bare if way.draw is no_nodes else best)
+
+
+@pytest.mark.parametrize(
+    ("bare", "best", "stays"),
+    [
+        (1e-3, 0.0, False),  # 0.98 of independent draws are accepted already
+        (0.0115, 0.0079, False),  # 0.94 and 0.95
+        (0.006, 1e-5, True),  # 0.956 and 0.998
+        (0.2, 0.1, True),
+        (np.inf, 1.0, True),
+    ],
+)
+def test_nodes_stay_where_they_raise_the_acceptance(bare, best, stays):
+    assert (leanest(bare, best).draw is draw) == stays
+
+
+def test_a_good_trend_is_not_tried_without():
+    tried = []
+
+    def variance(way):
+        tried.append(way.trend)
+        return 0.01
+
+    leanest_of(candidates([draw, draw], "auto"), "auto", variance)
+    assert tried == ["auto"] * 3
+    tried.clear()
+    leanest_of(candidates([draw, draw], "linear"), "linear", variance)
+    assert tried == ["linear"] * 3
+
+
+def test_no_nodes_are_drawn_where_the_trend_is_left_alone():
+    assert no_nodes(np.zeros((3, 2)), 5, np.random.default_rng(0)) is None
+
+
+@pytest.mark.parametrize("sd", [0.1, 0.5, 2.0])
+def test_the_acceptance_is_that_of_normal_errors(sd):
+    errors = sd * np.random.default_rng(0).standard_normal(4000)
+    # V - U is normal with its mean shifted by its variance under draws of U; pairs by weight
+    weights = np.exp(errors)
+    ascending = np.sort(weights)
+    pairs = ascending @ np.arange(3999, -1, -1) / (0.5 * 4000 * 3999)
+    assert expected_acceptance(sd**2) == pytest.approx(pairs / weights.mean(), abs=0.02)
+    assert expected_acceptance(np.inf) == 0.0
 
 
 def rows_of(n):

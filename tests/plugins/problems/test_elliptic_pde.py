@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import time
 from itertools import pairwise
 
@@ -233,6 +237,42 @@ def test_the_number_of_threads_changes_nothing():
             found.append((potential.energy.data, *potential.value_and_gradient(positions)))
     for one, two in zip(*found, strict=True):
         assert_allclose(two, one, rtol=1e-10)
+
+
+_IN_A_PROCESS_OF_ITS_OWN = """
+import json
+
+import numpy as np
+from threadpoolctl import threadpool_info
+
+from surrokit_problems.elliptic_pde import EllipticPde
+
+potential = EllipticPde()
+positions = 0.5 * np.cos(np.arange(60.0)).reshape(3, 20)
+values, gradients = potential.value_and_gradient(positions)
+found = {
+    "truth": potential.truth,
+    "data": potential.energy.data,
+    "values": values,
+    "gradients": gradients,
+    "threads": [library["num_threads"] for library in threadpool_info()],
+}
+print(json.dumps({name: np.asarray(array).tolist() for name, array in found.items()}))
+"""
+
+
+def test_processes_with_one_and_two_threads_have_the_same_problem():
+    processes = []
+    for threads in ("1", "2"):
+        names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+        environment = {**os.environ, **dict.fromkeys(names, threads)}
+        command = [sys.executable, "-c", _IN_A_PROCESS_OF_ITS_OWN]
+        processes.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE))
+    one, two = (json.loads(process.communicate(timeout=60)[0]) for process in processes)
+    if (os.cpu_count() or 1) > 1:  # else no library starts a second
+        assert max(one.pop("threads")) < max(two.pop("threads"))
+    for name in ("truth", "data", "values", "gradients"):
+        assert_allclose(one[name], two[name], rtol=1e-10, atol=1e-10, err_msg=name)
 
 
 def test_capabilities_follow_the_settings():
