@@ -1,8 +1,31 @@
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
 import surrokit as sk
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Make standard error a terminal; called in the test, since pytest swaps it until then."""
+
+    def make():
+        stream = Terminal()
+        monkeypatch.setattr(sys, "stderr", stream)
+        for name, value in {"TERM": "xterm", "COLUMNS": "120"}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        return stream
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 
@@ -18,26 +17,6 @@ RUN = {"chains": 2, "warmup": 20, "draws": 10, "seed": 1}
 
 def target():
     return sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2)
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-@pytest.fixture
-def terminal(monkeypatch):
-    """Make standard error a terminal; called in the test, since pytest swaps it until then."""
-
-    def make():
-        stream = Terminal()
-        monkeypatch.setattr(sys, "stderr", stream)
-        for name, value in {"TERM": "xterm", "COLUMNS": "160"}.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.delenv("NO_COLOR", raising=False)
-        return stream
-
-    return make
 
 
 def test_a_file_gets_no_bar(capfd):
