@@ -314,7 +314,7 @@ def test_rows_have_the_papers_settings():
         for name in ("simulated", "bank", "a9a", "pde")
         for method in ("rmhmc",)
     }
-    assert steps == {"simulated": (0.54, 2), "bank": (0.4, 6), "a9a": (0.3, 4), "pde": (0.8, 3)}
+    assert steps == {"simulated": (0.54, 2), "bank": (0.4, 6), "a9a": (0.4, 4), "pde": (0.8, 3)}
     assert rows["a9a/hmc"]["potential_settings"] == {"projected": 60, "directions": "orthonormal"}
     assert rows["a9a/hmc"]["arguments"]["step_size"] == 0.012
     metrics = {n: rows[f"{n}/rns-rmhmc"]["arguments"]["sampler"][1]["metric"] for n in networks}
