@@ -46,7 +46,7 @@ WALK_EFFICIENCY = 0.3
 """Independent draws that a step of a tuned random walk is worth, times the number of dimensions
 (Gelman, Roberts and Gilks 1996)."""
 
-SHORT = 3e-3
+SHORT = 5e-3
 """Seconds of a gradient below which draws are the ends of single paths on an emulator: the many of
 a sub-chain would take longer than the exact value.
 
@@ -58,7 +58,7 @@ TENTH = 0.1
 cost more."""
 
 _SAVED = 0.5  # of the warm-up that HMC is spared after an exploration, to be on the safe side
-_SINGLE_PATHS = {"target_acceptance": 0.93, "shortest": 1.0 / 3.0}
+_SINGLE_PATHS = {"target_acceptance": 0.93, "shortest": 0.33}
 _SAMPLER, _EXPLORER = "sub-chain", "rounds"
 _OF_ROWS, _QUADRATIC, _NORMAL = "rows", "quadratic", "gaussian"
 

@@ -120,7 +120,7 @@ def test_where_values_are_cheap_a_draw_is_the_end_of_a_single_path():
     emulated = offering("gradient", "forward", "jacobian")
     choice = picked(emulated, DEAR)
     assert choice.sampler[0] == "hmc"
-    assert choice.sampler[1] == {"target_acceptance": 0.93, "shortest": 1 / 3}
+    assert choice.sampler[1] == {"target_acceptance": 0.93, "shortest": 0.33}
     assert choice.line.endswith("2 ms, and the outputs are learnt; values are cheap")
     # what is given of its settings is all that is set
     given = picked(emulated, DEAR, Fixed(settings={"n_steps": 7}))
