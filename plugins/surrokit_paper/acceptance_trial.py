@@ -12,6 +12,7 @@ import surrokit as sk
 from surrokit.errors import SamplingWarning
 from surrokit.protocols import GradientPotential, Potential
 from surrokit.types import FloatArray
+from surrokit_paper.completed_run import completed
 
 _WIDEST = 3.0  # the tuned step size is within this factor of the one that is looked for
 _HALVINGS = 12
@@ -80,7 +81,7 @@ class Trial:
         KeyboardInterrupt
             If somebody ended it.
         """
-        run = _completed(
+        run = completed(
             sk.sample(
                 target,
                 sampler=("hmc", {"metric": "identity", "target_acceptance": acceptance}),
@@ -176,7 +177,7 @@ class Trial:
     def _run(
         self, starts: FloatArray, draws: int, rng: np.random.Generator, **settings: Any
     ) -> sk.Run:
-        return _completed(
+        return completed(
             sk.sample(
                 self.target,
                 sampler=("hmc", {"metric": "identity"}),
@@ -191,9 +192,3 @@ class Trial:
                 **settings,
             )
         )
-
-
-def _completed(run: sk.Run) -> sk.Run:
-    if not run.complete:
-        raise KeyboardInterrupt  # half a run is no result
-    return run

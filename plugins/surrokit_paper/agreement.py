@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 import numpy as np
-from scipy.special import ndtri
 
 from surrokit.types import FloatArray
+from surrokit_paper.marginals import largest_by_chance
 
 _CHANCE = 0.99
 
@@ -52,7 +52,7 @@ class Agreement:
             sds=_largest(sd - other, sd_error),
             sds_relative=_largest(sd - other, other),
             sds_error=_largest(sd_error, other),
-            chance=float(-ndtri((1.0 - _CHANCE ** (1.0 / len(sd))) / 2.0)),
+            chance=largest_by_chance(len(sd), _CHANCE),
         )
 
 

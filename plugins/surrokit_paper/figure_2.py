@@ -14,6 +14,7 @@ from surrokit.experiments import Conditions, Finished, Report, Row
 from surrokit.protocols import Potential
 from surrokit.settings import not_negative_integer, positive, positive_integer
 from surrokit.types import FloatArray
+from surrokit_paper.completed_run import completed
 from surrokit_paper.figure_2_report import report
 from surrokit_paper.leapfrog_paths import leapfrog_paths
 from surrokit_paper.methods import Method, trained
@@ -164,9 +165,7 @@ class Figure2:
             seed=rng,
             progress=False,
         )
-        if not run.complete:
-            raise KeyboardInterrupt  # half a chain is no result
-        return run
+        return completed(run)
 
     def _surrogate(
         self, target: Potential, row: Row, states: FloatArray, rng: np.random.Generator

@@ -19,6 +19,7 @@ from surrokit.settings import (
     positive_integer,
 )
 from surrokit.types import FloatArray
+from surrokit_paper.completed_run import completed
 from surrokit_paper.figure_6_report import report
 from surrokit_paper.marginals import Marginals
 from surrokit_paper.methods import Method
@@ -134,9 +135,7 @@ class Figure6:
         target = problem.target(conditions)
         rng = conditions.generator("row", row.settings["method"])
         if row.settings["method"] == "defaults":
-            run = sk.sample(target, seed=rng, progress=False)
-            if not run.complete:
-                raise KeyboardInterrupt  # half a run is no result
+            run = completed(sk.sample(target, seed=rng, progress=False))
         else:
             run = self._as_in_paper(target, problem, row, rng)
         return {

@@ -47,7 +47,7 @@ class Marginals:
         means = draws.mean(axis=(0, 1))
         squares = np.square(draws - means)
         sds = draws.std(axis=(0, 1), ddof=1)
-        with np.errstate(invalid="ignore"):  # a parameter that never moved
+        with np.errstate(divide="ignore", invalid="ignore"):  # a parameter that never moved
             sd_errors = mean_error(squares) / (2.0 * sds)
         return cls(
             means=means,

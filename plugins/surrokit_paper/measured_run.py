@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 import surrokit as sk
-from surrokit.diagnostics import mean_error
-from surrokit.types import FloatArray
+from surrokit_paper.marginals import Marginals
 
 
 def measured(run: sk.Run) -> dict[str, Any]:
@@ -29,18 +28,17 @@ def measured(run: sk.Run) -> dict[str, Any]:
         (of the integrator, in kept iterations), ``training_rows``, ``failed_paths`` and
         ``choice``.
     """
-    draws = run.draws
-    sd = draws.std(axis=(0, 1), ddof=1)
+    draws, found = run.draws, Marginals.of(run.draws)
     return {
         "acceptance": float(run.acceptance.mean()),
         "chains": len(draws),
         "draws": draws[..., 0].size,
         "ess_paper": run.ess("paper"),
-        "ess_bulk": run.ess(),
-        "mean": draws.mean(axis=(0, 1)),
-        "mean_error": mean_error(draws),
-        "sd": sd,
-        "sd_error": _sd_error(draws, sd),
+        "ess_bulk": found.ess,
+        "mean": found.means,
+        "mean_error": found.mean_errors,
+        "sd": found.sds,
+        "sd_error": found.sd_errors,
         "rhat": float(np.max(run.rhat())),
         "calls": dict(run.calls),
         "sampling_calls": _sampling_calls(run),
@@ -49,13 +47,6 @@ def measured(run: sk.Run) -> dict[str, Any]:
         "failed_paths": sum(run.path_failures.values()),
         "choice": run.choice,
     }
-
-
-def _sd_error(draws: FloatArray, sd: FloatArray) -> FloatArray:
-    """Return Monte Carlo standard errors of standard deviations, by the delta method."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        squares = np.square(draws - draws.mean(axis=(0, 1)))
-        return np.asarray(mean_error(squares) / (2.0 * sd))
 
 
 def _sampling_calls(run: sk.Run) -> dict[str, int]:

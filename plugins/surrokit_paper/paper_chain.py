@@ -13,6 +13,7 @@ from surrokit.errors import EvaluationWarning
 from surrokit.history import Trace
 from surrokit.protocols import Potential
 from surrokit.types import FloatArray, IntArray
+from surrokit_paper.completed_run import completed
 from surrokit_paper.paper_problems import PaperProblem
 from surrokit_paper.stop_at import StopAt, evaluations
 
@@ -61,9 +62,7 @@ def one_chain(
         observers=[*observers, *([] if stop is None else [stop])],
         **settings,
     )
-    if not run.complete and (stop is None or not stop.reached):
-        raise KeyboardInterrupt
-    return run
+    return run if stop is not None and stop.reached else completed(run)
 
 
 def burnt_in(
@@ -97,9 +96,7 @@ def burnt_in(
             seed=rng,
             progress=False,
         )
-    if not run.complete:
-        raise KeyboardInterrupt
-    return np.asarray(run.draws[0, -1], dtype=np.float64)
+    return np.asarray(completed(run).draws[0, -1], dtype=np.float64)
 
 
 def evaluations_paid(trace: Trace) -> IntArray:

@@ -33,6 +33,8 @@ class PaperProblem:
         What tables and pictures say.
     potential, potential_settings
         The registered target.
+    without_outputs
+        More settings of it, with which a forward problem offers U and its gradient alone.
     step_size, n_steps
         Of HMC and RNS-HMC; the number of steps is drawn from {1, ..., n_steps} in each iteration.
     riemannian_step_size, riemannian_n_steps
@@ -55,6 +57,7 @@ class PaperProblem:
     label: str
     potential: str
     potential_settings: Mapping[str, Any] = attrs.field(factory=dict)
+    without_outputs: Mapping[str, Any] = attrs.field(factory=dict)
     step_size: float
     n_steps: int
     riemannian_step_size: float
@@ -87,7 +90,7 @@ class PaperProblem:
         TargetError
             If its file is missing or cannot be read.
         """
-        return self._made(conditions, {"outputs": False} if self.name == PDE else {})
+        return self._made(conditions, self.without_outputs)
 
     def forward_target(self, conditions: Conditions) -> Potential:
         """Return the target with all that it offers: outputs of its forward map, if it has one.
@@ -200,6 +203,7 @@ _PDE = PaperProblem(
     label="elliptic PDE",
     potential="elliptic-pde",
     potential_settings={"mesh": 30},
+    without_outputs={"outputs": False},
     step_size=0.16,
     n_steps=10,
     riemannian_step_size=0.8,

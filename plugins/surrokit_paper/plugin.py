@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from surrokit.components import Component
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from surrokit_paper.table_1 import Table1
 
 _PAPER = "Zhang, Shahbaba and Zhao (2017), doi:10.1007/s11222-016-9699-1"
+_QUICK_ROWS = 10_000
+
+
+def _given(asked: Mapping[str, Any], **small: Any) -> dict[str, Any]:
+    """Return what was asked for, over small sizes if ``quick``; an experiment knows the others."""
+    given = {name: value for name, value in asked.items() if name != "quick" and value is not None}
+    return {**(small if asked["quick"] else {}), **given}
 
 
 def figure_1(
@@ -31,14 +38,15 @@ def figure_1(
     noise_sd: float = 0.1,
 ) -> Figure1:
     """Return figure 1; ``quick`` stands for fewer refits and data sets."""
+    asked = dict(locals())
     from surrokit_paper.figure_1 import Figure1
 
-    few = 5 if quick else 100
     return Figure1(
-        n_points=n_points,
-        n_refits=few if n_refits is None else n_refits,
-        n_data_sets=few if n_data_sets is None else n_data_sets,
-        noise_sd=noise_sd,
+        **_given(
+            asked,
+            n_refits=5,
+            n_data_sets=5,
+        )
     )
 
 
@@ -55,17 +63,14 @@ def figure_2(
     n_steps: int = 25,
 ) -> Figure2:
     """Return figure 2; ``quick`` stands for fewer repeats."""
+    asked = dict(locals())
     from surrokit_paper.figure_2 import Figure2
 
     return Figure2(
-        repeats=_first(repeats, 4 if quick else 30),
-        burn_in=burn_in,
-        n_states=n_states,
-        draws=draws,
-        n_nodes=n_nodes,
-        ridge=ridge,
-        step_size=step_size,
-        n_steps=n_steps,
+        **_given(
+            asked,
+            repeats=4,
+        )
     )
 
 
@@ -79,22 +84,18 @@ def figure_3(
     noise_sd: float = 0.1,
 ) -> Figure3:
     """Return figure 3; ``quick`` stands for fewer points, repeats and draws."""
+    asked = dict(locals())
     from surrokit_paper.figure_3 import Figure3
 
-    if n_points is None:
-        n_points = (150, 300, 600) if quick else (300, 600, 900, 1500, 2100, 3000)
-    if repeats is None:
-        repeats = 1 if quick else 10
-    if burn_in is None:
-        burn_in = 50 if quick else 400
-    if draws is None:
-        draws = 200 if quick else 1600
     return Figure3(
-        n_points=n_points, repeats=repeats, burn_in=burn_in, draws=draws, noise_sd=noise_sd
+        **_given(
+            asked,
+            n_points=(150, 300, 600),
+            repeats=1,
+            burn_in=50,
+            draws=200,
+        )
     )
-
-
-_QUICK_ROWS = 10_000
 
 
 def figure_4(
@@ -114,21 +115,17 @@ def figure_4(
     iterations: int = 20,
 ) -> Figure4:
     """Return figure 4; ``quick`` stands for few sizes, points and runs."""
+    asked = dict(locals())
     from surrokit_paper.figure_4 import Figure4
 
     return Figure4(
-        dims=_first(dims, (8, 16, 32) if quick else (8, 16, 24, 32, 40, 48, 56, 64)),
-        n_nodes=_first(n_nodes, (100, 500, 1000) if quick else (100, 250, 500, 1000, 1500, 2000)),
-        n_points=_first(n_points, (1500,) if quick else (4000,)),
-        gradient_points=gradient_points,
-        repeats=_first(repeats, 1 if quick else 10),
-        n_rows=n_rows,
-        ridge=ridge,
-        acceptance=acceptance,
-        n_steps=n_steps,
-        burn_in=burn_in,
-        chains=chains,
-        iterations=iterations,
+        **_given(
+            asked,
+            dims=(8, 16, 32),
+            n_nodes=(100, 500, 1000),
+            n_points=(1500,),
+            repeats=1,
+        )
     )
 
 
@@ -149,27 +146,16 @@ def figure_5(
     iterations: int = 20,
 ) -> Figure5:
     """Return figure 5; ``quick`` stands for few sizes and runs."""
+    asked = dict(locals())
     from surrokit_paper.figure_5 import Figure5
 
-    if n_nodes is None:
-        n_nodes = (250, 500, 1000) if quick else (100, 250, 500, 750, 1000, 1500, 2000)
-    if n_points is None:
-        n_points = (
-            (250, 500, 1000, 1600) if quick else (200, 350, 500, 750, 1000, 1250, 1600, 2000, 3000)
-        )
     return Figure5(
-        dims=dims,
-        n_nodes=n_nodes,
-        n_points=n_points,
-        gradient_points=gradient_points,
-        repeats=_first(repeats, 1 if quick else 10),
-        n_rows=n_rows,
-        ridge=ridge,
-        acceptance=acceptance,
-        n_steps=n_steps,
-        burn_in=burn_in,
-        chains=chains,
-        iterations=iterations,
+        **_given(
+            asked,
+            n_nodes=(250, 500, 1000),
+            n_points=(250, 500, 1000, 1600),
+            repeats=1,
+        )
     )
 
 
@@ -187,18 +173,20 @@ def figure_6(
     dim: int | None = None,
 ) -> Figure6:
     """Return figure 6; ``quick`` stands for a tenth of the data, 20 dimensions and short runs."""
+    asked = dict(locals())
     from surrokit_paper.figure_6 import Figure6
 
     return Figure6(
-        burn_in=_first(burn_in, 600 if quick else 5000),
-        discard=_first(discard, 100 if quick else 1000),
-        draws=_first(draws, 1500 if quick else 5000),
-        n_nodes=500 if quick and n_nodes is None else n_nodes,
-        ridge=ridge,
-        parameters=_first(parameters, (1, 6, 11, 16) if quick else (1, 11, 21, 31, 41)),
-        n_shown=n_shown,
-        n_rows=_first(n_rows, _QUICK_ROWS if quick else 100_000),
-        dim=_first(dim, 20 if quick else 50),
+        **_given(
+            asked,
+            burn_in=600,
+            discard=100,
+            draws=1500,
+            n_nodes=500,
+            parameters=(1, 6, 11, 16),
+            n_rows=_QUICK_ROWS,
+            dim=20,
+        )
     )
 
 
@@ -221,24 +209,23 @@ def figure_7(
     mesh: int = 30,
 ) -> Figure7:
     """Return figure 7; ``quick`` stands for a tenth of the simulated data, few nodes and runs."""
+    asked = dict(locals())
     from surrokit_paper.figure_7 import Figure7
-    from surrokit_paper.paper_problems import PROBLEMS
 
     return Figure7(
-        problems=_first(problems, PROBLEMS),
-        repeats=_first(repeats, 1 if quick else 10),
-        paper_points=_first(paper_points, (300, 2000) if quick else (500, 6000)),
-        default_points=_first(default_points, (50, 300) if quick else (50, 600)),
-        emulator_points=_first(emulator_points, (20, 60) if quick else (20, 200)),
-        n_bins=_first(n_bins, 8 if quick else 22),
-        burn_in=_first(burn_in, 50 if quick else 500),
-        draws=_first(draws, 100 if quick else 1000),
-        n_nodes=500 if quick and n_nodes is None else n_nodes,
-        updates=updates,
-        kappa=kappa,
-        n_rows=_first(n_rows, _QUICK_ROWS if quick else 100_000),
-        dim=_first(dim, 20 if quick else 50),
-        mesh=mesh,
+        **_given(
+            asked,
+            repeats=1,
+            paper_points=(300, 2000),
+            default_points=(50, 300),
+            emulator_points=(20, 60),
+            n_bins=8,
+            burn_in=50,
+            draws=100,
+            n_nodes=500,
+            n_rows=_QUICK_ROWS,
+            dim=20,
+        )
     )
 
 
@@ -261,25 +248,22 @@ def figure_8(
     mesh: int = 30,
 ) -> Figure8:
     """Return figure 8; ``quick`` stands for a tenth of the simulated data and short runs."""
+    asked = dict(locals())
     from surrokit_paper.figure_8 import Figure8
-    from surrokit_paper.paper_problems import PROBLEMS
-    from surrokit_paper.schemes import SCHEMES
 
     return Figure8(
-        problems=_first(problems, PROBLEMS),
-        schemes=_first(schemes, tuple(SCHEMES)),
-        repeats=_first(repeats, 1 if quick else 10),
-        seconds=_first(seconds, 2.0 if quick else 60.0),
-        n_times=_first(n_times, 20 if quick else 40),
-        burn_in=_first(burn_in, 50 if quick else 500),
-        rns_values=_first(rns_values, 800 if quick else 4000),
-        n_nodes=500 if quick and n_nodes is None else n_nodes,
-        updates=updates,
-        kappa=kappa,
-        reference_draws=_first(reference_draws, 300 if quick else 10_000),
-        n_rows=_first(n_rows, _QUICK_ROWS if quick else 100_000),
-        dim=_first(dim, 20 if quick else 50),
-        mesh=mesh,
+        **_given(
+            asked,
+            repeats=1,
+            seconds=2.0,
+            n_times=20,
+            burn_in=50,
+            rns_values=800,
+            n_nodes=500,
+            reference_draws=300,
+            n_rows=_QUICK_ROWS,
+            dim=20,
+        )
     )
 
 
@@ -304,31 +288,27 @@ def table_1(
     mesh: int | None = None,
 ) -> Table1:
     """Return table 1; ``quick`` stands for a tenth of the simulated data, few nodes and draws."""
+    asked = dict(locals())
     from surrokit_paper.table_1 import Table1
-    from surrokit_paper.table_1_methods import METHODS
 
     return Table1(
-        problems=problems,
-        methods=_first(methods, tuple(METHODS)),
-        repeats=repeats,
-        burn_in=_first(burn_in, 150 if quick else 5000),
-        discard=_first(discard, 30 if quick else 1000),
-        draws=_first(draws, 200 if quick else 5000),
-        settling=_first(settling, 50 if quick else 300),
-        riemannian_burn_in=_first(riemannian_burn_in, 1 if quick else 50),
-        riemannian_draws=_first(riemannian_draws, 5 if quick else 300),
-        surrogate_riemannian_draws=_first(surrogate_riemannian_draws, 20 if quick else 2000),
-        warmup=100 if quick and warmup is None else warmup,
-        n_nodes=100 if quick and n_nodes is None else n_nodes,
-        convex_metric=_first(convex_metric, "softabs" if quick else "hessian"),
-        n_rows=_first(n_rows, _QUICK_ROWS if quick else 100_000),
-        dim=_first(dim, 20 if quick else 50),
-        mesh=_first(mesh, 10 if quick else 30),
+        **_given(
+            asked,
+            burn_in=150,
+            discard=30,
+            draws=200,
+            settling=50,
+            riemannian_burn_in=1,
+            riemannian_draws=5,
+            surrogate_riemannian_draws=20,
+            warmup=100,
+            n_nodes=100,
+            convex_metric="softabs",
+            n_rows=_QUICK_ROWS,
+            dim=20,
+            mesh=10,
+        )
     )
-
-
-def _first(asked: Any, usual: Any) -> Any:
-    return usual if asked is None else asked
 
 
 _SMALL_GRID = {

@@ -11,6 +11,7 @@ from surrokit.capabilities import with_gradient
 from surrokit.diagnostics import mean_error, r_hat
 from surrokit.protocols import Potential
 from surrokit.types import FloatArray
+from surrokit_paper.completed_run import completed
 
 _AT_ONCE = 100  # positions: the gradient of a logistic regression takes memory for rows x positions
 
@@ -43,9 +44,7 @@ def reference_mean(
     KeyboardInterrupt
         If somebody ended the run.
     """
-    run = sk.sample(whole, surrogate="additive", draws=n_draws, seed=rng, progress=False)
-    if not run.complete:
-        raise KeyboardInterrupt
+    run = completed(sk.sample(whole, surrogate="additive", draws=n_draws, seed=rng, progress=False))
     controlled = with_gradients(run.draws, _gradients(target, run.draws))
     mean = controlled.mean(axis=(0, 1))
     size = np.linalg.norm(mean)

@@ -19,6 +19,7 @@ from surrokit.settings import (
     positive_integer,
 )
 from surrokit_paper.call_seconds import seconds_of_calls
+from surrokit_paper.completed_run import completed
 from surrokit_paper.measured_run import measured
 from surrokit_paper.paper_chain import one_chain
 from surrokit_paper.paper_problems import PROBLEMS, PaperProblem, chosen_names, paper_problems
@@ -129,9 +130,7 @@ class Table1:
             arguments["safety"] = sk.Safety(rescues=0)  # an algorithm of the paper as it is
         timed = SamplingTime()
         rng = conditions.generator("row", *keys)
-        run = sk.sample(target, **arguments, seed=rng, progress=False, observers=[timed])
-        if not run.complete:
-            raise KeyboardInterrupt
+        run = completed(sk.sample(target, **arguments, seed=rng, progress=False, observers=[timed]))
         result = measured(run)
         result["seconds"] = {
             "sampling": timed.seconds,
