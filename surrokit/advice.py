@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surrokit.capabilities import GRADIENT
 from surrokit.records import Status
+from surrokit.types import FloatArray
 
 if TYPE_CHECKING:
     from surrokit.history import Trace
@@ -19,17 +21,63 @@ _NOTHING = 0.02  # path acceptance below which next to nothing is accepted
 _LITTLE = 0.05  # the same of acceptance, where the paths work
 _PATHS_WORK = 0.2  # path acceptance above which the step size is not to blame
 _MANY_FAILURES = 0.05  # part of the paths
+_CLOSE = 1000  # numbers between a draw and a bound; a density that is finite there has none
+_SOME = 1e-3  # part of the paths that may diverge unmentioned
+_WITHIN_REACH = 2.0  # nats above the highest of the draws
 _LONG = 50  # iterations without a move
 _BY_CHANCE = 1e-3  # chance of standing still for that long, somewhere in the run
 
 
 def advice(run: Run) -> list[str]:
     """Return complaints about the kept draws, each with what to do about it."""
-    if len(run.kept) < FEWEST_ITERATIONS:
-        return []
-    rejected = _rejected(run)
-    found = [rejected or _stuck(run.kept), *_failed(run.kept)]
+    found = [_broken_gradients(run), *_at_bounds(run)]
+    if len(run.kept) >= FEWEST_ITERATIONS:
+        rejected = _rejected(run)
+        found += [rejected or _stuck(run.kept), *_unsolved(run.kept)]
+        found += [] if rejected else _diverged(run.kept)
     return [complaint for complaint in found if complaint is not None]
+
+
+def _broken_gradients(run: Run) -> str | None:
+    """Return a complaint where paths ended at a place that draws might have reached."""
+    broken = run.broken_gradients
+    if broken.position is None or run.surrogate is not None or GRADIENT not in run.sampler.needs:
+        return None
+    reached = np.max(run.kept.values, initial=-np.inf) + _WITHIN_REACH
+    if broken.value > reached:  # an overflow far out, where there is no probability
+        return None
+    at = ", ".join(
+        f"{label} = {x:.6g}" for label, x in zip(run.labels, broken.position, strict=True)
+    )
+    return (
+        f"at {broken.count} positions, the likeliest of them {at}, the gradient is not finite "
+        "though the potential is: paths end there, so that draws miss this region and what lies "
+        "behind it; mend the gradient, or use what goes without it there: a surrogate, such as "
+        "surrogate='additive', or sampler='random-walk'"
+    )
+
+
+def _at_bounds(run: Run) -> list[str | None]:
+    """Return a complaint for each number whose draws cannot be told from a bound, hardly."""
+    columns = run.draws.reshape(-1, run.draws.shape[2])
+    return [
+        _at_bound(label, columns[:, i], bound)
+        for bounds in run.parameters.bounds()
+        for i, (label, bound) in enumerate(zip(run.labels, bounds, strict=True))
+        if np.isfinite(bound)
+    ]
+
+
+def _at_bound(label: str, draws: FloatArray, bound: float) -> str | None:
+    close = int((np.abs(draws - bound) <= _CLOSE * np.spacing(np.abs(bound))).sum())
+    if not close:
+        return None
+    return (
+        f"{close} of {len(draws)} draws of {label!r} lie within {_CLOSE} floating-point numbers of "
+        f"its bound {bound:g}: whatever probability lies closer than the last of them is lost; "
+        "move the bound to 0, where numbers are dense (1 - p in place of p), or sample a "
+        "logarithm"
+    )
 
 
 def _rejected(run: Run) -> str | None:
@@ -72,7 +120,7 @@ def _longest_stand(moved: np.ndarray) -> int:
     return int(np.diff(ends).max()) - 1
 
 
-def _failed(kept: Trace) -> list[str | None]:
+def _unsolved(kept: Trace) -> list[str | None]:
     n_paths = kept.status.size
     unsolved = int((kept.status == Status.NOT_CONVERGED).sum())
     no_return = int((kept.status == Status.NOT_REVERSIBLE).sum())
@@ -84,5 +132,23 @@ def _failed(kept: Trace) -> list[str | None]:
         f"{no_return} of {n_paths} kept paths did not lead back to where they began, and were "
         "rejected; lower step_size"
         if no_return > _MANY_FAILURES * n_paths
+        else None,
+    ]
+
+
+def _diverged(kept: Trace) -> list[str | None]:
+    n_paths = kept.status.size
+    not_finite = int((kept.status == Status.NOT_FINITE).sum())
+    diverged = int((kept.divergent & (kept.status == Status.OK)).sum())
+    return [
+        f"{not_finite} of {n_paths} kept paths met a position, momentum or gradient that is not "
+        "finite, and were rejected: the potential cannot be followed there, and draws may miss "
+        "what lies behind; mend its gradient, declare bounds, or lower step_size"
+        if not_finite > _MANY_FAILURES * n_paths
+        else None,
+        f"{diverged} of {n_paths} kept paths diverged: the potential bends too sharply there for "
+        "the step, and draws may miss the region; raise target_acceptance of the sampler or lower "
+        "step_size, or give the target other parameters, such as logarithms"
+        if diverged > _SOME * n_paths
         else None,
     ]

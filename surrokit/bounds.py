@@ -11,6 +11,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.bounded_energy import BoundedEnergy
 from surrokit.chain_rule import congruent, crossed, plus_diagonal, products
+from surrokit.counted import Count, counted
 from surrokit.derivative_protocols import (
     ForwardHessianPotential,
     HessianDiagonalPotential,
@@ -104,6 +105,10 @@ class BoundedPotential:
         if can.JACOBIAN not in offered:
             lost.add(can.FORWARD_HESSIAN)
         return offered - lost
+
+    def counted(self, count: Count) -> BoundedPotential:
+        """Return a copy that reports what it pays for at the inner potential."""
+        return attrs.evolve(self, inner=counted(self.inner, count))
 
     @property
     def energy(self) -> Energy:
@@ -437,6 +442,13 @@ def transform_of(potential: Potential) -> Transform:
     if isinstance(potential, BoundedPotential):
         return potential.transform
     return Transform.of(Parameters.unnamed(potential.dim))
+
+
+def describe_position(potential: Potential, position: FloatArray) -> str:
+    """Return a sampling position (dim,) in words: each parameter's name and its value."""
+    where = transform_of(potential).to_bounded(position)
+    labels = parameters_of(potential).labels
+    return ", ".join(f"{label} = {x:.6g}" for label, x in zip(labels, where, strict=True))
 
 
 def _despite_failures(

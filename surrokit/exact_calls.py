@@ -1,4 +1,4 @@
-"""Calls of a target: counted, and with failures of single positions tamed."""
+"""Calls of a target: counted, and with failures of single positions rejected and counted."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ _REMEMBERED = ("value", "gradient", "forward", "jacobian")
 
 
 class ExactCalls:
-    """Evaluates batches, counts every position, and turns failures into NaN.
+    """Evaluates batches, counts calls, and turns failures into NaN.
 
-    A batch that raises as a whole is evaluated again row by row; every attempt is counted.
+    A batch that raises as a whole is evaluated again row by row. Whoever pays for a call counts it
+    (:func:`surrokit.counted.counted`), so that every attempt is counted.
 
     Parameters
     ----------
@@ -55,12 +56,20 @@ class ExactCalls:
         Asked before each call; None lets all of them through.
     remembers
         Whether the last batch of each kind is kept, for whoever asks for it again.
+    failures
+        Positions at which the target raised, returned NaN, or claimed an infinite density.
+    broken_gradients
+        Positions at which U is finite and its gradient is not.
+    likeliest_broken : tuple of float and ndarray of shape (dim,), or None
+        U and the position of that of these where U is least.
     """
 
     def __init__(self, on_error: OnError) -> None:
         self.on_error = on_error
         self.counts: dict[str, int] = dict.fromkeys(CALL_KINDS, 0)
         self.failures = 0
+        self.broken_gradients = 0
+        self.likeliest_broken: tuple[float, FloatArray] | None = None
         self.guard: Guard | None = None
         self.remembers = False
         self._known: dict[CallKind, tuple[FloatArray, tuple[FloatArray, ...]]] = {}
@@ -85,7 +94,6 @@ class ExactCalls:
             known = self._known.get(kind)
             if known is not None and np.array_equal(known[0], positions):
                 return self._known.pop(kind)[1]
-        self.count(kind, len(positions))
         results = self._evaluated(kind, function, positions)
         if self.remembers and kind in _REMEMBERED and results is not None:
             self._known[kind] = positions.copy(), results
@@ -112,13 +120,33 @@ class ExactCalls:
             self._raised(error)
             return self._row_by_row(kind, function, positions) if len(positions) > 1 else None
 
-    def without_nan(self, values: FloatArray) -> FloatArray:
-        """Return values with ``inf`` in place of NaN, which is counted as a failure."""
-        nan = np.isnan(values)
-        if not nan.any():
+    def decidable(self, values: FloatArray) -> FloatArray:
+        """Return U, shape (n,), with ``inf`` in place of NaN and -inf, which count as failures.
+
+        U = -inf is no density: a chain that got there would never leave.
+        """
+        failed = ~(values > -np.inf)
+        if not failed.any():
             return values
         self.count_nan(values[:, None])
-        return np.where(nan, np.inf, values)
+        endless = int((values == -np.inf).sum())
+        if endless:
+            self._warn("returned U = -inf, an infinite density, which no chain could leave again")
+            self.failures += endless
+        return np.where(failed, np.inf, values)
+
+    def count_broken_gradients(
+        self, positions: FloatArray, values: FloatArray, gradients: FloatArray
+    ) -> None:
+        """Count positions (n, dim) where U is finite and its gradient is not, as failures too."""
+        broken = np.isfinite(values) & ~np.isfinite(gradients).all(axis=1)
+        if not broken.any():
+            return
+        self.broken_gradients += int(broken.sum())
+        self.failures += int(broken.sum())
+        i = int(np.where(broken, values, np.inf).argmin())
+        if self.likeliest_broken is None or values[i] < self.likeliest_broken[0]:
+            self.likeliest_broken = float(values[i]), positions[i].copy()
 
     def count_nan(self, rows: FloatArray) -> None:
         """Count rows with NaN, shape (n, ...), as failures."""

@@ -11,12 +11,14 @@ import numpy.typing as npt
 
 from surrokit import capabilities as can
 from surrokit.bounds import BoundedPotential
+from surrokit.counted import Count, count_nothing
 from surrokit.curvatures import (
     metric_of_outputs,
     offers_curvature_derivatives,
     offers_curvatures,
 )
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.exact_calls import CallKind
 from surrokit.forward_derivatives import ForwardDerivatives, KnownDerivatives
 from surrokit.gauss_newton import gauss_newton_form_gradient, gauss_newton_trace_gradient
 from surrokit.gaussian_energy import GaussianEnergy, Prior
@@ -134,6 +136,11 @@ class MappedPotential:
     hessian_function: Function | None = attrs.field(default=None, alias="hessian")
     energy: Energy
     batched: bool
+    count: Count = count_nothing
+
+    def counted(self, count: Count) -> MappedPotential:
+        """Return a copy that reports calls of its functions, second derivatives as ``jacobian``."""
+        return attrs.evolve(self, count=count)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -197,12 +204,12 @@ class MappedPotential:
         ShapeError
             If the function returns another shape.
         """
-        return self._evaluated(lambda q: (self._outputs(q),), positions)[0]
+        return self._evaluated("forward", lambda q: (self._outputs(q),), positions)[0]
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
         outputs, jacobian = self._evaluated(
-            lambda q: (self._outputs(q), self._jacobian(q)), positions
+            "jacobian", lambda q: (self._outputs(q), self._jacobian(q)), positions
         )
         if jacobian.shape != (*outputs.shape, self.dim):
             raise ShapeError(
@@ -220,7 +227,7 @@ class MappedPotential:
             return (_contracted(hessian, w),)
 
         def evaluate() -> tuple[FloatArray, ...]:
-            return self._evaluated(lambda rows: (self._hessian(rows),), q)
+            return self._evaluated("jacobian", lambda rows: (self._hessian(rows),), q)
 
         return mapped(evaluate, contracted, len(q))[0]
 
@@ -239,7 +246,11 @@ class MappedPotential:
         def evaluate(row: FloatArray) -> tuple[FloatArray, ...]:
             return self._outputs(row), self._jacobian(row), self._hessian(row)
 
-        return mapped(lambda: self._evaluated(evaluate, q), derived, len(q))[0]
+        def evaluated() -> tuple[FloatArray, ...]:
+            self.count("jacobian", len(q))  # the first derivatives, beside the second
+            return self._evaluated("jacobian", evaluate, q)
+
+        return mapped(evaluated, derived, len(q))[0]
 
     def _outputs(self, q: FloatArray) -> FloatArray:
         # a map with one output may return a number, and its jacobian a vector
@@ -261,9 +272,13 @@ class MappedPotential:
         return _checked(hessian, q, "hessian", 2)
 
     def _evaluated(
-        self, evaluate: Callable[[FloatArray], tuple[FloatArray, ...]], positions: FloatArray
+        self,
+        kind: CallKind,
+        evaluate: Callable[[FloatArray], tuple[FloatArray, ...]],
+        positions: FloatArray,
     ) -> tuple[FloatArray, ...]:
         q = checked_positions(positions, self.dim)
+        self.count(kind, len(q))
         return evaluate(q.copy()) if self.batched else row_by_row(evaluate, q)
 
 

@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from surrokit import capabilities as can
 from surrokit.bounds import BoundedPotential
+from surrokit.counted import Count, CountedPotential
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.exact_calls import CallKind
 from surrokit.parameters import Bounds, Parameter, Parameters
 from surrokit.positions import checked_positions
 from surrokit.protocols import Potential
@@ -166,6 +168,11 @@ class FunctionPotential:
         if self.gradient_function is not None:
             return frozenset({can.GRADIENT, can.GRADIENT_ALONE})
         return frozenset()
+
+    def counted(self, count: Count) -> Potential:
+        """Return a copy that reports its calls; one function for both pays for both."""
+        kinds: dict[str, CallKind] = {"value": "gradient"} if self.function is None else {}
+        return CountedPotential(self, count, kinds)
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim).

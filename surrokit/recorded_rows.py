@@ -67,17 +67,22 @@ class RecordedExpansion:
 
     def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
         """Return sum_i max(0, D_i(q') - D_i(q)), shape (n,), and count every row n times."""
-        self.exact.count("rows", (self.n_rows - 1) * len(before))  # evaluate counts the moves
         return self._counted(
-            lambda moves: self.inner.increases(before[moves], after[moves]), len(before)
+            lambda moves: self.inner.increases(before[moves], after[moves]),
+            len(before),
+            each=self.n_rows,
         )
 
-    def _counted(self, function: Callable[[IntArray], FloatArray], n: int) -> FloatArray:
+    def _counted(
+        self, function: Callable[[IntArray], FloatArray], n: int, each: int = 1
+    ) -> FloatArray:
+        def evaluate(chosen: FloatArray) -> tuple[FloatArray]:
+            self.exact.count("rows", each * len(chosen))
+            return (function(chosen.astype(np.int64)),)
+
         # pairs, or moves, go by their numbers, so that one which has to be evaluated alone can be
         numbers = np.arange(n, dtype=np.float64)
-        results = self.exact.evaluate(
-            "rows", lambda chosen: (function(chosen.astype(np.int64)),), numbers
-        )
+        results = self.exact.evaluate("rows", evaluate, numbers)
         if results is None:
             return np.full(n, np.nan)
         self.exact.count_nan(results[0])

@@ -9,8 +9,11 @@ from typing import cast
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.bounds import transform_of
+from surrokit.broken_gradients import BrokenGradients
 from surrokit.budget import calls_paid
 from surrokit.capabilities import with_forward, with_gaussian, with_gradient, with_rows
+from surrokit.counted import counted
 from surrokit.derivative_protocols import (
     ForwardHessianPotential,
     HessianDiagonalPotential,
@@ -45,9 +48,12 @@ from surrokit.types import Capabilities, FloatArray, IntArray
 class RecordingPotential:
     """A target of which every evaluation is counted, and kept until it is drained.
 
-    A position where the target raises or returns NaN gets the value ``inf``, and so is rejected
-    and counted; the first such failure is reported in a warning.
+    A position where the target raises, or returns NaN or -inf, gets the value ``inf``, and so is
+    rejected and counted; the first such failure is reported in a warning. A position where U is
+    finite and its gradient is not counts as a failure too: paths that follow the gradient end
+    there.
 
+    Calls are counted at the innermost potential (:func:`surrokit.counted.counted`).
     What is counted: ``gradient`` for positions where value and gradient were evaluated together
     (or the gradient alone), ``value`` for the value alone; for a forward potential ``jacobian``
     and ``forward`` instead. Products, diagonals and derivatives of the Hessian count as
@@ -71,6 +77,7 @@ class RecordingPotential:
         self.keep = keep
         self.derivatives = False
         self._exact = ExactCalls(on_error)
+        self._paid = counted(target, self._exact.count)
         self._blocks: list[Evaluations] = []
         self._n_outputs: int | None = None
 
@@ -97,8 +104,21 @@ class RecordingPotential:
 
     @property
     def failures(self) -> int:
-        """Positions at which the target raised or returned NaN."""
+        """Positions at which the target raised, or returned NaN or -inf."""
         return self._exact.failures
+
+    @property
+    def broken_gradients(self) -> BrokenGradients:
+        """Where U is finite and its gradient is not, in the user's coordinates."""
+        likeliest = self._exact.likeliest_broken
+        if likeliest is None:
+            return BrokenGradients()
+        value, position = likeliest
+        return BrokenGradients(
+            count=self._exact.broken_gradients,
+            value=value,
+            position=transform_of(self.target).to_bounded(position),
+        )
 
     def guarded(self, guard: Guard | None) -> None:
         """Have a guard asked before each call from now on; None for no guard."""
@@ -143,7 +163,7 @@ class RecordingPotential:
             return self.value_and_gradient(positions)[0]
         if can.FORWARD in self.capabilities:
             return self._valued_outputs(positions)[0]
-        target = self.target
+        target = self._paid
         results = self._exact.evaluate("value", lambda q: (target.value(q),), positions)
         values = self._values(results, len(positions))
         self._store(positions=positions, values=values)
@@ -153,10 +173,11 @@ class RecordingPotential:
         """Return exact U, shape (n,), and its gradient, shape (n, dim); NaN where U failed."""
         if can.JACOBIAN in self.capabilities:
             return self._through_jacobian(positions)
-        target = with_gradient(self.target)
+        target = with_gradient(self._paid)
         results = self._exact.evaluate("gradient", target.value_and_gradient, positions)
         values = self._values(results, len(positions))
         gradients = np.full(positions.shape, np.nan) if results is None else results[1]
+        self._exact.count_broken_gradients(positions, values, gradients)
         self._store(positions=positions, values=values, gradients=gradients)
         return values, gradients
 
@@ -164,11 +185,11 @@ class RecordingPotential:
         """Return the exact gradient, shape (n, dim), with its value where values are kept."""
         if self.keep or can.JACOBIAN in self.capabilities:
             return self.value_and_gradient(positions)[1]
-        target = cast(GradientAlonePotential, self.target)
+        target = cast(GradientAlonePotential, self._paid)
         results = self._exact.evaluate("gradient", lambda q: (target.gradient(q),), positions)
         # remembered results have the value, too
         gradients = np.full(positions.shape, np.nan) if results is None else results[-1]
-        self._exact.count_nan(gradients)
+        self._look_at_lone(positions, gradients)
         return gradients
 
     def forward(self, positions: FloatArray) -> FloatArray:
@@ -177,7 +198,7 @@ class RecordingPotential:
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
-        target = with_forward(self.target)
+        target = with_forward(self._paid)
         results = self._exact.evaluate("jacobian", target.forward_and_jacobian, positions)
         if results is None:
             outputs = self._known_outputs(None, len(positions))
@@ -188,19 +209,19 @@ class RecordingPotential:
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return exact second derivatives, shape (n, dim, dim)."""
-        target = cast(HessianPotential, self.target)
+        target = cast(HessianPotential, self._paid)
         results = self._exact.evaluate("hessian", lambda q: (target.hessian(q),), positions)
         return self._matrices(results, len(positions))
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the exact product G u, G the Hessian, shape (n, dim)."""
         q = checked_positions(positions, self.dim)
-        target = cast(HessianProductPotential, self.target)
+        target = cast(HessianProductPotential, self._paid)
         return self._with_factors("hessian", target.hessian_product, q, checked_vectors(vectors, q))
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the exact diagonal of the Hessian, shape (n, dim)."""
-        target = cast(HessianDiagonalPotential, self.target)
+        target = cast(HessianDiagonalPotential, self._paid)
         results = self._exact.evaluate(
             "hessian", lambda q: (target.hessian_diagonal(q),), positions
         )
@@ -209,61 +230,61 @@ class RecordingPotential:
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the exact sum_j c_j d_k G_jj, G the Hessian, shape (n, dim)."""
         q = checked_positions(positions, self.dim)
-        target = cast(HessianDiagonalPotential, self.target)
+        target = cast(HessianDiagonalPotential, self._paid)
         factors = checked_vectors(weights, q)
         return self._with_factors("hessian", target.hessian_diagonal_gradient, q, factors)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return the exact tr(A d_k G), G the Hessian, shape (n, dim)."""
         q = checked_positions(positions, self.dim)
-        target = cast(HessianDerivativePotential, self.target)
+        target = cast(HessianDerivativePotential, self._paid)
         factors = checked_matrices(matrices, q)
         return self._with_factors("hessian", target.hessian_trace_gradient, q, factors)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the exact u^T d_k G u, G the Hessian, shape (n, dim)."""
         q = checked_positions(positions, self.dim)
-        target = cast(HessianDerivativePotential, self.target)
+        target = cast(HessianDerivativePotential, self._paid)
         factors = checked_vectors(vectors, q)
         return self._with_factors("hessian", target.hessian_form_gradient, q, factors)
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the target's metric, shape (n, dim, dim)."""
-        target = cast(MetricPotential, self.target)
+        target = cast(MetricPotential, self._paid)
         results = self._exact.evaluate("metric", lambda q: (target.metric(q),), positions)
         return self._matrices(results, len(positions))
 
     def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the product G u, G the target's metric, shape (n, dim)."""
         q = checked_positions(positions, self.dim)
-        target = cast(MetricProductPotential, self.target)
+        target = cast(MetricProductPotential, self._paid)
         return self._with_factors("metric", target.metric_product, q, checked_vectors(vectors, q))
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the target's metric, shape (n, dim)."""
         q = checked_positions(positions, self.dim)
-        target = cast(MetricDerivativePotential, self.target)
+        target = cast(MetricDerivativePotential, self._paid)
         factors = checked_matrices(matrices, q)
         return self._with_factors("metric", target.metric_trace_gradient, q, factors)
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, G the target's metric, shape (n, dim)."""
         q = checked_positions(positions, self.dim)
-        target = cast(MetricDerivativePotential, self.target)
+        target = cast(MetricDerivativePotential, self._paid)
         factors = checked_vectors(vectors, q)
         return self._with_factors("metric", target.metric_form_gradient, q, factors)
 
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the exact sum over m and i of W_mi d_i d_k F_m, F the forward map: (n, dim)."""
         q = checked_positions(positions, self.dim)
-        target = cast(ForwardHessianPotential, self.target)
+        target = cast(ForwardHessianPotential, self._paid)
         factors = checked_weights(weights, q)
         return self._with_factors("jacobian", target.forward_hessian_product, q, factors)
 
     @property
     def n_rows(self) -> int:
         """Terms of a summed target."""
-        return with_rows(self.target).n_rows
+        return with_rows(self._paid).n_rows
 
     def expanded(self, centre: FloatArray, order: int = 2) -> RowExpansion:
         """Return the exact expansions of all terms at ``centre (dim,)``; they go on counting.
@@ -271,22 +292,22 @@ class RecordingPotential:
         Third-order terms have the price of about ``dim / 2`` Hessians, and count as that many.
         """
         self._exact.count("hessian", 1 if order == 2 else 1 + self.dim // 2)
-        inner = with_rows(self.target).expanded(centre, **of_order(order))
+        inner = with_rows(self._paid).expanded(centre, **of_order(order))
         return RecordedExpansion(inner, self.n_rows, self._exact)
 
     def row_bounds(self, factor: FloatArray, order: int = 2) -> FloatArray:
         """Return the bounds psi of the terms, shape (n_rows,)."""
         self._exact.count("rows", self.n_rows)
-        return with_rows(self.target).row_bounds(factor, **of_order(order))
+        return with_rows(self._paid).row_bounds(factor, **of_order(order))
 
     def selected(self, rows: IntArray) -> Potential:
         """Return the sum of some rows' terms alone; from then on they are not counted."""
         self._exact.count("rows", len(rows))
-        return with_rows(self.target).selected(rows)
+        return with_rows(self._paid).selected(rows)
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions of the target's own, shape (n, dim)."""
-        return cast(InitialPotential, self.target).initial(rng, n)
+        return cast(InitialPotential, self._paid).initial(rng, n)
 
     def _with_factors(
         self,
@@ -306,7 +327,7 @@ class RecordingPotential:
         return np.full(positions.shape, np.nan) if results is None else results[0]
 
     def _valued_outputs(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        target = with_forward(self.target)
+        target = with_forward(self._paid)
         results = self._exact.evaluate("forward", lambda q: (target.forward(q),), positions)
         outputs = None if results is None else results[0]
         if outputs is None:
@@ -318,7 +339,7 @@ class RecordingPotential:
         return values, outputs
 
     def _through_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        target = with_forward(self.target)
+        target = with_forward(self._paid)
         results = self._exact.evaluate("jacobian", target.forward_and_jacobian, positions)
         if results is None:
             values = self._values(None, len(positions))
@@ -333,7 +354,8 @@ class RecordingPotential:
         self._n_outputs = outputs.shape[1]
         with np.errstate(all="ignore"):
             values, gradients = gradient_of_energy(self.energy, outputs, jacobians, positions)
-        values = self._exact.without_nan(values)
+        values = self._exact.decidable(values)
+        self._exact.count_broken_gradients(positions, values, gradients)
         self._store(
             positions=positions,
             values=values,
@@ -343,12 +365,22 @@ class RecordingPotential:
         )
         return values, gradients
 
+    def _look_at_lone(self, positions: FloatArray, gradients: FloatArray) -> None:
+        """Pay for U where a lone gradient is not finite: outside the support it need not be."""
+        broken = ~np.isfinite(gradients).all(axis=1)
+        if broken.any():
+            where = positions[broken]
+            results = self._exact.evaluate("value", lambda q: (self._paid.value(q),), where)
+            self._exact.count_broken_gradients(
+                where, self._values(results, len(where)), gradients[broken]
+            )
+
     def _values(self, results: tuple[FloatArray, ...] | None, n: int) -> FloatArray:
-        return self._exact.without_nan(np.full(n, np.nan) if results is None else results[0])
+        return self._exact.decidable(np.full(n, np.nan) if results is None else results[0])
 
     def _energies(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         with np.errstate(all="ignore"):  # a failed row's outputs are NaN
-            return self._exact.without_nan(self.energy.value(outputs, positions))
+            return self._exact.decidable(self.energy.value(outputs, positions))
 
     def _known_outputs(self, outputs: FloatArray | None, n: int) -> FloatArray:
         if outputs is not None:

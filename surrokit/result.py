@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from surrokit.broken_gradients import BrokenGradients
 from surrokit.budget import StopReason, calls_paid
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
 from surrokit.fit_quality import FitQuality
@@ -80,7 +81,10 @@ class Run:
         Exact evaluations by kind, in positions (``rows``: in data rows), exploration and training
         included. ``gradient`` counts positions evaluated with value and gradient together.
     failures
-        Positions at which the target raised or returned NaN; they were rejected.
+        Positions at which the target raised, or returned NaN or U = -inf; they were rejected.
+        Broken gradients are among them.
+    broken_gradients
+        Where U is finite and its gradient is not: how often that was met, and the likeliest place.
     seconds
         ``warmup`` (exploration included), ``training`` and ``sampling``.
     adaptation
@@ -105,6 +109,7 @@ class Run:
     warmup: Trace
     calls: Mapping[str, int]
     failures: int
+    broken_gradients: BrokenGradients = attrs.Factory(BrokenGradients)
     seconds: Mapping[str, float]
     adaptation: Adaptation
     stopped: StopReason
@@ -219,6 +224,7 @@ class Run:
             "divergences": self.divergences.tolist(),
             "calls": dict(self.calls),
             "failures": self.failures,
+            "broken_gradients": self.broken_gradients.count,
             "seconds": dict(self.seconds),
             "path_failures": self.path_failures,
             "adaptation": self.adaptation.to_dict(),

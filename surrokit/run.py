@@ -479,6 +479,7 @@ class _Loop:
             calls=self.target.calls,
             n_rows=self.target.n_rows if ROWS in self.target.capabilities else None,
             failures=self.target.failures,
+            broken_gradients=self.target.broken_gradients,
             seconds=dict(self.clock.seconds),
             adaptation=Adaptation(
                 deployments=tuple(self.deployments),

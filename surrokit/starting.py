@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.bounds import parameters_of, transform_of
+from surrokit.bounds import describe_position, parameters_of, transform_of
 from surrokit.capabilities import INITIAL
 from surrokit.errors import ShapeError, TargetError
 from surrokit.parameters import Parameters
@@ -135,8 +135,7 @@ def _complaint(state: ChainState, bad: BoolArray, target: Potential) -> str:
     chain = int(np.flatnonzero(bad)[0])
     value = state.values[chain]
     labels = parameters_of(target).labels
-    where = transform_of(target).to_bounded(state.positions[chain : chain + 1])[0]
-    at = ", ".join(f"{label} = {x:.6g}" for label, x in zip(labels, where, strict=True))
+    at = describe_position(target, state.positions[chain])
     if np.isfinite(value):
         finite = _finite_gradient(state)[chain]
         culprits = ", ".join(labels[i] for i in np.flatnonzero(~finite))

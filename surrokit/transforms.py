@@ -39,9 +39,19 @@ class Transform:
 
     lower: FloatArray
     upper: FloatArray
+    _least: FloatArray = attrs.field(init=False)
+    _greatest: FloatArray = attrs.field(init=False)
     _above: BoolArray = attrs.field(init=False)
     _below: BoolArray = attrs.field(init=False)
     _between: BoolArray = attrs.field(init=False)
+
+    @_least.default
+    def _first_inside(self) -> FloatArray:
+        return np.where(np.isfinite(self.lower), np.nextafter(self.lower, np.inf), -np.inf)
+
+    @_greatest.default
+    def _last_inside(self) -> FloatArray:
+        return np.where(np.isfinite(self.upper), np.nextafter(self.upper, -np.inf), np.inf)
 
     @_above.default
     def _only_lower(self) -> BoolArray:
@@ -55,6 +65,10 @@ class Transform:
     def _both(self) -> BoolArray:
         return np.isfinite(self.lower) & np.isfinite(self.upper)
 
+    @property
+    def _bounded(self) -> bool:
+        return bool((self._above | self._below | self._between).any())
+
     @classmethod
     def of(cls, parameters: Parameters) -> Transform:
         """Return the transform that the bounds of parameters call for."""
@@ -62,7 +76,11 @@ class Transform:
         return cls(lower=lower, upper=upper)
 
     def to_bounded(self, unbounded: FloatArray) -> FloatArray:
-        """Return q at z, both of shape (..., dim); exp may overflow to ``inf`` far out."""
+        """Return q at z, both of shape (..., dim); exp may overflow to ``inf`` far out.
+
+        Never a bound itself: z beyond the last number inside a bound gives that number, so that a
+        density which is infinite on the bound is not met there.
+        """
         q = np.array(unbounded, dtype=np.float64)
         above, below, between = self._above, self._below, self._between
         with np.errstate(over="ignore"):
@@ -70,6 +88,8 @@ class Transform:
             q[..., below] = self.upper[below] - np.exp(q[..., below])
             width = self.upper[between] - self.lower[between]
             q[..., between] = self.lower[between] + width * _logistic(q[..., between])
+        if self._bounded:
+            np.clip(q, self._least, self._greatest, out=q)
         return q
 
     def to_unbounded(self, bounded: FloatArray) -> FloatArray:

@@ -5,6 +5,7 @@ They pass on whatever their inner potential can do, by name, so that each works 
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.counted import Count, CountedPotential, counted
 from surrokit.positions import checked_positions
 from surrokit.protocols import Potential
 from surrokit.types import Capabilities, FloatArray
@@ -94,6 +96,12 @@ class Wrapped:
         """What the inner potential offers."""
         return self.inner.capabilities
 
+    def counted(self, count: Count) -> Potential:
+        """Return a copy that reports what is paid for at the inner potential."""
+        other = copy.copy(self)
+        other.inner = counted(self.inner, count)
+        return other
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
         result: FloatArray = self.evaluated("value", self.inner.value, positions)
@@ -135,6 +143,10 @@ class CountingPotential(Wrapped):
         super().__init__(inner)
         self.positions: Counter[str] = Counter()
         self.batches: Counter[str] = Counter()
+
+    def counted(self, count: Count) -> Potential:
+        """Return a potential that reports each call before it comes here."""
+        return CountedPotential(self, count)
 
     def evaluated(
         self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
