@@ -397,7 +397,11 @@ class Correction(Protocol):
     def decide(
         self, state: ChainState, proposal: Proposal, rng: np.random.Generator
     ) -> tuple[ChainState, StepInfo]:
-        """Accept or reject every chain's proposal."""
+        """Accept or reject every chain's proposal.
+
+        What is told of it is about moves: a proposal of a chain that did not move is not
+        ``accepted``, and its ``acceptance`` is NaN (see :func:`surrokit.acceptance.of_moves`).
+        """
         ...
 
 

@@ -126,7 +126,7 @@ class Run:
 
     @property
     def acceptance(self) -> FloatArray:
-        """Part of the kept iterations in which each chain accepted, shape (chains,)."""
+        """Part of the kept iterations in which each chain moved, shape (chains,)."""
         accepted = self.kept.accepted
         return accepted.mean(axis=1) if accepted.shape[1] else np.full(len(accepted), np.nan)
 

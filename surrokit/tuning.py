@@ -220,7 +220,9 @@ class Tuner:
         info
             What it did to them.
         """
+        told = ~np.isnan(info.path_acceptance)  # of a chain with nothing to decide nothing is
         recent = _FORGET * state.recent + (1 - _FORGET) * info.path_acceptance
+        recent = np.where(told, recent, state.recent)
         before = state
         state = attrs.evolve(state, iteration=state.iteration + 1, recent=recent)
         if not self.tunes:
@@ -228,8 +230,9 @@ class Tuner:
         moving = ~_stuck(recent)
         if self._tries_lengths(before):
             state = attrs.evolve(state, lengths=state.lengths.updated(info, moving))
-        if "step_size" in self.tunes:
-            state = self._stepped(state, float(info.path_acceptance[moving].mean()))
+        judged = moving & told
+        if "step_size" in self.tunes and judged.any():
+            state = self._stepped(state, float(info.path_acceptance[judged].mean()))
         return self._windowed(state, positions, moving)
 
     def passed(self, state: TunerState, positions: FloatArray) -> TunerState:
