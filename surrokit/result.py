@@ -131,7 +131,7 @@ class Run:
 
     @property
     def acceptance(self) -> FloatArray:
-        """Part of the kept iterations in which each chain accepted, shape (chains,)."""
+        """Part of the kept iterations in which each chain moved, shape (chains,)."""
         accepted = self.kept.accepted
         return accepted.mean(axis=1) if accepted.shape[1] else np.full(len(accepted), np.nan)
 
@@ -253,14 +253,20 @@ class Run:
         return to_arviz(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the draws and their statistics to a netCDF file that ArviZ reads.
+        """Write the draws to a file, in the form that its ending asks for.
+
+        ``.nc`` (netCDF) and ``.zarr`` hold draws and statistics as ArviZ reads them. ``.csv`` and
+        ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw`` and one for
+        each of ``labels``.
 
         Raises
         ------
+        ConfigurationError
+            If the ending is another one, or the file cannot be written.
         MissingDependencyError
-            If ArviZ or a netCDF library is not installed.
+            If a library that the form needs is not installed.
         """
-        from surrokit.export import save
+        from surrokit.saving import save
 
         save(self, path)
 

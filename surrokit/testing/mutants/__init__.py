@@ -24,6 +24,7 @@ from surrokit.testing.mutants.kernels import (
     RejectsIndefinite,
     ShorterWhereStuck,
     SignTurned,
+    StayingCountsAsAccepted,
     StopsAtFirstMove,
     SurrogateDecides,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "RejectsIndefinite",
     "ShorterWhereStuck",
     "SignTurned",
+    "StayingCountsAsAccepted",
     "StopsAtFirstMove",
     "SurrogateDecides",
     # corrections that look at rows of data
