@@ -25,11 +25,24 @@ _BY_CHANCE = 1e-3  # chance of standing still for that long, somewhere in the ru
 
 def advice(run: Run) -> list[str]:
     """Return complaints about the kept draws, each with what to do about it."""
-    if len(run.kept) < FEWEST_ITERATIONS:
-        return []
-    rejected = _rejected(run)
-    found = [rejected or _stuck(run.kept), *_failed(run.kept)]
+    found = [_broke_its_word(run)]
+    if len(run.kept) >= FEWEST_ITERATIONS:
+        found += [_rejected(run) or _stuck(run.kept), *_failed(run.kept)]
     return [complaint for complaint in found if complaint is not None]
+
+
+def _broke_its_word(run: Run) -> str | None:
+    late = run.adaptation.deployed_though_frozen
+    if not late:
+        return None
+    harm = "kept draws are not touched by that"
+    if not run.adaptation.frozen_before_draws:
+        harm = "draws were kept under adaptation"
+    return (
+        f"schedule {run.parts['schedule']!r} had said that it was frozen, and yet deployed "
+        f"{len(late)} more surrogates, the first after iteration {late[0]}: {harm}; mend the "
+        "schedule, whose decision says frozen only where nothing will be deployed from then on"
+    )
 
 
 def _rejected(run: Run) -> str | None:
