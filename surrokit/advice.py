@@ -31,7 +31,7 @@ _BY_CHANCE = 1e-3  # chance of standing still for that long, somewhere in the ru
 
 def advice(run: Run) -> list[str]:
     """Return complaints about the kept draws, each with what to do about it."""
-    found = [_broken_gradients(run), *_at_bounds(run)]
+    found = [_broken_gradients(run), _broke_its_word(run), *_at_bounds(run)]
     if len(run.kept) >= FEWEST_ITERATIONS:
         rejected = _rejected(run)
         found += [rejected or _stuck(run.kept), *_unsolved(run.kept)]
@@ -78,6 +78,20 @@ def _at_bound(label: str, draws: FloatArray, bound: float) -> str | None:
         f"its bound {bound:g}: whatever probability lies closer than the last of them is lost; "
         "move the bound to 0, where numbers are dense (1 - p in place of p), or sample a "
         "logarithm"
+    )
+
+
+def _broke_its_word(run: Run) -> str | None:
+    late = run.adaptation.deployed_though_frozen
+    if not late:
+        return None
+    harm = "kept draws are not touched by that"
+    if not run.adaptation.frozen_before_draws:
+        harm = "draws were kept under adaptation"
+    return (
+        f"schedule {run.parts['schedule']!r} had said that it was frozen, and yet deployed "
+        f"{len(late)} more surrogates, the first after iteration {late[0]}: {harm}; mend the "
+        "schedule, whose decision says frozen only where nothing will be deployed from then on"
     )
 
 

@@ -36,14 +36,18 @@ class Adaptation:
     training_rows
         Exact evaluations that the learner observed.
     frozen_before_draws
-        Whether the kernel of every kept draw was the same; if not, draws were kept under
-        adaptation, and are exact only in the limit of one that vanishes.
+        Whether the kernel of every kept draw was the same, and no schedule could have changed it;
+        if not, draws were kept under adaptation, and are exact only in the limit of one that
+        vanishes. It is what the run saw, whatever the schedule says.
     rescues
         Repairs of the surrogate by the safety net, in warm-up.
     restarts
         Where draws became warm-up, and began again.
     mix
         Probability with which a kept iteration was an exact transition.
+    deployed_though_frozen
+        Iterations after which the schedule deployed a surrogate though it had said that it was
+        frozen.
     """
 
     deployments: tuple[int, ...]
@@ -52,6 +56,7 @@ class Adaptation:
     rescues: tuple[Rescue, ...] = ()
     restarts: tuple[Rescue, ...] = ()
     mix: float = 0.0
+    deployed_though_frozen: tuple[int, ...] = ()
 
     @property
     def last_deployment(self) -> int | None:

@@ -288,6 +288,12 @@ CONTROLS = [
         schedule.check_frozen_stays,
     ),
     (
+        "schedule that deploys now and then after freezing",
+        lambda: mutants.RefitsNowAndThen(once()),
+        once,
+        schedule.check_frozen_far_on,
+    ),
+    (
         "snapshot that goes on learning",
         lambda: mutants.LiveSnapshot(additive()),
         additive,

@@ -35,6 +35,7 @@ from surrokit.testing.mutants.learning import (
     NeverFreezes,
     NeverVanishes,
     OnlyFirstRows,
+    RefitsNowAndThen,
 )
 from surrokit.testing.mutants.rows import BoundsHalved, FirstFactorLeftOut, LinearTermsDropped
 from surrokit.testing.mutants.wrappers import (
@@ -79,6 +80,7 @@ __all__ = [
     "NeverFreezes",
     "NeverVanishes",
     "OnlyFirstRows",
+    "RefitsNowAndThen",
     # potentials
     "ClaimsConvex",
     "DropsCapability",
