@@ -108,4 +108,4 @@ def test_where_all_chains_stand_together_that_is_said(stuck, paths, parts):
 def test_long_sub_chains_of_poor_paths_are_not_said_to_stand(stuck):
     moving = np.ones((4, 60), dtype=bool)
     run = attrs.evolve(stuck, kept=attrs.evolve(stuck.kept, accepted=moving))
-    assert advice(run) == []
+    assert not any("stand" in one or "did not move" in one for one in advice(run))
