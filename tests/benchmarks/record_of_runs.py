@@ -53,11 +53,12 @@ def record(only: tuple[str, ...] = ()) -> Mapping[str, Any]:
     """Do the runs whose names match, and return their record; a line for each as it is done."""
     began = stopwatch()
     with simulated():
-        from record.runner import all_runs, recorded
+        from record.runner import all_runs, package_folder, recorded
 
         chosen = {name: run for name, run in all_runs().items() if _is_asked_for(name, only)}
         if not chosen:
             raise click.ClickException(f"no run is named like {', '.join(only)}")
+        click.echo(f"runs of the surrokit in {package_folder()}")
         found = recorded(chosen, lambda name, took: click.echo(f"{took:6.2f} s  {name}"))
     click.echo(f"{len(chosen)} runs in {stopwatch() - began:.0f} s of the processor")
     return found

@@ -39,8 +39,8 @@ ROWS: Mapping[str, str] = {
     "figure-6": "--set n_rows=5000 --set draws=500",
     "figure-7": "--only simulated --set n_rows=2000 --set dim=8 --set n_nodes=100"
     " --set paper_points=300,900",
-    "figure-8": "--only simulated --set n_rows=2000 --set dim=8 --set n_nodes=100 --set reference_draws=100"
-    " --set rns_values=200 --set seconds=0.5",
+    "figure-8": "--only simulated --set n_rows=2000 --set dim=8 --set n_nodes=100"
+    " --set reference_draws=100 --set rns_values=200 --set seconds=0.5",
     "table-1": "--only simulated --set n_rows=2000 --set dim=8 --set n_nodes=50",
 }
 """Arguments of ``surrokit reproduce EXPERIMENT --quick``: rows that need no data file."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -24,23 +23,38 @@ def runs() -> Mapping[str, Callable[[], sk.Run]]:
     return {**_repaired(), **_restarted(), **_mixed(), **_not_repaired()}
 
 
-def corrected_later(*first: Any, last: Any = None) -> Any:
+def corrected_later(*first: Any) -> Any:
     """Return a surrogate whose first fits are these, and every later one the smooth target."""
-    fits = iter([*first])
-    right = smooth() if last is None else last
+    fits, right = iter(first), smooth()
     return sk.batch_surrogate(lambda evaluations, rng: next(fits, right))
 
 
-def spoilt(paths: int) -> Any:
-    """Return a potential that is right for so many batches, and then elsewhere."""
-    batches = count()
+class Spoiling:
+    """A surrogate's fits, each right for so many iterations; an observer that counts these.
 
-    def both(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if next(batches) < paths:
-            return bent(q), bent_gradient(q)
-        return bent(q - ELSEWHERE), bent_gradient(q - ELSEWHERE)
+    What is counted are iterations and not calls: how often a surrogate is called is nobody's
+    business.
 
-    return sk.potential(value_and_gradient=both, dim=3, batched=True)
+    Parameters
+    ----------
+    lengths
+        Iterations of the first fits; later ones stay right.
+    """
+
+    def __init__(self, *lengths: float) -> None:
+        self._lengths = iter(lengths)
+        self._left = np.inf
+
+    def fit(self, evaluations: Any, rng: np.random.Generator) -> Any:
+        self._left = next(self._lengths, np.inf)
+        return sk.potential(value_and_gradient=self._both, dim=3, batched=True)
+
+    def surrokit_transition_done(self, run: Any, state: Any, info: Any) -> None:
+        self._left -= 1
+
+    def _both(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        shift = 0.0 if self._left > 0 else np.array(ELSEWHERE)
+        return bent(q - shift), bent_gradient(q - shift)
 
 
 def wrong() -> Any:
@@ -90,25 +104,18 @@ def _repaired() -> Mapping[str, Callable[[], sk.Run]]:
 def _restarted() -> Mapping[str, Callable[[], sk.Run]]:
     again = sk.Safety(restart=True, rescues=0)
     paths = {"step_size": 0.4, "n_steps": 4, "metric": "identity", "draws": 160, **LONG}
+
+    def spoilt(*lengths: int, safety: sk.Safety | None = again) -> sk.Run:
+        fits = Spoiling(*lengths)
+        surrogate = sk.batch_surrogate(fits.fit)
+        return drawn(smooth(), surrogate=surrogate, observers=[fits], safety=safety, **paths)
+
+    mixed = sk.Safety(restart=True, rescues=1, mix=0.1)
     return {
-        "restart/once": lambda: drawn(
-            smooth(), surrogate=corrected_later(spoilt(600)), safety=again, **paths
-        ),
-        "restart/always": lambda: drawn(
-            smooth(),
-            surrogate=sk.batch_surrogate(lambda evaluations, rng: spoilt(600)),
-            safety=again,
-            **paths,
-        ),
-        "restart/not-asked-for": lambda: drawn(
-            smooth(), surrogate=corrected_later(spoilt(600)), **paths
-        ),
-        "restart/mixed": lambda: drawn(
-            smooth(),
-            surrogate=corrected_later(spoilt(800)),
-            safety=sk.Safety(restart=True, rescues=1, mix=0.1),
-            **paths,
-        ),
+        "restart/once": lambda: spoilt(270),
+        "restart/always": lambda: spoilt(270, *9 * [180]),
+        "restart/not-asked-for": lambda: spoilt(270, safety=None),
+        "restart/mixed": lambda: spoilt(270, safety=mixed),
     }
 
 

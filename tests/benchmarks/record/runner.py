@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import surrokit as sk
@@ -32,6 +33,11 @@ def all_runs() -> dict[str, Callable[[], Any]]:
             raise ValueError(f"two runs are named {', '.join(sorted(twice))}")
         found |= runs
     return found
+
+
+def package_folder() -> Path:
+    """Return where the surrokit that runs lives: a record of another would show nothing."""
+    return Path(sk.__file__).parent
 
 
 def made_with() -> dict[str, str]:
