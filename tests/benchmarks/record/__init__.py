@@ -1,0 +1,1 @@
+"""Short seeded runs, and what they must give again after a refactoring."""

@@ -1,0 +1,163 @@
+"""The safety net: rescues, restarts, exact transitions mixed in, surrogates that are hopeless."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import surrokit as sk
+from record.drawn import FIXED, Interrupting, drawn
+from record.targets import bent, bent_gradient, forward, gaussian, smooth
+from surrokit.errors import SurrogateFitError
+
+ELSEWHERE = (4.0, 4.0, 4.0)
+"""Where a normal surrogate has its mass that is wrong on purpose."""
+
+LONG: dict[str, Any] = {"warmup": 300}
+
+
+def runs() -> Mapping[str, Callable[[], sk.Run]]:
+    """Return runs by name."""
+    return {**_repaired(), **_restarted(), **_mixed(), **_not_repaired()}
+
+
+def corrected_later(*first: Any) -> Any:
+    """Return a surrogate whose first fits are these, and every later one the smooth target."""
+    fits, right = iter(first), smooth()
+    return sk.batch_surrogate(lambda evaluations, rng: next(fits, right))
+
+
+class Spoiling:
+    """A surrogate's fits, each right for so many iterations; an observer that counts these.
+
+    What is counted are iterations and not calls: how often a surrogate is called is nobody's
+    business.
+
+    Parameters
+    ----------
+    lengths
+        Iterations of the first fits; later ones stay right.
+    """
+
+    def __init__(self, *lengths: float) -> None:
+        self._lengths = iter(lengths)
+        self._left = np.inf
+
+    def fit(self, evaluations: Any, rng: np.random.Generator) -> Any:
+        self._left = next(self._lengths, np.inf)
+        return sk.potential(value_and_gradient=self._both, dim=3, batched=True)
+
+    def surrokit_transition_done(self, run: Any, state: Any, info: Any) -> None:
+        self._left -= 1
+
+    def _both(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        shift = 0.0 if self._left > 0 else np.array(ELSEWHERE)
+        return bent(q - shift), bent_gradient(q - shift)
+
+
+def wrong() -> Any:
+    """Return a potential on which paths work, and end where the target has no mass."""
+    return sk.make("potential", "gaussian", mean=ELSEWHERE, covariance=0.2 * np.eye(3))
+
+
+def _repaired() -> Mapping[str, Callable[[], sk.Run]]:
+    hasty = sk.Safety(patience=20, block=5, rescues=2)
+    given = ("sub-chain", {"kernel": ("hmc", FIXED)})
+    flat = {"trend": "constant", "ridge": 1e6, "n_nodes": 5}
+    return {
+        "rescue/once": lambda: drawn(smooth(), surrogate=corrected_later(wrong()), **LONG),
+        "rescue/twice": lambda: drawn(
+            smooth(), surrogate=corrected_later(wrong(), wrong()), safety=hasty, **LONG
+        ),
+        # with a given step a path always leaves its start; else standing still passes for a move
+        "rescue/sub-chain": lambda: drawn(
+            smooth(), sampler=given, surrogate=corrected_later(wrong()), **LONG
+        ),
+        "rescue/nuts": lambda: drawn(
+            smooth(), sampler="nuts", surrogate=corrected_later(wrong()), step_size=0.4, **LONG
+        ),
+        "rescue/by-walk": lambda: drawn(
+            smooth(gradient=False), surrogate=corrected_later(wrong()), **LONG
+        ),
+        "rescue/greville": lambda: drawn(
+            smooth(), surrogate=corrected_later(*20 * [wrong()]), schedule="greville", **LONG
+        ),
+        "rescue/never-right": lambda: drawn(
+            smooth(), surrogate=sk.batch_surrogate(lambda evaluations, rng: wrong()), **LONG
+        ),
+        "rescue/never-good": lambda: drawn(smooth(), surrogate=("additive", flat), **LONG),
+        "rescue/outputs": lambda: drawn(forward(), surrogate=("additive", flat), **LONG),
+        "rescue/spent": lambda: drawn(
+            smooth(), surrogate=corrected_later(wrong()), max_calls=1100, **LONG
+        ),
+        "rescue/interrupted": lambda: drawn(
+            smooth(),
+            surrogate=corrected_later(wrong()),
+            observers=[Interrupting(121)],
+            **LONG,
+        ),
+    }
+
+
+def _restarted() -> Mapping[str, Callable[[], sk.Run]]:
+    again = sk.Safety(restart=True, rescues=0)
+    paths = {"step_size": 0.4, "n_steps": 4, "metric": "identity", "draws": 160, **LONG}
+
+    def spoilt(*lengths: int, safety: sk.Safety | None = again) -> sk.Run:
+        fits = Spoiling(*lengths)
+        surrogate = sk.batch_surrogate(fits.fit)
+        return drawn(smooth(), surrogate=surrogate, observers=[fits], safety=safety, **paths)
+
+    mixed = sk.Safety(restart=True, rescues=1, mix=0.1)
+    return {
+        "restart/once": lambda: spoilt(270),
+        "restart/always": lambda: spoilt(270, *9 * [180]),
+        "restart/not-asked-for": lambda: spoilt(270, safety=None),
+        "restart/mixed": lambda: spoilt(270, safety=mixed),
+    }
+
+
+def _mixed() -> Mapping[str, Callable[[], sk.Run]]:
+    mixed = sk.Safety(mix=0.3)
+    return {
+        "mix/additive": lambda: drawn(smooth(), surrogate="additive", safety=mixed),
+        "mix/ready": lambda: drawn(smooth(), surrogate=gaussian(), safety=mixed),
+        "mix/by-walk": lambda: drawn(
+            smooth(gradient=False), surrogate="additive", sampler="nuts", safety=mixed
+        ),
+        "mix/greville": lambda: drawn(
+            smooth(), surrogate="additive", schedule="greville", safety=mixed
+        ),
+        "mix/rmhmc": lambda: drawn(
+            smooth(),
+            sampler="rmhmc",
+            surrogate=("additive", {"n_nodes": 20}),
+            safety=mixed,
+            n_steps=2,
+            chains=2,
+            warmup=40,
+            draws=10,
+        ),
+    }
+
+
+def _not_repaired() -> Mapping[str, Callable[[], sk.Run]]:
+    def hopeless(evaluations: Any, rng: np.random.Generator) -> Any:
+        raise SurrogateFitError("no luck")
+
+    return {
+        "no-rescue/off": lambda: drawn(
+            smooth(), surrogate=corrected_later(wrong()), safety=sk.Safety(rescues=0)
+        ),
+        "no-rescue/ready": lambda: drawn(smooth(), surrogate=wrong()),
+        "no-rescue/no-time": lambda: drawn(smooth(), surrogate=corrected_later(wrong()), warmup=60),
+        "no-rescue/step-too-large": lambda: drawn(
+            smooth(), surrogate="additive", step_size=50.0, n_steps=5, **LONG
+        ),
+        "no-fit/goes-on": lambda: drawn(smooth(), surrogate=sk.batch_surrogate(hopeless)),
+        "no-fit/stops": lambda: drawn(
+            smooth(gradient=False), surrogate=sk.batch_surrogate(hopeless)
+        ),
+    }
