@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_flag, check_functions, check_methods
 from surrokit.bounds import BoundedPotential
 from surrokit.curvatures import (
     metric_of_outputs,
@@ -83,8 +84,12 @@ def forward_potential(
     ------
     ConfigurationError
         If neither or both of ``energy`` and ``data`` with ``noise_sd`` are given, or ``hessian``
-        without ``jacobian``.
+        without ``jacobian``, or something is not of its kind.
+    ShapeError
+        If ``data`` or ``noise_sd`` are no numbers, or do not fit each other.
     """
+    check_functions(forward=forward, jacobian=jacobian, hessian=hessian)
+    check_flag("batched", batched)
     if hessian is not None and jacobian is None:
         raise ConfigurationError(
             "hessian is given without jacobian; second derivatives are of use together with the "
@@ -108,6 +113,8 @@ def _energy(
     prior: Prior | None,
     energy: Energy | None,
 ) -> Energy:
+    check_methods("prior", prior, ("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")
+    check_methods("energy", energy, ("value", "value_and_gradients"), "a surrokit.protocols.Energy")
     if energy is not None:
         if data is not None or noise_sd is not None or prior is not None:
             raise ConfigurationError(

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import numbers
 from surrokit.bounds import parameters_of, transform_of
 from surrokit.capabilities import with_gradient
 from surrokit.errors import GradientWarning, ShapeError
@@ -78,7 +79,7 @@ def check_gradient(target: Potential, position: npt.ArrayLike) -> GradientCheck:
         If the target has no gradient.
     """
     parameters = parameters_of(target)
-    user = np.asarray(position, dtype=np.float64)
+    user = numbers("position", position)
     if user.shape != (target.dim,):
         raise ShapeError(f"position must have shape ({target.dim},), got {user.shape}")
     z = transform_of(target).to_unbounded(user[None])

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_flag, check_functions
 from surrokit.bounds import BoundedPotential
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.parameters import Bounds, Parameter, Parameters
@@ -62,8 +63,16 @@ def potential(
     Raises
     ------
     ConfigurationError
-        If it is not clear what the target is, or how many numbers it takes.
+        If it is not clear what the target is, or how many numbers it takes, or something that
+        should be a function is none.
     """
+    check_functions(
+        value=value,
+        gradient=gradient,
+        log_density=log_density,
+        value_and_gradient=value_and_gradient,
+    )
+    check_flag("batched", batched)
     declared = declared_parameters(dim, parameters)
     sign = 1.0 if log_density is None else -1.0
     function = _one_value_function(value, log_density, value_and_gradient, gradient)
@@ -88,6 +97,8 @@ def declared_parameters(
     ConfigurationError
         If neither is given, or the two disagree.
     """
+    if dim is not None and not is_whole(dim, 1):
+        raise ConfigurationError(f"dim must be a whole number of at least 1, got {dim!r}")
     if parameters is not None:
         declared = Parameters.declared(parameters)
         if dim is not None and dim != declared.dim:
@@ -99,9 +110,7 @@ def declared_parameters(
         raise ConfigurationError(
             "the number of parameters is not known; pass dim=..., or parameters={name: bounds}"
         )
-    if not is_whole(dim, 1):
-        raise ConfigurationError(f"dim must be a whole number of at least 1, got {dim!r}")
-    return Parameters.unnamed(dim)
+    return Parameters.unnamed(int(dim))
 
 
 def _one_value_function(
