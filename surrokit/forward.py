@@ -29,6 +29,7 @@ from surrokit.positions import (
     checked_weights,
 )
 from surrokit.potentials import Function, declared_parameters
+from surrokit.precision import Precision
 from surrokit.protocols import Energy, Potential
 from surrokit.rowwise import mapped, row_by_row
 from surrokit.types import Capabilities, FloatArray
@@ -141,6 +142,7 @@ class MappedPotential:
     hessian_function: Function | None = attrs.field(default=None, alias="hessian")
     energy: Energy
     batched: bool
+    precision: Precision = attrs.field(factory=Precision, init=False, repr=False)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -250,12 +252,12 @@ class MappedPotential:
 
     def _outputs(self, q: FloatArray) -> FloatArray:
         # a map with one output may return a number, and its jacobian a vector
-        outputs = np.asarray(self.forward_function(q), dtype=np.float64)
+        outputs = self.precision.doubled("forward", self.forward_function(q))
         return _checked(outputs[..., None] if outputs.ndim < q.ndim else outputs, q, "forward", 0)
 
     def _jacobian(self, q: FloatArray) -> FloatArray:
         assert self.jacobian_function is not None
-        jacobian = np.asarray(self.jacobian_function(q), dtype=np.float64)
+        jacobian = self.precision.doubled("jacobian", self.jacobian_function(q))
         return _checked(
             jacobian[..., None, :] if jacobian.shape == q.shape else jacobian, q, "jacobian", 1
         )

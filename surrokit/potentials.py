@@ -15,6 +15,7 @@ from surrokit.bounds import BoundedPotential
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.parameters import Bounds, Parameter, Parameters
 from surrokit.positions import checked_positions
+from surrokit.precision import Precision
 from surrokit.protocols import Potential
 from surrokit.rowwise import row_by_row
 from surrokit.settings import is_whole
@@ -158,6 +159,8 @@ class FunctionPotential:
         1 for potentials, -1 for log densities.
     batched
         Whether the functions take rows.
+    precision
+        Notes whether they compute in single precision.
     """
 
     dim: int
@@ -166,6 +169,7 @@ class FunctionPotential:
     joint: Function | None
     sign: float
     batched: bool
+    precision: Precision = attrs.field(factory=Precision, init=False, repr=False)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -226,7 +230,7 @@ class FunctionPotential:
         )
 
     def _checked(self, result: npt.ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
-        array = np.asarray(result, dtype=np.float64)
+        array = self.precision.doubled(what, result)
         if array.shape != shape and array.shape == (*shape, 1) and not self.batched:
             array = array[..., 0]  # one number in an array of length one is a common slip
         if array.shape != shape:
