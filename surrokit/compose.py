@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import check_flag
 from surrokit.budget import Budget
 from surrokit.catalogue import default_catalogue
 from surrokit.components import Kind
@@ -15,7 +16,7 @@ from surrokit.composer import Composer, Spec
 from surrokit.discovery import default_plugins
 from surrokit.errors import ConfigurationError
 from surrokit.exact_calls import OnError
-from surrokit.observers import Observers
+from surrokit.observers import Observers, listed
 from surrokit.parts import checked_target, described
 from surrokit.plan import Plan
 from surrokit.planning import Request, planned
@@ -154,6 +155,8 @@ def sample(
         If the target cannot be evaluated where chains start, or raises and was asked to.
     """
     _check_sizes(chains, warmup, draws, on_error)
+    check_flag("progress", progress)
+    observers = listed(observers)
     budget = Budget(
         max_calls=max_calls, max_seconds=max_seconds, target_ess=target_ess, target_rhat=target_rhat
     )

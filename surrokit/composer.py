@@ -15,6 +15,18 @@ Spec: TypeAlias = str | tuple[str, Mapping[str, Any]]
 """A registered name, or a name with settings."""
 
 
+_METHODS: Mapping[Kind, tuple[tuple[str, ...], ...]] = {
+    "surrogate": (("learner",), ("dim", "capabilities", "value")),
+    "explorer": (("start", "step"),),
+    "schedule": (("learns", "decide"),),
+    "sampler": (("propose", "tunes"),),
+    "integrator": (("advance",),),
+    "metric": (("energy",),),
+    "correction": (("start", "decide"),),
+}
+"""By what an object of each kind is known; a surrogate may be a ready potential instead."""
+
+
 class Composer:
     """Builds parts, and the parts inside them.
 
@@ -61,6 +73,7 @@ class Composer:
                     f"{', '.join(given)} cannot be set on a {kind} that is already made "
                     f"({spec!r}); set it when making the object, or name the {kind}"
                 )
+            self._check_kind(kind, spec)
             return spec
         name, settings = found
         component = self.catalogue.get(kind, name)
@@ -68,6 +81,22 @@ class Composer:
         _check_settings(component, settings)
         parts = self._parts(component, settings)
         return component.factory(**settings, **parts)
+
+    def _check_kind(self, kind: Kind, given: object) -> None:
+        """Refuse what cannot be a part of a kind, before something deep inside trips over it."""
+        if kind not in _METHODS:
+            return
+        alike = any(all(hasattr(given, name) for name in names) for names in _METHODS[kind])
+        if isinstance(given, type) and alike:
+            raise ConfigurationError(
+                f"as {kind} the class {given.__name__} is given; make an object of it"
+            )
+        if not alike:
+            raise ConfigurationError(
+                f"a {kind} must be a registered name ({', '.join(self.catalogue.names(kind))}), a "
+                "pair of name and settings, or an object with the methods of "
+                f"surrokit.protocols.{kind.capitalize()}; got {given!r}"
+            )
 
     def _parts(self, component: Component, settings: dict[str, Any]) -> dict[str, Any]:
         """Take the parts out of ``settings``, and return them made."""

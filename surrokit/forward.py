@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_flag, check_functions, check_methods
 from surrokit.bounds import BoundedPotential
 from surrokit.counted import Count, count_nothing
 from surrokit.curvatures import (
@@ -30,6 +31,7 @@ from surrokit.positions import (
     checked_weights,
 )
 from surrokit.potentials import Function, declared_parameters
+from surrokit.precision import Precision
 from surrokit.protocols import Energy, Potential
 from surrokit.rowwise import mapped, row_by_row
 from surrokit.types import Capabilities, FloatArray
@@ -85,8 +87,12 @@ def forward_potential(
     ------
     ConfigurationError
         If neither or both of ``energy`` and ``data`` with ``noise_sd`` are given, or ``hessian``
-        without ``jacobian``.
+        without ``jacobian``, or something is not of its kind.
+    ShapeError
+        If ``data`` or ``noise_sd`` are no numbers, or do not fit each other.
     """
+    check_functions(forward=forward, jacobian=jacobian, hessian=hessian)
+    check_flag("batched", batched)
     if hessian is not None and jacobian is None:
         raise ConfigurationError(
             "hessian is given without jacobian; second derivatives are of use together with the "
@@ -110,6 +116,8 @@ def _energy(
     prior: Prior | None,
     energy: Energy | None,
 ) -> Energy:
+    check_methods("prior", prior, ("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")
+    check_methods("energy", energy, ("value", "value_and_gradients"), "a surrokit.protocols.Energy")
     if energy is not None:
         if data is not None or noise_sd is not None or prior is not None:
             raise ConfigurationError(
@@ -141,6 +149,8 @@ class MappedPotential:
     def counted(self, count: Count) -> MappedPotential:
         """Return a copy that reports calls of its functions, second derivatives as ``jacobian``."""
         return attrs.evolve(self, count=count)
+
+    precision: Precision = attrs.field(factory=Precision, init=False, repr=False)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -254,12 +264,12 @@ class MappedPotential:
 
     def _outputs(self, q: FloatArray) -> FloatArray:
         # a map with one output may return a number, and its jacobian a vector
-        outputs = np.asarray(self.forward_function(q), dtype=np.float64)
+        outputs = self.precision.doubled("forward", self.forward_function(q))
         return _checked(outputs[..., None] if outputs.ndim < q.ndim else outputs, q, "forward", 0)
 
     def _jacobian(self, q: FloatArray) -> FloatArray:
         assert self.jacobian_function is not None
-        jacobian = np.asarray(self.jacobian_function(q), dtype=np.float64)
+        jacobian = self.precision.doubled("jacobian", self.jacobian_function(q))
         return _checked(
             jacobian[..., None, :] if jacobian.shape == q.shape else jacobian, q, "jacobian", 1
         )

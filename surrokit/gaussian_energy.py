@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit import capabilities as can
+from surrokit.arguments import numbers
 from surrokit.curvatures import CURVATURE_DERIVATIVES, CURVATURES
 from surrokit.derivative_protocols import MetricDerivativePotential
 from surrokit.errors import ConfigurationError, ShapeError
@@ -51,7 +52,9 @@ def gaussian_prior(mean: npt.ArrayLike = 0.0, sd: npt.ArrayLike = 1.0) -> Gaussi
     Raises
     ------
     ConfigurationError
-        If a standard deviation is not positive.
+        If a standard deviation is not positive, or a mean not finite.
+    ShapeError
+        If they are no numbers.
     """
     return GaussianPrior(mean=mean, sd=sd)
 
@@ -61,20 +64,46 @@ def _positive(name: str, array: FloatArray) -> None:
         raise ConfigurationError(f"{name} must be positive and finite, got {array}")
 
 
-def _array(value: npt.ArrayLike) -> FloatArray:
-    array = np.array(value, dtype=np.float64)
+def _finite(name: str, array: FloatArray) -> None:
+    if not np.isfinite(array).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        where = f" at {list(place)}" if place else ""
+        raise ConfigurationError(
+            f"{name} must be finite, got {array[place]}{where}; leave out what is not known"
+        )
+
+
+def _array(name: str, value: npt.ArrayLike) -> FloatArray:
+    array = numbers(name, value).copy()
     array.setflags(write=False)
     return array
+
+
+def _mean(given: npt.ArrayLike) -> FloatArray:
+    return _array("mean of a prior", given)
+
+
+def _sd(given: npt.ArrayLike) -> FloatArray:
+    return _array("sd of a prior", given)
+
+
+def _data(given: npt.ArrayLike) -> FloatArray:
+    return _array("data", given)
+
+
+def _noise_sd(given: npt.ArrayLike) -> FloatArray:
+    return _array("noise_sd", given)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class GaussianPrior:
     """Independent normal priors; see :func:`gaussian_prior`."""
 
-    mean: FloatArray = attrs.field(converter=_array)
-    sd: FloatArray = attrs.field(converter=_array)
+    mean: FloatArray = attrs.field(converter=_mean)
+    sd: FloatArray = attrs.field(converter=_sd)
 
     def __attrs_post_init__(self) -> None:
+        _finite("mean of a prior", self.mean)
         _positive("sd of a prior", self.sd)
 
     @property
@@ -141,12 +170,13 @@ class GaussianEnergy:
         -log prior and its gradient; None for a flat one.
     """
 
-    data: FloatArray = attrs.field(converter=_array)
-    noise_sd: FloatArray = attrs.field(converter=_array)
+    data: FloatArray = attrs.field(converter=_data)
+    noise_sd: FloatArray = attrs.field(converter=_noise_sd)
     prior: Prior | None = None
 
     def __attrs_post_init__(self) -> None:
         _positive("noise_sd", self.noise_sd)
+        _finite("data", self.data)
         if self.data.ndim != 1:
             raise ShapeError(f"data must have shape (m,), got {self.data.shape}; flatten it")
         if self.noise_sd.shape not in ((), self.data.shape):

@@ -8,9 +8,11 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import numbers
 from surrokit.bounds import parameters_of, transform_of
 from surrokit.capabilities import with_gradient
 from surrokit.errors import GradientWarning, ShapeError
+from surrokit.precision import is_single, single_precision_of
 from surrokit.protocols import Potential
 from surrokit.types import FloatArray
 
@@ -30,11 +32,14 @@ class GradientCheck:
         The gradient of the target, in the sampling coordinates.
     differences : ndarray of shape (dim,)
         Central differences of its value.
+    single
+        Functions of the target that seem to compute in single precision.
     """
 
     labels: list[str]
     given: FloatArray
     differences: FloatArray
+    single: frozenset[str] = frozenset()
 
     @property
     def wrong(self) -> list[str]:
@@ -55,7 +60,24 @@ class GradientCheck:
         for label, given, difference in zip(self.labels, self.given, self.differences, strict=True):
             flag = "  <- disagrees" if label in wrong else ""
             rows.append(f"{label:>12} {given:14.6g} {difference:14.6g}{flag}")
+        if wrong and self.single:
+            rows.append(_about_precision(self.single))
         return "\n".join(rows)
+
+
+def _about_precision(single: frozenset[str]) -> str:
+    """Return why a right gradient may look wrong, and how to go on."""
+    functions = " and ".join(sorted(single, reverse=True))
+    return (
+        f"{functions} seem to be in single precision (float32), which is too coarse for "
+        "differences; compute in double precision (with JAX by jax.config.update("
+        "'jax_enable_x64', True) before anything else) and check again"
+    )
+
+
+def _single(target: Potential, values: FloatArray) -> frozenset[str]:
+    own = frozenset({"value"}) if is_single(values) and values.any() else frozenset()
+    return single_precision_of(target) or own
 
 
 def check_gradient(target: Potential, position: npt.ArrayLike) -> GradientCheck:
@@ -78,7 +100,7 @@ def check_gradient(target: Potential, position: npt.ArrayLike) -> GradientCheck:
         If the target has no gradient.
     """
     parameters = parameters_of(target)
-    user = np.asarray(position, dtype=np.float64)
+    user = numbers("position", position)
     if user.shape != (target.dim,):
         raise ShapeError(f"position must have shape ({target.dim},), got {user.shape}")
     z = transform_of(target).to_unbounded(user[None])
@@ -86,7 +108,12 @@ def check_gradient(target: Potential, position: npt.ArrayLike) -> GradientCheck:
     steps = np.diag(_STEP * np.maximum(1.0, np.abs(z[0])))
     values = target.value(np.concatenate([z + steps, z - steps]))
     differences = (values[: target.dim] - values[target.dim :]) / (2.0 * np.diag(steps))
-    return GradientCheck(labels=parameters.labels, given=gradient, differences=differences)
+    return GradientCheck(
+        labels=parameters.labels,
+        given=gradient,
+        differences=differences,
+        single=_single(target, values),
+    )
 
 
 def warn_if_gradient_disagrees(
@@ -113,10 +140,12 @@ def warn_if_gradient_disagrees(
     # this leaves room for curvature and for noise in the value, and still catches a
     # sign, a factor of two, a missing term or a wrong order of parameters
     if np.isfinite(slope) and abs(slope - length) > 0.3 * length:
+        single = _single(target, values)
+        hint = f". But {_about_precision(single)}" if single else ""
         warnings.warn(
             f"the gradient does not agree with the value: along it the target's slope is "
             f"{slope:.6g}, but its length is {length:.6g}. Draws stay exact, acceptance suffers; "
-            "see surrokit.check_gradient(target, position)",
+            f"see surrokit.check_gradient(target, position){hint}",
             GradientWarning,
             stacklevel=2,
         )

@@ -16,6 +16,23 @@ EVENTS = (
 """Names of the observation hooks."""
 
 
+def listed(observers: Iterable[object]) -> list[object]:
+    """Return observers as a list, each of which listens to something.
+
+    Raises
+    ------
+    ConfigurationError
+        If they cannot be listed, or one has none of the methods.
+    """
+    if not isinstance(observers, Iterable):
+        raise ConfigurationError(
+            f"observers must be a list of objects, got {observers!r}; pass observers=[...]"
+        )
+    found = list(observers)
+    Observers(found)
+    return found
+
+
 class Observers:
     """The plugins and objects that listen, by event; an event that nobody wants costs nothing.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import numbers
 from surrokit.bounds import transform_of
 from surrokit.errors import ShapeError
 from surrokit.protocols import Potential
@@ -31,22 +32,30 @@ def paid_evaluations(
         If the arrays do not fit each other, or the target.
     """
     if not isinstance(evaluations, Evaluations):
-        if not 2 <= len(evaluations) <= 3:
+        if not isinstance(evaluations, tuple | list) or not 2 <= len(evaluations) <= 3:
             raise ShapeError(
                 "evaluations must be (positions, values) or (positions, values, gradients), got "
-                f"{len(evaluations)} items"
+                f"{_described(evaluations)}"
             )
-        evaluations = Evaluations(
-            positions=evaluations[0],
-            values=evaluations[1],
-            gradients=evaluations[2] if len(evaluations) == 3 else None,
-        )
+        names = ("positions", "values", "gradients")
+        arrays = {
+            name: numbers(f"{name} of evaluations", array)
+            for name, array in zip(names, evaluations, strict=False)
+            if array is not None
+        }
+        evaluations = Evaluations(**arrays)
     if evaluations.positions.shape[1] != exact.dim:
         raise ShapeError(
             f"evaluations have positions of {evaluations.positions.shape[1]} numbers, but the "
             f"target has dim {exact.dim}"
         )
     return _in_sampling_coordinates(evaluations, exact)
+
+
+def _described(evaluations: object) -> str:
+    if isinstance(evaluations, tuple | list):
+        return f"{len(evaluations)} items"
+    return f"a {type(evaluations).__name__}"
 
 
 def _in_sampling_coordinates(evaluations: Evaluations, exact: Potential) -> Evaluations:

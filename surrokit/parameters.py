@@ -6,12 +6,13 @@ q = lower + (upper - lower) expit(z). U in z then has minus the log of the Jacob
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import attrs
 import numpy as np
 
+from surrokit.arguments import numbers
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.settings import is_number, is_whole
 from surrokit.types import FloatArray
@@ -88,6 +89,10 @@ def vector(size: int, lower: float | None = None, upper: float | None = None) ->
     ConfigurationError
         If the size is not positive, or the bounds are not in order.
     """
+    if not is_whole(size, 1):
+        raise ConfigurationError(
+            f"the size of a vector must be a whole number of at least 1, got {size!r}"
+        )
     return Parameter((size,), lower=lower, upper=upper)
 
 
@@ -112,9 +117,19 @@ class Parameters:
         ConfigurationError
             If a declaration cannot be read, or there is none.
         """
+        if not isinstance(specs, Mapping):
+            raise ConfigurationError(_not_a_mapping(specs))
         if not specs:
             raise ConfigurationError("parameters must name at least one parameter, got none")
-        return cls({name: _read(name, spec) for name, spec in specs.items()})
+        _check_names(specs)
+        declared = cls({name: _read(name, spec) for name, spec in specs.items()})
+        labels = declared.labels
+        twice = sorted({label for label in labels if labels.count(label) > 1})
+        if twice:
+            raise ConfigurationError(
+                f"parameters give two numbers the name {twice[0]!r}; call one of them otherwise"
+            )
+        return declared
 
     @classmethod
     def unnamed(cls, dim: int) -> Parameters:
@@ -163,7 +178,7 @@ class Parameters:
             If names or shapes are not those declared.
         """
         if not isinstance(values, Mapping):
-            return _numbers("a position", values)
+            return numbers("a position", values)
         if set(values) != set(self.specs):
             raise ShapeError(
                 f"values by name must be given for {', '.join(self.specs)}, "
@@ -171,17 +186,28 @@ class Parameters:
             )
         parts = []
         for name, spec in self.specs.items():
-            array = _numbers(f"parameter {name!r}", values[name])
+            array = numbers(f"parameter {name!r}", values[name])
             n_axes = len(spec.shape)
             if array.shape[array.ndim - n_axes :] != spec.shape:
                 raise ShapeError(
                     f"parameter {name!r} must have shape {spec.shape}, got {array.shape}"
                 )
             parts.append(array.reshape(*array.shape[: array.ndim - n_axes], spec.size))
-        rows = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+        rows = _common_rows(self.specs, parts)
         return np.concatenate(
             [np.broadcast_to(part, (*rows, part.shape[-1])) for part in parts], axis=-1
         )
+
+
+def _common_rows(names: Iterable[str], parts: Sequence[FloatArray]) -> tuple[int, ...]:
+    shapes = [part.shape[:-1] for part in parts]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        given = ", ".join(f"{shape} of {name}" for name, shape in zip(names, shapes, strict=True))
+        raise ShapeError(
+            f"values by name must be for as many positions each, got {given}"
+        ) from error
 
 
 def _read(name: str, spec: Parameter | Bounds | None) -> Parameter:
@@ -197,8 +223,17 @@ def _read(name: str, spec: Parameter | Bounds | None) -> Parameter:
     return Parameter(lower=spec[0], upper=spec[1])
 
 
-def _numbers(what: str, value: object) -> FloatArray:
-    try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ShapeError(f"{what} must be numbers, got {value!r}") from error
+def _check_names(names: Iterable[object]) -> None:
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise ConfigurationError(f"a parameter's name must be text, got {name!r}")
+
+
+def _not_a_mapping(given: object) -> str:
+    names = given if isinstance(given, list | tuple) else ()
+    named = bool(names) and all(isinstance(name, str) for name in names)
+    example = ", ".join(f"{name!r}: None" for name in names) if named else "'a': None, 'b': (0, 1)"
+    return (
+        "parameters must be a dictionary of names and bounds (None, a pair, or "
+        f"surrokit.vector(...)), got {given!r}; pass {{{example}}}"
+    )

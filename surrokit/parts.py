@@ -21,6 +21,7 @@ from surrokit.protocols import (
     Surrogate,
 )
 from surrokit.records import LearningProblem
+from surrokit.settings import is_whole
 from surrokit.summed_terms import terms_of
 from surrokit.types import Capabilities
 
@@ -187,6 +188,12 @@ def checked_target(target: Potential) -> Potential:
         raise ConfigurationError(
             f"a target must be a potential, got {type(target).__name__} without "
             f"{', '.join(missing)}; make one with surrokit.potential(value, gradient, dim=...)"
+        )
+    if not (is_whole(target.dim, 1) and callable(target.value)) or isinstance(target, type):
+        raise ConfigurationError(
+            f"a target must be a potential, got a {type(target).__name__} of dim {target.dim!r}, "
+            f"and with {target.value!r} as its value; make one with surrokit.potential(value, "
+            "gradient, dim=...)"
         )
     return target
 

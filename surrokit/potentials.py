@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit import capabilities as can
+from surrokit.arguments import check_flag, check_functions
 from surrokit.bounds import BoundedPotential
 from surrokit.counted import Count, CountedPotential
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.exact_calls import CallKind
 from surrokit.parameters import Bounds, Parameter, Parameters
 from surrokit.positions import checked_positions
+from surrokit.precision import Precision
 from surrokit.protocols import Potential
 from surrokit.rowwise import row_by_row
 from surrokit.settings import is_whole
@@ -64,8 +66,16 @@ def potential(
     Raises
     ------
     ConfigurationError
-        If it is not clear what the target is, or how many numbers it takes.
+        If it is not clear what the target is, or how many numbers it takes, or something that
+        should be a function is none.
     """
+    check_functions(
+        value=value,
+        gradient=gradient,
+        log_density=log_density,
+        value_and_gradient=value_and_gradient,
+    )
+    check_flag("batched", batched)
     declared = declared_parameters(dim, parameters)
     sign = 1.0 if log_density is None else -1.0
     function = _one_value_function(value, log_density, value_and_gradient, gradient)
@@ -90,6 +100,8 @@ def declared_parameters(
     ConfigurationError
         If neither is given, or the two disagree.
     """
+    if dim is not None and not is_whole(dim, 1):
+        raise ConfigurationError(f"dim must be a whole number of at least 1, got {dim!r}")
     if parameters is not None:
         declared = Parameters.declared(parameters)
         if dim is not None and dim != declared.dim:
@@ -101,9 +113,7 @@ def declared_parameters(
         raise ConfigurationError(
             "the number of parameters is not known; pass dim=..., or parameters={name: bounds}"
         )
-    if not is_whole(dim, 1):
-        raise ConfigurationError(f"dim must be a whole number of at least 1, got {dim!r}")
-    return Parameters.unnamed(dim)
+    return Parameters.unnamed(int(dim))
 
 
 def _one_value_function(
@@ -151,6 +161,8 @@ class FunctionPotential:
         1 for potentials, -1 for log densities.
     batched
         Whether the functions take rows.
+    precision
+        Notes whether they compute in single precision.
     """
 
     dim: int
@@ -159,6 +171,7 @@ class FunctionPotential:
     joint: Function | None
     sign: float
     batched: bool
+    precision: Precision = attrs.field(factory=Precision, init=False, repr=False)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -224,7 +237,7 @@ class FunctionPotential:
         )
 
     def _checked(self, result: npt.ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
-        array = np.asarray(result, dtype=np.float64)
+        array = self.precision.doubled(what, result)
         if array.shape != shape and array.shape == (*shape, 1) and not self.batched:
             array = array[..., 0]  # one number in an array of length one is a common slip
         if array.shape != shape:

@@ -17,6 +17,7 @@ from surrokit.errors import (
     UnknownComponentError,
 )
 from surrokit.testing.fixtures import HookCalls
+from surrokit.testing.reference import ConstantMetric
 from surrokit_corrections.metropolis import Metropolis
 from surrokit_hmc.hmc import HMC
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric
@@ -153,8 +154,8 @@ def test_an_extra_setting_of_none_is_not_given(composer):
 
 
 def test_an_object_is_taken_as_it_is(composer):
-    thing = object()
-    assert composer.make("metric", thing) is thing
+    metric = ConstantMetric()
+    assert composer.make("metric", metric) is metric
 
 
 def test_making_changes_no_settings(composer):
@@ -282,6 +283,7 @@ def test_a_surrogate_must_provide_what_the_sampler_needs():
 @attrs.frozen
 class Needy:
     needs: frozenset = frozenset({"metric"})
+    start = decide = None
 
     def with_potential(self, potential):
         return self

@@ -1,0 +1,102 @@
+"""What users pass: functions, flags and numbers, told from what they are mistaken for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.types import FloatArray
+
+
+def check_functions(**functions: object) -> None:
+    """Refuse whatever is neither a function nor None.
+
+    Raises
+    ------
+    ConfigurationError
+        If something is; the message names the argument.
+    """
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise ConfigurationError(
+                f"{name} must be a function of a position, got {function!r}; pass the function "
+                "itself, without calling it"
+            )
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse whatever is neither True nor False.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is something else.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ConfigurationError(f"{name} must be True or False, got {value!r}")
+
+
+def check_methods(name: str, given: object, methods: tuple[str, ...], such_as: str) -> None:
+    """Refuse an object without the methods that will be called.
+
+    Parameters
+    ----------
+    name
+        Of the argument.
+    given
+        What was passed; None is nothing, and passes.
+    methods
+        What it needs.
+    such_as
+        What to pass, for the message.
+
+    Raises
+    ------
+    ConfigurationError
+        If one is missing.
+    """
+    missing = [method for method in methods if not callable(getattr(given, method, None))]
+    if given is not None and (missing or isinstance(given, type)):
+        raise ConfigurationError(
+            f"{name} must be an object with {' and '.join(methods)}, such as {such_as}, got "
+            f"{given!r}"
+        )
+
+
+def numbers(what: str, value: object) -> FloatArray:
+    """Return numbers in double precision, copied only if they must be.
+
+    Text is refused even where it spells a number, and so is None, which NumPy would take for NaN.
+
+    Parameters
+    ----------
+    what
+        Names them in the message.
+    value
+        Numbers in lists, arrays, or what NumPy makes arrays of.
+
+    Raises
+    ------
+    ShapeError
+        If they are no numbers, or lists of different lengths.
+    """
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "USTMm" or (array.dtype.kind == "O" and _foreign(array)):
+            raise TypeError
+        if array.dtype.kind == "c":
+            raise TypeError
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(
+            f"{what} must be numbers, as many in each row, got {_shortened(value)}"
+        ) from error
+
+
+def _foreign(array: np.ndarray) -> bool:
+    return any(item is None or isinstance(item, str | bytes) for item in array.flat)
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]} ..."
