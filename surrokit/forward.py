@@ -150,7 +150,7 @@ class MappedPotential:
         """Return a copy that reports calls of its functions, second derivatives as ``jacobian``."""
         return attrs.evolve(self, count=count)
 
-    precision: Precision = attrs.field(factory=Precision, init=False, repr=False)
+    precision: Precision = attrs.field(factory=Precision, repr=False)
 
     @property
     def capabilities(self) -> Capabilities:

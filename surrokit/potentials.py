@@ -171,7 +171,7 @@ class FunctionPotential:
     joint: Function | None
     sign: float
     batched: bool
-    precision: Precision = attrs.field(factory=Precision, init=False, repr=False)
+    precision: Precision = attrs.field(factory=Precision, repr=False)
 
     @property
     def capabilities(self) -> Capabilities:
