@@ -177,7 +177,7 @@ class Subsampled:
         if proposal.source is self._exact():
             return self._by_values(state, proposal, rng)
         thinning = self._prepared()
-        ends = np.stack([state.positions, proposal.positions])
+        ends = np.array([state.positions, proposal.positions])
         with np.errstate(all="ignore"):
             v = thinning.expansion.value(ends.reshape(-1, ends.shape[2]))
             v_before, v_after = v.reshape(2, -1)

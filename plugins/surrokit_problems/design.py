@@ -107,6 +107,13 @@ def back(rows: Design, weights: FloatArray) -> FloatArray:
     return np.asarray(weights.T @ rows)
 
 
+def products(rows: Design, vectors: FloatArray) -> FloatArray:
+    """Return V X^T, shape (n, rows), for vectors V of shape (n, dim)."""
+    if sparse.issparse(rows):
+        return np.ascontiguousarray((rows @ vectors.T).T)
+    return np.asarray(vectors @ rows.T)
+
+
 def squares(rows: Design) -> Design:
     """Return the square of every entry."""
     return rows.multiply(rows).tocsr() if sparse.issparse(rows) else np.square(rows)
@@ -153,7 +160,8 @@ def along(design: Design, rows: IntArray, owners: IntArray, steps: FloatArray) -
             return np.asarray(products.reshape(n_sets, n_owners, -1)[:, owners, numbers])
         return np.asarray(np.einsum("md,kmd->km", chosen, steps[:, owners]))
     # entry by entry: scipy's own way to pick rows costs more than all else here
-    starts, lengths = design.indptr[rows], np.diff(design.indptr)[rows]
+    starts = design.indptr[rows]
+    lengths = design.indptr[rows + 1] - starts
     ends = np.cumsum(lengths)
     pair = np.repeat(np.arange(len(rows)), lengths)
     entries = np.arange(len(pair)) + (starts - ends + lengths)[pair]

@@ -6,21 +6,26 @@ the functions are each other's derivatives and the bound holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import attrs
 import numpy as np
-from scipy.special import erfcx, expit, log_ndtr
 
 from surrokit.errors import ConfigurationError
+from surrokit.summed_potential import USUAL_ORDER
 from surrokit.types import FloatArray
+from surrokit_problems import logistic_terms, probit_terms
+from surrokit_problems.error_terms import LogisticErrors, StudentErrors
 
 Function: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 """Of linear predictors and responses, entry by entry with broadcasting."""
 
-Remainder: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
-"""Of linear predictors e, responses and steps t: f(e + t) - f(e) - f'(e) t - f''(e) t^2 / 2."""
+Remainder: TypeAlias = Callable[..., FloatArray]
+"""Of linear predictors e, responses, steps t (and what was prepared): f(e + t) less its expansion."""
+
+Preparation: TypeAlias = Callable[[FloatArray, FloatArray], tuple[FloatArray, ...]]
+"""Of linear predictors and responses: more arrays of their shape."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -50,12 +55,17 @@ class Family:
         Whether responses are zeros and ones.
     remainder
         The error of the second-order expansion, where it can be had without cancellation; else
-        it is made of the functions above.
+        it is made of the functions above, with the rounding errors of these: some 1e-16 times f,
+        however small the remainder is.
     third
         f''', where it is to be had: expansions may then be of third order.
     fourth_bound
         The largest absolute fourth derivative, at every predictor and for every response; it goes
         with ``third``, and as much rests on it as on ``third_bound``.
+    third_order_remainder
+        As ``remainder``, of the third-order expansion.
+    prepare
+        Makes of e and y what remainders need besides, once for all steps from there.
 
     Raises
     ------
@@ -73,6 +83,8 @@ class Family:
     remainder: Remainder | None = None
     third: Function | None = None
     fourth_bound: float | None = None
+    third_order_remainder: Remainder | None = None
+    prepare: Preparation | None = None
 
     def __attrs_post_init__(self) -> None:
         if not 0.0 < self.third_bound < np.inf:
@@ -95,109 +107,69 @@ class Family:
         return f"Family({self.name!r})"
 
     def remaining(
-        self, predictor: FloatArray, response: FloatArray, step: FloatArray
+        self,
+        predictor: FloatArray,
+        response: FloatArray,
+        step: FloatArray,
+        order: int = USUAL_ORDER,
     ) -> FloatArray:
-        """Return f(e + t) - f(e) - f'(e) t - f''(e) t^2 / 2 for steps t, all of one shape."""
+        """Return what expansions at e leave out at e + t, of the shape of the steps t.
+
+        To second order that is f(e + t) - f(e) - f'(e) t - f''(e) t^2 / 2; with an order of 3,
+        which needs ``third``, the term of third order is taken off too.
+        """
+        return self.remaining_of(self.prepared(predictor, response), step, order)
+
+    def prepared(self, predictor: FloatArray, response: FloatArray) -> tuple[FloatArray, ...]:
+        """Return what :meth:`remaining_of` needs of each row: arrays of the shape of these."""
+        more = () if self.prepare is None else self.prepare(predictor, response)
+        return predictor, response, *more
+
+    def remaining_of(
+        self, prepared: Sequence[FloatArray], step: FloatArray, order: int = USUAL_ORDER
+    ) -> FloatArray:
+        """Return :meth:`remaining` for what was prepared, or some rows of it."""
+        if order == USUAL_ORDER:
+            return self._second_order(prepared, step)
+        if self.third_order_remainder is not None:
+            return self.third_order_remainder(*prepared[:2], step, *prepared[2:])
+        assert self.third is not None
+        cubic = self.third(*prepared[:2]) / 6.0 * step * step * step
+        return np.asarray(self._second_order(prepared, step) - cubic)
+
+    def _second_order(self, prepared: Sequence[FloatArray], t: FloatArray) -> FloatArray:
+        e, y, *more = prepared
         if self.remainder is not None:
-            return self.remainder(predictor, response, step)
-        change = self.value(predictor + step, response) - self.value(predictor, response)
-        slope, bend = self.first(predictor, response), self.second(predictor, response)
-        return np.asarray(change - step * (slope + 0.5 * step * bend))
-
-
-def _density(u: FloatArray) -> FloatArray:
-    """Return p (1 - p) with p = 1 / (1 + exp(-u)), positive as far out as numbers go."""
-    t = np.exp(-np.abs(u))
-    return np.asarray(t / np.square(1.0 + t))
-
-
-def _logistic_value(e: FloatArray, y: FloatArray) -> FloatArray:
-    """log(1 + exp(e)) - y e."""
-    return np.asarray(np.log1p(np.exp(-np.abs(e))) + np.maximum(e, 0.0) - y * e)
-
-
-def _logistic_first(e: FloatArray, y: FloatArray) -> FloatArray:
-    return np.asarray(expit(e) - y)
-
-
-def _logistic_third(e: FloatArray, y: FloatArray) -> FloatArray:
-    """P (1 - p) (1 - 2 p), and 1 - 2 p = -tanh(e / 2)."""
-    return np.asarray(-_density(e) * np.tanh(0.5 * e) + 0.0 * y)
-
-
-def _logistic_second(e: FloatArray, y: FloatArray) -> FloatArray:
-    return _density(e) + 0.0 * y
-
-
-_LARGEST_STEP = 500.0  # exp of more overflows soon
-
-
-def _logistic_remainder(e: FloatArray, y: FloatArray, t: FloatArray) -> FloatArray:
-    """Use log(1 + exp(e + t)) - log(1 + exp(e)) = log(1 + p (exp(t) - 1)), p at e; y drops out."""
-    p = expit(e)
-    if t.size and t.max() > _LARGEST_STEP:
-        growth = _logistic_value(e + t, y) - _logistic_value(e, y) + y * t
-    else:
-        growth = np.log1p(p * np.expm1(t))
-    # -p t (1 + (1 - p) t / 2), with as few temporaries as there can be
-    bend = (0.5 - 0.5 * p) * t
-    bend += 1.0
-    bend *= t
-    bend *= p
-    return np.asarray(growth - bend)
+            return self.remainder(e, y, t, *more)
+        change = self.value(e + t, y) - self.value(e, y)
+        return np.asarray(change - t * (self.first(e, y) + 0.5 * t * self.second(e, y)))
 
 
 LOGISTIC = Family(
     name="logistic",
-    value=_logistic_value,
-    first=_logistic_first,
-    second=_logistic_second,
+    value=logistic_terms.value,
+    first=logistic_terms.first,
+    second=logistic_terms.second,
     # f''' = p (1 - p) (1 - 2 p), largest where its derivative 1 - 6 p + 6 p^2 vanishes:
     # p = 1/2 - 1/sqrt(12), and there f''' = (1/6) (2 / sqrt(12)) = 1 / (6 sqrt(3))
     third_bound=1.0 / (6.0 * np.sqrt(3.0)),
     convex=True,
     binary=True,
-    remainder=_logistic_remainder,
-    third=_logistic_third,
+    remainder=logistic_terms.second_order_remainder,
+    third_order_remainder=logistic_terms.third_order_remainder,
+    prepare=logistic_terms.slope_and_bend,
+    third=logistic_terms.third,
     # with v = p (1 - p): f'''' = v (1 - 6 v), from 1/24 at v = 1/12 to -1/8 at v = 1/4
     fourth_bound=0.125,
 )
 """Responses 0 and 1 with probability 1 / (1 + exp(-e)) of 1."""
 
 
-def _side(y: FloatArray) -> FloatArray:
-    return 2.0 * y - 1.0
-
-
-def _mills(t: FloatArray) -> FloatArray:
-    """Return phi(t) / Phi(t); erfcx keeps its digits far out on both sides."""
-    with np.errstate(over="ignore"):
-        return np.asarray(np.sqrt(2.0 / np.pi) / erfcx(-t / np.sqrt(2.0)))
-
-
-def _probit_value(e: FloatArray, y: FloatArray) -> FloatArray:
-    """-log Phi(e) for a response of 1, -log Phi(-e) for one of 0."""
-    return np.asarray(-log_ndtr(_side(y) * e))
-
-
-def _probit_first(e: FloatArray, y: FloatArray) -> FloatArray:
-    side = _side(y)
-    return np.asarray(-side * _mills(side * e))
-
-
-def _probit_second(e: FloatArray, y: FloatArray) -> FloatArray:
-    t = _side(y) * e
-    ratio = _mills(t)
-    with np.errstate(invalid="ignore"):  # 0 times infinity
-        bend = ratio * (ratio + t)
-    return np.asarray(np.clip(np.where(np.isnan(bend), 0.0, bend), 0.0, 1.0))
-
-
 PROBIT = Family(
     name="probit",
-    value=_probit_value,
-    first=_probit_first,
-    second=_probit_second,
+    value=probit_terms.value,
+    first=probit_terms.first,
+    second=probit_terms.second,
     # with m = phi / Phi: f'' = m (m + t) and -f''' = m ((m + t) (2 m + t) - 1), which is the third
     # central moment of a standard normal cut off below -t. It is positive, vanishes far out on both
     # sides (where nothing is cut off, and where what is left has no width), and is largest where
@@ -205,48 +177,9 @@ PROBIT = Family(
     third_bound=0.29572,
     convex=True,
     binary=True,
+    remainder=probit_terms.remainder,
 )
 """Responses 0 and 1 with probability Phi(e) of 1."""
-
-
-@attrs.frozen
-class _StudentErrors:
-    """Terms of errors u = (y - e) / scale with Student's t: (nu + 1) / 2 log(1 + u^2 / nu)."""
-
-    degrees: float
-    scale: float
-
-    def value(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        with np.errstate(over="ignore"):
-            square = np.square((y - e) / self.scale) / self.degrees
-        return np.asarray(0.5 * (self.degrees + 1.0) * np.log1p(square))
-
-    def first(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        u = (y - e) / self.scale
-        return np.asarray(-(self.degrees + 1.0) / self.scale * u / (self.degrees + u * u))
-
-    def second(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        square = np.square((y - e) / self.scale)
-        # in this form nothing overflows before it is 0
-        share = (self.degrees - square) / (self.degrees + square)
-        return np.asarray((self.degrees + 1.0) / self.scale**2 * share / (self.degrees + square))
-
-
-@attrs.frozen
-class _LogisticErrors:
-    """Terms of errors u = (y - e) / scale with the logistic distribution: 2 log(1 + e^u) - u."""
-
-    scale: float
-
-    def value(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        size = np.abs(y - e) / self.scale
-        return np.asarray(size + 2.0 * np.log1p(np.exp(-size)))
-
-    def first(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray(-np.tanh(0.5 * (y - e) / self.scale) / self.scale)
-
-    def second(self, e: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray(2.0 / self.scale**2 * _density((y - e) / self.scale))
 
 
 def student_errors(degrees: float = 4.0, scale: float = 1.0) -> Family:
@@ -268,7 +201,7 @@ def student_errors(degrees: float = 4.0, scale: float = 1.0) -> Family:
         If either is not positive.
     """
     _check_positive(degrees=degrees, scale=scale)
-    errors = _StudentErrors(degrees, scale)
+    errors = StudentErrors(degrees, scale)
     # with u = sqrt(nu) tan(a): f''' = 2 (nu + 1) nu^(-3/2) sin(3 a) cos(a)^3 / scale^3, up to its
     # sign; the derivative of sin(3 a) cos(a)^3 is 3 cos(a)^2 cos(4 a), so the maximum is where
     # a = pi / 8: sin(3 pi / 8) cos(pi / 8)^3 = cos(pi / 8)^4 = (3 + 2 sqrt(2)) / 8
@@ -279,6 +212,7 @@ def student_errors(degrees: float = 4.0, scale: float = 1.0) -> Family:
         first=errors.first,
         second=errors.second,
         third_bound=bound / scale**3,
+        remainder=errors.remainder,
     )
 
 
@@ -298,7 +232,7 @@ def logistic_errors(scale: float = 1.0) -> Family:
         If it is not positive.
     """
     _check_positive(scale=scale)
-    errors = _LogisticErrors(scale)
+    errors = LogisticErrors(scale)
     return Family(
         name=f"logistic errors, scale {scale:g}",
         value=errors.value,
@@ -307,6 +241,7 @@ def logistic_errors(scale: float = 1.0) -> Family:
         # two terms log(1 + exp(u)), each with the bound of the logistic family
         third_bound=2.0 * LOGISTIC.third_bound / scale**3,
         convex=True,
+        remainder=errors.remainder,
     )
 
 

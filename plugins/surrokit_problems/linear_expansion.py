@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 import numpy as np
 from scipy import sparse
 
+from surrokit.summed_potential import USUAL_ORDER
 from surrokit.types import FloatArray, IntArray
-from surrokit_problems.design import Design, along, blocks, gram
+from surrokit_problems.design import Design, along, blocks, gram, products
 from surrokit_problems.family import Family
+
+_STEPS_AT_ONCE = 16384  # more, and what is made of them leaves the processor's cache
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -33,11 +38,9 @@ class LinearExpansion:
         U at the centre, prior included, in nats.
     precision
         Of the prior.
-    third : ndarray of shape (n_rows,), optional
-        Third derivatives of the terms in their predictors, if these are expanded to third order.
     cubic : ndarray of shape (dim (dim + 1) / 2, dim), optional
         A sixth of the sum of the terms' third derivatives there, by pairs of two indices (those of
-        unlike ones doubled) and the third.
+        unlike ones doubled) and the third; if the terms are expanded to third order.
     """
 
     family: Family
@@ -49,11 +52,11 @@ class LinearExpansion:
     hessian: FloatArray
     level: float
     precision: float
-    third: FloatArray | None = None
     cubic: FloatArray | None = None
     _slope: FloatArray = attrs.field(init=False)
     _bend: FloatArray = attrs.field(init=False)
     _pairs: tuple[IntArray, IntArray] = attrs.field(init=False)
+    _prepared: tuple[FloatArray, ...] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         # a normal prior is a quadratic as well: of V's derivatives at the centre
@@ -61,6 +64,8 @@ class LinearExpansion:
         object.__setattr__(self, "_slope", self.gradient + self.precision * self.centre)
         object.__setattr__(self, "_bend", 0.5 * bend)
         object.__setattr__(self, "_pairs", np.triu_indices(len(self.centre)))
+        prepared = self.family.prepared(self.predictors, self.response)
+        object.__setattr__(self, "_prepared", prepared)
 
     @classmethod
     def at(
@@ -106,7 +111,12 @@ class LinearExpansion:
             x = block.toarray() if sparse.issparse(block) else block
             cubic += (x * third[rows, None]).T @ (x[:, first] * x[:, second])
         cubic *= np.where(first == second, 1.0, 2.0)
-        return attrs.evolve(self, third=third, cubic=np.ascontiguousarray(cubic.T / 6.0))
+        return attrs.evolve(self, cubic=np.ascontiguousarray(cubic.T / 6.0))
+
+    @property
+    def order(self) -> int:
+        """To which the terms are expanded."""
+        return USUAL_ORDER if self.cubic is None else 3
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
@@ -121,38 +131,40 @@ class LinearExpansion:
     def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
         """Return D_i(q), shape (m,), for pairs of a row and a position."""
         steps = along(self.design, rows, owners, (positions - self.centre)[None])
-        return np.asarray(self._remaining(rows, steps)[0])
+        return np.asarray(self._of_rows(rows, steps)[0])
 
     def changes(
         self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
     ) -> FloatArray:
         """Return D_i(q') - D_i(q), shape (m,), for pairs of a row and a move."""
-        ends = np.stack([before, after])
+        ends = np.array([before, after])
         ends -= self.centre
-        remaining = self._remaining(rows, along(self.design, rows, owners, ends))
+        remaining = self._of_rows(rows, along(self.design, rows, owners, ends))
         return np.asarray(remaining[1] - remaining[0])
 
     def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
         """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, shape (n,)."""
         total = np.zeros(len(before))
-        from_here, to_here = (before - self.centre).T, (after - self.centre).T
-        for rows, block in blocks(self.design, 2 * len(before)):
-            e, y = self.predictors[rows, None], self.response[rows, None]
-            third = None if self.third is None else self.third[rows, None]
-            change = self._beyond(e, y, block @ to_here, third)
-            change -= self._beyond(e, y, block @ from_here, third)
-            total += np.maximum(change, 0.0).sum(axis=0)
+        ends = np.concatenate([before, after])
+        ends -= self.centre
+        for rows, block in blocks(self.design, len(ends)):
+            prepared = [each[rows] for each in self._prepared]
+            here, there = self._remaining(prepared, products(block, ends)).reshape(2, len(total), -1)
+            there -= here
+            total += np.maximum(there, 0.0, out=there).sum(axis=1)
         return total
 
-    def _remaining(self, rows: IntArray, steps: FloatArray) -> FloatArray:
-        third = None if self.third is None else self.third[rows]
-        return self._beyond(self.predictors[rows], self.response[rows], steps, third)
+    def _of_rows(self, rows: IntArray, steps: FloatArray) -> FloatArray:
+        return self._remaining([each.take(rows) for each in self._prepared], steps)
 
-    def _beyond(
-        self, e: FloatArray, y: FloatArray, steps: FloatArray, third: FloatArray | None
-    ) -> FloatArray:
-        """Return what the expansions leave out, for steps of the predictors."""
-        remaining = self.family.remaining(e, y, steps)
-        if third is not None:
-            remaining -= third / 6.0 * steps * steps * steps
-        return remaining
+    def _remaining(self, prepared: Sequence[FloatArray], steps: FloatArray) -> FloatArray:
+        """Return what the expansions leave out, shape (k, m), for steps of the predictors."""
+        if steps.size <= _STEPS_AT_ONCE:
+            return self.family.remaining_of(prepared, steps, self.order)
+        found = np.empty(steps.shape)
+        width = max(1, _STEPS_AT_ONCE // len(steps))
+        for start in range(0, steps.shape[1], width):
+            part = slice(start, start + width)
+            some = [each[part] for each in prepared]
+            found[:, part] = self.family.remaining_of(some, steps[:, part], self.order)
+        return found
