@@ -54,7 +54,8 @@ class Budget:
     max_seconds
         Wall time.
     target_ess
-        Bulk effective sample size, of the parameter in which it is smallest.
+        Effective sample size, of the parameter in which it is smallest: the least of bulk, tail and
+        that of squared distances from the mean.
     target_rhat
         R-hat, of the parameter in which it is largest.
 

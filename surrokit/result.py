@@ -178,10 +178,11 @@ class Run:
         columns = self.draws[:, :, self.parameters.slices()[name]]
         return columns.reshape(*columns.shape[:2], *self.parameters.specs[name].shape)
 
-    def ess(self, kind: EssKind = "bulk") -> FloatArray:
+    def ess(self, kind: EssKind = "least") -> FloatArray:
         """Return the effective sample size of each number, shape (dim,).
 
-        See :func:`surrokit.diagnostics.effective_sample_size`.
+        By default the least of three: ``bulk`` for means, ``tail``, and ``square`` for spreads;
+        see :func:`surrokit.diagnostics.effective_sample_size`.
         """
         return effective_sample_size(self.draws, kind)
 
@@ -195,7 +196,7 @@ class Run:
         return calls_paid(self.calls, self.n_rows)
 
     def calls_per_effective_draw(self) -> float:
-        """Return exact calls, all kinds and phases together, over the smallest bulk ESS."""
+        """Return exact calls, all kinds and phases together, over the smallest ESS."""
         return float(self.total_calls / np.min(self.ess()))
 
     def summary(self) -> Summary:

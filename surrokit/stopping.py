@@ -8,11 +8,12 @@ import numpy as np
 
 from surrokit.budget import Budget, BudgetSpent, StopReason, calls_paid
 from surrokit.clock import Clock
-from surrokit.diagnostics import effective_sample_size, r_hat
+from surrokit.diagnostics import LEAST_OF, effective_sample_size, r_hat
 from surrokit.exact_calls import CallKind
 from surrokit.history import History
 from surrokit.recording import RecordingPotential
 from surrokit.transforms import Transform
+from surrokit.types import FloatArray
 
 FIRST_LOOK = 50
 """Kept draws of a chain before which nothing is said of their quality."""
@@ -97,7 +98,7 @@ class Stopping:
         draws = self._transform.to_bounded(kept.positions())
         growth = _GROWTH
         if self.budget.target_ess is not None:
-            ess = float(np.min(effective_sample_size(draws)))
+            ess = _least_ess(draws, self.budget.target_ess)
             if ess >= self.budget.target_ess:
                 return "target_ess"
             if ess > 0:
@@ -118,3 +119,13 @@ class Stopping:
             return FIRST_LOOK
         # draws are hardly ever worth more than twice as many independent ones
         return max(FIRST_LOOK, math.ceil(0.5 * self.budget.target_ess / self._chains))
+
+
+def _least_ess(draws: FloatArray, target: float) -> float:
+    """Return the least effective sample size; where it is far from the target, a bound of it."""
+    least = math.inf
+    for kind in LEAST_OF:
+        least = float(np.minimum(least, np.min(effective_sample_size(draws, kind))))
+        if not least * _MOST_GROWTH > target:  # or NaN: the next look is as late as can be
+            break
+    return least
