@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surrokit.budget import calls_paid
+from surrokit.pace import length_bias
 from surrokit.records import Status
+from surrokit.types import FloatArray
 
 if TYPE_CHECKING:
     from surrokit.history import Trace
@@ -20,16 +23,43 @@ _LITTLE = 0.05  # the same of acceptance, where the paths work
 _PATHS_WORK = 0.2  # path acceptance above which the step size is not to blame
 _MANY_FAILURES = 0.05  # part of the paths
 _LONG = 50  # iterations without a move
+_BIASED = 0.1  # part of the Monte Carlo error of a mean
 _BY_CHANCE = 1e-3  # chance of standing still for that long, somewhere in the run
 
 
 def advice(run: Run) -> list[str]:
     """Return complaints about the kept draws, each with what to do about it."""
-    if len(run.kept) < FEWEST_ITERATIONS:
-        return []
-    rejected = _rejected(run)
-    found = [rejected or _stuck(run.kept), *_failed(run.kept)]
+    found = [_cut(run)]
+    if len(run.kept) >= FEWEST_ITERATIONS:
+        found += [_rejected(run) or _stuck(run.kept), *_failed(run.kept)]
     return [complaint for complaint in found if complaint is not None]
+
+
+def _cut(run: Run) -> str | None:
+    if run.length != "cut" or run.stopped not in ("max_calls", "max_seconds"):
+        return None
+    few = run.stopped == "max_seconds" and 0 < len(run.kept) < FEWEST_ITERATIONS
+    bias = length_bias(_costs(run))  # NaN where no mean can be judged by anything
+    if not (few or bias > _BIASED):
+        return None
+    part = "a part" if few else f"up to about {bias:.2f}"
+    return (
+        f"{run.stopped} cut the draws off after {len(run.kept)} of each chain; where the cost of "
+        f"an iteration depends on position, so does their number, and means are off by {part} of "
+        f"their Monte Carlo error{' that so few cannot tell' if few else ''}; ask for a number of "
+        "draws, or allow for more of them"
+    )
+
+
+def _costs(run: Run) -> FloatArray:
+    """Return what iterations cost of the limit that ended them, from the second one on."""
+    if run.stopped == "max_seconds":
+        return np.diff(run.kept.seconds)
+    used = [
+        calls_paid(dict(zip(run.kept.calls, row, strict=True)), run.n_rows)
+        for row in zip(*run.kept.calls.values(), strict=True)
+    ]
+    return np.diff(np.array(used, dtype=np.float64))
 
 
 def _rejected(run: Run) -> str | None:

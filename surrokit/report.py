@@ -160,7 +160,9 @@ _STOPPED = {
 def notes(run: Run) -> list[str]:
     """Return what a reader of the table must know: interruption, failures, poor mixing."""
     found = []
-    if run.stopped in _STOPPED:
+    if run.stopped in ("max_calls", "max_seconds") and run.length == "fixed":
+        found.append(f"{run.stopped} allowed for no more draws, as was settled before the first.")
+    elif run.stopped in _STOPPED:
         found.append(_STOPPED[run.stopped])
     if not len(run.kept):
         found.append("there are no draws.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from surrokit.budget import StopReason, calls_paid
+from surrokit.budget import Length, StopReason, calls_paid
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
 from surrokit.fit_quality import FitQuality
 from surrokit.history import Trace
@@ -88,6 +88,9 @@ class Run:
     stopped
         Why the run ended: ``draws`` if it drew all that was asked for, one of the limits of
         :class:`~surrokit.budget.Budget`, ``interrupted``, or ``error``.
+    length
+        How the number of kept draws came about: ``fixed`` before the first of them, ``judged`` by
+        what they look like, or ``cut`` where a limit or an interrupt happened to fall.
     parts
         What it was made of.
     surrogate
@@ -113,6 +116,7 @@ class Run:
     sampler: Sampler
     choice: str | None = None
     n_rows: int | None = None
+    length: Length = "fixed"
 
     @property
     def draws(self) -> FloatArray:
@@ -213,6 +217,7 @@ class Run:
             "parts": dict(self.parts),
             "choice": self.choice,
             "stopped": self.stopped,
+            "length": self.length,
             "complete": self.complete,
             "chains": self.draws.shape[0],
             "draws": self.draws.shape[1],
