@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surrokit.budget import calls_paid
 from surrokit.capabilities import GRADIENT
+from surrokit.pace import length_bias
 from surrokit.records import Status
 from surrokit.types import FloatArray
 
@@ -26,12 +28,13 @@ _CLOSE = 1000  # numbers between a draw and a bound; a density that is finite th
 _SOME = 1e-3  # part of the paths that may diverge unmentioned
 _WITHIN_REACH = 2.0  # nats above the highest of the draws
 _LONG = 50  # iterations without a move
+_BIASED = 0.1  # part of the Monte Carlo error of a mean
 _BY_CHANCE = 1e-3  # chance of standing still for that long, somewhere in the run
 
 
 def advice(run: Run) -> list[str]:
     """Return complaints about the kept draws, each with what to do about it."""
-    found = [_broken_gradients(run), _broke_its_word(run), *_at_bounds(run)]
+    found = [_broken_gradients(run), _broke_its_word(run), _cut(run), *_at_bounds(run)]
     if len(run.kept) >= FEWEST_ITERATIONS:
         rejected = _rejected(run)
         found += [rejected or _stuck(run.kept), *_unsolved(run.kept)]
@@ -93,6 +96,33 @@ def _broke_its_word(run: Run) -> str | None:
         f"{len(late)} more surrogates, the first after iteration {late[0]}: {harm}; mend the "
         "schedule, whose decision says frozen only where nothing will be deployed from then on"
     )
+
+
+def _cut(run: Run) -> str | None:
+    if run.length != "cut" or run.stopped not in ("max_calls", "max_seconds"):
+        return None
+    few = run.stopped == "max_seconds" and 0 < len(run.kept) < FEWEST_ITERATIONS
+    bias = length_bias(_costs(run))  # NaN where no mean can be judged by anything
+    if not (few or bias > _BIASED):
+        return None
+    part = "a part" if few else f"up to about {bias:.2f}"
+    return (
+        f"{run.stopped} cut the draws off after {len(run.kept)} of each chain; where the cost of "
+        f"an iteration depends on position, so does their number, and means are off by {part} of "
+        f"their Monte Carlo error{' that so few cannot tell' if few else ''}; ask for a number of "
+        "draws, or allow for more of them"
+    )
+
+
+def _costs(run: Run) -> FloatArray:
+    """Return what iterations cost of the limit that ended them, from the second one on."""
+    if run.stopped == "max_seconds":
+        return np.diff(run.kept.seconds)
+    used = [
+        calls_paid(dict(zip(run.kept.calls, row, strict=True)), run.n_rows)
+        for row in zip(*run.kept.calls.values(), strict=True)
+    ]
+    return np.diff(np.array(used, dtype=np.float64))
 
 
 def _rejected(run: Run) -> str | None:

@@ -17,6 +17,11 @@ StopReason: TypeAlias = Literal[
 """Why a run stopped: it drew all that was asked for, one of the limits of a :class:`Budget` was
 reached, it was interrupted, or something raised."""
 
+Length: TypeAlias = Literal["fixed", "judged", "cut"]
+"""How the number of kept draws came about: ``fixed`` before the first of them, ``judged`` by what
+they look like (``target_ess``, ``target_rhat``), or ``cut`` where a limit, an interrupt or an error
+happened to fall."""
+
 
 def _whole(_: object, attribute: Any, value: object) -> None:
     if value is not None and not is_whole(value, 1):
@@ -42,9 +47,12 @@ def _above(least: float) -> Any:
 class Budget:
     """What a run may spend, and what is good enough; whichever comes first stops it.
 
-    Calls and seconds count from the first exact call on, exploration and warm-up included. A call
-    that would exceed ``max_calls`` is not made; one that is under way when the seconds are over is
-    waited for. The other two look at kept draws only, now and then.
+    Calls and seconds count from the first exact call on, exploration and warm-up included. How many
+    draws they allow for is foretold from what the warm-up cost, and settled before the first draw,
+    where the cost of an iteration varies so much, and draws are so few, that it matters. A call
+    that would exceed ``max_calls`` is never made. An iteration that is under way when the seconds
+    are over is not kept; a call that is, is waited for. The other two look at kept draws only, now
+    and then.
 
     Parameters
     ----------
@@ -52,9 +60,10 @@ class Budget:
         Exact calls of all kinds together, each position of a batch as one; single data rows as
         parts of an evaluation of all rows.
     max_seconds
-        Wall time.
+        Wall time; a number of draws that was settled may take a tenth longer.
     target_ess
-        Bulk effective sample size, of the parameter in which it is smallest.
+        Effective sample size, of the parameter in which it is smallest: the least of bulk, tail and
+        that of squared distances from the mean.
     target_rhat
         R-hat, of the parameter in which it is largest.
 

@@ -16,11 +16,18 @@ import numpy.typing as npt
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import BoolArray, FloatArray
 
-EssKind: TypeAlias = Literal["bulk", "tail", "paper"]
-"""``bulk`` and ``tail`` as ArviZ reports them; ``paper`` as section 5 of the paper does."""
+EssKind: TypeAlias = Literal["least", "bulk", "tail", "square", "paper"]
+"""``bulk`` and ``tail`` as ArviZ reports them, ``square`` for squared distances from the mean,
+``least`` for the least of these three, ``paper`` as section 5 of the paper has it."""
+
+LEAST_OF: tuple[EssKind, ...] = ("tail", "square", "bulk")
+"""What ``least`` is the least of, the quickest to compute first."""
 
 MIN_DRAWS = 4
 """Fewer draws a chain than this say nothing; the result is NaN."""
+
+_EXPONENTS = (-1021, 1023)  # of powers of two that double precision has in full
+_ROUNDING = 1e7  # R-hat above which the variance within chains is nothing but rounding
 
 
 def _checked(draws: npt.ArrayLike) -> FloatArray:
@@ -33,32 +40,57 @@ def _checked(draws: npt.ArrayLike) -> FloatArray:
     return array
 
 
+def units(draws: FloatArray) -> FloatArray:
+    """Return a power of two for each parameter, in which squares of its draws are ordinary numbers.
+
+    Division by it is exact: what does not depend on scale stays the same to the bit.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (chains, draws, dim)
+        Kept draws.
+
+    Returns
+    -------
+    ndarray of shape (dim,)
+        About the largest magnitude; 1 where that is 0.
+    """
+    exponents = np.frexp(np.abs(draws).max(axis=(0, 1), initial=0.0))[1]
+    return np.asarray(np.ldexp(1.0, np.clip(exponents, *_EXPONENTS)))
+
+
 def _by_parameter(function: Callable[..., Any], draws: FloatArray, **options: Any) -> FloatArray:
-    # a constant parameter, such as one of a stuck chain, is NaN and no warning
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # NaN where nothing can be said
         warnings.simplefilter("ignore")
         result = function(draws, chain_axis=0, draw_axis=1, **options)
-    return np.where(_moving(draws), np.asarray(result, dtype=np.float64), np.nan)
+    return np.asarray(result, dtype=np.float64)
 
 
 def _moving(draws: FloatArray) -> BoolArray:
-    return np.asarray(draws.max(axis=(0, 1)) > draws.min(axis=(0, 1)))
+    # within a chain: where all chains stand still, at whatever places, no variance is known
+    return np.asarray((draws.max(axis=1) > draws.min(axis=1)).any(axis=0))
 
 
-def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "bulk") -> FloatArray:
+def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> FloatArray:
     """Return the effective sample size of each parameter, all chains together.
+
+    One number cannot stand for every question. Chains whose successive draws lie on opposite sides
+    know the mean better than as many independent draws would, and the spread worse, so the least
+    of three is the default.
 
     Parameters
     ----------
     draws : array_like of shape (chains, draws, dim)
         Kept draws.
     kind
-        ``"bulk"``, ``"tail"`` (the smaller of the 5 % and 95 % quantiles), or ``"paper"``.
+        ``"bulk"`` (for means and medians), ``"tail"`` (the smaller of the 5 % and 95 % quantiles),
+        ``"square"`` (for spreads: bulk of squared distances from the mean), ``"least"`` (the least
+        of these three), or ``"paper"``.
 
     Returns
     -------
     ndarray of shape (dim,)
-        NaN for parameters that never moved, or with fewer than four draws.
+        NaN for parameters that no chain moved, or with fewer than four draws.
 
     Raises
     ------
@@ -75,12 +107,21 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "bulk") -> Float
         )
     if array.shape[1] < MIN_DRAWS:
         return np.full(array.shape[2], np.nan)
-    if kind == "paper":
-        return np.where(_moving(array), _initial_monotone(array), np.nan)
+    if kind == "least":
+        return np.asarray(np.min([effective_sample_size(array, one) for one in LEAST_OF], axis=0))
+    scaled = array / units(array)
+    found = _initial_monotone(scaled) if kind == "paper" else _ess_of_arviz(scaled, kind)
+    return np.where(_moving(array), found, np.nan)
+
+
+def _ess_of_arviz(draws: FloatArray, kind: EssKind) -> FloatArray:
     from arviz_stats.base import array_stats
 
-    options = {"prob": (0.05, 0.95)} if kind == "tail" else {}
-    return _by_parameter(array_stats.ess, array, method=kind, **options)
+    if kind == "tail":
+        return _by_parameter(array_stats.ess, draws, method="tail", prob=(0.05, 0.95))
+    if kind == "square":  # distances have the ranks of their squares
+        draws = np.abs(draws - draws.mean(axis=(0, 1)))
+    return _by_parameter(array_stats.ess, draws, method="bulk")
 
 
 def r_hat(draws: npt.ArrayLike) -> FloatArray:
@@ -96,7 +137,8 @@ def r_hat(draws: npt.ArrayLike) -> FloatArray:
     Returns
     -------
     ndarray of shape (dim,)
-        NaN for parameters that never moved, or with fewer than four draws.
+        NaN for parameters that no half of a chain moved, or with fewer than four draws; infinite
+        where chains differ by more than arithmetic can tell.
 
     Raises
     ------
@@ -109,11 +151,17 @@ def r_hat(draws: npt.ArrayLike) -> FloatArray:
     from arviz_stats.base import array_stats
 
     if len(array) == 1:
-        half = array.shape[1] // 2
-        array = np.concatenate([array[:, :half], array[:, -half:]])
-        if half < MIN_DRAWS:
+        array = _halves(array)
+        if array.shape[1] < MIN_DRAWS:
             return np.full(array.shape[2], np.nan)
-    return _by_parameter(array_stats.rhat, array, method="rank")
+    found = _by_parameter(array_stats.rhat, array / units(array), method="rank")
+    found = np.where(found > _ROUNDING, np.inf, found)
+    return np.where(_moving(_halves(array)), found, np.nan)
+
+
+def _halves(draws: FloatArray) -> FloatArray:
+    half = draws.shape[1] // 2
+    return np.concatenate([draws[:, :half], draws[:, -half:]])
 
 
 def mean_error(draws: npt.ArrayLike) -> FloatArray:
@@ -134,7 +182,9 @@ def mean_error(draws: npt.ArrayLike) -> FloatArray:
         return np.full(array.shape[2], np.nan)
     from arviz_stats.base import array_stats
 
-    return _by_parameter(array_stats.mcse, array, method="mean")
+    unit = units(array)
+    found = unit * _by_parameter(array_stats.mcse, array / unit, method="mean")
+    return np.where(_moving(array), found, np.nan)
 
 
 def relative_error_of_mean(draws: npt.ArrayLike, mean: npt.ArrayLike) -> FloatArray:

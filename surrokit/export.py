@@ -74,6 +74,7 @@ def _attributes(run: Run) -> dict[str, Any]:
         "inference_library": "surrokit",
         "sampling_time": run.seconds["sampling"],
         "stopped": run.stopped,
+        "length": run.length,
         **({} if run.choice is None else {"choice": run.choice}),
         **{f"calls_{kind}": n for kind, n in run.calls.items()},
     }

@@ -77,7 +77,7 @@ class Moves:
         """Keep what was tuned from here on, though the warm-up may have ended early."""
         tuner, tuned = self._tuning()
         if tuned.iteration < tuner.n_iterations:
-            self._tuned = attrs.evolve(tuned, iteration=tuner.n_iterations, searching=-1)
+            self._tuned = tuner.settled(tuned)
             self.use_tuned()
 
     def forgotten(self, positions: FloatArray) -> float:

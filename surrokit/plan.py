@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import attrs
 
 from surrokit.budget import Budget, StopReason
@@ -44,10 +46,19 @@ more."""
 PART_BEFORE_DRAWS = 0.5
 """Part of the budget that a warm-up of open length may take, the exploration counted."""
 
+LAST_PART = 0.1
+"""Part of the iterations so far that such a warm-up goes on for when its part is about used up. By
+then the chains have forgotten that the limit found them where iterations are dear."""
+
 
 def settling(foretold: float | None) -> int:
     """Return the iterations of warm-up after an exploration that foretells an acceptance."""
     return SETTLING_SOON if foretold is not None and foretold >= SURE else SETTLING
+
+
+def ending(iteration: int) -> int:
+    """Return the iteration at which a warm-up ends whose part of the budget is about used up."""
+    return iteration + math.ceil(LAST_PART * iteration)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -102,6 +113,11 @@ class Plan:
     clock: Clock = attrs.field(factory=Clock)
     over: StopReason | None = None
     error: Exception | None = None
+
+    @property
+    def hurry(self) -> Budget:
+        """What is used of the budget when a warm-up of open length comes to its end."""
+        return self.budget.part(PART_BEFORE_DRAWS / (1.0 + LAST_PART))
 
     @property
     def most_warmup(self) -> int:

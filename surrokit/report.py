@@ -10,6 +10,8 @@ import numpy as np
 
 from surrokit.advice import advice
 from surrokit.console import terminal
+from surrokit.diagnostics import MIN_DRAWS
+from surrokit.summary import MISSING, formatted
 
 if TYPE_CHECKING:
     from surrokit.catalogue import Catalogue
@@ -23,6 +25,7 @@ _COLUMNS = {
     "q50": "50 %",
     "q95": "95 %",
     "ess": "ESS",
+    "ess_bulk": "of means",
     "rhat": "R-hat",
 }
 
@@ -89,14 +92,8 @@ def _summary_table(run: Run) -> Any:
     for title in _COLUMNS.values():
         table.add_column(title, justify="right")
     for label, row in run.summary().rows():
-        table.add_row(label, *(_formatted(column, row[column]) for column in _COLUMNS))
+        table.add_row(label, *(formatted(column, row[column]) for column in _COLUMNS))
     return table
-
-
-def _formatted(column: str, value: float) -> str:
-    if column == "ess":
-        return f"{value:.0f}"
-    return f"{value:.3f}" if column == "rhat" else f"{value:.4g}"
 
 
 def _cost_table(run: Run, baseline: Run | None) -> Any:
@@ -112,6 +109,10 @@ def _cost_table(run: Run, baseline: Run | None) -> Any:
         if cells[0] != "-":  # nothing was held out, or there is no surrogate
             table.add_row(title, *cells)
     return table
+
+
+def _figure(value: float, digits: int) -> str:
+    return MISSING if np.isnan(value) else f"{value:.{digits}f}"
 
 
 def _held_out(run: Run, figure: str) -> str:
@@ -132,7 +133,7 @@ def _deployed(run: Run) -> str:
 
 
 _COSTS: dict[str, Callable[[Run], str]] = {
-    "acceptance rate": lambda run: f"{np.mean(run.acceptance):.3f}",
+    "acceptance rate": lambda run: _figure(float(np.mean(run.acceptance)), 3),
     "surrogate, held-out Var(V - U)": lambda run: _held_out(run, "variance"),
     "surrogate, held-out error of gradients": lambda run: _held_out(run, "gradient_error"),
     "surrogate, predicted acceptance": lambda run: _held_out(run, "acceptance"),
@@ -142,7 +143,7 @@ _COSTS: dict[str, Callable[[Run], str]] = {
     "surrogates deployed": _deployed,
     "draws of each chain": lambda run: "-" if run.stopped == "draws" else str(len(run.kept)),
     "exact calls": _calls,
-    "exact calls per effective draw": lambda run: f"{run.calls_per_effective_draw():.2f}",
+    "exact calls per effective draw": lambda run: _figure(run.calls_per_effective_draw(), 2),
 }
 
 
@@ -159,7 +160,9 @@ _STOPPED = {
 def notes(run: Run) -> list[str]:
     """Return what a reader of the table must know: interruption, failures, poor mixing."""
     found = []
-    if run.stopped in _STOPPED:
+    if run.stopped in ("max_calls", "max_seconds") and run.length == "fixed":
+        found.append(f"{run.stopped} allowed for no more draws, as was settled before the first.")
+    elif run.stopped in _STOPPED:
         found.append(_STOPPED[run.stopped])
     if not len(run.kept):
         found.append("there are no draws.")
@@ -174,9 +177,21 @@ def notes(run: Run) -> list[str]:
         failures = ", ".join(f"{n} {kind}" for kind, n in run.path_failures.items() if n)
         how = f" ({failures})" if failures else ""
         found.append(f"{divergences} paths diverged{how}; {_smaller_steps(run)} would help.")
-    worst = float(np.max(run.rhat()))
-    if len(run.kept) and not worst < 1.01:
+    return found + (_mixing_notes(run) if len(run.kept) else [])
+
+
+def _mixing_notes(run: Run) -> list[str]:
+    rhat = run.rhat()
+    missing = np.isnan(rhat)
+    found = []
+    if (worst := float(np.max(rhat[~missing], initial=1.0))) >= 1.01:
         found.append(f"R-hat is {worst:.3f} where it should be below 1.01; draw more.")
+    fewest = MIN_DRAWS if len(run.draws) > 1 else 2 * MIN_DRAWS
+    if len(run.kept) < fewest:
+        found.append(f"R-hat is missing, as it needs {fewest} draws of each chain; draw more.")
+    elif missing.any():
+        still = ", ".join(label for label, one in zip(run.labels, missing, strict=True) if one)
+        found.append(f"R-hat is missing for {still}: the chains hardly moved there, or never.")
     return found
 
 

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from surrokit.broken_gradients import BrokenGradients
-from surrokit.budget import StopReason, calls_paid
+from surrokit.budget import Length, StopReason, calls_paid
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
 from surrokit.fit_quality import FitQuality
 from surrokit.history import Trace
@@ -97,6 +97,9 @@ class Run:
     stopped
         Why the run ended: ``draws`` if it drew all that was asked for, one of the limits of
         :class:`~surrokit.budget.Budget`, ``interrupted``, or ``error``.
+    length
+        How the number of kept draws came about: ``fixed`` before the first of them, ``judged`` by
+        what they look like, or ``cut`` where a limit or an interrupt happened to fall.
     parts
         What it was made of.
     surrogate
@@ -123,6 +126,7 @@ class Run:
     sampler: Sampler
     choice: str | None = None
     n_rows: int | None = None
+    length: Length = "fixed"
 
     @property
     def draws(self) -> FloatArray:
@@ -188,10 +192,11 @@ class Run:
         columns = self.draws[:, :, self.parameters.slices()[name]]
         return columns.reshape(*columns.shape[:2], *self.parameters.specs[name].shape)
 
-    def ess(self, kind: EssKind = "bulk") -> FloatArray:
+    def ess(self, kind: EssKind = "least") -> FloatArray:
         """Return the effective sample size of each number, shape (dim,).
 
-        See :func:`surrokit.diagnostics.effective_sample_size`.
+        By default the least of three: ``bulk`` for means, ``tail``, and ``square`` for spreads;
+        see :func:`surrokit.diagnostics.effective_sample_size`.
         """
         return effective_sample_size(self.draws, kind)
 
@@ -205,7 +210,7 @@ class Run:
         return calls_paid(self.calls, self.n_rows)
 
     def calls_per_effective_draw(self) -> float:
-        """Return exact calls, all kinds and phases together, over the smallest bulk ESS."""
+        """Return exact calls, all kinds and phases together, over the smallest ESS."""
         return float(self.total_calls / np.min(self.ess()))
 
     def summary(self) -> Summary:
@@ -222,6 +227,7 @@ class Run:
             "parts": dict(self.parts),
             "choice": self.choice,
             "stopped": self.stopped,
+            "length": self.length,
             "complete": self.complete,
             "chains": self.draws.shape[0],
             "draws": self.draws.shape[1],

@@ -11,7 +11,7 @@ import numpy as np
 from surrokit.adapting import Adapting, Kernel
 from surrokit.advice import advice
 from surrokit.bounds import parameters_of, transform_of
-from surrokit.budget import BudgetSpent, StopReason
+from surrokit.budget import BudgetSpent
 from surrokit.capabilities import ROWS
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.exact_moves import ExactMoves
@@ -21,7 +21,7 @@ from surrokit.learning import Learning
 from surrokit.moves import Moves
 from surrokit.observers import Observers
 from surrokit.parts import uses_derivatives
-from surrokit.plan import JUDGED, PART_BEFORE_DRAWS, TUNED_AFTER_DROP, Plan, settling
+from surrokit.plan import JUDGED, TUNED_AFTER_DROP, Plan, ending, settling
 from surrokit.protocols import Potential
 from surrokit.recorder import Recorder
 from surrokit.records import (
@@ -70,11 +70,11 @@ def run(plan: Plan, rng: np.random.Generator, observers: Observers) -> Run:
             loop.warm_up()
             loop.sample()
     except BudgetSpent as spent:
-        loop.stopped = spent.reason
+        loop.stopping.cut(spent.reason)
     except KeyboardInterrupt:
-        loop.stopped = "interrupted"
+        loop.stopping.cut("interrupted")
     except Exception as error:
-        loop.stopped = "error"
+        loop.stopping.cut("error")
         error.partial = loop.outcome()  # type: ignore[attr-defined]
         error.add_note("What was drawn until then is in this exception's attribute 'partial'.")
         raise
@@ -110,8 +110,9 @@ class _Loop:
         self.stopping = Stopping(
             plan.budget, plan.target, self.clock, transform_of(plan.target.target), plan.chains
         )
-        self.hurry = plan.budget.part(PART_BEFORE_DRAWS)
-        self.stopped: StopReason = plan.over or "draws"
+        self.hurry = plan.hurry
+        if plan.over is not None:
+            self.stopping.cut(plan.over)
         self.tuning: Tuning | None = None
         self.foretold: float | None = None
         self.warmup_ends = plan.most_warmup
@@ -188,41 +189,41 @@ class _Loop:
         self.target.derivatives = False
         self.net.draws_begin()
         self.adapting.draws_begin(self._kernel)
-        self.stopping.draws_begin()
-        for _ in range(self.plan.draws):
+        for _ in range(self.stopping.draws_begin(self.plan.draws)):
             self._expect()
-            self.stopping.check_before_iteration(exact=self._pays_whole_positions)
+            self.stopping.check()
             with self.clock.phase("sampling"):
                 step = self._transition()
+            self.stopping.check()  # an iteration that a limit falls into is dropped
             self._after("sampling", step, self._paid_rows())
             if (trouble := self.net.late_trouble(self.surrogate)) is not None:
                 return trouble
             with self.clock.phase("sampling"):
-                reason = self.stopping.reached(self.recorder.kept)
-            if reason is not None:
-                self.stopped = reason
-                break
+                if self.stopping.reached(self.recorder.kept):
+                    break
         return None
 
     def _expect(self) -> None:
         """Tell observers how many draws there will be, as far as that is known."""
-        expected = min(self.plan.draws, self.stopping.next_look)
-        if self.plan.budget.looks_at_draws and expected != self.info.draws:
-            self.info = attrs.evolve(self.info, draws=expected)
+        if self.stopping.expected != self.info.draws:
+            self.info = attrs.evolve(self.info, draws=self.stopping.expected)
 
     def _warm(self, n_iterations: int) -> None:
         self.warmup_ends = self.recorder.iteration + n_iterations
         self.info = attrs.evolve(self.info, warmup=self.warmup_ends)
+        self.stopping.warmup_begins()
         while (room := self.warmup_ends - self.recorder.iteration) > 0:
             trouble = self.net.trouble(self.surrogate, room)
             if trouble is not None:
                 self.net.rescues.append(Rescue(iteration=self.recorder.iteration, reason=trouble))
                 self._repair(trouble)
+                self.stopping.warmup_begins()
                 continue
             self.stopping.check_before_iteration(exact=self._pays_whole_positions)
             with self.clock.phase("warmup"):
                 step = self._transition(tune=True)
             self._after("warmup", step, self._paid_rows())
+            self.stopping.iteration_done()
         self.moves.settle()
         if self.net.exact is not None:
             self.net.exact.freeze()
@@ -358,7 +359,7 @@ class _Loop:
         if explored:
             self.explored_at = info.iteration
         if stage == "warmup" and self._hurries():
-            self.warmup_ends = min(self.warmup_ends, info.iteration)
+            self.warmup_ends = min(self.warmup_ends, ending(info.iteration))
         moment = Moment(
             stage=stage,
             iteration=info.iteration,
@@ -486,7 +487,8 @@ class _Loop:
             broken_gradients=self.target.broken_gradients,
             seconds=dict(self.clock.seconds),
             adaptation=self.adapting.told(self.n_observed, self.net),
-            stopped=self.stopped,
+            stopped=self.stopping.stopped,
+            length=self.stopping.length,
             choice=self.choice,
             parts=self.parts.described,
             surrogate=self.surrogate,

@@ -7,11 +7,16 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from surrokit.diagnostics import effective_sample_size, mean_error, r_hat
+from surrokit.diagnostics import effective_sample_size, mean_error, r_hat, units
 from surrokit.types import FloatArray
 
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 """Column names of the quantiles."""
+
+MISSING = "missing"
+"""What stands in a table for a figure that cannot be had."""
+
+_GAP = "  "
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -24,9 +29,10 @@ class Summary:
         One name for each row.
     columns
         Column name to ndarray of shape (dim,): ``mean``, ``sd``, ``q05``, ``q50``, ``q95``,
-        ``ess`` (bulk), ``ess_tail``, ``rhat``, ``mcse`` (Monte Carlo standard error of the mean)
+        ``ess`` (the least of the three that follow), ``ess_bulk`` (for means), ``ess_tail``,
+        ``ess_square`` (for spreads), ``rhat``, ``mcse`` (Monte Carlo standard error of the mean)
         and ``calls_per_ess`` (exact calls of any kind, exploration and training included, for
-        each effective draw).
+        each effective draw). NaN where a figure cannot be had.
     """
 
     labels: list[str]
@@ -35,20 +41,16 @@ class Summary:
     @classmethod
     def of(cls, draws: FloatArray, labels: list[str], calls: float) -> Summary:
         """Summarise draws of shape (chains, draws, dim) that cost so many exact calls."""
-        dim = draws.shape[2]
-        if draws.shape[1] == 0:
-            names = ("mean", "sd", *QUANTILES, "ess", "ess_tail", "rhat", "mcse", "calls_per_ess")
-            return cls(labels=labels, columns={name: np.full(dim, np.nan) for name in names})
-        flat = draws.reshape(-1, dim)
-        ess = effective_sample_size(draws)
+        bulk, tail, square = (
+            effective_sample_size(draws, kind) for kind in ("bulk", "tail", "square")
+        )
+        ess = np.min([bulk, tail, square], axis=0)
         columns = {
-            "mean": flat.mean(axis=0),
-            "sd": flat.std(axis=0, ddof=1) if len(flat) > 1 else np.full(dim, np.nan),
-            **dict(
-                zip(QUANTILES, np.quantile(flat, list(QUANTILES.values()), axis=0), strict=True)
-            ),
+            **_moments(draws),
             "ess": ess,
-            "ess_tail": effective_sample_size(draws, "tail"),
+            "ess_bulk": bulk,
+            "ess_tail": tail,
+            "ess_square": square,
             "rhat": r_hat(draws),
             "mcse": mean_error(draws),
             "calls_per_ess": calls / ess,
@@ -69,19 +71,45 @@ class Summary:
         return dict(self.rows())
 
     def __str__(self) -> str:
-        width = max(map(len, self.labels), default=0)
-        header = " " * width + "".join(f"{name:>14}" for name in self.columns)
-        lines = [
-            f"{label:<{width}}" + "".join(f"{_number(name, x):>14}" for name, x in row.items())
-            for label, row in self.rows()
+        names = ["", *self.labels]
+        cells = [
+            [name, *(formatted(name, float(value)) for value in column)]
+            for name, column in self.columns.items()
         ]
-        return "\n".join([header, *lines])
+        lines = zip(_aligned(names, "<"), *(_aligned(column, ">") for column in cells), strict=True)
+        return "\n".join(_GAP.join(line) for line in lines)
 
     def __repr__(self) -> str:
         return f"<Summary of {len(self.labels)} parameters>\n{self}"
 
 
-def _number(column: str, value: float) -> str:
+def formatted(column: str, value: float) -> str:
+    """Return a figure of a column as tables print it; one that cannot be had is missing."""
+    if np.isnan(value):
+        return MISSING
     if column.startswith("ess"):
         return f"{value:.0f}"
     return f"{value:.3f}" if column == "rhat" else f"{value:.4g}"
+
+
+def _moments(draws: FloatArray) -> dict[str, FloatArray]:
+    """Return mean, sd and quantiles, however large or small the draws are."""
+    dim, unit = draws.shape[2], units(draws)
+    flat = (draws / unit).reshape(-1, dim)
+    missing = np.full(dim, np.nan)
+    quantiles = (
+        np.quantile(flat, list(QUANTILES.values()), axis=0)
+        if len(flat)
+        else np.tile(missing, (len(QUANTILES), 1))
+    )
+    found = {
+        "mean": flat.mean(axis=0) if len(flat) else missing,
+        "sd": flat.std(axis=0, ddof=1) if len(flat) > 1 else missing,
+        **dict(zip(QUANTILES, quantiles, strict=True)),
+    }
+    return {name: unit * column for name, column in found.items()}
+
+
+def _aligned(cells: list[str], side: str) -> list[str]:
+    width = max(map(len, cells))
+    return [f"{cell:{side}{width}}" for cell in cells]

@@ -31,6 +31,7 @@ _MAX_SEARCH = 30
 _GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75  # Hoffman and Gelman (2014), equation (6)
 _CENTRE = math.log(10.0)  # shrinking is towards ten times the step size found, as theirs
 _TOLD = 100  # iterations that a step size from elsewhere counts as
+_AVERAGED = 10  # iterations of dual averaging from which on its average is trusted
 _FORGET = 0.8  # a chain's recent acceptance remembers about five iterations
 _FARTHEST = 200.0  # log step sizes stay within, whatever acceptance says
 _STUCK = 0.1  # below this part of the median chain's acceptance a chain is stuck
@@ -274,6 +275,20 @@ class Tuner:
             scatter=np.zeros_like(state.scatter),
             lengths=LengthSearch(normal_variance=state.lengths.normal_variance),
         )
+
+    def settled(self, state: TunerState) -> TunerState:
+        """Return the state at the end of a warm-up that ends here, though it may be early.
+
+        The first steps of dual averaging are far out, and a search that goes up is one step ahead:
+        of these the last is kept that was accepted.
+        """
+        if state.iteration >= self.n_iterations:
+            return state
+        if state.averaged < _AVERAGED:
+            ahead = math.log(2.0) if state.direction > 0 else 0.0
+            found = state.centre - _CENTRE if state.searching < 0 else state.log_step - ahead
+            state = attrs.evolve(state, log_step=found, averaged=0)
+        return attrs.evolve(state, iteration=self.n_iterations, searching=-1)
 
     def _searches_step(self, state: TunerState) -> bool:
         over = state.iteration >= self.n_iterations

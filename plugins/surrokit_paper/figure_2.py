@@ -105,7 +105,7 @@ class Figure2:
         after = conditions.generator("chain", repeat)
         run = self._chain(target, surrogate, states[-1], after, None)
         # a chain that never moved has no effective draw
-        ess = np.nan_to_num(run.ess())
+        ess = np.nan_to_num(run.ess("bulk"))
         found: dict[str, Any] = {
             "acceptance": float(run.kept.acceptance.mean()),
             "accepted": float(run.acceptance[0]),

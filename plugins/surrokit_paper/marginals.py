@@ -54,7 +54,7 @@ class Marginals:
             mean_errors=mean_error(draws),
             sds=sds,
             sd_errors=sd_errors,
-            ess=effective_sample_size(draws),
+            ess=effective_sample_size(draws, "bulk"),
         )
 
     @classmethod

@@ -149,7 +149,9 @@ class LinearExpansion:
         ends -= self.centre
         for rows, block in blocks(self.design, len(ends)):
             prepared = [each[rows] for each in self._prepared]
-            here, there = self._remaining(prepared, products(block, ends)).reshape(2, len(total), -1)
+            here, there = self._remaining(prepared, products(block, ends)).reshape(
+                2, len(total), -1
+            )
             there -= here
             total += np.maximum(there, 0.0, out=there).sum(axis=1)
         return total

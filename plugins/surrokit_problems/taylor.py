@@ -33,6 +33,7 @@ Difference: TypeAlias = Callable[[BoolArray], FloatArray]
 _NODES = ((0.016, 3), (0.06, 4), (0.12, 5), (0.24, 6), (0.36, 8), (0.48, 10))
 _LONGEST = _NODES[-1][0]
 
+
 def remainders(
     steps: FloatArray,
     sizes: FloatArray,
@@ -66,9 +67,7 @@ def remainders(
     return found
 
 
-def _integral(
-    steps: FloatArray, derivative: Derivative, largest: float, order: int
-) -> FloatArray:
+def _integral(steps: FloatArray, derivative: Derivative, largest: float, order: int) -> FloatArray:
     n = next((n for size, n in _NODES if largest <= size), _NODES[-1][1])
     nodes, weights = unit_rule(n, order, 0)
     integrands = derivative(np.multiply.outer(nodes, steps))

@@ -42,7 +42,7 @@ def target_named(name: str, a9a: str, bank: str) -> sk.Potential:
 def figures(run: sk.Run, seconds: float, processor: float) -> dict[str, float]:
     """Return what is compared; ``processor`` is the time that the processor worked."""
     away = np.square(run.draws - run.draws.mean(axis=(0, 1)))
-    ess = [float(effective_sample_size(each).min()) for each in (run.draws, away)]
+    ess = [float(effective_sample_size(each, "bulk").min()) for each in (run.draws, away)]
     return {
         "ess of q": ess[0],
         "ess of (q - mean)^2": ess[1],

@@ -48,7 +48,7 @@ def main(path: str, draws: int, warmup: int, seed: int) -> None:
             for kind, calls in run.kept.calls.items()
             if calls[-1]
         }
-        ess = run.ess()
+        ess = run.ess("bulk")
         print(
             f"{name:8s} acceptance {run.acceptance[0]:.3f}, calls while sampling {kept_calls}, "
             + ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in run.seconds.items())
@@ -59,7 +59,7 @@ def main(path: str, draws: int, warmup: int, seed: int) -> None:
 
 
 def _compare(exact: sk.Run, surrogate: sk.Run) -> None:
-    efficiency = [run.ess().min() / run.seconds["sampling"] for run in (surrogate, exact)]
+    efficiency = [run.ess("bulk").min() / run.seconds["sampling"] for run in (surrogate, exact)]
     first, second = exact.summary(), surrogate.summary()
     errors = np.hypot(first["mcse"], second["mcse"])
     print(

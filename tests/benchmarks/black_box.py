@@ -74,7 +74,7 @@ def exact_calls(run: sk.Run) -> int:
 def least_ess(draws: np.ndarray) -> float:
     """Return the least bulk ESS, of parameters and of their squared distances from the mean."""
     away = np.square(draws - draws.mean(axis=(0, 1)))
-    return float(min(effective_sample_size(each).min() for each in (draws, away)))
+    return float(min(effective_sample_size(each, "bulk").min() for each in (draws, away)))
 
 
 def acceptances(seeds: int, draws: int) -> None:

@@ -118,7 +118,7 @@ def _methods(problem: Problem, draws: int, exact_draws: int, training: int) -> l
 
 
 def _printed(name: str, run: sk.Run, baselines: dict[str, float], acceptances: dict[str, float]):
-    ess, seconds = run.ess(), run.seconds
+    ess, seconds = run.ess("bulk"), run.seconds
     efficiency = ess.min() / seconds["sampling"]
     acceptance = float(run.acceptance.mean())
     baselines[name], acceptances[name] = efficiency, acceptance

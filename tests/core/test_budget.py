@@ -149,7 +149,7 @@ def test_a_run_stops_when_its_seconds_are_over(monkeypatch):
     clock = SteppedClock(monkeypatch)
     run = sk.sample(slow(clock, 1.0), sampler="random-walk", max_seconds=50.5, **SMALL)
     assert run.stopped == "max_seconds"
-    assert clock.now == 51.0  # the call under way is waited for
+    assert clock.now == 50.0  # as was foretold
     assert len(run.warmup) == 40
     assert 9 <= len(run.kept) <= 10
 
@@ -206,24 +206,38 @@ def test_whichever_comes_first():
 def test_draws_that_begin_again_are_looked_at_afresh():
     stopping = Stopping(Budget(target_ess=40.0), _recorded(), Clock(), _identity(), 2)
     long, short = (_Draws(n) for n in (60, FIRST_LOOK - 1))
+    stopping.draws_begin(100)
     assert stopping.reached(long) == "target_ess"
-    stopping.draws_begin()
+    stopping.draws_begin(100)
     assert stopping.reached(short) is None
 
 
 def test_looks_become_rare(monkeypatch):
     looks = []
 
-    def ess(draws):
-        looks.append(draws.shape[1])
-        return np.full(2, draws.shape[1] / 10.0)
+    def ess(draws, kind):
+        looks.append((draws.shape[1], kind))
+        return np.full(2, draws.shape[1] / (5.0 if kind == "bulk" else 10.0))
 
     monkeypatch.setattr("surrokit.stopping.effective_sample_size", ess)
     stopping = Stopping(Budget(target_ess=1000.0), _recorded(), Clock(), _identity(), 2)
+    stopping.draws_begin(20_000)
     reached = [n for n in range(1, 10_500, 50) if stopping.reached(_Draws(n))]
     assert 10_001 <= reached[0] < 10_600
-    assert looks[0] == 251
-    assert len(looks) <= 20
+    counts = [n for n, _ in looks]
+    assert counts[0] == 251
+    assert len(set(counts)) <= 20
+    # the other two kinds only where a target is in sight
+    assert {n for n, kind in looks if kind == "bulk"} == {n for n in counts if n > 5000}
+
+
+def test_antithetic_draws_do_not_stop_a_run_by_their_means():
+    """At a step of 1, successive draws of a standard normal lie on opposite sides."""
+    run = sk.sample(Gaussian(), sampler="hmc", target_ess=400, seed=1, progress=False)
+    squares = sk.effective_sample_size(np.square(run.draws - run.draws.mean((0, 1))), "bulk")
+    assert run.stopped == "target_ess"
+    assert min(squares.min(), run.ess("tail").min()) >= 400
+    assert run.ess("bulk").min() > 2 * squares.min()
 
 
 def _recorded():

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.signal import lfilter
 
 from surrokit import effective_sample_size, r_hat, relative_error_of_mean
@@ -37,14 +37,32 @@ def of_each(function, draws, **options):
 
 
 def test_bulk_is_that_of_arviz(draws):
-    assert_allclose(
-        effective_sample_size(draws), of_each(array_stats.ess, draws, method="bulk"), rtol=1e-10
-    )
+    expected = of_each(array_stats.ess, draws, method="bulk")
+    assert_allclose(effective_sample_size(draws, "bulk"), expected, rtol=1e-10)
 
 
 def test_tail_is_the_smaller_of_both_quantiles(draws):
     ends = [of_each(array_stats.ess, draws, method="quantile", prob=p) for p in (0.05, 0.95)]
     assert_allclose(effective_sample_size(draws, "tail"), np.minimum(*ends), rtol=1e-10)
+
+
+def test_that_of_squares_is_bulk_of_squared_distances_from_the_mean(draws):
+    squares = np.square(draws - draws.mean(axis=(0, 1)))
+    expected = of_each(array_stats.ess, squares, method="bulk")
+    assert_allclose(effective_sample_size(draws, "square"), expected, rtol=1e-10)
+
+
+def test_the_least_of_the_three_is_the_default(draws):
+    three = [effective_sample_size(draws, kind) for kind in ("bulk", "tail", "square")]
+    assert_array_equal(effective_sample_size(draws, "least"), np.min(three, axis=0))
+    assert_array_equal(effective_sample_size(draws), effective_sample_size(draws, "least"))
+
+
+def test_antithetic_draws_are_not_worth_more_than_their_squares(rng):
+    """For x' = -0.9 x + noise, squares have correlations 0.81^k: n (1 - 0.81) / (1 + 0.81)."""
+    draws = autoregressive(rng, -0.9)
+    assert effective_sample_size(draws, "bulk") > 2.0 * 16_000
+    assert_allclose(effective_sample_size(draws), 16_000 * 0.19 / 1.81, rtol=0.15)
 
 
 def test_r_hat_is_that_of_arviz(draws):
@@ -104,7 +122,7 @@ def test_chains_add_up(rng):
     assert_allclose(effective_sample_size(draws, "paper"), np.sum(alone, axis=0))
 
 
-@pytest.mark.parametrize("kind", ["bulk", "tail", "paper"])
+@pytest.mark.parametrize("kind", ["least", "bulk", "tail", "square", "paper"])
 def test_location_and_scale_do_not_matter(draws, kind):
     assert_allclose(
         effective_sample_size(3.0 - 2.0 * draws, kind),
@@ -116,8 +134,10 @@ def test_location_and_scale_do_not_matter(draws, kind):
 # --- nothing to say ---
 
 MEASURES = {
-    "bulk": effective_sample_size,
+    "least": effective_sample_size,
+    "bulk": lambda draws: effective_sample_size(draws, "bulk"),
     "tail": lambda draws: effective_sample_size(draws, "tail"),
+    "square": lambda draws: effective_sample_size(draws, "square"),
     "paper": lambda draws: effective_sample_size(draws, "paper"),
     "r-hat": r_hat,
     "error": mean_error,
@@ -133,6 +153,34 @@ def test_a_parameter_that_never_moved_is_nan_without_a_warning(draws, measure, c
         warnings.simplefilter("error")
         result = measure(draws)
     assert np.isnan(result).tolist() == [False, True, False]
+
+
+@EACH
+def test_chains_that_stand_still_at_different_places_are_nan(draws, measure):
+    draws[:, :, 1] = draws[:, :1, 1]
+    result = measure(draws)
+    assert np.isnan(result).tolist() == [False, True, False]
+
+
+def test_r_hat_of_chains_that_moved_once_alone_is_nan(draws):
+    draws[:, 250:, 1] = draws[:, 250:251, 1]
+    draws[:, :250, 1] = draws[:, :1, 1]
+    assert np.isnan(r_hat(draws)).tolist() == [False, True, False]
+
+
+def test_r_hat_beyond_arithmetic_is_infinite(draws):
+    """Chains that alternate around 0, each by an amount of its own: spreads without variance."""
+    signs = np.where(np.arange(500) % 2, 1.0, -1.0)
+    draws[:, :, 1] = signs * np.array([[1.0], [2.0], [3.0], [4.0]])
+    assert np.isinf(r_hat(draws)).tolist() == [False, True, False]
+
+
+@EACH
+@pytest.mark.parametrize("scale", [2.0**-900, 2.0**1020])
+def test_no_scale_is_too_small_or_too_large(draws, measure, scale):
+    draws = draws / 16.0  # so that the largest can be had
+    factor = scale if measure is mean_error else 1.0
+    assert_array_equal(measure(scale * draws), factor * measure(draws))
 
 
 @EACH
@@ -167,7 +215,7 @@ def test_halves_of_one_chain_must_be_long_enough(draws, n, known):
 
 
 def test_an_unknown_kind_is_refused(draws):
-    with pytest.raises(ConfigurationError, match="must be one of bulk, tail, paper, got 'mean'"):
+    with pytest.raises(ConfigurationError, match="least, bulk, tail, square, paper, got 'mean'"):
         effective_sample_size(draws, "mean")
 
 

@@ -58,7 +58,7 @@ def test_costs_are_attributes(bounded_run):
 def test_arviz_finds_the_same_effective_sample_size(bounded_run):
     ess = arviz.ess(bounded_run.to_arviz())
     expected = [float(ess["rate"]), float(ess["slope"]), *ess["w"].values]
-    np.testing.assert_allclose(expected, bounded_run.ess(), rtol=1e-6)
+    np.testing.assert_allclose(expected, bounded_run.ess("bulk"), rtol=1e-6)
 
 
 def test_a_saved_run_can_be_read_back(bounded_run, tmp_path):

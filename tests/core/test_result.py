@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import attrs
 import numpy as np
@@ -15,6 +16,7 @@ from surrokit.bounds import parameters_of, transform_of
 from surrokit.errors import SamplingWarning
 from surrokit.records import Status
 from surrokit.report import notes
+from surrokit.summary import Summary
 
 KINDS = ["value", "gradient", "forward", "jacobian", "hessian", "metric", "rows"]
 
@@ -188,15 +190,15 @@ def test_without_a_surrogate_nothing_was_deployed(bounded_run):
     assert bounded_run.surrogate is None
 
 
-@pytest.mark.parametrize("kind", ["bulk", "tail", "paper"])
+@pytest.mark.parametrize("kind", ["least", "bulk", "tail", "square", "paper"])
 def test_ess_is_that_of_the_draws(bounded_run, kind):
     expected = sk.effective_sample_size(bounded_run.draws, kind)
     assert_array_equal(bounded_run.ess(kind), expected)
     assert bounded_run.ess(kind).shape == (4,)
 
 
-def test_bulk_is_the_default_ess(bounded_run):
-    assert_array_equal(bounded_run.ess(), bounded_run.ess("bulk"))
+def test_the_least_is_the_default_ess(bounded_run):
+    assert_array_equal(bounded_run.ess(), bounded_run.ess("least"))
 
 
 def test_r_hat_is_that_of_the_draws(bounded_run):
@@ -221,7 +223,8 @@ def test_parameters_are_those_of_the_target(forward_run):
 
 # --- the table ---
 
-COLUMNS = ["mean", "sd", "q05", "q50", "q95", "ess", "ess_tail", "rhat", "mcse", "calls_per_ess"]
+ESS = ["ess", "ess_bulk", "ess_tail", "ess_square"]
+COLUMNS = ["mean", "sd", "q05", "q50", "q95", *ESS, "rhat", "mcse", "calls_per_ess"]
 
 
 def test_the_summary_has_its_columns(bounded_run):
@@ -235,7 +238,9 @@ def test_columns_are_statistics_of_all_chains(bounded_run):
     for name, p in {"q05": 0.05, "q50": 0.5, "q95": 0.95}.items():
         assert_allclose(summary[name], np.quantile(flat, p, axis=0))
     assert_allclose(summary["ess"], bounded_run.ess())
-    assert_allclose(summary["ess_tail"], bounded_run.ess("tail"))
+    for name in ESS[1:]:
+        assert_allclose(summary[name], bounded_run.ess(name.removeprefix("ess_")))
+    assert_array_equal(summary["ess"], np.min([summary[name] for name in ESS[1:]], axis=0))
     assert_allclose(summary["rhat"], bounded_run.rhat())
     assert_allclose(summary["calls_per_ess"], bounded_run.total_calls / bounded_run.ess())
 
@@ -253,6 +258,45 @@ def test_the_printed_table_has_a_line_for_each_parameter(bounded_run):
     assert [line.split()[0] for line in lines[1:]] == bounded_run.labels
     assert len({len(line) for line in lines}) == 1
     assert repr(bounded_run.summary()).startswith("<Summary of 4 parameters>\n")
+
+
+def test_columns_of_huge_numbers_and_long_names_do_not_run_together(bounded_run):
+    draws = np.ldexp(bounded_run.draws, 1000)
+    draws[..., 1] *= -1.0
+    names = ["a", "a_name_that_is_longer_than_any_column_is_wide", "b", "c"]
+    calls = 3 * 10**17
+    lines = str(Summary.of(draws, names, calls)).splitlines()
+    assert lines[0].split() == COLUMNS
+    assert [len(line.split()) for line in lines[1:]] == [1 + len(COLUMNS)] * 4
+    assert len({len(line) for line in lines}) == 1
+    assert re.search(r"  -\d\.\d+e\+30\d  ", lines[2])
+
+
+@pytest.mark.parametrize("power", [-1000, 1000])
+def test_statistics_do_not_depend_on_units(bounded_run, power):
+    draws = bounded_run.draws
+    summary = Summary.of(draws, bounded_run.labels, 1.0)
+    other = Summary.of(np.ldexp(draws, power), bounded_run.labels, 1.0)
+    for name in COLUMNS:
+        scale = power if name in ("mean", "sd", "q05", "q50", "q95", "mcse") else 0
+        assert_array_equal(other[name], np.ldexp(summary[name], scale))
+
+
+def test_a_figure_that_cannot_be_had_is_missing(bounded_run):
+    still = np.tile(bounded_run.draws[:, :1], (1, 50, 1))
+    stuck = changed(bounded_run, draws=still)
+    lines = str(stuck.summary()).splitlines()
+    assert [line.split().count("missing") for line in lines] == [0, 7, 7, 7, 7]
+    assert stuck.to_dict()["rhat_max"] is None
+    told = [note for note in notes(stuck) if "R-hat" in note]
+    assert told == [
+        "R-hat is missing for rate, slope, w[0], w[1]: the chains hardly moved there, or never."
+    ]
+
+
+def test_r_hat_of_too_few_draws_is_missing(bounded_run):
+    few = changed(bounded_run, draws=bounded_run.draws[:, :3], seconds=bounded_run.kept.seconds[:3])
+    assert "R-hat is missing, as it needs 4 draws of each chain; draw more." in notes(few)
 
 
 def test_the_representation_is_short(bounded_run):

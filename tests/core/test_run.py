@@ -439,9 +439,9 @@ def test_moments_are_those_of_the_target(options):
     """Five standard errors each for mean and variance: fewer than one false alarm in 10^5."""
     run = sk.sample(Normal(), **options, **{**SMALL, "warmup": 300, "draws": 700})
     flat = run.draws.reshape(-1, 2)
-    ess = run.ess()
+    ess = run.ess("bulk")
     assert (np.abs(flat.mean(axis=0)) < 5 / np.sqrt(ess)).all()
-    squares = sk.effective_sample_size(run.draws**2)
+    squares = sk.effective_sample_size(run.draws**2, "bulk")
     assert (np.abs((flat**2).mean(axis=0) - 1) < 5 * np.sqrt(2 / squares)).all()
 
 

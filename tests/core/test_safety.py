@@ -190,7 +190,7 @@ def error_of_second_moment(surrogate, n_draws=5000):
         metric="identity",
     )
     squares = run.draws**2
-    error = squares.std() / np.sqrt(sk.effective_sample_size(squares)[0])
+    error = squares.std() / np.sqrt(sk.effective_sample_size(squares, "bulk")[0])
     return (squares.mean() - 1.0) / error
 
 

@@ -125,6 +125,28 @@ def test_a_search_that_never_crosses_ends():
     assert np.isfinite(states[-1].log_step)
 
 
+@pytest.mark.parametrize("start", [0.01, 0.3, 5.0])
+def test_a_warm_up_that_ends_early_keeps_a_step_size_that_was_accepted(start):
+    """Neither one that a search has not tried yet, nor the first leap of dual averaging."""
+    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=1000)
+    states = driven(tuner, gaussian_acceptance, still(60), start={"step_size": start})
+    steps = [tuner.tuning(tuner.settled(state)).step_size for state in states]
+    found = next(i for i, step in enumerate(steps) if 0.15 <= step <= 0.6)
+    assert found < 10
+    assert all(step <= 0.6 for step in steps[found:])
+    assert all(tuner.settled(state).searching == -1 for state in states)
+    assert max(tuner.tuning(state).step_size for state in states[found:]) > 1.0
+
+
+def test_a_warm_up_that_has_averaged_keeps_the_average():
+    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=1000)
+    state = driven(tuner, gaussian_acceptance, still(200))[-1]
+    settled = tuner.tuning(tuner.settled(state)).step_size
+    assert settled == pytest.approx(np.exp(state.averaged_log_step))
+    over = attrs.evolve(state, iteration=1000)
+    assert tuner.settled(over) is over
+
+
 @pytest.mark.parametrize("acceptance", [0.0, 1.0])
 def test_a_step_size_that_does_not_matter_stays_finite(acceptance):
     """A midpoint rule on a normal target accepts at any step size."""

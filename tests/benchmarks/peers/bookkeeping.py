@@ -79,7 +79,7 @@ def figures(outcome: Outcome, shares: Shares) -> dict[str, Any]:
     """
     draws = outcome.draws
     squares = np.square(draws - draws.mean(axis=(0, 1)))
-    ess, ess_squares = (_least(effective_sample_size(x)) for x in (draws, squares))
+    ess, ess_squares = (_least(effective_sample_size(x, "bulk")) for x in (draws, squares))
     seconds = sum(outcome.seconds[phase] for phase in PHASES)
     paid = gradient_equivalents(outcome.calls, shares)
     found = {

@@ -282,5 +282,5 @@ def test_draws_of_a_gaussian_are_nearly_independent_after_tuning():
         lambda q: 0.5 * (scales * q * q).sum(axis=1), lambda q: scales * q, dim=3, batched=True
     )
     run = sk.sample(target, warmup=500, draws=300, seed=2, progress=False)
-    assert run.ess().min() > 0.4 * 1200
+    assert run.ess("bulk").min() > 0.4 * 1200
     assert np.median(run.draws.std(axis=(0, 1)) * np.sqrt(scales)) == pytest.approx(1.0, rel=0.15)

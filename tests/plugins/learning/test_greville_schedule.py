@@ -397,5 +397,5 @@ def test_step_size_and_metric_are_tuned_along_with_the_surrogate():
     assert_allclose(found, scales, rtol=0.3)
     assert run.ess().min() > 400
     sd = run.draws.std(axis=(0, 1))
-    squares = sk.effective_sample_size(run.draws**2)
+    squares = sk.effective_sample_size(run.draws**2, "bulk")
     assert (np.abs(sd / scales - 1) < 5 / np.sqrt(2 * squares)).all()

@@ -52,7 +52,7 @@ def test_independent_draws_have_the_errors_of_the_textbook():
     assert_allclose(found.sds, draws.reshape(-1, 2).std(axis=0, ddof=1))
     assert_allclose(found.mean_errors, found.sds / 8000**0.5, rtol=0.1)
     assert_allclose(found.sd_errors, found.sds / 16_000**0.5, rtol=0.1)
-    assert_allclose(found.ess, effective_sample_size(draws))
+    assert_allclose(found.ess, effective_sample_size(draws, "bulk"))
 
 
 def test_errors_are_as_large_as_the_scatter_of_chains_that_depend_on_their_past():
