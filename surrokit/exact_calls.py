@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import traceback
-import warnings
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from surrokit.errors import EvaluationError, EvaluationWarning, ShapeError, TargetError
+from surrokit.errors import EvaluationError, ShapeError, TargetError
+from surrokit.failures import FailureLog
 from surrokit.rowwise import stacked
 from surrokit.types import FloatArray
 
@@ -55,6 +55,8 @@ class ExactCalls:
         Asked before each call; None lets all of them through.
     remembers
         Whether the last batch of each kind is kept, for whoever asks for it again.
+    log
+        Tells of failures.
     """
 
     def __init__(self, on_error: OnError) -> None:
@@ -64,7 +66,8 @@ class ExactCalls:
         self.guard: Guard | None = None
         self.remembers = False
         self._known: dict[CallKind, tuple[FloatArray, tuple[FloatArray, ...]]] = {}
-        self._warned = False
+        self.log = FailureLog()
+        self._at: FloatArray = np.empty((0, 0))
 
     def evaluate(
         self, kind: CallKind, function: Function, positions: FloatArray
@@ -81,6 +84,7 @@ class ExactCalls:
         ShapeError
             If the function raises one: it is then wrong everywhere.
         """
+        self._at = positions
         if self._known and not self.remembers:
             known = self._known.get(kind)
             if known is not None and np.array_equal(known[0], positions):
@@ -106,11 +110,15 @@ class ExactCalls:
         except ShapeError:
             raise
         except EvaluationError as error:
-            self._raised(next(iter(error.causes.values())))
+            self._raised(next(iter(error.causes.values())), positions[list(error.causes)])
             return error.results or None
         except Exception as error:
-            self._raised(error)
-            return self._row_by_row(kind, function, positions) if len(positions) > 1 else None
+            self._raised(error, positions)
+            if len(positions) == 1:
+                return None
+            results = self._row_by_row(kind, function, positions)
+            self._at = positions
+            return results
 
     def without_nan(self, values: FloatArray) -> FloatArray:
         """Return values with ``inf`` in place of NaN, which is counted as a failure."""
@@ -124,7 +132,7 @@ class ExactCalls:
         """Count rows with NaN, shape (n, ...), as failures."""
         nan = np.isnan(rows).reshape(len(rows), -1).any(axis=1)
         if nan.any():
-            self._warn("returned NaN")
+            self.log.failed("returned NaN", self._at[nan], overflow=True)
             self.failures += int(nan.sum())
 
     def _row_by_row(
@@ -137,7 +145,7 @@ class ExactCalls:
                 rows[i] = tuple(array[0] for array in one)
         return stacked(rows, len(positions)) or None
 
-    def _raised(self, error: Exception) -> None:
+    def _raised(self, error: Exception, positions: FloatArray) -> None:
         place = traceback.extract_tb(error.__traceback__)
         where = f" ({place[-1].filename}, line {place[-1].lineno})" if place else ""
         report = f"raised {type(error).__name__}: {error}{where}"
@@ -145,14 +153,4 @@ class ExactCalls:
             raise TargetError(
                 f'the target {report}; make it return inf there, or pass on_error="reject"'
             ) from error
-        self._warn(report)
-
-    def _warn(self, what: str) -> None:
-        if not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"the target {what}; such positions are rejected and counted, and further "
-                'failures are not reported. Pass on_error="raise" to stop instead',
-                EvaluationWarning,
-                stacklevel=2,
-            )
+        self.log.failed(report, positions, overflow=isinstance(error, ArithmeticError))

@@ -20,6 +20,7 @@ from surrokit.derivative_protocols import (
 )
 from surrokit.errors import TargetError
 from surrokit.exact_calls import CallKind, ExactCalls, Guard, OnError
+from surrokit.failures import FailureLog
 from surrokit.forward import gradient_of_energy
 from surrokit.positions import (
     checked_matrices,
@@ -46,7 +47,7 @@ class RecordingPotential:
     """A target of which every evaluation is counted, and kept until it is drained.
 
     A position where the target raises or returns NaN gets the value ``inf``, and so is rejected
-    and counted; the first such failure is reported in a warning.
+    and counted; the first such failure is reported in a warning (see :mod:`surrokit.failures`).
 
     What is counted: ``gradient`` for positions where value and gradient were evaluated together
     (or the gradient alone), ``value`` for the value alone; for a forward potential ``jacobian``
@@ -99,6 +100,11 @@ class RecordingPotential:
     def failures(self) -> int:
         """Positions at which the target raised or returned NaN."""
         return self._exact.failures
+
+    @property
+    def failure_log(self) -> FailureLog:
+        """What tells of these."""
+        return self._exact.log
 
     def guarded(self, guard: Guard | None) -> None:
         """Have a guard asked before each call from now on; None for no guard."""
