@@ -444,11 +444,16 @@ def transform_of(potential: Potential) -> Transform:
     return Transform.of(Parameters.unnamed(potential.dim))
 
 
+_SHOWN = 10  # numbers of a position in a message
+
+
 def describe_position(potential: Potential, position: FloatArray) -> str:
     """Return a sampling position (dim,) in words: each parameter's name and its value."""
     where = transform_of(potential).to_bounded(position)
     labels = parameters_of(potential).labels
-    return ", ".join(f"{label} = {x:.6g}" for label, x in zip(labels, where, strict=True))
+    shown = [f"{label} = {x:.6g}" for label, x in zip(labels, where, strict=True)]
+    more = [f"and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else []
+    return ", ".join([*shown[:_SHOWN], *more])
 
 
 def _despite_failures(

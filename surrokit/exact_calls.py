@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import traceback
-import warnings
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from surrokit.errors import EvaluationError, EvaluationWarning, ShapeError, TargetError
+from surrokit.errors import EvaluationError, ShapeError, TargetError
+from surrokit.failures import FailureLog
 from surrokit.rowwise import stacked
 from surrokit.types import FloatArray
 
@@ -62,6 +62,8 @@ class ExactCalls:
         Positions at which U is finite and its gradient is not.
     likeliest_broken : tuple of float and ndarray of shape (dim,), or None
         U and the position of that of these where U is least.
+    log
+        Tells of failures.
     """
 
     def __init__(self, on_error: OnError) -> None:
@@ -73,7 +75,8 @@ class ExactCalls:
         self.guard: Guard | None = None
         self.remembers = False
         self._known: dict[CallKind, tuple[FloatArray, tuple[FloatArray, ...]]] = {}
-        self._warned = False
+        self.log = FailureLog()
+        self._at: FloatArray = np.empty((0, 0))
 
     def evaluate(
         self, kind: CallKind, function: Function, positions: FloatArray
@@ -90,6 +93,7 @@ class ExactCalls:
         ShapeError
             If the function raises one: it is then wrong everywhere.
         """
+        self._at = positions
         if self._known and not self.remembers:
             known = self._known.get(kind)
             if known is not None and np.array_equal(known[0], positions):
@@ -114,11 +118,15 @@ class ExactCalls:
         except ShapeError:
             raise
         except EvaluationError as error:
-            self._raised(next(iter(error.causes.values())))
+            self._raised(next(iter(error.causes.values())), positions[list(error.causes)])
             return error.results or None
         except Exception as error:
-            self._raised(error)
-            return self._row_by_row(kind, function, positions) if len(positions) > 1 else None
+            self._raised(error, positions)
+            if len(positions) == 1:
+                return None
+            results = self._row_by_row(kind, function, positions)
+            self._at = positions
+            return results
 
     def decidable(self, values: FloatArray) -> FloatArray:
         """Return U, shape (n,), with ``inf`` in place of NaN and -inf, which count as failures.
@@ -129,10 +137,11 @@ class ExactCalls:
         if not failed.any():
             return values
         self.count_nan(values[:, None])
-        endless = int((values == -np.inf).sum())
-        if endless:
-            self._warn("returned U = -inf, an infinite density, which no chain could leave again")
-            self.failures += endless
+        endless = values == -np.inf
+        if endless.any():
+            what = "returned U = -inf, an infinite density, which no chain could leave again"
+            self.log.failed(what, self._at[endless], overflow=False)
+            self.failures += int(endless.sum())
         return np.where(failed, np.inf, values)
 
     def count_broken_gradients(
@@ -152,7 +161,7 @@ class ExactCalls:
         """Count rows with NaN, shape (n, ...), as failures."""
         nan = np.isnan(rows).reshape(len(rows), -1).any(axis=1)
         if nan.any():
-            self._warn("returned NaN")
+            self.log.failed("returned NaN", self._at[nan], overflow=True)
             self.failures += int(nan.sum())
 
     def _row_by_row(
@@ -165,7 +174,7 @@ class ExactCalls:
                 rows[i] = tuple(array[0] for array in one)
         return stacked(rows, len(positions)) or None
 
-    def _raised(self, error: Exception) -> None:
+    def _raised(self, error: Exception, positions: FloatArray) -> None:
         place = traceback.extract_tb(error.__traceback__)
         where = f" ({place[-1].filename}, line {place[-1].lineno})" if place else ""
         report = f"raised {type(error).__name__}: {error}{where}"
@@ -173,14 +182,4 @@ class ExactCalls:
             raise TargetError(
                 f'the target {report}; make it return inf there, or pass on_error="reject"'
             ) from error
-        self._warn(report)
-
-    def _warn(self, what: str) -> None:
-        if not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"the target {what}; such positions are rejected and counted, and further "
-                'failures are not reported. Pass on_error="raise" to stop instead',
-                EvaluationWarning,
-                stacklevel=2,
-            )
+        self.log.failed(report, positions, overflow=isinstance(error, ArithmeticError))

@@ -156,6 +156,7 @@ def planned(composer: Composer, request: Request, rng: np.random.Generator) -> P
         If settings cannot work.
     """
     target = RecordingPotential(request.exact, keep=True, on_error=request.on_error)
+    target.failure_log.waits = True
     clock = Clock()
     picked = None
     if request.sampler is None and request.surrogate is None:

@@ -62,6 +62,17 @@ class Recorder:
             stage=stage, iteration=self.iteration, step=step, calls=calls, seconds=seconds
         )
 
+    def places(self) -> tuple[FloatArray, FloatArray]:
+        """Return all positions of kept iterations, and all of those before, shapes (n, dim)."""
+        dim = self._target.dim
+        kept, before = self.kept.positions(), self.warmup.positions()
+        return kept.reshape(-1, dim), before.reshape(-1, dim)
+
+    def lately(self) -> FloatArray:
+        """Return the positions of the second half of the warm-up, shape (n, dim)."""
+        before = self.warmup.positions()
+        return before[:, before.shape[1] // 2 :].reshape(-1, self._target.dim)
+
     def begin_again(self) -> None:
         """Make warm-up of the draws so far."""
         self.warmup.extend(self.kept)

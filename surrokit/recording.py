@@ -23,6 +23,7 @@ from surrokit.derivative_protocols import (
 )
 from surrokit.errors import TargetError
 from surrokit.exact_calls import CallKind, ExactCalls, Guard, OnError
+from surrokit.failures import FailureLog
 from surrokit.forward import gradient_of_energy
 from surrokit.positions import (
     checked_matrices,
@@ -49,9 +50,9 @@ class RecordingPotential:
     """A target of which every evaluation is counted, and kept until it is drained.
 
     A position where the target raises, or returns NaN or -inf, gets the value ``inf``, and so is
-    rejected and counted; the first such failure is reported in a warning. A position where U is
+    rejected and counted. A position where U is
     finite and its gradient is not counts as a failure too: paths that follow the gradient end
-    there.
+    there. Of the first failure a warning tells (see :mod:`surrokit.failures`).
 
     Calls are counted at the innermost potential (:func:`surrokit.counted.counted`).
     What is counted: ``gradient`` for positions where value and gradient were evaluated together
@@ -119,6 +120,11 @@ class RecordingPotential:
             value=value,
             position=transform_of(self.target).to_bounded(position),
         )
+
+    @property
+    def failure_log(self) -> FailureLog:
+        """What tells of these."""
+        return self._exact.log
 
     def guarded(self, guard: Guard | None) -> None:
         """Have a guard asked before each call from now on; None for no guard."""

@@ -80,6 +80,7 @@ def run(plan: Plan, rng: np.random.Generator, observers: Observers) -> Run:
         raise
     finally:
         plan.target.guarded(None)
+        plan.target.failure_log.settle(*loop.recorder.places(), plan.target.target)
     outcome = loop.outcome()
     observers.tell("surrokit_run_finished", run=loop.info, outcome=outcome)
     for complaint in advice(outcome):
@@ -187,6 +188,7 @@ class _Loop:
 
     def _draw(self) -> str | None:
         self.target.derivatives = False
+        self.target.failure_log.draws_begin(self.recorder.lately())
         self.net.draws_begin()
         self.adapting.draws_begin(self._kernel)
         for _ in range(self.stopping.draws_begin(self.plan.draws)):

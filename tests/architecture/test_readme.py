@@ -5,14 +5,12 @@ import warnings
 
 import numpy as np
 
-import surrokit as sk
-
 
 def test_the_target_of_the_readme_is_sampled(root, capsys):
     code = re.search(r"```python\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
     scope = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sk.errors.EvaluationWarning)
+        warnings.simplefilter("error")
         exec(compile(code[1], "README.md", "exec"), scope)
     run = scope["run"]
     assert run.draws.shape == (4, 1000, 3)
