@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from surrokit import capabilities as can
-from surrokit.exact_calls import CallKind
+from surrokit.call_kinds import CallKind
 from surrokit.protocols import Potential
 from surrokit.types import Capabilities, FloatArray
 

@@ -8,25 +8,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from surrokit.call_kinds import CALL_KINDS, CallKind
 from surrokit.errors import EvaluationError, ShapeError, TargetError
 from surrokit.failures import FailureLog
 from surrokit.rowwise import stacked
 from surrokit.types import FloatArray
-
-CallKind: TypeAlias = Literal[
-    "value", "gradient", "forward", "jacobian", "hessian", "metric", "rows"
-]
-"""Kinds of exact calls, counted in positions (``rows``: in data rows)."""
-
-CALL_KINDS: tuple[CallKind, ...] = (
-    "value",
-    "gradient",
-    "forward",
-    "jacobian",
-    "hessian",
-    "metric",
-    "rows",
-)
 
 OnError: TypeAlias = Literal["reject", "raise"]
 """What happens when a target raises at a position."""

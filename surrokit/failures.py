@@ -110,8 +110,8 @@ def _late(inside: list[tuple[str, FloatArray]], n_draws: int, target: Potential)
     where = "in the region of the chains" if n_draws else "before there were any draws"
     positions = "one position" if n == 1 else f"{n} positions"
     return (
-        f"the target {what}, at {positions} {where}, first at ({describe_position(target, first)}); such "
-        "positions are rejected and counted, so that draws lack whatever probability is there"
+        f"the target {what}, at {positions} {where}, first at "
+        f"({describe_position(target, first)}); such positions are rejected and counted, so that draws lack whatever probability is there"
     )
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from surrokit import capabilities as can
 from surrokit.arguments import check_flag, check_functions, check_methods
 from surrokit.bounds import BoundedPotential
+from surrokit.call_kinds import CallKind
 from surrokit.counted import Count, count_nothing
 from surrokit.curvatures import (
     metric_of_outputs,
@@ -19,7 +20,6 @@ from surrokit.curvatures import (
     offers_curvatures,
 )
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.exact_calls import CallKind
 from surrokit.forward_derivatives import ForwardDerivatives, KnownDerivatives
 from surrokit.gauss_newton import gauss_newton_form_gradient, gauss_newton_trace_gradient
 from surrokit.gaussian_energy import GaussianEnergy, Prior

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.exact_calls import CALL_KINDS
+from surrokit.call_kinds import CALL_KINDS
 from surrokit.records import ChainState, StepInfo
 from surrokit.transforms import Transform
 from surrokit.types import BoolArray, FloatArray, IntArray

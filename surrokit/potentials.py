@@ -12,9 +12,9 @@ import numpy.typing as npt
 from surrokit import capabilities as can
 from surrokit.arguments import check_flag, check_functions
 from surrokit.bounds import BoundedPotential
+from surrokit.call_kinds import CallKind
 from surrokit.counted import Count, CountedPotential
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.exact_calls import CallKind
 from surrokit.parameters import Bounds, Parameter, Parameters
 from surrokit.positions import checked_positions
 from surrokit.precision import Precision

@@ -12,6 +12,7 @@ from surrokit import capabilities as can
 from surrokit.bounds import transform_of
 from surrokit.broken_gradients import BrokenGradients
 from surrokit.budget import calls_paid
+from surrokit.call_kinds import CallKind
 from surrokit.capabilities import with_forward, with_gaussian, with_gradient, with_rows
 from surrokit.counted import counted
 from surrokit.derivative_protocols import (
@@ -22,7 +23,7 @@ from surrokit.derivative_protocols import (
     MetricProductPotential,
 )
 from surrokit.errors import TargetError
-from surrokit.exact_calls import CallKind, ExactCalls, Guard, OnError
+from surrokit.exact_calls import ExactCalls, Guard, OnError
 from surrokit.failures import FailureLog
 from surrokit.forward import gradient_of_energy
 from surrokit.positions import (

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from surrokit.budget import Budget, BudgetSpent, Length, StopReason, calls_paid
+from surrokit.call_kinds import CallKind
 from surrokit.clock import Clock
 from surrokit.diagnostics import LEAST_OF, effective_sample_size, r_hat
-from surrokit.exact_calls import CallKind
 from surrokit.history import History
 from surrokit.pace import Pace
 from surrokit.recording import RecordingPotential
