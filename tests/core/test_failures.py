@@ -94,7 +94,6 @@ def slope_of_eight_schools(q):
 def test_paths_that_diverge_among_the_draws_may_overflow_too():
     target = sk.potential(eight_schools, slope_of_eight_schools, dim=10)
     run, said = warned(target, sampler="hmc", seed=2)
-    assert run.failures > 0
     assert run.divergences.sum() > 0
     assert said == []
 
