@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surrokit.mode_visits import ModeVisits
 from surrokit.records import Status
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _BY_CHANCE = 1e-3  # chance of standing still for that long, somewhere in the ru
 
 def advice(run: Run) -> list[str]:
     """Return complaints about the kept draws, each with what to do about it."""
-    found = [_broke_its_word(run)]
+    found = [_broke_its_word(run), _separate_modes(run)]
     if len(run.kept) >= FEWEST_ITERATIONS:
         found += [_rejected(run) or _stuck(run.kept), *_failed(run.kept)]
     return [complaint for complaint in found if complaint is not None]
@@ -42,6 +43,21 @@ def _broke_its_word(run: Run) -> str | None:
         f"schedule {run.parts['schedule']!r} had said that it was frozen, and yet deployed "
         f"{len(late)} more surrogates, the first after iteration {late[0]}: {harm}; mend the "
         "schedule, whose decision says frozen only where nothing will be deployed from then on"
+    )
+
+
+def _separate_modes(run: Run) -> str | None:
+    if run.modes is None or not len(run.kept) or run.modes.matters.sum() < 2:
+        return None
+    visits = ModeVisits.of(run.modes, run.kept.positions)
+    if visits.joined:
+        return None
+    missed = "; draws miss modes altogether" if (visits.shares == 0.0).any() else ""
+    return (
+        f"the target has {len(visits.modes)} modes, and chains went from one to another "
+        f"{visits.moves} times{missed}: {visits.told(run.labels)}. How many draws lie at each says "
+        "where chains began, and nothing of the target; begin chains at all of them with "
+        "initial=..., and weigh each by itself, or find coordinates in which they are one"
     )
 
 

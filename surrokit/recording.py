@@ -9,6 +9,7 @@ from typing import cast
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.bounds import transform_of
 from surrokit.budget import calls_paid
 from surrokit.capabilities import with_forward, with_gaussian, with_gradient, with_rows
 from surrokit.derivative_protocols import (
@@ -39,6 +40,7 @@ from surrokit.protocols import (
 from surrokit.recorded_rows import RecordedExpansion
 from surrokit.records import Evaluations
 from surrokit.summed_potential import RowExpansion, of_order
+from surrokit.transforms import Transform
 from surrokit.types import Capabilities, FloatArray, IntArray
 
 
@@ -83,6 +85,11 @@ class RecordingPotential:
     def capabilities(self) -> Capabilities:
         """What the target offers."""
         return self.target.capabilities
+
+    @property
+    def transform(self) -> Transform:
+        """The map to the user's coordinates."""
+        return transform_of(self.target)
 
     @property
     def calls(self) -> dict[str, int]:
