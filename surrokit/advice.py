@@ -8,6 +8,7 @@ import numpy as np
 
 from surrokit.budget import calls_paid
 from surrokit.capabilities import GRADIENT
+from surrokit.mode_visits import ModeVisits
 from surrokit.pace import length_bias
 from surrokit.records import Status
 from surrokit.types import FloatArray
@@ -34,7 +35,8 @@ _BY_CHANCE = 1e-3  # chance of standing still for that long, somewhere in the ru
 
 def advice(run: Run) -> list[str]:
     """Return complaints about the kept draws, each with what to do about it."""
-    found = [_broken_gradients(run), _broke_its_word(run), _cut(run), *_at_bounds(run)]
+    found = [_broken_gradients(run), _broke_its_word(run), _separate_modes(run), _cut(run)]
+    found += _at_bounds(run)
     if len(run.kept) >= FEWEST_ITERATIONS:
         rejected = _rejected(run)
         found += [rejected or _stuck(run.kept), *_unsolved(run.kept)]
@@ -123,6 +125,21 @@ def _costs(run: Run) -> FloatArray:
         for row in zip(*run.kept.calls.values(), strict=True)
     ]
     return np.diff(np.array(used, dtype=np.float64))
+
+
+def _separate_modes(run: Run) -> str | None:
+    if run.modes is None or not len(run.kept) or run.modes.matters.sum() < 2:
+        return None
+    visits = ModeVisits.of(run.modes, run.kept.positions)
+    if visits.joined:
+        return None
+    missed = "; draws miss modes altogether" if (visits.shares == 0.0).any() else ""
+    return (
+        f"the target has {len(visits.modes)} modes, and chains went from one to another "
+        f"{visits.moves} times{missed}: {visits.told(run.labels)}. How many draws lie at each says "
+        "where chains began, and nothing of the target; begin chains at all of them with "
+        "initial=..., and weigh each by itself, or find coordinates in which they are one"
+    )
 
 
 def _rejected(run: Run) -> str | None:

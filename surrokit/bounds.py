@@ -439,8 +439,9 @@ def parameters_of(potential: Potential) -> Parameters:
 
 def transform_of(potential: Potential) -> Transform:
     """Return the map from a potential's sampling coordinates to the user's."""
-    if isinstance(potential, BoundedPotential):
-        return potential.transform
+    declared = getattr(potential, "transform", None)
+    if isinstance(declared, Transform):
+        return declared
     return Transform.of(Parameters.unnamed(potential.dim))
 
 

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from surrokit.budget import Budget
 from surrokit.errors import SurrogateFitError
 from surrokit.learning import Learning
 from surrokit.protocols import Explorer, Potential
 from surrokit.recorder import Recorder
+from surrokit.recording import RecordingPotential
 from surrokit.records import ChainState, Evaluations, Findings, StepInfo
 from surrokit.types import FloatArray
+
+
+def bound_within(explorer: Explorer, target: RecordingPotential, budget: Budget) -> Explorer:
+    """Return an explorer of a target that knows how many exact calls are left to it, if it asks.
+
+    Parameters
+    ----------
+    explorer
+        One that plans ahead has a method ``within``.
+    target
+        Knows what has been paid.
+    budget
+        Without a limit on calls the explorer is told nothing.
+    """
+    bound = explorer.with_potential(target)
+    within = getattr(bound, "within", None)
+    if within is None or budget.max_calls is None:
+        return bound
+    told: Explorer = within(max(budget.max_calls - math.ceil(target.paid), 1))
+    return told
 
 
 class Exploring:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import cast
+from typing import TypeAlias, cast
 
 import attrs
 import numpy as np
@@ -23,6 +23,9 @@ from surrokit.errors import EvaluationError, NumericalError, ShapeError
 from surrokit.forward import gradient_of_energy
 from surrokit.protocols import Potential
 from surrokit.types import FloatArray
+
+Until: TypeAlias = Callable[[FloatArray, float, FloatArray], bool]
+"""Says of a position (dim,), the potential and its gradient there whether a search may end."""
 
 LARGEST_HESSIAN = 500
 """Dimension up to which a whole matrix of second derivatives is asked for."""
@@ -80,6 +83,7 @@ def find_mode(
     *,
     max_calls: int = 200,
     tolerance: float = TOLERANCE,
+    until: Until | None = None,
 ) -> Mode:
     """Look for the least potential near a start.
 
@@ -96,6 +100,9 @@ def find_mode(
         Evaluations after which the best position so far is returned.
     tolerance
         Nats: the search ends where a Newton step would gain less, or L-BFGS does.
+    until
+        Is shown each position (dim,) that was paid for and is finite, the potential and its
+        gradient there; where it returns True the search ends.
 
     Returns
     -------
@@ -117,13 +124,13 @@ def find_mode(
             f"start must be one position of shape ({potential.dim},), got {start.shape}; pass the "
             "best of several starts"
         )
-    search = _Search(potential, max_calls, tolerance)
-    if not search.at(start).finite:
-        raise NumericalError(
-            "the potential or its gradient is not finite at the start of the search for a mode; "
-            "start where it can be evaluated"
-        )
+    search = _Search(potential, max_calls, tolerance, until)
     try:
+        if not search.at(start).finite:
+            raise NumericalError(
+                "the potential or its gradient is not finite at the start of the search for a "
+                "mode; start where it can be evaluated"
+            )
         if search.matrix is not None:
             _trust_region(search, start)
         elif can.HESSIAN_PRODUCT in potential.capabilities:
@@ -164,8 +171,11 @@ class _Point:
 class _Search:
     """What a search pays for, and the best that it has seen."""
 
-    def __init__(self, potential: Potential, max_calls: int, tolerance: float) -> None:
+    def __init__(
+        self, potential: Potential, max_calls: int, tolerance: float, until: Until | None
+    ) -> None:
         self.potential = with_gradient(potential)
+        self.until = until
         self.max_calls = max_calls
         self.tolerance = tolerance
         self.calls = 0
@@ -183,7 +193,7 @@ class _Search:
         Raises
         ------
         _Enough
-            If nothing more may be paid.
+            If nothing more may be paid, or whoever is shown the position has seen enough.
         """
         for point in (self.last, self.best):
             if point is not None and np.array_equal(point.position, position):
@@ -192,7 +202,14 @@ class _Search:
         point = self.last = self._evaluated(np.array(position))
         if point.finite and (self.best is None or point.value < self.best.value):
             self.best, self.hessian, self.decrement = point, None, None
+        if self._seen_enough(point):
+            raise _Enough
         return point
+
+    def _seen_enough(self, point: _Point) -> bool:
+        if self.until is None or not point.finite:
+            return False
+        return self.until(point.position, point.value, point.gradient)
 
     def matrix_at(self, point: _Point) -> FloatArray | None:
         """Return second derivatives at the best point; None at one that will be left again.

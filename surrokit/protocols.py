@@ -448,7 +448,9 @@ class ExplorationState(Protocol):
 class Explorer(Protocol):
     """Looks around with exact evaluations before a surrogate takes over.
 
-    ``run`` drives it, step by step, so that progress, budgets and interrupts work.
+    ``run`` drives it, step by step, so that progress, budgets and interrupts work. One that plans
+    ahead may have a method ``within(calls)`` that returns a copy which knows how many exact calls
+    the run's budget leaves to it; without a budget it is not called.
     """
 
     @property

@@ -44,6 +44,7 @@ from surrokit.protocols import (
 from surrokit.recorded_rows import RecordedExpansion
 from surrokit.records import Evaluations
 from surrokit.summed_potential import RowExpansion, of_order
+from surrokit.transforms import Transform
 from surrokit.types import Capabilities, FloatArray, IntArray
 
 
@@ -92,6 +93,11 @@ class RecordingPotential:
     def capabilities(self) -> Capabilities:
         """What the target offers."""
         return self.target.capabilities
+
+    @property
+    def transform(self) -> Transform:
+        """The map to the user's coordinates."""
+        return transform_of(self.target)
 
     @property
     def calls(self) -> dict[str, int]:

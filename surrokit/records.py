@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit.errors import ShapeError
+from surrokit.modes import Modes
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -362,6 +363,8 @@ class Findings:
         What the run's own sampler needs, found on the surrogate; then the run searches for nothing.
     acceptance : float, optional
         Predicted probability of accepting an independent draw from the surrogate.
+    modes : Modes, optional
+        What searches for modes have found, if there were any.
     """
 
     chains: ChainState
@@ -370,6 +373,7 @@ class Findings:
     mode: FloatArray | None = None
     tuning: Tuning | None = None
     acceptance: float | None = None
+    modes: Modes | None = None
 
 
 @attrs.frozen(kw_only=True)

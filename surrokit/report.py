@@ -132,6 +132,13 @@ def _deployed(run: Run) -> str:
     return f"{len(adaptation.deployments)}, last after iteration {adaptation.last_deployment}"
 
 
+def _modes(run: Run) -> str:
+    if run.modes is None:
+        return "-"
+    searches = run.modes.searches
+    return f"{len(run.modes)}, by {searches} search{'es' if searches > 1 else ''}"
+
+
 _COSTS: dict[str, Callable[[Run], str]] = {
     "acceptance rate": lambda run: _figure(float(np.mean(run.acceptance)), 3),
     "surrogate, held-out Var(V - U)": lambda run: _held_out(run, "variance"),
@@ -140,6 +147,7 @@ _COSTS: dict[str, Callable[[Run], str]] = {
     "seconds, warm-up": lambda run: f"{run.seconds['warmup']:.2f}",
     "seconds, training": lambda run: f"{run.seconds['training']:.2f}",
     "seconds, sampling": lambda run: f"{run.seconds['sampling']:.2f}",
+    "modes found": _modes,
     "surrogates deployed": _deployed,
     "draws of each chain": lambda run: "-" if run.stopped == "draws" else str(len(run.kept)),
     "exact calls": _calls,

@@ -15,6 +15,7 @@ from surrokit.budget import Length, StopReason, calls_paid
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
 from surrokit.fit_quality import FitQuality
 from surrokit.history import Trace
+from surrokit.modes import Modes
 from surrokit.parameters import Parameters
 from surrokit.records import Status
 from surrokit.safety import Rescue
@@ -110,6 +111,8 @@ class Run:
         What was picked automatically, and why; None where nothing was.
     n_rows
         Data rows of a target that is a sum over rows.
+    modes
+        Where searches for modes ended; None where nobody searched.
     """
 
     parameters: Parameters
@@ -127,6 +130,7 @@ class Run:
     choice: str | None = None
     n_rows: int | None = None
     length: Length = "fixed"
+    modes: Modes | None = None
 
     @property
     def draws(self) -> FloatArray:
@@ -239,6 +243,7 @@ class Run:
             "seconds": dict(self.seconds),
             "path_failures": self.path_failures,
             "adaptation": self.adaptation.to_dict(),
+            "modes": None if self.modes is None else self.modes.to_dict(),
             "held_out": None if self.fit_quality is None else self.fit_quality.to_dict(),
             "ess": {
                 "min": float(np.min(ess)),

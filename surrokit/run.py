@@ -15,9 +15,10 @@ from surrokit.budget import BudgetSpent
 from surrokit.capabilities import ROWS
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.exact_moves import ExactMoves
-from surrokit.exploring import Exploring
+from surrokit.exploring import Exploring, bound_within
 from surrokit.gradient_check import warn_if_gradient_disagrees
 from surrokit.learning import Learning
+from surrokit.modes import Modes
 from surrokit.moves import Moves
 from surrokit.observers import Observers
 from surrokit.parts import uses_derivatives
@@ -116,6 +117,7 @@ class _Loop:
             self.stopping.cut(plan.over)
         self.tuning: Tuning | None = None
         self.foretold: float | None = None
+        self.modes: Modes | None = None
         self.warmup_ends = plan.most_warmup
         self.explored_at: int | None = None
         self.adapting = Adapting()
@@ -146,7 +148,7 @@ class _Loop:
         if self.parts.explorer is None:
             return
         assert self.learning is not None
-        explorer = self.parts.explorer.with_potential(self.target)
+        explorer = bound_within(self.parts.explorer, self.target, self.hurry)
         exploring = Exploring(explorer, self.learning, self.recorder)
         with self.clock.phase("warmup"):
             begun = self._started(lambda at: (exploring.begin(at, self.plan.most_warmup),) * 2)
@@ -162,6 +164,7 @@ class _Loop:
             self.moves.found(findings)
             self._after("exploration", exploring.info, rows, explored=done)
         self.tuning, self.foretold = findings.tuning, findings.acceptance
+        self.modes = findings.modes
         self._judge(findings)
 
     def warm_up(self) -> None:
@@ -495,4 +498,5 @@ class _Loop:
             parts=self.parts.described,
             surrogate=self.surrogate,
             sampler=self.moves.sampler,
+            modes=None if self.modes is None else self.modes.told(transform),
         )

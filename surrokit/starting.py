@@ -21,6 +21,11 @@ Began = TypeVar("Began")
 SPREAD = 2.0
 """Chains start uniformly within this distance of 0 on the whole line, as Stan's do."""
 
+WIDER = (2.0, 4.0)
+"""Times as far out one looks for other modes, in turn."""
+
+_CENTRING = 500  # draws of a target's own starts, by which their centre is known
+
 ATTEMPTS = 100
 """How often a chain's start is drawn again where the target is not finite."""
 
@@ -79,6 +84,27 @@ def drawn_positions(target: Potential, rng: np.random.Generator, n: int) -> Floa
     if INITIAL in target.capabilities:
         return cast(InitialPotential, target).initial(rng, n)
     return rng.uniform(-SPREAD, SPREAD, size=(n, target.dim))
+
+
+def spread_positions(target: Potential, rng: np.random.Generator, n: int) -> FloatArray:
+    """Draw positions farther apart than starts of chains, in the sampling coordinates, (n, dim).
+
+    They come in pairs, mirrored about a centre. Those of a target that draws its own starts are
+    such starts, and then ones twice as far out; parameters between two bounds are uniform between
+    them; all others are uniform within :data:`WIDER` times the distance of starts.
+    """
+    half = (n + 1) // 2
+    centre = np.zeros(target.dim)
+    if INITIAL in target.capabilities:
+        draws = cast(InitialPotential, target).initial(rng, _CENTRING + half)
+        centre = draws[:_CENTRING].mean(axis=0)
+        away = (draws[_CENTRING:] - centre) * np.resize([1.0, 2.0], half)[:, None]
+    else:
+        uniform = rng.uniform(-1.0, 1.0, size=(half, target.dim))
+        away = SPREAD * np.resize(WIDER, half)[:, None] * uniform
+        between = transform_of(target).between
+        away[:, between] = 2.0 * np.arctanh(uniform[:, between])
+    return np.stack([centre + away, centre - away], axis=1).reshape(2 * half, target.dim)[:n]
 
 
 def started(

@@ -75,6 +75,11 @@ class Transform:
         lower, upper = parameters.bounds()
         return cls(lower=lower, upper=upper)
 
+    @property
+    def between(self) -> BoolArray:
+        """Which numbers have two bounds, shape (dim,)."""
+        return self._between
+
     def to_bounded(self, unbounded: FloatArray) -> FloatArray:
         """Return q at z, both of shape (..., dim); exp may overflow to ``inf`` far out.
 

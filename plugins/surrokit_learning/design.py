@@ -62,6 +62,38 @@ def normal_design(
     )
 
 
+def mixed_design(
+    centres: FloatArray, covariances: FloatArray, n: int, rng: np.random.Generator
+) -> Design:
+    """Return evenly spread draws from a mixture of normals with equal shares, in random order.
+
+    Parameters
+    ----------
+    centres : ndarray of shape (k, dim)
+        Their means.
+    covariances : ndarray of shape (k, dim, dim)
+        Their covariances.
+    n
+        How many; each normal has n / k of them, but for rounding.
+    rng
+        Generator.
+    """
+    k = len(centres)
+    counts = [len(range(i, n, k)) for i in range(k)]
+    parts = [
+        normal_design(centre, covariance, count, rng)
+        for centre, covariance, count in zip(centres, covariances, counts, strict=True)
+    ]
+    # where two of them overlap this is too large, by log 2 at most
+    widths = 0.5 * np.linalg.slogdet(covariances)[1] - np.log(counts)
+    potentials = [part.potentials + width for part, width in zip(parts, widths, strict=True)]
+    order = rng.permutation(n)
+    return Design(
+        positions=np.concatenate([part.positions for part in parts])[order],
+        potentials=np.concatenate(potentials)[order],
+    )
+
+
 def box_design(lower: FloatArray, upper: FloatArray, n: int, rng: np.random.Generator) -> Design:
     """Return n evenly spread draws from a box between corners of shape (dim,)."""
     unit = _sobol(len(lower), n, rng)

@@ -1,4 +1,4 @@
-"""The first points of an exploration in rounds: about the mode, or spread over a box."""
+"""The first points of an exploration in rounds: about its modes, or spread over a box."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from surrokit.capabilities import INITIAL
 from surrokit.errors import SurrogateFitError
+from surrokit.modes import Modes
 from surrokit.protocols import InitialPotential, Potential
 from surrokit.types import FloatArray
 from surrokit_learning.box import Box
@@ -17,6 +18,7 @@ from surrokit_learning.design import (
     box_design,
     covariance_of_gradients,
     inverse_curvature,
+    mixed_design,
     normal_design,
 )
 from surrokit_learning.region import believed
@@ -38,7 +40,7 @@ class FirstPoints:
     exact
         The target.
     in_box
-        Whether the points are spread over a box; else they lie about the mode.
+        Whether the points are spread over a box; else they lie about the mode, or all of several.
     with_gradients
         Whether they are evaluated with their gradients.
     batch
@@ -56,20 +58,24 @@ class FirstPoints:
     box: Box | None
     scale: float
 
-    def enough(self) -> int:
+    def enough(self, modes: Modes | None = None) -> int:
         """Return how many points a surrogate needs before its draws mean anything."""
         dim = self.exact.dim
         if self.with_gradients:
-            return max(self.batch, dim + 5)
+            return max(self.batch, (dim + 5) * (1 if modes is None else len(modes)))
         return max(self.batch, min((dim + 1) * (dim + 2) // 2 + 5, 4 * dim))
 
     def queued(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         """Return the state with more of the first points in its queue."""
-        left = max(self.enough() - state.n_design, self.batch)
+        modes = state.several
+        left = max(self.enough(modes) - state.n_design, self.batch)
         if self.in_box:
             state = self._boxed(state, rng)
             assert state.lower is not None and state.upper is not None  # noqa: PT018
             return _with(state, box_design(state.lower, state.upper, left, rng))
+        if modes is not None:
+            state = attrs.evolve(state, covariance=modes.covariance)
+            return _with(state, mixed_design(modes.positions, modes.covariances, left, rng))
         if state.hessian is None:  # the covariance is better known with every batch
             left = self.batch
         covariance = self._covariance(state)

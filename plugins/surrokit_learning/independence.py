@@ -63,6 +63,22 @@ def resampled(differences: FloatArray, n: int, rng: np.random.Generator) -> IntA
     return np.asarray(order[: min(n, int(np.isfinite(keys).sum()))])
 
 
+def quotas(shares: FloatArray, n: int) -> IntArray:
+    """Return how many of n to take of each kind: in proportion to its share, and one at least.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (k,)
+        They sum to 1.
+    n
+        How many in all, at least k.
+    """
+    counts = np.ones(len(shares), dtype=np.int64)
+    for _ in range(n - len(shares)):  # whoever has least of what is due comes next
+        counts[np.argmin((counts + 0.5) / np.maximum(shares, 1e-12))] += 1
+    return counts
+
+
 def spread(differences: FloatArray) -> float:
     """Return the standard deviation of V - U, in nats, as far as half of the draws tell it.
 

@@ -1,160 +1,244 @@
-"""A search for the mode from several starts, until the same mode has been found twice."""
+"""Searches for modes from many starts, and what they have found."""
 
 from __future__ import annotations
-
-import warnings
 
 import attrs
 import numpy as np
 
-from surrokit.errors import NumericalError, SamplingWarning
-from surrokit.mode import find_mode
+from surrokit.capabilities import CONVEX
+from surrokit.errors import NumericalError
+from surrokit.mode import Mode, find_mode
+from surrokit.modes import Modes
 from surrokit.protocols import Potential
+from surrokit.records import Evaluations
 from surrokit.types import FloatArray
+from surrokit_learning.curvature import foretold_covariance
+from surrokit_learning.design import inverse_curvature
+from surrokit_learning.mode_starts import more_starts
+from surrokit_learning.mode_watch import ModeWatch, same_mode
 
 SLICE = 50
-"""Evaluations that one step of the search may take."""
+"""Evaluations that one step may take, and a search that has begun a few more."""
 
-SAME_VALUE = 0.5
-"""Nats by which two searches for one mode may end apart."""
+LATER = 20
+"""Evaluations that a later search may take, or twice those of the first one if these are more."""
 
-SAME_PLACE = 1.0
-"""Standard deviations by which they may."""
+LEAST = 3
+"""Searches that are made as long as there are starts, whatever they cost."""
 
-SAME_PART = 0.1
-"""Part of the way from the start by which they may, where the standard deviations are unknown."""
+FEW, MOST = 8, 12
+"""Starts to search from at most: the former and one for each dimension, but no more than the
+latter."""
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """What may be paid for.
+
+    Parameters
+    ----------
+    total
+        Evaluations by all searches.
+    later
+        Evaluations by those after the first. One that has begun may finish, and :data:`LEAST`
+        begin in any case.
+    searches
+        Starts at most; None for as many as ``later`` pays for.
+    """
+
+    total: int
+    later: float
+    searches: int | None
+
+    def starts(self, exact: Potential) -> int:
+        """Return from how many starts to search at most."""
+        if CONVEX in exact.capabilities:
+            return 1
+        return min(FEW + exact.dim, MOST) if self.searches is None else self.searches
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class ModeSearch:
-    """How far a search has come: plain data.
+    """How far searches have come: plain data.
 
     Parameters
     ----------
     starts : ndarray of shape (n, dim)
-        Where searches may begin.
-    values : ndarray of shape (n,)
-        U there.
-    used : tuple of int
-        Starts that searches began at.
+        Where searches may begin; the first one is the best, more follow when a mode is known.
+    widened
+        Whether these have been added.
     at : ndarray of shape (dim,), optional
-        How far the present search has come; None before it begins.
-    position, value, hessian
-        The best end so far of a search: position (dim,), U there, and second derivatives (dim,
-        dim) or what stands for them; None before any has ended.
-    ends : ndarray of shape (k, dim)
-        Where each search ended.
-    agreed
-        Searches that ended at the best place.
+        How far the present search has come; None between two.
+    spent
+        Evaluations by it so far.
+    calls, led
+        Of each search that has ended: evaluations, and the mode that it led to; -1 for none.
+    lowest : Mode, optional
+        The least potential that any search has come to.
+    ends : tuple of Mode
+        The different places where searches ended.
+    modes : Modes, optional
+        What is known of them; None before a search has ended.
+    rows, searched
+        What searches saw on the way where no second derivatives were to be had, and which of the
+        searches each row belongs to.
     over
         Whether there is nothing left to do.
     """
 
     starts: FloatArray
-    values: FloatArray
-    used: tuple[int, ...] = ()
+    widened: bool = False
     at: FloatArray | None = None
-    position: FloatArray | None = None
-    value: float = float("inf")
-    hessian: FloatArray | None = None
-    ends: FloatArray = attrs.field()
-    agreed: int = 0
+    spent: int = 0
+    calls: tuple[int, ...] = ()
+    led: tuple[int, ...] = ()
+    lowest: Mode | None = None
+    ends: tuple[Mode, ...] = ()
+    modes: Modes | None = None
+    rows: Evaluations = attrs.field()
+    searched: tuple[int, ...] = ()
     over: bool = False
 
-    @ends.default
-    def _none(self) -> FloatArray:
-        return np.empty((0, self.starts.shape[1]))
+    @rows.default
+    def _none(self) -> Evaluations:
+        return Evaluations.empty(self.starts.shape[1])
+
+    @classmethod
+    def among(cls, starts: FloatArray, values: FloatArray) -> ModeSearch:
+        """Return a search that begins at the best of some ``starts (n, dim)`` of U ``values``."""
+        order = np.argsort(values != np.min(values), kind="stable")
+        _, first = np.unique(starts[order], axis=0, return_index=True)
+        return cls(starts=starts[order][np.sort(first)])
 
     @property
     def best(self) -> FloatArray:
         """The best position so far, shape (dim,)."""
-        if self.position is not None:
-            return self.position
-        start = self.starts[int(np.argmin(self.values))]
-        return np.asarray(start) if self.at is None else self.at
+        return np.asarray(self.starts[0]) if self.lowest is None else self.lowest.position
 
-    def continued(self, exact: Potential, most: int, searches: int) -> tuple[ModeSearch, int]:
-        """Return the search after some more evaluations, and how many these were.
+    @property
+    def hessian(self) -> FloatArray | None:
+        """Second derivatives at the best position, or what stands for them, where known."""
+        return None if self.lowest is None else self.lowest.hessian
+
+    @property
+    def found(self) -> Modes | None:
+        """The modes, that of least potential first; None before a search has ended."""
+        if self.modes is None:
+            return None
+        return self.modes.taken(np.argsort(self.modes.values, kind="stable"))
+
+    @property
+    def paid(self) -> int:
+        """Evaluations so far."""
+        return sum(self.calls) + self.spent
+
+    def stepped(self, exact: Potential, limits: Limits, rng: np.random.Generator) -> ModeSearch:
+        """Return the search after about :data:`SLICE` more evaluations.
 
         Parameters
         ----------
         exact
             The target.
-        most
-            Evaluations that may be paid for.
-        searches
-            Starts at most to search from.
+        limits
+            What may be paid for.
+        rng
+            Generator, for more starts.
         """
-        search = self if self.at is not None else self._begun()
-        assert search.at is not None
-        try:
-            found = find_mode(exact, search.at, max_calls=max(min(SLICE, most), 1))
-        except NumericalError:  # the target is not finite at this start
-            return search._ended(search.at, np.inf, None, searches), 1
-        steady = np.array_equal(found.position, search.at)
-        if found.converged or steady or found.calls >= most:
-            search = search._ended(found.position, found.value, found.hessian, searches)
-            return search, found.calls
-        return attrs.evolve(search, at=found.position), found.calls
-
-    def warn_of_others(self, covariance: FloatArray | None) -> None:
-        """Warn if the best mode was found once only, and draws about it leave others out.
-
-        Parameters
-        ----------
-        covariance : ndarray of shape (dim, dim), optional
-            Of the draws.
-        """
-        if self.agreed >= 2 or len(self.ends) < 2 or self.position is None:
-            return
-        away = self.ends - self.position
-        if covariance is not None:
-            distances = np.sqrt(np.einsum("nd,nd->n", away, np.linalg.solve(covariance, away.T).T))
-            if distances.max() <= np.sqrt(len(covariance)) + 2.0:
-                return
-        warnings.warn(
-            f"searches for the mode from {len(self.ends)} starts ended at different places, and "
-            f"the best of them, with potential {self.value:.6g}, was found once; draws will show "
-            "what lies about this one alone. Start elsewhere and compare: initial=..., or use "
-            "explorer='sampler'",
-            SamplingWarning,
-            stacklevel=2,
-        )
+        search, before = self, self.paid
+        while not search.over and search.paid < before + SLICE:
+            search = search._continued(exact, limits)
+            if search.at is None:
+                search = search._widened(exact, limits, rng)._judged(exact, limits)
+            if search.paid >= limits.total:
+                search = search.stopped()
+        return search
 
     def stopped(self) -> ModeSearch:
         """Return the search as it is when there is no time for more of it."""
-        if self.position is None and self.at is not None:
-            return attrs.evolve(self, position=self.at, over=True)
         return attrs.evolve(self, over=True)
 
-    def _begun(self) -> ModeSearch:
-        """Return the search at the best start, or later at the one farthest from what was found."""
-        left = [i for i in range(len(self.starts)) if i not in self.used]
-        if self.position is None:
-            start = min(left, key=lambda i: float(self.values[i]))
-        else:
-            away = np.linalg.norm(self.starts - self.position, axis=1)
-            start = max(left, key=lambda i: float(away[i]))
-        return attrs.evolve(self, at=self.starts[start], used=(*self.used, start))
+    # --- one search ---
 
-    def _ended(
-        self, position: FloatArray, value: float, hessian: FloatArray | None, searches: int
-    ) -> ModeSearch:
-        """Return the state after one search came to an end."""
-        same = self._same(position, value)
-        ends = np.vstack([self.ends, position])
-        search = attrs.evolve(self, at=None, agreed=self.agreed + same, ends=ends)
-        if not same and value < self.value:
-            search = attrs.evolve(search, position=position, value=value, hessian=hessian, agreed=1)
-        distinct = len(np.unique(self.starts, axis=0))
-        over = search.agreed >= 2 or len(self.used) >= min(searches, distinct)
-        return attrs.evolve(search, over=over)
+    def _continued(self, exact: Potential, limits: Limits) -> ModeSearch:
+        at = self.starts[len(self.led)] if self.at is None else self.at
+        watch = ModeWatch(self.modes, exact.dim)
+        slices = SLICE if not self.led else max(LATER, 2 * self.calls[0]) - self.spent
+        most = max(min(slices, limits.total - self.paid), 1)
+        try:
+            found = find_mode(exact, at, max_calls=most, until=watch)
+        except NumericalError:  # the target is not finite at this start
+            return attrs.evolve(self, spent=1)._led_to(-1)
+        search = attrs.evolve(self, spent=self.spent + found.calls)
+        if found.hessian is None:
+            search = search._with_rows(watch.seen())
+        if watch.mode is not None:
+            return search._led_to(watch.mode)
+        if self.lowest is None or found.value < self.lowest.value:
+            search = attrs.evolve(search, lowest=found)
+        if found.converged or np.array_equal(found.position, at):
+            return search._ended(found)
+        if self.led and found.calls >= most:
+            return search._led_to(-1)
+        return attrs.evolve(search, at=found.position)
 
-    def _same(self, position: FloatArray, value: float) -> bool:
-        if self.position is None or not abs(value - self.value) < SAME_VALUE:
-            return False
-        away = position - self.position
-        if self.hessian is not None:
-            return bool(away @ self.hessian @ away < SAME_PLACE**2)
-        start = self.starts[self.used[-1]] - self.position
-        return bool(np.linalg.norm(away) <= SAME_PART * np.linalg.norm(start))
+    def _with_rows(self, rows: Evaluations) -> ModeSearch:
+        joined = Evaluations.joined([self.rows, rows], self.starts.shape[1])
+        searched = (*self.searched, *[len(self.led)] * len(rows))
+        return attrs.evolve(self, rows=joined, searched=searched)
+
+    def _ended(self, found: Mode) -> ModeSearch:
+        """Return the state after a search ended at a known mode, or at another."""
+        known = same_mode(self.modes, found.position, found.value)
+        if known is None:
+            return attrs.evolve(self, ends=(*self.ends, found))._led_to(len(self.ends))
+        ends = list(self.ends)
+        ends[known] = min(ends[known], found, key=lambda mode: mode.value)
+        return attrs.evolve(self, ends=tuple(ends))._led_to(known)
+
+    def _led_to(self, mode: int) -> ModeSearch:
+        """Return the state after a search that led to a mode, or nowhere."""
+        led, calls = (*self.led, mode), (*self.calls, self.spent)
+        search = attrs.evolve(self, at=None, spent=0, led=led, calls=calls)
+        return attrs.evolve(search, modes=search._known()) if self.ends else search
+
+    def _known(self) -> Modes:
+        """Return the modes with what is known of them by now."""
+        return Modes(
+            positions=np.stack([end.position for end in self.ends]),
+            values=np.array([end.value for end in self.ends]),
+            covariances=np.stack([self._covariance(k) for k in range(len(self.ends))]),
+            ended=np.array([self.led.count(k) for k in range(len(self.ends))]),
+            unfinished=self.led.count(-1),
+        )
+
+    def _covariance(self, k: int) -> FloatArray:
+        end = self.ends[k]
+        if end.hessian is not None:
+            return inverse_curvature(end.hessian)
+        led = np.array(self.led)[np.array(self.searched)]
+        rows = self.rows.take(np.asarray(led == k))
+        return foretold_covariance(end.position, end.gradient, rows)
+
+    # --- whether there is another ---
+
+    def _widened(self, exact: Potential, limits: Limits, rng: np.random.Generator) -> ModeSearch:
+        """Return the search with more starts, once a mode is known."""
+        most, begun = limits.starts(exact), len(self.led)
+        if self.widened or self.modes is None or begun >= most:
+            return self
+        more = more_starts(
+            exact,
+            self.modes.positions[0],
+            self.modes.covariances[0],
+            self.starts[begun:],
+            max(most - len(self.starts), 0),
+            rng,
+        )
+        return attrs.evolve(self, starts=np.vstack([self.starts[:begun], more]), widened=True)
+
+    def _judged(self, exact: Potential, limits: Limits) -> ModeSearch:
+        """Return the search, over if no other one is to begin."""
+        begun = len(self.led)
+        paid = begun >= LEAST and sum(self.calls[1:]) >= limits.later
+        most = min(limits.starts(exact), len(self.starts))
+        return attrs.evolve(self, over=paid or begun >= most)

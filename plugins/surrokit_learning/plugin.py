@@ -94,7 +94,7 @@ def rounds(
     evaluations: int | None = None,
     batch: int = 20,
     acceptance: float = 0.9,
-    searches: int = 3,
+    searches: int | None = None,
     patience: int | None = None,
     transitions: int = 60,
     box: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.capabilities import CONVEX, GRADIENT, require, with_gradient
+from surrokit.capabilities import GRADIENT, require, with_gradient
 from surrokit.errors import ConfigurationError, NumericalError, SurrogateFitError
 from surrokit.mode import find_mode
 from surrokit.protocols import Correction, Explorer, Potential, Sampler
@@ -23,6 +23,7 @@ from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.box import Box, optional_box
 from surrokit_learning.first_points import FirstPoints
 from surrokit_learning.independence import predicted_acceptance, resampled, spread
+from surrokit_learning.mode_search import Limits
 from surrokit_learning.region import Region, believed
 from surrokit_learning.rounds_state import RoundsState, Stage
 from surrokit_learning.surrogate_draws import SurrogateDraws, surrogate_draws
@@ -46,6 +47,9 @@ TELLING = 0.1
 
 MOBILE = 0.1
 """Part of the moves on a surrogate that must be accepted if its draws are to say anything."""
+
+SEARCHED = 0.1
+"""Part of the evaluations that may be paid to look for other modes than the first one found."""
 
 UNSURE = 0.6
 """Predicted acceptance below which the run finds the length of its sub-chains by itself."""
@@ -85,8 +89,9 @@ class Rounds:
         Predicted acceptance of independent draws that is good enough; without gradients on average
         over three rounds.
     searches
-        Starts at most from which to search for the mode, until two searches agree on the best; one
-        is enough where the target says that it is convex.
+        Starts at most from which to search for modes; None for as many as a part of the evaluations
+        pays for (:data:`SEARCHED`), three at least. One is enough where the target says that it is
+        convex.
     patience
         Rounds after which to stop if they are no better than as many before them; None for 3 with
         gradients and 10 without.
@@ -99,6 +104,8 @@ class Rounds:
         draws starting positions of its own.
     potential
         The exact one.
+    affordable
+        Exact calls that a run's budget leaves to it; None for no budget.
 
     Raises
     ------
@@ -117,12 +124,13 @@ class Rounds:
     evaluations: int | None = attrs.field(default=None, validator=optional_positive_integer)
     batch: int = attrs.field(default=20, validator=positive_integer)
     acceptance: float = attrs.field(default=0.9, validator=fraction)
-    searches: int = attrs.field(default=3, validator=positive_integer)
+    searches: int | None = attrs.field(default=None, validator=optional_positive_integer)
     patience: int | None = attrs.field(default=None, validator=optional_positive_integer)
     transitions: int = attrs.field(default=60, validator=positive_integer)
     box: Box | None = attrs.field(default=None, converter=optional_box)
     scale: float = attrs.field(default=2.0, validator=positive)
     potential: Potential | None = None
+    affordable: int | None = None
 
     @property
     def needs(self) -> Capabilities:
@@ -135,6 +143,10 @@ class Rounds:
         """Return a copy that explores a potential."""
         burst = self.burst.with_potential(potential) if self.start_by == "burst" else self.burst
         return attrs.evolve(self, potential=potential, burst=burst)
+
+    def within(self, calls: int) -> Rounds:
+        """Return a copy that knows how many exact calls a run's budget leaves to it."""
+        return attrs.evolve(self, affordable=calls)
 
     # --- what a run drives ---
 
@@ -170,7 +182,7 @@ class Rounds:
         if state.stage == "burst":
             return self._burst(state, rng)
         if state.stage == "mode":
-            return self._search(state)
+            return self._search(state, np.random.default_rng(seed))
         if state.stage == "design":
             return self._design(state, rng)
         return self._round(state, rng)
@@ -229,6 +241,7 @@ class Rounds:
             mode=state.mode,
             tuning=state.tuning,
             acceptance=state.acceptances[-1] if state.acceptances else None,
+            modes=state.modes,
         )
 
     # --- the first points ---
@@ -243,32 +256,41 @@ class Rounds:
             covariance=self.burst.findings(burst).covariance,
         )
 
-    def _search(self, state: RoundsState) -> RoundsState:
-        # a search is not an exploration: unless told, its cost does not shorten what follows
-        extra = self.evaluations is None
-        limit = 2 * self._most(len(state.best), 0) if extra else state.max_paid // 2
+    def _search(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         assert state.search is not None
-        exact = self._exact()
-        searches = 1 if CONVEX in exact.capabilities else self.searches
-        search, calls = state.search.continued(exact, limit - state.n_paid, searches)
+        before = state.search.paid
+        limits = self._limits(state, before)
+        search = state.search.stepped(self._exact(), limits, rng)
+        calls = search.paid - before
+        if 2 * state.n_steps >= state.max_steps:
+            search = search.stopped()
         state = attrs.evolve(
             state,
             n_paid=state.n_paid + calls,
-            max_paid=state.max_paid + calls * extra,
-        )
-        if state.n_paid >= limit or 2 * state.n_steps >= state.max_steps:
-            search = search.stopped()
-        state = attrs.evolve(
-            state, search=search, mode=search.best, hessian=search.hessian, info=state.idle()
+            max_paid=state.max_paid + calls * (self.evaluations is None),
+            search=search,
+            mode=search.best,
+            hessian=search.hessian,
+            info=state.idle(),
         )
         return self._ended(attrs.evolve(state, stage="design") if search.over else state)
+
+    def _limits(self, state: RoundsState, paid: int) -> Limits:
+        # a search is not an exploration: unless told, its cost does not shorten what follows
+        most = self._most(len(state.best), 0)
+        limit = 2 * most if self.evaluations is None else state.max_paid // 2
+        return Limits(
+            total=limit - state.n_paid + paid,
+            later=SEARCHED * (most if self.affordable is None else self.affordable),
+            searches=self.searches,
+        )
 
     def _design(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         first = self._first()
         if not len(state.queue):
             state = first.queued(state, rng)
         state = self._paid(state, rng)
-        if state.n_design >= first.enough():
+        if state.n_design >= first.enough(state.several):
             state = attrs.evolve(state, stage="rounds", unfitted=True)
         return self._ended(state)
 
@@ -368,7 +390,8 @@ class Rounds:
         seen = state.seen
         region = self._region(state)
         inside = region.holds(seen.positions) & np.isfinite(surrogate.value(seen.positions))
-        rows = resampled(np.where(inside, -seen.values, -np.inf), self.batch, rng)
+        order = resampled(np.where(inside, -seen.values, -np.inf), len(seen), rng)
+        rows = state.shared_out(order, seen.positions, self.batch)
         return surrogate_draws(
             surrogate,
             sampler,
@@ -404,8 +427,6 @@ class Rounds:
     ) -> RoundsState:
         """Return the state with what the last surrogate tells."""
         draws = self._drawn(state, surrogate, self.tuned, LAST_TRANSITIONS, rng)
-        if state.search is not None:
-            state.search.warn_of_others(draws.covariance)
         tuning = draws.tuning
         if draws.covariance is not None:
             tuning = attrs.evolve(tuning, covariance=draws.covariance)

@@ -7,9 +7,10 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.modes import Modes
 from surrokit.records import ChainState, Evaluations, Status, StepInfo, Tuning
-from surrokit.types import FloatArray
-from surrokit_learning.independence import resampled
+from surrokit.types import FloatArray, IntArray
+from surrokit_learning.independence import quotas, resampled
 from surrokit_learning.mode_search import ModeSearch
 from surrokit_learning.region import WIDE
 
@@ -111,7 +112,7 @@ class RoundsState:
         n, dim = chains.positions.shape
         search = None
         if stage == "mode":
-            search = ModeSearch(starts=chains.positions, values=chains.values)
+            search = ModeSearch.among(chains.positions, chains.values)
         return cls(
             chains=chains,
             info=None,
@@ -144,6 +145,41 @@ class RoundsState:
             settled=False,
             tuning=None,
         )
+
+    @property
+    def modes(self) -> Modes | None:
+        """The modes that were found; None where they were not looked for."""
+        return None if self.search is None else self.search.found
+
+    @property
+    def several(self) -> Modes | None:
+        """The modes that matter, if these are two or more; no more than there are chains."""
+        modes = self.modes
+        if modes is None or modes.matters.sum() < 2:
+            return None
+        heaviest = np.argsort(-modes.masses, kind="stable")[: max(len(self.chains.values), 2)]
+        return modes.taken(heaviest[modes.matters[heaviest]])
+
+    def shared_out(self, order: IntArray, positions: FloatArray, n: int) -> IntArray:
+        """Return n rows, the first ones of an order, or where there are several modes of each.
+
+        Parameters
+        ----------
+        order : ndarray of shape (m,)
+            Rows of positions, those to be taken first.
+        positions : ndarray of shape (k, dim)
+            What they are rows of.
+        n
+            How many to take, of each mode by what it weighs.
+        """
+        modes = self.several
+        if modes is None or not len(order):
+            return order[:n]
+        labels = modes.nearest(positions[order])
+        ranks = np.array([np.sum(labels[:i] == label) for i, label in enumerate(labels)])
+        # one of each mode, then what is due to each, then what is left
+        turn = (ranks > 0) + 1 * (ranks >= quotas(modes.masses, n)[labels])
+        return np.asarray(order[np.argsort(turn, kind="stable")[:n]])
 
     @property
     def best(self) -> FloatArray:
@@ -189,7 +225,7 @@ class RoundsState:
             Generator.
         """
         n = len(self.chains.values)
-        rows = resampled(log_weights, n, rng)
+        rows = self.shared_out(resampled(log_weights, len(values), rng), positions, n)
         at, u = self.chains.positions.copy(), self.chains.values.copy()
         at[: len(rows)], u[: len(rows)] = positions[rows], values[rows]
         chains = ChainState(positions=at, values=u, cache={})

@@ -116,6 +116,30 @@ def test_no_more_is_paid_than_allowed_and_the_best_so_far_is_returned(more, most
     assert found.value == rows.values.min()
 
 
+@pytest.mark.parametrize("more", [set(), {"hessian"}, {"hessian-product"}])
+def test_a_search_ends_when_it_is_told_to(more):
+    seen = []
+
+    def until(position, value, gradient):
+        seen.append((position, value, gradient))
+        return len(seen) == 2
+
+    target = Quadratic(frozenset({"gradient"} | more))
+    found = find_mode(target, np.array([30.0, -7.0, 5.0]), until=until)
+    assert not found.converged
+    assert len(seen) == 2
+    positions, values, gradients = (np.array(column) for column in zip(*seen, strict=True))
+    assert found.value == values.min()
+    assert_allclose(target.value_and_gradient(positions)[1], gradients)
+
+
+def test_positions_that_are_not_finite_are_not_shown():
+    seen = []
+    walled = Quadratic(frozenset({"gradient"}), wall=1.5)
+    find_mode(walled, np.array([-400.0, 1.0, 1.0]), until=lambda q, u, g: bool(seen.append(u)))
+    assert np.isfinite(seen).all()
+
+
 def test_a_forward_map_pays_one_jacobian_a_step_and_all_of_it_is_recorded():
     slopes = np.array([[1.0, 2.0], [0.5, -1.0], [1.0, 0.0]])
     exact = sk.forward_potential(

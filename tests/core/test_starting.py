@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.errors import EvaluationWarning, ShapeError, TargetError
-from surrokit.starting import ATTEMPTS, drawn_positions, given_positions
+from surrokit.recording import RecordingPotential
+from surrokit.starting import ATTEMPTS, drawn_positions, given_positions, spread_positions
 
 ONE = {"chains": 3, "warmup": 0, "draws": 1, "seed": 1, "progress": False, "step_size": 1e-9}
 
@@ -187,3 +188,30 @@ def test_a_target_may_draw_its_own_starts():
 
 def test_starts_depend_on_the_seed_only():
     assert_array_equal(starts(target()), starts(target()))
+
+
+# --- spread more widely ---
+
+
+def test_widely_spread_positions_come_in_mirrored_pairs_on_several_scales():
+    exact = sk.potential(lambda q: 0.0, parameters={"a": None, "b": (0, None), "p": (2, 3)})
+    found = spread_positions(RecordingPotential(exact, keep=False), np.random.default_rng(1), 4000)
+    assert_array_equal(found[::2], -found[1::2])
+    for scale, rows in ((4.0, found[::4]), (8.0, found[2::4])):
+        assert 0.95 * scale < np.abs(rows[:, :2]).max() <= scale
+    between = 1.0 / (1.0 + np.exp(-found[:, 2]))
+    assert_allclose(np.quantile(between, [0.1, 0.5, 0.9]), [0.1, 0.5, 0.9], atol=0.03)
+
+
+def test_a_target_that_draws_its_own_starts_has_them_spread_about_their_mean():
+    exact = sk.make("potential", "lynx-hare")
+    found = spread_positions(exact, np.random.default_rng(1), 200)
+    own = exact.initial(np.random.default_rng(2), 2000)
+    assert_allclose(found.mean(axis=0), own.mean(axis=0), rtol=0.05)
+    assert_allclose(found[::4].std(axis=0), own.std(axis=0), rtol=0.5)
+    assert_allclose(found[2::4].std(axis=0), 2.0 * own.std(axis=0), rtol=0.5)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_there_are_so_many_of_them(n):
+    assert spread_positions(target(), np.random.default_rng(1), n).shape == (n, 2)

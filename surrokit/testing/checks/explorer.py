@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from surrokit.modes import Modes
 from surrokit.recording import RecordingPotential
 from surrokit.records import Evaluations
 from surrokit.testing.demands import demand, demand_close, demand_equal, demand_shape
@@ -115,11 +116,27 @@ def check_findings(make: Factory) -> None:
     if found.mode is not None:
         demand_shape(found.mode, (2,), "mode found")
         demand(np.isfinite(found.mode).all(), f"the mode found must be finite, got {found.mode}")
+    if found.modes is not None:
+        _check_modes(found.modes, drive.target)
     if found.acceptance is not None:
         demand(
             0.0 <= found.acceptance <= 1.0,
             f"the acceptance predicted must be a probability, got {found.acceptance}",
         )
+
+
+def _check_modes(modes: Modes, target: Target) -> None:
+    n = len(modes)
+    demand_shape(modes.positions, (n, 2), "modes found")
+    demand_shape(modes.covariances, (n, 2, 2), "covariances of the modes found")
+    demand_close(modes.values, target.value(modes.positions), "potentials of the modes found")
+    demand(bool((np.diff(modes.values) >= 0).all()), "the mode of least potential must come first")
+    least = np.linalg.eigvalsh(modes.covariances).min()
+    demand(least > 0, f"covariances of modes must be positive definite, eigenvalue {least:.3g}")
+    demand(
+        bool((modes.ended >= 1).all()),
+        f"a mode is where a search ended, got {modes.ended.tolist()} searches",
+    )
 
 
 def check_training_rows(make: Factory) -> None:

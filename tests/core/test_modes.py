@@ -1,0 +1,188 @@
+"""Modes that were found, how draws are shared out among them, and when a run tells of them."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from surrokit.advice import advice
+from surrokit.budget import Budget
+from surrokit.exploring import bound_within
+from surrokit.mode_visits import ENOUGH, ModeVisits
+from surrokit.modes import NEGLIGIBLE, Modes
+from surrokit.recording import RecordingPotential
+from surrokit.report import notes
+from surrokit.testing.plain import written_and_read
+from surrokit.testing.targets import Gaussian
+from surrokit.transforms import Transform
+
+DIM = 4
+
+
+def modes(higher=1.0, apart=10.0, **changed):
+    positions = np.zeros((2, DIM))
+    positions[1, 2] = apart
+    fields = {
+        "positions": positions,
+        "values": np.array([3.0, 3.0 + higher]),
+        "covariances": np.stack([np.eye(DIM), 4.0 * np.eye(DIM)]),
+        "ended": np.array([5, 2]),
+        "unfinished": 1,
+        **changed,
+    }
+    return Modes(**fields)
+
+
+# --- what is known of them ---
+
+
+def test_a_mode_weighs_what_its_laplace_approximation_holds():
+    weights = np.exp([-3.0, -4.0]) * [1.0, 2.0**DIM]
+    assert_allclose(modes().masses, weights / weights.sum())
+
+
+def test_a_mode_matters_unless_it_is_far_above():
+    assert modes().matters.all()
+    edge = -np.log(NEGLIGIBLE) + DIM * np.log(2.0)
+    assert_array_equal(modes(higher=edge - 0.1).matters, [True, True])
+    assert_array_equal(modes(higher=edge + 0.1).matters, [True, False])
+
+
+def test_their_mixture_has_the_covariance_within_and_between():
+    found = modes()
+    rng, n = np.random.default_rng(1), 200_000
+    which = (rng.random(n) < found.masses[1]).astype(int)
+    draws = found.positions[which] + rng.standard_normal((n, DIM)) * (1.0 + which)[:, None]
+    assert_allclose(found.covariance, np.cov(draws.T), atol=0.3)
+
+
+def test_positions_belong_to_the_densest():
+    at = np.zeros((3, DIM))
+    at[:, 2] = [-1.0, 4.0, 9.0]
+    assert_array_equal(modes(higher=0.0).nearest(at), [0, 1, 1])
+
+
+def test_searches_are_all_counted():
+    assert modes().searches == 8
+    assert len(modes()) == 2
+    assert repr(modes()) == "<Modes: 2, by 8 searches>"
+
+
+def test_places_are_told_in_the_users_coordinates():
+    bounds = Transform(lower=np.array([0.0, *[-np.inf] * 3]), upper=np.full(DIM, np.inf))
+    told = modes().told(bounds)
+    assert_allclose(told.places, [[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 10.0, 0.0]])
+    assert_array_equal(modes().places, modes().positions)
+    figures = told.to_dict()
+    assert figures["places"][1] == [1.0, 0.0, 10.0, 0.0]
+    assert figures["potentials"] == [3.0, 4.0]
+    assert figures["ended"] == [5, 2]
+    assert figures["searches"] == 8
+
+
+def test_they_can_be_written_down():
+    again = written_and_read(modes())
+    assert_array_equal(again.covariances, modes().covariances)
+
+
+# --- how draws are shared out ---
+
+
+def draws(sides):
+    positions = np.zeros((*np.shape(sides), DIM))
+    positions[..., 2] = 10.0 * np.asarray(sides)
+    return positions
+
+
+def test_visits_are_counted():
+    visits = ModeVisits.of(modes(), draws([[0, 0, 1, 1], [1, 0, 1, 1]]))
+    assert_allclose(visits.shares, [3 / 8, 5 / 8])
+    assert visits.moves == 3
+    assert visits.expected == pytest.approx(6 * (1 - 9 / 64 - 25 / 64))
+
+
+@pytest.mark.parametrize(
+    ("sides", "joined"),
+    [
+        (np.tile([[0], [1]], (1, 100)), False),  # each chain stays where it is
+        (np.zeros((2, 100)), False),  # nobody has been to the other
+        (np.tile([0, 1], (2, 50)), True),
+        (np.repeat([[0, 1]], 50, axis=1), False),  # one move
+        (np.tile(np.repeat([0, 1], 100), (2, ENOUGH)), True),  # seldom, but often enough
+    ],
+)
+def test_modes_are_joined_where_chains_go_between_them(sides, joined):
+    assert ModeVisits.of(modes(), draws(sides)).joined == joined
+
+
+# --- what a run tells ---
+
+
+@pytest.fixture
+def told(bounded_run):
+    """A run of four numbers whose draws lie on these sides, and which has found some modes."""
+
+    def make(sides, found=None):
+        positions = draws(np.asarray(sides))
+        kept = attrs.evolve(bounded_run.kept, positions=positions, seconds=np.zeros(len(sides[0])))
+        return attrs.evolve(bounded_run, kept=kept, modes=modes() if found is None else found)
+
+    return make
+
+
+def test_separate_modes_are_told_with_places_heights_and_shares(told):
+    run = told(np.tile([[0], [0], [1]], (1, 50)))
+    (found,) = [each for each in advice(run) if "modes" in each]
+    assert "the target has 2 modes, and chains went from one to another 0 times: " in found
+    assert "rate = 0, slope = 0, w[0] = 0, w[1] = 0 (potential 3, 5 of 8 searches, " in found
+    assert "w[0] = 10" in found
+    assert "(1 nats higher, 2 of 8 searches, 33.3 % of the draws)" in found
+    assert "begin chains at all of them with initial=..." in found
+    assert any("has 2 modes" in note for note in notes(run))
+
+
+def test_a_mode_that_no_draw_has_seen_is_told_of(told):
+    run = told(np.zeros((3, 50)))
+    assert any("draws miss modes altogether" in each for each in advice(run))
+
+
+@pytest.mark.parametrize("higher", [1.0, 40.0])
+def test_modes_that_draws_join_or_that_weigh_nothing_are_not_complained_of(told, higher):
+    sides = np.tile([0, 1], (3, 25)) if higher == 1.0 else np.zeros((3, 50))
+    run = told(sides, modes(higher=higher))
+    assert not any("modes" in each for each in advice(run))
+    assert len(run.modes) == 2
+
+
+def test_runs_without_draws_or_searches_say_nothing_of_modes(told, bounded_run):
+    run = told(np.zeros((3, 50)))
+    empty = attrs.evolve(run, kept=attrs.evolve(run.kept, seconds=np.zeros(0)))
+    assert advice(empty) == []
+    assert bounded_run.modes is None
+    assert bounded_run.to_dict()["modes"] is None
+
+
+# --- what an explorer knows of the budget ---
+
+
+class Planner:
+    """An explorer that asks how much it may pay."""
+
+    calls = None
+
+    def with_potential(self, potential):
+        return self
+
+    def within(self, calls):
+        self.calls = calls
+        return self
+
+
+def test_an_explorer_that_asks_is_told_what_is_left():
+    target = RecordingPotential(Gaussian(), keep=False)
+    target.value(np.zeros((7, 2)))
+    assert bound_within(Planner(), target, Budget(max_calls=50)).calls == 43
+    assert bound_within(Planner(), target, Budget(max_calls=3)).calls == 1
+    assert bound_within(Planner(), target, Budget()).calls is None
