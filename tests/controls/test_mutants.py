@@ -228,6 +228,12 @@ CONTROLS = [
         kernel.check_invariant_on_wrong_surrogate,
     ),
     (
+        "rejecting what is far away",
+        lambda: mutants.RefusesFarPoints(hmc()),
+        hmc,
+        kernel.check_invariant,
+    ),
+    (
         "rejecting where the Hessian is not positive definite",
         lambda: mutants.RejectsIndefinite(hmc()),
         hmc,

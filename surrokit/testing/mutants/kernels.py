@@ -111,6 +111,27 @@ class RejectsIndefinite(_BrokenSampler):
 
 
 @attrs.frozen(eq=False)
+class RefusesFarPoints(_BrokenSampler):
+    """Rejects proposals that are far from the origin, which empties the tails.
+
+    Parameters
+    ----------
+    inner
+        The sound sampler.
+    radius
+        Where "far" begins, in each coordinate.
+    """
+
+    radius: float = 2.5
+
+    def spoilt(self, proposal: Proposal) -> Proposal:
+        """Give such proposals a status that says failure."""
+        near = (np.abs(proposal.positions) < self.radius).all(axis=1)
+        status = np.where(near, proposal.status, int(Status.NOT_FINITE))
+        return attrs.evolve(proposal, status=status, moved=proposal.moved & near)
+
+
+@attrs.frozen(eq=False)
 class NetForStuckChains(_BrokenSampler):
     """A safety net: a chain that stood still five times makes a random-walk move instead.
 

@@ -1,0 +1,199 @@
+"""Kernels broken on purpose, each on a target where that shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import attrs
+import numpy as np
+
+from exact_starts.kernels import KERNELS
+from exact_starts.targets import CASES
+from exact_starts.trying import Outcome, Size, metropolis, pairs, tried_once
+from surrokit.protocols import Correction, Potential
+from surrokit.testing import mutants
+from surrokit.testing.counting import Wrapped
+from surrokit.types import FloatArray
+
+Spoil = Callable[[Any, Potential], tuple[Any, Correction]]
+"""From a sampler and the exact potential to a broken sampler, or a broken correction."""
+
+SIZE = Size(n_chains=4000, n_by_position=1000, n_transitions=4, seed=2)
+"""Chains of the controls."""
+
+
+class NaNIsZero(Wrapped):
+    """Takes what cannot be evaluated, recorded as ``inf``, for a value of zero."""
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        values = self.inner.value(positions)
+        return np.where(np.isinf(values), 0.0, values)
+
+
+class JacobianLeftOut(Wrapped):
+    """Decides by U of the user's coordinates, where the chains move in others."""
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        bounded = self.inner.target
+        with np.errstate(all="ignore"):
+            return bounded.inner.value(bounded.transform.to_bounded(positions))
+
+
+def _sampler(mutant: Callable[..., Any], **settings: Any) -> Spoil:
+    return lambda sampler, exact: (mutant(sampler, **settings), metropolis(exact))
+
+
+def _decided_by(mutant: Callable[[Potential], Potential]) -> Spoil:
+    return lambda sampler, exact: (sampler, metropolis(mutant(exact)))
+
+
+def _surrogate_decides(sampler: Any, exact: Potential) -> tuple[Any, Correction]:
+    return sampler, mutants.SurrogateDecides(inner=metropolis(exact))
+
+
+def _stops_at_first_move(sampler: Any, exact: Potential) -> tuple[Any, Correction]:
+    eager = mutants.StopsAtFirstMove(length=20, scale=1.0)
+    return eager.with_potential(sampler.potential), metropolis(exact)
+
+
+@attrs.frozen(kw_only=True)
+class Control:
+    """A kernel broken in one way.
+
+    Parameters
+    ----------
+    name
+        What is wrong.
+    case, kernel, potential
+        Names of the target, of the sound kernel, and of what it moves on.
+    spoil
+        Breaks it.
+    size
+        How many chains, and how long.
+    """
+
+    name: str
+    case: str
+    kernel: str
+    potential: str
+    spoil: Spoil
+    size: Size = SIZE
+
+    def outcome(self, *, broken: bool) -> Outcome:
+        """Try the broken kernel, or the sound one."""
+        case = next(case for case in CASES if case.name == self.case)
+        kernel = next(kernel for kernel in KERNELS if kernel.name == self.kernel)
+        sampler, exact = next(
+            (sampler, exact)
+            for name, sampler, exact in pairs(case, kernel)
+            if name == self.potential
+        )
+        parts = self.spoil(sampler, exact) if broken else (sampler, metropolis(exact))
+        return tried_once(case, self.potential, *parts, self.size.chains(kernel), self.size)
+
+
+_left_out = partial(Control, spoil=_sampler(mutants.KineticEnergyLeftOut))
+_jacobian = partial(Control, spoil=_decided_by(JacobianLeftOut))
+_surrogate = partial(Control, spoil=_surrogate_decides)
+
+CONTROLS = (
+    _left_out(
+        name="no log correction, hmc",
+        case="t, 3 degrees of freedom",
+        kernel="hmc",
+        potential="exact",
+    ),
+    _left_out(
+        name="no log correction, nuts",
+        case="a hole of NaN",
+        kernel="nuts",
+        potential="gp",
+    ),
+    _left_out(
+        name="no log correction, sub-chain",
+        case="Gamma(0.3)",
+        kernel="sub-chain of random-walk",
+        potential="quadratic",
+    ),
+    _left_out(
+        name="no log correction, gaussian",
+        case="two normals",
+        kernel="gaussian",
+        potential="quadratic",
+    ),
+    _left_out(
+        name="no log correction, rmhmc",
+        case="two normals",
+        kernel="rmhmc",
+        potential="quadratic",
+    ),
+    Control(
+        name="far points refused",
+        case="Beta(0.3, 5)",
+        kernel="hmc",
+        potential="quadratic",
+        spoil=_sampler(mutants.RefusesFarPoints, radius=4.0),
+    ),
+    _surrogate(
+        name="the surrogate decides, cut",
+        case="normal cut by inf",
+        kernel="sub-chain of hmc",
+        potential="quadratic",
+    ),
+    _surrogate(
+        name="the surrogate decides, step",
+        case="a step in U",
+        kernel="hmc",
+        potential="gp",
+    ),
+    _surrogate(
+        name="the surrogate decides, rotated",
+        case="rotated normal",
+        kernel="gaussian",
+        potential="quadratic",
+    ),
+    _jacobian(
+        name="no Jacobian, cut normals",
+        case="normals cut by bounds",
+        kernel="random-walk",
+        potential="exact",
+    ),
+    _jacobian(
+        name="no Jacobian, two infinite densities",
+        case="Beta(1/2, 1/2)",
+        kernel="nuts",
+        potential="quadratic",
+    ),
+    Control(
+        name="NaN is accepted",
+        case="a hole of NaN",
+        kernel="random-walk",
+        potential="exact",
+        spoil=_decided_by(NaNIsZero),
+    ),
+    Control(
+        name="stops at the first move",
+        case="banana",
+        kernel="sub-chain of random-walk",
+        potential="exact",
+        spoil=_stops_at_first_move,
+        size=attrs.evolve(SIZE, n_chains=8000),
+    ),
+    Control(
+        name="ends when it has moved",
+        case="Gamma(0.3)",
+        kernel="nuts",
+        potential="exact",
+        spoil=_sampler(mutants.EndsWhenMoved),
+    ),
+    Control(
+        name="a net for stuck chains",
+        case="banana",
+        kernel="hmc",
+        potential="quadratic",
+        spoil=_sampler(mutants.NetForStuckChains, patience=3),
+        size=attrs.evolve(SIZE, n_chains=16_000, n_transitions=30),
+    ),
+)

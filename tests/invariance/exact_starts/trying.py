@@ -1,0 +1,125 @@
+"""Trying a kernel on a target from exact draws."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+
+from exact_starts.comparing import compared, z_score
+from exact_starts.kernels import EXACT, POTENTIALS, Kernel, fitted, tuned
+from exact_starts.targets import Case
+from surrokit.compose import make
+from surrokit.errors import EvaluationWarning
+from surrokit.protocols import Correction, Potential
+from surrokit.recording import RecordingPotential
+from surrokit.testing.checks.kernel import LEAST_ACCEPTANCE
+from surrokit.testing.reference import transitions
+from surrokit.testing.statistics import Verdict
+
+
+@attrs.frozen(kw_only=True)
+class Size:
+    """How much is tried.
+
+    Parameters
+    ----------
+    n_chains, n_by_position
+        Chains of most samplers, and of those with implicit steps.
+    n_transitions
+        Of each chain.
+    seed
+        Of starts and moves.
+    """
+
+    n_chains: int
+    n_by_position: int
+    n_transitions: int
+    seed: int
+
+    def chains(self, kernel: Kernel) -> int:
+        """Return how many chains of a kernel are started."""
+        return self.n_by_position if kernel.by_position else self.n_chains
+
+
+SHORT = Size(n_chains=1000, n_by_position=100, n_transitions=3, seed=0)
+"""What every run of the tests tries."""
+
+LONG = Size(n_chains=10_000, n_by_position=500, n_transitions=5, seed=1)
+"""What takes minutes."""
+
+
+@attrs.frozen(kw_only=True)
+class Outcome:
+    """What came of one kernel on one target.
+
+    Parameters
+    ----------
+    potential
+        What it moved on.
+    acceptance
+        Mean probability.
+    verdict
+        What was compared.
+    """
+
+    potential: str
+    acceptance: float
+    verdict: Verdict
+
+    @property
+    def tells(self) -> bool:
+        """Whether chains moved enough for anything to be tested."""
+        return self.acceptance >= LEAST_ACCEPTANCE
+
+    @property
+    def z_scores(self) -> list[float]:
+        """Of all comparisons."""
+        return [z_score(one) for one in self.verdict.comparisons]
+
+
+def tried(case: Case, kernel: Kernel, size: Size) -> list[Outcome]:
+    """Try a kernel on a target, on every potential that it can move on."""
+    return [
+        tried_once(case, name, sampler, metropolis(exact), size.chains(kernel), size)
+        for name, sampler, exact in pairs(case, kernel)
+    ]
+
+
+def pairs(case: Case, kernel: Kernel) -> Iterator[tuple[str, Any, Potential]]:
+    """Yield every potential that a sampler can move on: its name, sampler and exact potential."""
+    sampler = tuned(kernel, case)
+    for name in POTENTIALS:
+        needs = sampler.needs if name == EXACT else frozenset()
+        exact = RecordingPotential(case.exact(needs), keep=False)
+        potential = exact if name == EXACT else fitted(case, name)
+        if sampler.needs <= potential.capabilities:
+            bound = sampler.with_potential(potential)
+            yield name, bound, exact
+            if bound.potential is None:  # it moves the same on any
+                return
+
+
+def metropolis(exact: Potential) -> Correction:
+    """Return the correction that decides by an exact potential."""
+    return make("correction", "metropolis").with_potential(exact)
+
+
+def tried_once(
+    case: Case, potential: str, sampler: Any, correction: Correction, n_chains: int, size: Size
+) -> Outcome:
+    """Start chains from exact draws, let them go, and compare."""
+    rng = np.random.default_rng([1302, size.seed])
+    start = case.sample(rng, n_chains)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EvaluationWarning)  # one target is NaN in places
+        end, acceptance = transitions(sampler, correction, start, size.n_transitions, rng)
+    label = f"{case.name}, on {potential}: "
+    return Outcome(
+        potential=potential,
+        acceptance=acceptance,
+        verdict=compared(case.to_normals(start), case.to_normals(end), label),
+    )
