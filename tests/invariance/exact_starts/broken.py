@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from exact_starts.kernels import KERNELS
+from exact_starts.kernels import KERNELS, Kernel
 from exact_starts.targets import CASES
 from exact_starts.trying import Outcome, Size, metropolis, pairs, tried_once
 from surrokit.protocols import Correction, Potential
@@ -64,7 +64,7 @@ class Control:
 
     Parameters
     ----------
-    name
+    what
         What is wrong.
     case, kernel, potential
         Names of the target, of the sound kernel, and of what it moves on.
@@ -74,24 +74,36 @@ class Control:
         How many chains, and how long.
     """
 
-    name: str
+    what: str
     case: str
     kernel: str
     potential: str
     spoil: Spoil
     size: Size = SIZE
 
+    @property
+    def name(self) -> str:
+        """All of this in words."""
+        return f"{self.what}: {self.kernel} on {self.potential}, {self.case}"
+
+    @property
+    def n_chains(self) -> int:
+        """Chains that are started."""
+        return self.size.chains(self._sound())
+
     def outcome(self, *, broken: bool) -> Outcome:
         """Try the broken kernel, or the sound one."""
         case = next(case for case in CASES if case.name == self.case)
-        kernel = next(kernel for kernel in KERNELS if kernel.name == self.kernel)
         sampler, exact = next(
             (sampler, exact)
-            for name, sampler, exact in pairs(case, kernel)
+            for name, sampler, exact in pairs(case, self._sound())
             if name == self.potential
         )
         parts = self.spoil(sampler, exact) if broken else (sampler, metropolis(exact))
-        return tried_once(case, self.potential, *parts, self.size.chains(kernel), self.size)
+        return tried_once(case, self.potential, *parts, self.n_chains, self.size)
+
+    def _sound(self) -> Kernel:
+        return next(kernel for kernel in KERNELS if kernel.name == self.kernel)
 
 
 _left_out = partial(Control, spoil=_sampler(mutants.KineticEnergyLeftOut))
@@ -100,81 +112,81 @@ _surrogate = partial(Control, spoil=_surrogate_decides)
 
 CONTROLS = (
     _left_out(
-        name="no log correction, hmc",
+        what="no log correction",
         case="t, 3 degrees of freedom",
         kernel="hmc",
         potential="exact",
     ),
     _left_out(
-        name="no log correction, nuts",
+        what="no log correction",
         case="a hole of NaN",
         kernel="nuts",
         potential="gp",
     ),
     _left_out(
-        name="no log correction, sub-chain",
+        what="no log correction",
         case="Gamma(0.3)",
         kernel="sub-chain of random-walk",
         potential="quadratic",
     ),
     _left_out(
-        name="no log correction, gaussian",
+        what="no log correction",
         case="two normals",
         kernel="gaussian",
         potential="quadratic",
     ),
     _left_out(
-        name="no log correction, rmhmc",
+        what="no log correction",
         case="two normals",
         kernel="rmhmc",
         potential="quadratic",
     ),
     Control(
-        name="far points refused",
+        what="far points refused",
         case="Beta(0.3, 5)",
         kernel="hmc",
         potential="quadratic",
         spoil=_sampler(mutants.RefusesFarPoints, radius=4.0),
     ),
     _surrogate(
-        name="the surrogate decides, cut",
+        what="the surrogate decides",
         case="normal cut by inf",
         kernel="sub-chain of hmc",
         potential="quadratic",
     ),
     _surrogate(
-        name="the surrogate decides, step",
+        what="the surrogate decides",
         case="a step in U",
         kernel="hmc",
         potential="gp",
     ),
     _surrogate(
-        name="the surrogate decides, rotated",
+        what="the surrogate decides",
         case="rotated normal",
         kernel="gaussian",
         potential="quadratic",
     ),
     _jacobian(
-        name="no Jacobian, cut normals",
+        what="no Jacobian",
         case="normals cut by bounds",
         kernel="random-walk",
         potential="exact",
     ),
     _jacobian(
-        name="no Jacobian, two infinite densities",
+        what="no Jacobian",
         case="Beta(1/2, 1/2)",
         kernel="nuts",
         potential="quadratic",
     ),
     Control(
-        name="NaN is accepted",
+        what="NaN is accepted",
         case="a hole of NaN",
         kernel="random-walk",
         potential="exact",
         spoil=_decided_by(NaNIsZero),
     ),
     Control(
-        name="stops at the first move",
+        what="stops at the first move",
         case="banana",
         kernel="sub-chain of random-walk",
         potential="exact",
@@ -182,14 +194,14 @@ CONTROLS = (
         size=attrs.evolve(SIZE, n_chains=8000),
     ),
     Control(
-        name="ends when it has moved",
+        what="ends when it has moved",
         case="Gamma(0.3)",
         kernel="nuts",
         potential="exact",
         spoil=_sampler(mutants.EndsWhenMoved),
     ),
     Control(
-        name="a net for stuck chains",
+        what="a net for stuck chains",
         case="banana",
         kernel="hmc",
         potential="quadratic",
