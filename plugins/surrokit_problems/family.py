@@ -22,7 +22,7 @@ Function: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 """Of linear predictors and responses, entry by entry with broadcasting."""
 
 Remainder: TypeAlias = Callable[..., FloatArray]
-"""Of linear predictors e, responses, steps t (and what was prepared): f(e + t) less its expansion."""
+"""Of predictors e, responses, steps t (and what was prepared): f(e + t) less its expansion."""
 
 Preparation: TypeAlias = Callable[[FloatArray, FloatArray], tuple[FloatArray, ...]]
 """Of linear predictors and responses: more arrays of their shape."""

@@ -7,6 +7,7 @@ equal. What an expansion at e leaves out at e + t does not depend on y.
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import attrs
 import numpy as np
@@ -55,7 +56,10 @@ def density(u: FloatArray) -> FloatArray:
     return np.asarray(q / np.square(1.0 + q))
 
 
-def slope_and_bend(e: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def slope_and_bend(
+    e: FloatArray,
+    y: FloatArray,  # noqa: ARG001
+) -> tuple[FloatArray, FloatArray]:
     """Return T = tanh(e / 2) and 1 - T^2, with all digits of both; y drops out."""
     level = np.copysign(e, -1.0)
     odds, excess = np.exp(level), np.expm1(level)
@@ -64,7 +68,11 @@ def slope_and_bend(e: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray
 
 
 def second_order_remainder(
-    e: FloatArray, y: FloatArray, t: FloatArray, slope: FloatArray, bend: FloatArray
+    e: FloatArray,
+    y: FloatArray,  # noqa: ARG001
+    t: FloatArray,
+    slope: FloatArray,
+    bend: FloatArray,
 ) -> FloatArray:
     """Return what the expansion at e to second order leaves out at e + t.
 
@@ -79,7 +87,11 @@ def second_order_remainder(
 
 
 def third_order_remainder(
-    e: FloatArray, y: FloatArray, t: FloatArray, slope: FloatArray, bend: FloatArray
+    e: FloatArray,
+    y: FloatArray,  # noqa: ARG001
+    t: FloatArray,
+    slope: FloatArray,
+    bend: FloatArray,
 ) -> FloatArray:
     """Return what the expansion at e to third order leaves out at e + t."""
     return _remainders(e, t, slope, bend, 3)
@@ -144,7 +156,7 @@ def _short_remainders(
     square = b * b
     powers = np.empty((rule.series.shape[1], b.size))
     powers[0] = b
-    for before, power in zip(powers, powers[1:], strict=False):
+    for before, power in pairwise(powers):
         np.multiply(before, square, out=power)
     above = (rule.series @ powers).reshape(n, *shape)
     below = (rule.nodes[:, None] * b).reshape(n, *shape)

@@ -12,6 +12,7 @@ they are made of Laplace's continued fraction instead: with X = -x,
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -129,7 +130,7 @@ def _left_difference(x: FloatArray, t: FloatArray) -> FloatArray:
 def _less_square(x: FloatArray) -> FloatArray:
     """Return -log Phi(x) - x^2 / 2."""
     left = -np.log(0.5 * erfcx(-np.minimum(x, 0.0) / np.sqrt(2.0)))
-    return np.where(x < 0.0, left, -log_ndtr(x) - 0.5 * x * x)
+    return np.asarray(np.where(x < 0.0, left, -log_ndtr(x) - 0.5 * x * x))
 
 
 def _fractions(far: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -157,7 +158,8 @@ def _coefficients() -> FloatArray:
             c = level / (far + c)
         return np.asarray(c * _size(far))
 
-    return np.asarray(chebyshev.cheb2poly(chebyshev.chebinterpolate(scaled, _DEGREE)))
+    interpolate: Any = chebyshev.chebinterpolate  # typed for functions of one number
+    return np.asarray(chebyshev.cheb2poly(interpolate(scaled, _DEGREE)), dtype=np.float64)
 
 
 def _folded(far: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
 """What a Taylor expansion leaves out, to nearly all digits however short the step.
 
-Written as a difference, f(x + t) - f(x) - f'(x) t - ..., a remainder loses its digits where the step
-is short. Its integral form does not:
+Written as a difference, f(x + t) - f(x) - f'(x) t - ..., a remainder loses its digits where the
+step is short. Its integral form does not:
 
     R(x, t) = t^(k + 1) / k! * the integral over s from 0 to 1 of (1 - s)^k f^(k+1)(x + s t),
 
