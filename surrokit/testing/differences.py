@@ -31,14 +31,20 @@ def difference(
     derivative : ndarray of shape (n, ..., dim)
         Richardson's combination of differences at ``step`` and twice that.
     error : ndarray of the same shape
-        How far the two differ, plus what rounding can do.
+        How far the two differ, how far the combination differs from that of twice and four times
+        the step, and what rounding can do. The second tells of noise, as that of a solver whose
+        steps adapt.
     """
     columns, errors = [], []
     for k in range(positions.shape[1]):
         narrow, size = _central(function, positions, k, step)
         wide, _ = _central(function, positions, k, 2.0 * step)
-        columns.append((4.0 * narrow - wide) / 3.0)
-        errors.append(np.abs(narrow - wide) + 8.0 * np.finfo(float).eps * size / step)
+        wider, _ = _central(function, positions, k, 4.0 * step)
+        fine, coarse = (4.0 * narrow - wide) / 3.0, (4.0 * wide - wider) / 3.0
+        columns.append(fine)
+        errors.append(
+            np.abs(narrow - wide) + np.abs(fine - coarse) + 8.0 * np.finfo(float).eps * size / step
+        )
     return np.stack(columns, axis=-1), np.stack(errors, axis=-1)
 
 

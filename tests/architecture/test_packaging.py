@@ -75,6 +75,7 @@ def test_every_third_party_import_is_declared(project, root):
         for requirement in [
             *project["project"]["dependencies"],
             *extras["arviz"],
+            *extras["parquet"],
             *extras["testing"],
         ]
         for name in [requirement.partition(">=")[0]]

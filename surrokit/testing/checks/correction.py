@@ -178,7 +178,7 @@ def check_failures_rejected(make: Factory) -> None:
     """Never accepted: U that is inf or NaN, c that is NaN, any status but OK."""
     target = _target(make, Gaussian)
     old = 0.1 * _positions(target)[0]
-    new = old.copy()
+    new = (1.0 - 1e-6) * old  # a move, if a short one: a proposal to stay needs no decision
     new[0] = [30.0, 0.0]
     new[1] = [np.nan, 0.0]
     log_correction = np.full(N_CHAINS, 5.0)

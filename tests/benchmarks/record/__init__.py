@@ -1,1 +1,0 @@
-"""Short seeded runs, and what they must give again after a refactoring."""
