@@ -294,8 +294,7 @@ class StepInfo:
         Whether the chain moved: it had somewhere to go, and took it.
     acceptance : ndarray of shape (n,)
         The exact probability with which its proposal was taken, or an unbiased estimate in [0, 1]
-        from a correction that cannot know it. NaN where nothing was to decide, for the proposal
-        was where the chain stood.
+        from a correction that cannot know it. NaN where the proposal was to stay.
     path_acceptance : ndarray of shape (n,)
         The same if the potential that the sampler moved on were the target; of a move that
         accepts and rejects inside, the mean acceptance there, whether the chain moved or not.

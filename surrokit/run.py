@@ -136,8 +136,6 @@ class _Loop:
         """Whether the run goes on without the surrogate that it was planned with."""
         return self.parts is not self.plan.parts
 
-    # --- the three phases ---
-
     def deploy_ready(self) -> None:
         """Tell observers of a surrogate that has nothing to learn, if the plan has one."""
         if self.surrogate is not None:
@@ -476,8 +474,6 @@ class _Loop:
         gradient = state.cache.get("gradient")
         if gradient is not None:
             warn_if_gradient_disagrees(self.target, state.positions[0], gradient[0])
-
-    # --- what comes of it ---
 
     def outcome(self) -> Run:
         """Return the result, of whatever was drawn."""
