@@ -26,7 +26,7 @@ _LITTLE = 0.05  # the same of acceptance, where the paths work; of moves, where 
 _PATHS_WORK = 0.2  # path acceptance above which the step size is not to blame
 _MANY_FAILURES = 0.05  # part of the paths
 _CLOSE = 1000  # numbers between a draw and a bound; a density that is finite there has none
-_SOME = 1e-3  # part of the paths that may diverge unmentioned
+_SOME = 1e-3  # part of the paths that may diverge unmentioned where they are the target's own
 _WITHIN_REACH = 2.0  # nats above the highest of the draws
 _LONG = 50  # iterations without a move
 _BIASED = 0.1  # part of the Monte Carlo error of a mean
@@ -40,7 +40,7 @@ def advice(run: Run) -> list[str]:
     if len(run.kept) >= FEWEST_ITERATIONS:
         rejected = _rejected(run)
         found += [rejected or _stuck(run.kept), *_unsolved(run.kept)]
-        found += [] if rejected else _diverged(run.kept)
+        found += [] if rejected else _diverged(run)
     return [complaint for complaint in found if complaint is not None]
 
 
@@ -228,8 +228,10 @@ def _unsolved(kept: Trace) -> list[str | None]:
     ]
 
 
-def _diverged(kept: Trace) -> list[str | None]:
-    n_paths = kept.status.size
+def _diverged(run: Run) -> list[str | None]:
+    kept, n_paths = run.kept, run.kept.status.size
+    # of a surrogate they tell that it bends, and where the target does not paths still come by
+    unmentioned = _SOME if run.surrogate is None else _MANY_FAILURES
     not_finite = int((kept.status == Status.NOT_FINITE).sum())
     diverged = int((kept.divergent & (kept.status == Status.OK)).sum())
     return [
@@ -241,6 +243,6 @@ def _diverged(kept: Trace) -> list[str | None]:
         f"{diverged} of {n_paths} kept paths diverged: the potential bends too sharply there for "
         "the step, and draws may miss the region; raise target_acceptance of the sampler or lower "
         "step_size, or give the target other parameters, such as logarithms"
-        if diverged > _SOME * n_paths
+        if diverged > unmentioned * n_paths
         else None,
     ]

@@ -128,7 +128,6 @@ def test_kept_draws_with_exact_transitions_mixed_in_stay_exact(mix, surrogate):
     assert not exact.all()
 
 
-@pytest.mark.filterwarnings("ignore:.*kept paths diverged")
 def test_outputs_of_kept_draws_are_theirs_when_exact_transitions_are_mixed_in():
     target = Banana()
     run = sk.sample(target, surrogate=Banana(sd=1.2), safety=sk.Safety(mix=0.3), **SIZES)
