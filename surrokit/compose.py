@@ -107,7 +107,7 @@ def sample(
     warmup
         Iterations before any is kept, the exploration counted. None for 1000, or, where the
         exploration has tuned the sampler, as with ``rounds``, for what it takes and 10 or 25 more;
-        it then takes at most half of what the run may spend.
+        it then takes about half of what the run may spend.
     draws
         Draws kept of each chain; None for 1000, or with ``target_ess`` or ``target_rhat`` for as
         many as it takes.
@@ -133,10 +133,11 @@ def sample(
         What to do when proposals on the surrogate are hardly ever accepted; None for a
         :class:`Safety` as it comes, which repairs the surrogate in warm-up and warns later.
     max_calls, max_seconds
-        What the run may spend, exploration and warm-up included.
+        What the run may spend, exploration and warm-up included; see
+        :class:`~surrokit.budget.Budget`.
     target_ess, target_rhat
-        Bulk effective sample size of every parameter, or R-hat of every parameter, at which it
-        stops. Whichever of the four comes first.
+        Effective sample size of every parameter, the least of three, or R-hat of every parameter,
+        at which it stops. Whichever of the four comes first.
 
     Returns
     -------

@@ -27,8 +27,8 @@ _ROUNDING = 1e-9  # of a whole number of draws
 class Pace:
     """What the iterations of a warm-up use of the limits.
 
-    Numbers of draws are settled as if its last quarter were still to come. Where the chains are at
-    its end has then little to do with how many draws follow.
+    Costs are those of its third quarter. The first half is tuning; over the last quarter the chains
+    forget where they were when these were paid.
     """
 
     def __init__(self) -> None:
@@ -61,12 +61,10 @@ class Pace:
         """
         used = np.array([row[limit] for row in self._used])
         n = len(used) - 1
-        costs, last = np.diff(used[n // 2 : (3 * n) // 4 + 1]), used[(3 * n) // 4 :]
-        since = max(len(last) - 1, 0)
-        return settle(costs, rest + (last[-1] - last[0] if since else 0.0), since, margin)
+        return settle(np.diff(used[n // 2 : (3 * n) // 4 + 1]), rest, margin)
 
 
-def settle(costs: FloatArray, rest: float, since: int, margin: float) -> float:
+def settle(costs: FloatArray, rest: float, margin: float) -> float:
     """Return how many draws a limit allows for.
 
     Parameters
@@ -74,9 +72,7 @@ def settle(costs: FloatArray, rest: float, since: int, margin: float) -> float:
     costs : ndarray of shape (n,)
         Of iterations before the draws.
     rest
-        What was left after these.
-    since
-        Iterations that came since, and are no draws.
+        What is left of the limit.
     margin
         Standard errors of the foretold cost that are left to chance.
 
@@ -95,7 +91,7 @@ def settle(costs: FloatArray, rest: float, since: int, margin: float) -> float:
     square = 1.0 + margin * math.sqrt(variance / len(costs))
     linear = margin * math.sqrt(variance)
     root = math.sqrt(linear**2 + 4.0 * square * max(rest, 0.0) / mean) - linear
-    n = max(math.floor((root / (2.0 * square)) ** 2 + _ROUNDING) - since, 0)
+    n = math.floor((root / (2.0 * square)) ** 2 + _ROUNDING)
     unseen = 1.0 / len(costs)  # one more that is twice as dear, say
     return math.inf if 0.5 * math.sqrt((variance + unseen) / max(n, 1)) <= TOLERATED else n
 

@@ -35,19 +35,14 @@ FEW = "max_seconds cut the draws off after .* of each chain; where the cost of a
 
 @pytest.mark.parametrize("rest", [0.0, 2.9, 30.0, 31.5])
 def test_of_equal_costs_the_limit_holds_as_many_as_fit(rest):
-    assert settle(np.full(5, 3.0), rest, 0, 1.0) == math.floor(rest / 3.0)
-
-
-def test_iterations_since_then_are_paid_for_first():
-    assert settle(np.full(5, 3.0), 30.0, 4, 1.0) == 6
-    assert settle(np.full(5, 3.0), 10.0, 4, 1.0) == 0
+    assert settle(np.full(5, 3.0), rest, 1.0) == math.floor(rest / 3.0)
 
 
 def test_a_margin_is_left_where_costs_vary(rng):
     costs = 1.0 + 9.0 * (rng.random(40) < 0.2)
     mean = costs.mean()
-    assert settle(costs, 20 * mean, 0, 0.0) == 20
-    most = settle(costs, 20 * mean, 0, 1.0)
+    assert settle(costs, 20 * mean, 0.0) == 20
+    most = settle(costs, 20 * mean, 1.0)
     assert 8 < most < 17
     # the standard error of what so many cost, and of how it was foretold
     error = costs.std() * (math.sqrt(most) + most / math.sqrt(40))
@@ -56,22 +51,22 @@ def test_a_margin_is_left_where_costs_vary(rng):
 
 def test_nothing_is_settled_where_it_does_not_matter(rng):
     costs = 1.0 + 0.3 * rng.standard_normal(100)
-    assert settle(costs, 3.0, 0, 1.0) < math.inf
-    assert settle(costs, 50.0, 0, 1.0) == math.inf
+    assert settle(costs, 3.0, 1.0) < math.inf
+    assert settle(costs, 50.0, 1.0) == math.inf
     wild = 1.0 + 9.0 * (rng.random(100) < 0.2)
-    assert settle(wild, 50.0 * wild.mean(), 0, 1.0) < math.inf
-    assert settle(wild, 1e4, 0, 1.0) == math.inf
+    assert settle(wild, 50.0 * wild.mean(), 1.0) < math.inf
+    assert settle(wild, 1e4, 1.0) == math.inf
 
 
 @pytest.mark.parametrize("costs", [[], [1.0, 2.0, 9.0], [0.0] * 10])
 def test_nothing_is_settled_where_nothing_is_known(costs):
-    assert settle(np.array(costs), 10.0, 0, 1.0) == math.inf
+    assert settle(np.array(costs), 10.0, 1.0) == math.inf
 
 
 def test_few_costs_do_not_show_that_all_are_equal():
     """Of five equal ones a sixth may differ: a dozen draws are settled, though none did."""
-    assert settle(np.ones(5), 12.0, 0, 1.0) == 12
-    assert settle(np.ones(250), 12.0, 0, 1.0) == math.inf
+    assert settle(np.ones(5), 12.0, 1.0) == 12
+    assert settle(np.ones(250), 12.0, 1.0) == math.inf
 
 
 def test_costs_are_those_of_the_third_quarter():
@@ -79,7 +74,7 @@ def test_costs_are_those_of_the_third_quarter():
     pace.begin(100.0)
     for i in range(1, 41):
         pace.add(100.0 + (7.0 * i if i <= 20 else 120.0 + i if i <= 30 else 144.0 + 0.2 * i))
-    assert pace.settled(0, 12.1, 1.0) == 12 + 2 - 10  # the last ten have used 2 where 10 is usual
+    assert pace.settled(0, 9.1, 1.0) == 9
     pace.begin(7.0)
     assert pace.settled(0, 12.0, 1.0) == math.inf
 
@@ -212,9 +207,8 @@ def test_what_draws_cost_does_not_change_how_many_there_are(monkeypatch):
 
 
 def test_a_settled_number_may_take_somewhat_longer(monkeypatch):
-    settled = timed(monkeypatch, 1.0, 3.0)[1]
-    target, run = timed(monkeypatch, 1.2, 3.6)
-    assert len(run.kept) == len(settled.kept)
+    target, run = timed(monkeypatch, 1.05, 3.15)
+    assert run.length == "fixed"
     assert 100.0 < target.now[0] <= 100.0 * (1.0 + GRACE)
 
 
@@ -272,7 +266,7 @@ def test_where_every_draw_takes_as_many_calls_their_number_is_no_matter_of_chanc
     assert [advice(run) for run in runs] == [[]] * 5
 
 
-@pytest.mark.parametrize("max_calls", [1000, 1050, 1100])
+@pytest.mark.parametrize("max_calls", [850, 950, 1050])
 def test_draws_that_take_more_calls_in_places_are_settled_too(max_calls):
     """Trajectories of NUTS are as long as their place asks for."""
     options = {"sampler": "nuts", "warmup": 60, "chains": 2, "seed": 3, "progress": False}
