@@ -99,6 +99,11 @@ class Modes:
         away = positions - self.positions[k]
         return np.asarray(np.sum(away * np.linalg.solve(self.covariances[k], away.T).T, axis=1))
 
+    def distances(self, positions: FloatArray) -> FloatArray:
+        """Return distances (n,) of ``positions (n, dim)`` from the next mode, in its own sds."""
+        squares = [self.squares(k, positions) for k in range(len(self))]
+        return np.asarray(np.sqrt(np.min(squares, axis=0)))
+
     def told(self, transform: Transform) -> Modes:
         """Return them with their places in the user's coordinates."""
         return attrs.evolve(self, places=transform.to_bounded(self.positions))

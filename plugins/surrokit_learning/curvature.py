@@ -6,7 +6,6 @@ import numpy as np
 
 from surrokit.records import Evaluations
 from surrokit.types import FloatArray
-from surrokit_learning.region import WIDE
 
 _USUAL = 1e-3  # what the usual curvature counts for in a direction, beside a row of data as 1
 _LEAST = 1e-4  # of the usual curvature, the least
@@ -28,7 +27,7 @@ def foretold_covariance(mode: FloatArray, slope: FloatArray, rows: Evaluations) 
         With gradients, all finite. Those far above the least count little.
     """
     assert rows.gradients is not None
-    typical = len(mode) + WIDE
+    typical = float(len(mode))
     excess = rows.values - np.min(rows.values, initial=np.inf)
     counts = (typical / np.maximum(excess, typical)) ** 2
     away, change = rows.positions - mode, rows.gradients - slope

@@ -15,7 +15,7 @@ from surrokit.types import FloatArray
 from surrokit_learning.curvature import foretold_covariance
 from surrokit_learning.design import inverse_curvature
 from surrokit_learning.mode_starts import more_starts
-from surrokit_learning.mode_watch import ModeWatch, same_mode
+from surrokit_learning.mode_watch import ModeWatch, same_mode, valley_of
 
 SLICE = 50
 """Evaluations that one step may take, and a search that has begun a few more."""
@@ -176,7 +176,7 @@ class ModeSearch:
         if self.lowest is None or found.value < self.lowest.value:
             search = attrs.evolve(search, lowest=found)
         if found.converged or np.array_equal(found.position, at):
-            return search._ended(found)
+            return search._ended(exact, found)
         if self.led and found.calls >= most:
             return search._led_to(-1)
         return attrs.evolve(search, at=found.position)
@@ -186,14 +186,17 @@ class ModeSearch:
         searched = (*self.searched, *[len(self.led)] * len(rows))
         return attrs.evolve(self, rows=joined, searched=searched)
 
-    def _ended(self, found: Mode) -> ModeSearch:
+    def _ended(self, exact: Potential, found: Mode) -> ModeSearch:
         """Return the state after a search ended at a known mode, or at another."""
-        known = same_mode(self.modes, found.position, found.value)
+        known, search = same_mode(self.modes, found.position, found.value), self
         if known is None:
-            return attrs.evolve(self, ends=(*self.ends, found))._led_to(len(self.ends))
+            known, calls = valley_of(exact, self.ends, found)
+            search = attrs.evolve(self, spent=self.spent + calls)
+        if known is None:
+            return attrs.evolve(search, ends=(*self.ends, found))._led_to(len(self.ends))
         ends = list(self.ends)
         ends[known] = min(ends[known], found, key=lambda mode: mode.value)
-        return attrs.evolve(self, ends=tuple(ends))._led_to(known)
+        return attrs.evolve(search, ends=tuple(ends))._led_to(known)
 
     def _led_to(self, mode: int) -> ModeSearch:
         """Return the state after a search that led to a mode, or nowhere."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from surrokit.capabilities import with_gradient
+from surrokit.mode import Mode
 from surrokit.modes import Modes
+from surrokit.protocols import Potential
 from surrokit.records import Evaluations
 from surrokit.types import FloatArray
 
@@ -13,6 +16,9 @@ SAME_VALUE = 0.5
 
 SAME_PLACE = 1.0
 """Standard deviations by which they may."""
+
+_ON_THE_WAY = (0.5, 0.25, 0.75, 0.9, 0.1)  # parts of it that are looked at
+_RISE = 0.05  # nats that a way in a valley may rise
 
 
 def same_mode(modes: Modes | None, position: FloatArray, value: float) -> int | None:
@@ -23,6 +29,38 @@ def same_mode(modes: Modes | None, position: FloatArray, value: float) -> int | 
         if near and abs(value - modes.values[k]) < SAME_VALUE:
             return k
     return None
+
+
+def valley_of(exact: Potential, ends: tuple[Mode, ...], found: Mode) -> tuple[int | None, int]:
+    """Return the known end that a search has stopped short of, in a flat valley; and the calls.
+
+    No potential on the straight way between the two is above both. Between modes there is one, and
+    as a rule the first that is paid for.
+
+    Parameters
+    ----------
+    exact
+        The target.
+    ends
+        Where searches ended.
+    found
+        Where another one did.
+    """
+    calls = 0
+    for k, end in enumerate(ends):
+        highest = max(end.value, found.value) + _RISE
+        for part in _ON_THE_WAY:
+            calls += 1
+            if not _value(exact, end.position + part * (found.position - end.position)) <= highest:
+                break
+        else:
+            return k, calls
+    return None, calls
+
+
+def _value(exact: Potential, position: FloatArray) -> float:
+    with np.errstate(all="ignore"):
+        return float(with_gradient(exact).value_and_gradient(position[None])[0][0])
 
 
 class ModeWatch:

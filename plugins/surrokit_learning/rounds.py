@@ -190,9 +190,9 @@ class Rounds:
     def learn(self, state: RoundsState, paid: Evaluations) -> tuple[RoundsState, Evaluations]:
         """Return the state that has seen what was paid for, and the rows to learn from.
 
-        All of them, but for those from the way to the mode that lie far above it. They say nothing
-        of where the target has its mass, and the outputs of a forward map may be so large there
-        that no weight makes up for it.
+        All of them, but for those from the way to modes that lie far above or far away. They say
+        nothing of where the target has its mass, and the outputs of a forward map may be so large
+        there that no weight makes up for it.
         """
         dim = paid.positions.shape[1]
         rows = paid
@@ -201,14 +201,13 @@ class Rounds:
             state = attrs.evolve(state, burst=burst, n_paid=state.n_paid + len(paid))
             if self.burst.done(burst) or _half_spent(state):
                 state = self._ended(attrs.evolve(state, stage="rounds", unfitted=True))
-        state, rows = state.released(rows)
         finite = np.isfinite(paid.values)
         seen = Evaluations(
             positions=paid.positions[finite],
             values=paid.values[finite],
             gradients=None if paid.gradients is None else paid.gradients[finite],
         )
-        return attrs.evolve(state, seen=Evaluations.joined([state.seen, seen], dim)), rows
+        return attrs.evolve(state, seen=Evaluations.joined([state.seen, seen], dim)).released(rows)
 
     def wants_fit(self, state: RoundsState) -> bool:
         """Return whether there are points that no surrogate shown has learnt from."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.modes import Modes
 from surrokit.records import ChainState, Evaluations, Status, StepInfo, Tuning
-from surrokit.types import FloatArray, IntArray
+from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.independence import quotas, resampled
 from surrokit_learning.mode_search import ModeSearch
 from surrokit_learning.region import WIDE
@@ -202,7 +202,23 @@ class RoundsState:
             return attrs.evolve(self, withheld=withheld), Evaluations.empty(dim)
         least = np.min(withheld.values, initial=np.inf)
         near = withheld.values <= least + FAR * (dim + WIDE)
-        return attrs.evolve(self, withheld=None), withheld.take(np.asarray(near))
+        near &= self._within_starts(withheld.positions)
+        seen = self.seen.take(self._within_starts(self.seen.positions))
+        state = attrs.evolve(self, withheld=None, seen=seen)
+        return state, withheld.take(np.asarray(near))
+
+    def _within_starts(self, positions: FloatArray) -> BoolArray:
+        """Return which positions lie no farther from the modes than chains start, or draws do.
+
+        Beyond that later searches begin. Where the target has heavy tails its potential is not
+        high there, and yet there is next to nothing of its mass.
+        """
+        modes = self.modes
+        if modes is None or modes.searches == 1:
+            return np.ones(len(positions), dtype=bool)
+        usual = np.sqrt(positions.shape[1]) + 2.0
+        farthest = max(usual, float(modes.distances(self.chains.positions).max()))
+        return np.asarray(modes.distances(positions) <= farthest)
 
     def moved(
         self,
