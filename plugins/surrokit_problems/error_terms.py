@@ -54,7 +54,7 @@ class StudentErrors:
 
         # log(nu + u^2) has its singularities at i sqrt(nu) and -i sqrt(nu)
         sizes = np.abs(steps) / np.sqrt(total)
-        return remainders(steps, sizes, lambda moves: self._third(u + moves), difference, 2)
+        return remainders(steps, sizes, lambda moves: self._third(u + moves), difference)
 
     def _third(self, u: FloatArray) -> FloatArray:
         """Return the third derivative in u."""

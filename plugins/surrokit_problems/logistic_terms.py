@@ -100,14 +100,8 @@ def third_order_remainder(
 def _remainders(
     e: FloatArray, t: FloatArray, slope: FloatArray, bend: FloatArray, order: int
 ) -> FloatArray:
+    """Return remainders by one rule where steps are usual, and see to the rest apart."""
     limit = _SHORT if t.size <= _FEW else _USUAL
-    return _up_to(limit, e, t, slope, bend, order)
-
-
-def _up_to(
-    limit: float, e: FloatArray, t: FloatArray, slope: FloatArray, bend: FloatArray, order: int
-) -> FloatArray:
-    """Return remainders by one rule where steps are at most a limit, and see to the rest apart."""
     largest = max(t.max(), -t.min()) if t.size else 0.0
     if largest <= limit:
         return _short_remainders(t, slope, bend, order, _rule(largest))
@@ -115,10 +109,20 @@ def _up_to(
     found = _short_remainders(np.where(rest, 0.0, t), slope, bend, order, _rule(limit))
     chosen = np.nonzero(rest)
     e, slope, bend = (np.broadcast_to(each, t.shape)[chosen] for each in (e, slope, bend))
-    if limit < _SHORT:
-        found[chosen] = _up_to(_SHORT, e, t[chosen], slope, bend, order)
-    else:
-        found[chosen] = _long_remainders(e, t[chosen], order)
+    found[chosen] = _unusual_remainders(e, t[chosen], slope, bend, order)
+    return found
+
+
+def _unusual_remainders(
+    e: FloatArray, t: FloatArray, slope: FloatArray, bend: FloatArray, order: int
+) -> FloatArray:
+    short = np.abs(t) <= _SHORT
+    if not short.any():
+        return _long_remainders(e, t, order)
+    found, long = np.empty(t.shape), ~short
+    rule = _rule(_SHORT)
+    found[short] = _short_remainders(t[short], slope[short], bend[short], order, rule)
+    found[long] = _long_remainders(e[long], t[long], order)
     return found
 
 

@@ -40,15 +40,16 @@ def first(e: FloatArray, y: FloatArray) -> FloatArray:
 
 def second(e: FloatArray, y: FloatArray) -> FloatArray:
     """Return the second derivative in e, which is between 0 and 1."""
-    x = _side(y) * e
-    m = _mills(np.maximum(x, _TAIL))
-    bend = m * (m + np.maximum(x, _TAIL))
+    x = np.asarray(_side(y) * e)
+    near = np.maximum(x, _TAIL)
+    m = _mills(near)
+    bend = np.asarray(m * (m + near))
     tail = x < _TAIL
     if tail.any():
         far = -x[tail]
         a = _fractions(far)[0]
         bend[tail] = (far + a) * a
-    return np.asarray(bend)
+    return bend
 
 
 def remainder(e: FloatArray, y: FloatArray, t: FloatArray) -> FloatArray:
@@ -63,7 +64,7 @@ def remainder(e: FloatArray, y: FloatArray, t: FloatArray) -> FloatArray:
     def difference(far: BoolArray) -> FloatArray:
         return _difference(np.broadcast_to(x, steps.shape)[far], steps[far])
 
-    return remainders(steps, np.abs(steps) / _radius(x), derivative, difference, 2)
+    return remainders(steps, np.abs(steps) / _radius(x), derivative, difference)
 
 
 def _side(y: FloatArray) -> FloatArray:

@@ -1,17 +1,16 @@
-"""What a Taylor expansion leaves out, to nearly all digits however short the step.
+"""What expansions to second order leave out, to nearly all digits however short the step.
 
-Written as a difference, f(x + t) - f(x) - f'(x) t - ..., a remainder loses its digits where the
-step is short. Its integral form does not:
+Written as a difference, f(x + t) - f(x) - f'(x) t - f''(x) t^2 / 2, a remainder loses its digits
+where the step is short. Its integral form does not:
 
-    R(x, t) = t^(k + 1) / k! * the integral over s from 0 to 1 of (1 - s)^k f^(k+1)(x + s t),
+    R(x, t) = t^3 / 2 * the integral over s from 0 to 1 of (1 - s)^2 f'''(x + s t).
 
-with k the order of the expansion. Where the next singularity of f is far away for the step, a
-few nodes of the Gauss-Jacobi rule for the weight (1 - s)^k integrate to the last digits.
+Where the next singularity of f is far away for the step, a few nodes of the Gauss-Jacobi rule for
+the weight (1 - s)^2 integrate to the last digits.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import TypeAlias
@@ -22,7 +21,7 @@ from scipy.special import roots_jacobi
 from surrokit.types import BoolArray, FloatArray
 
 Derivative: TypeAlias = Callable[[FloatArray], FloatArray]
-"""Of moves, shape (..., *shape of the steps): f^(k+1) at x and such a move. May overwrite them."""
+"""Of moves, shape (n, *shape of the steps): f''' at x and such a move. May overwrite them."""
 
 Difference: TypeAlias = Callable[[BoolArray], FloatArray]
 """Of a mask of steps: the remainders of those chosen, written as differences."""
@@ -39,9 +38,8 @@ def remainders(
     sizes: FloatArray,
     derivative: Derivative,
     difference: Difference,
-    order: int,
 ) -> FloatArray:
-    """Return what expansions of an order leave out, of the shape of the steps.
+    """Return R, of the shape of the steps.
 
     Parameters
     ----------
@@ -51,29 +49,27 @@ def remainders(
         abs(t) in units of the distance from x to the nearest singularity of f in the complex plane,
         or of something shorter; of the same shape.
     derivative
-        The derivative of the next order.
+        f'''.
     difference
         What is taken instead where steps are longer than half of that distance.
-    order
-        k, of the expansion.
     """
     largest = sizes.max(initial=0.0)
     if largest <= _LONGEST:
-        return _integral(steps, derivative, largest, order)
+        return _integral(steps, derivative, largest)
     far = sizes > _LONGEST  # not where sizes are NaN
     near = np.where(far, 0.0, steps)
-    found = _integral(near, derivative, sizes[~far].max(initial=0.0), order)
+    found = _integral(near, derivative, sizes[~far].max(initial=0.0))
     found[far] = difference(far)
     return found
 
 
-def _integral(steps: FloatArray, derivative: Derivative, largest: float, order: int) -> FloatArray:
+def _integral(steps: FloatArray, derivative: Derivative, largest: float) -> FloatArray:
     n = next((n for size, n in _NODES if largest <= size), _NODES[-1][1])
-    nodes, weights = unit_rule(n, order, 0)
+    nodes, weights = unit_rule(n, 2, 0)
     integrands = derivative(np.multiply.outer(nodes, steps))
     total = (weights @ integrands.reshape(n, -1)).reshape(steps.shape)
-    total /= math.factorial(order)
-    for _ in range(order + 1):
+    total *= 0.5
+    for _ in range(3):
         total *= steps
     return np.asarray(total)
 
