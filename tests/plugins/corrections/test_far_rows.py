@@ -139,5 +139,5 @@ def test_a_row_far_out_is_within_its_bound(order):
 def test_a_sound_bound_was_blamed_for_growth_that_was_lost():
     correction = prepared(OLD, with_one_far_row(), 2)
     start = np.tile(correction.thinning.expansion.centre, (20, 1))
-    with pytest.raises(TargetError, match="row 0 must not change by more than .* but does by inf"):
+    with pytest.raises(TargetError, match=r"row 0 must not change by more than .* but does by inf"):
         transitions(correction, start, 50, np.random.default_rng(0))

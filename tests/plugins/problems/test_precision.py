@@ -1,9 +1,9 @@
 """Families of terms against arithmetic of fifty digits, from 1e-8 to 1e4 on both sides.
 
-A number is right if it is within 1e-12 of its own size. Rounding the predictor, the response and the
-step alone moves some numbers by more, those that are small because they change their sign nearby
-(and exponentials far out); these are to be within 16 such roundings. What underflows is to be within
-1e-300. Nothing is random here.
+A number is right if it is within 1e-12 of its own size. Rounding the predictor, the response and
+the step alone moves some numbers by more, those that are small because they change their sign
+nearby (and exponentials far out); these are to be within 16 such roundings. What underflows is to
+be within 1e-300. Nothing is random here.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def test_formulas_that_lose_digits_are_seen(broken):
 
 @EACH
 def test_no_remainder_changes_by_more_than_its_bound_allows(reference):
-    """Nor by more than rounding, so that what the correction takes for a bound that is too small is one."""
+    """Nor by more than rounding: what the correction takes for a bound too small is one."""
     family = reference.family
     steps = np.concatenate([signed(13), 10.0 * np.sin(np.arange(40.0))])
     bounds = {2: family.third_bound / 6.0, 3: (family.fourth_bound or np.nan) / 24.0}
