@@ -133,7 +133,7 @@ def _separate_modes(run: Run) -> str | None:
     visits = ModeVisits.of(run.modes, run.kept.positions)
     if visits.joined:
         return None
-    missed = "; draws miss modes altogether" if (visits.shares == 0.0).any() else ""
+    missed = "; draws miss modes altogether" if visits.missed.any() else ""
     return (
         f"the target has {len(visits.modes)} modes, and chains went from one to another "
         f"{visits.moves} times{missed}: {visits.told(run.labels)}. How many draws lie at each says "

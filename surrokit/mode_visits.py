@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.modes import Modes
-from surrokit.types import FloatArray, IntArray
+from surrokit.types import BoolArray, FloatArray, IntArray
 
 ENOUGH = 40
 """Moves of chains from one mode to another after which their shares of the draws mean something."""
@@ -29,6 +29,8 @@ class ModeVisits:
         Searches in all, those included that led to others.
     shares : ndarray of shape (k,)
         Part of the draws that belongs to each.
+    missed : ndarray of shape (k,)
+        Which of them no draw has come near.
     moves
         How often a chain went from one to another.
     expected
@@ -38,6 +40,7 @@ class ModeVisits:
     modes: Modes
     searches: int
     shares: FloatArray
+    missed: BoolArray
     moves: int
     expected: float
 
@@ -46,12 +49,14 @@ class ModeVisits:
         """Return where draws lie, from ``positions (chains, draws, dim)``."""
         chains, draws, dim = positions.shape
         searches, modes = modes.searches, modes.taken(modes.matters)
-        visited: IntArray = modes.nearest(positions.reshape(-1, dim)).reshape(chains, draws)
+        rows = positions.reshape(-1, dim)
+        visited: IntArray = modes.nearest(rows).reshape(chains, draws)
         shares = np.bincount(visited.ravel(), minlength=len(modes)) / visited.size
         return cls(
             modes=modes,
             searches=searches,
             shares=shares,
+            missed=np.array([_missed(modes, k, rows) for k in range(len(modes))]),
             moves=int((np.diff(visited, axis=1) != 0).sum()),
             expected=chains * (draws - 1) * float(1.0 - np.square(shares).sum()),
         )
@@ -59,7 +64,7 @@ class ModeVisits:
     @property
     def joined(self) -> bool:
         """Whether chains have been to every mode, and go between them as a matter of course."""
-        if (self.shares == 0.0).any():
+        if self.missed.any():
             return False
         return self.moves >= ENOUGH or self.moves >= SELDOM * self.expected
 
@@ -87,3 +92,8 @@ class ModeVisits:
         told = np.sort(np.argsort(-apart, kind="stable")[:_MOST_NUMBERS])
         place = ", ".join(f"{labels[i]} = {self.modes.places[k, i]:.4g}" for i in told)
         return place + (", ..." if len(labels) > _MOST_NUMBERS else "")
+
+
+def _missed(modes: Modes, k: int, draws: FloatArray) -> bool:
+    """Return whether no draw lies where nearly all of a normal distribution about a mode does."""
+    return bool(modes.squares(k, draws).min() > (np.sqrt(draws.shape[1]) + 2.0) ** 2)

@@ -176,7 +176,7 @@ class ModeSearch:
         if self.lowest is None or found.value < self.lowest.value:
             search = attrs.evolve(search, lowest=found)
         if found.converged or np.array_equal(found.position, at):
-            return search._ended(exact, found)
+            return search._ended(exact, limits, found)
         if self.led and found.calls >= most:
             return search._led_to(-1)
         return attrs.evolve(search, at=found.position)
@@ -186,11 +186,11 @@ class ModeSearch:
         searched = (*self.searched, *[len(self.led)] * len(rows))
         return attrs.evolve(self, rows=joined, searched=searched)
 
-    def _ended(self, exact: Potential, found: Mode) -> ModeSearch:
+    def _ended(self, exact: Potential, limits: Limits, found: Mode) -> ModeSearch:
         """Return the state after a search ended at a known mode, or at another."""
         known, search = same_mode(self.modes, found.position, found.value), self
         if known is None:
-            known, calls = valley_of(exact, self.ends, found)
+            known, calls = valley_of(exact, self.ends, found, most=limits.total - self.paid)
             search = attrs.evolve(self, spent=self.spent + calls)
         if known is None:
             return attrs.evolve(search, ends=(*self.ends, found))._led_to(len(self.ends))

@@ -31,7 +31,9 @@ def same_mode(modes: Modes | None, position: FloatArray, value: float) -> int | 
     return None
 
 
-def valley_of(exact: Potential, ends: tuple[Mode, ...], found: Mode) -> tuple[int | None, int]:
+def valley_of(
+    exact: Potential, ends: tuple[Mode, ...], found: Mode, most: int
+) -> tuple[int | None, int]:
     """Return the known end that a search has stopped short of, in a flat valley; and the calls.
 
     No potential on the straight way between the two is above both. Between modes there is one, and
@@ -45,11 +47,15 @@ def valley_of(exact: Potential, ends: tuple[Mode, ...], found: Mode) -> tuple[in
         Where searches ended.
     found
         Where another one did.
+    most
+        Calls at most; where they do not do, none is known.
     """
     calls = 0
     for k, end in enumerate(ends):
         highest = max(end.value, found.value) + _RISE
         for part in _ON_THE_WAY:
+            if calls >= most:
+                return None, calls
             calls += 1
             if not _value(exact, end.position + part * (found.position - end.position)) <= highest:
                 break

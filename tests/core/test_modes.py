@@ -117,6 +117,17 @@ def test_modes_are_joined_where_chains_go_between_them(sides, joined):
     assert ModeVisits.of(modes(), draws(sides)).joined == joined
 
 
+@pytest.mark.parametrize(("apart", "missed"), [(2.0, False), (10.0, True)])
+def test_a_mode_that_draws_come_near_is_not_missed_though_none_belongs_to_it(apart, missed):
+    """A search may end on the slope of another one."""
+    found = modes(apart=apart, higher=5.0, covariances=np.stack([np.eye(DIM)] * 2))
+    assert found.matters.all()
+    visits = ModeVisits.of(found, draws(np.zeros((2, 100))))
+    assert_array_equal(visits.shares, [1.0, 0.0])
+    assert_array_equal(visits.missed, [False, missed])
+    assert visits.joined != missed
+
+
 # --- what a run tells ---
 
 

@@ -310,6 +310,7 @@ class Slope:
 # --- in a run ---
 
 
+@pytest.mark.filterwarnings("ignore:.*kept paths diverged")
 def test_a_run_explores_in_rounds_and_keeps_exact_draws():
     run = sk.sample(
         Banana(),
