@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.capabilities import INITIAL
 from surrokit.errors import SamplingWarning
+from surrokit.mode import Mode
 from surrokit.modes import Modes
 from surrokit.recording import RecordingPotential
 from surrokit.records import Evaluations
@@ -22,7 +23,7 @@ from surrokit_learning.design import mixed_design
 from surrokit_learning.independence import quotas
 from surrokit_learning.mode_search import LATER, Limits, ModeSearch
 from surrokit_learning.mode_starts import more_starts
-from surrokit_learning.mode_watch import ModeWatch, same_mode
+from surrokit_learning.mode_watch import ModeWatch, same_mode, valley_of
 
 DIM = 5
 
@@ -336,3 +337,43 @@ def test_modes_between_which_chains_go_are_no_reason_to_warn():
         warnings.simplefilter("error", SamplingWarning)
         run = ran(TwoNormals(apart=3.5, dim=2), 1, draws=200, step_size=0.9)
     assert len(run.modes) == 2
+
+
+# --- ends of searches in one valley ---
+
+
+class Valley:
+    """A gutter along the second axis, which rises by one nat to a mode in 1000."""
+
+    dim, capabilities = 2, frozenset({"gradient"})
+
+    def value(self, q):
+        return 0.5 * q[:, 0] ** 2 + 0.5 * (q[:, 1] / 1000) ** 2
+
+    def value_and_gradient(self, q):
+        return self.value(q), q / [1, 1e6]
+
+
+def end_at(potential, *position):
+    q = np.array([position], dtype=float)
+    return Mode(
+        position=q[0],
+        value=float(potential.value(q)[0]),
+        gradient=potential.value_and_gradient(q)[1][0],
+        decrement=None,
+        hessian=None,
+        converged=True,
+        calls=1,
+    )
+
+
+@pytest.mark.parametrize(("most", "expected"), [(9, (0, 5)), (3, (None, 3)), (0, (None, 0))])
+def test_a_search_that_stopped_short_in_a_valley_found_no_mode_of_its_own(most, expected):
+    known, late = end_at(Valley(), 0.0, 0.0), end_at(Valley(), 0.0, 300.0)
+    assert valley_of(Valley(), (known,), late, most) == expected
+
+
+def test_between_two_modes_the_first_look_tells_them_apart():
+    target = TwoNormals()
+    known, other = end_at(target, *-target.away), end_at(target, *target.away)
+    assert valley_of(target, (known,), other, 9) == (None, 1)
