@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit import capabilities as can
-from surrokit.bounds import BoundedPotential
+from surrokit.bounds import with_bounds
 from surrokit.counted import Count, CountedPotential
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.exact_calls import CallKind
@@ -70,14 +70,14 @@ def potential(
     sign = 1.0 if log_density is None else -1.0
     function = _one_value_function(value, log_density, value_and_gradient, gradient)
     inner = FunctionPotential(
-        declared.dim,
+        declared,
         function,
         gradient=gradient,
         joint=value_and_gradient,
         sign=sign,
         batched=batched,
     )
-    return BoundedPotential(inner, declared)
+    return with_bounds(inner, declared)
 
 
 def declared_parameters(
@@ -139,8 +139,8 @@ class FunctionPotential:
 
     Parameters
     ----------
-    dim
-        Numbers in a position.
+    parameters
+        Names and shapes.
     function
         The value; None if ``joint`` gives it.
     gradient
@@ -153,12 +153,17 @@ class FunctionPotential:
         Whether the functions take rows.
     """
 
-    dim: int
+    parameters: Parameters
     function: Function | None
     gradient_function: Function | None = attrs.field(alias="gradient")
     joint: Function | None
     sign: float
     batched: bool
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.parameters.dim
 
     @property
     def capabilities(self) -> Capabilities:
