@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from surrokit.records import ChainState, Proposal, Status
 from surrokit.types import BoolArray, FloatArray
 
 DIVERGENCE = 1000.0
@@ -28,6 +29,35 @@ def metropolis(log_ratio: FloatArray, rng: np.random.Generator) -> tuple[BoolArr
     """
     acceptance = np.exp(np.minimum(np.where(np.isnan(log_ratio), -np.inf, log_ratio), 0.0))
     return rng.random(len(log_ratio)) < acceptance, acceptance
+
+
+def of_moves(
+    state: ChainState, proposal: Proposal, accepted: BoolArray, acceptance: FloatArray
+) -> tuple[BoolArray, FloatArray]:
+    """Return what is to be told of a decision, which is about moves alone.
+
+    A proposal to stay needs no decision: it would always be "accepted", however stuck the chain is.
+    So would that of a step too small to change a position in double precision.
+
+    Parameters
+    ----------
+    state, proposal
+        Where the chains were, and where they might go.
+    accepted : ndarray of bool, shape (n,)
+        Chains whose proposal was taken, proposals to stay included.
+    acceptance : ndarray of shape (n,)
+        With what probability.
+
+    Returns
+    -------
+    accepted : ndarray of bool, shape (n,)
+        Chains that moved.
+    acceptance : ndarray of shape (n,)
+        NaN where the proposal was to stay.
+    """
+    there = (proposal.positions == state.positions).all(axis=1)
+    stays = (there | ~proposal.moved) & (proposal.status == Status.OK)
+    return accepted & ~stays, np.where(stays, np.nan, acceptance)
 
 
 def chosen(accepted: BoolArray, proposed: FloatArray, current: FloatArray) -> FloatArray:

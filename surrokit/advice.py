@@ -13,12 +13,13 @@ from surrokit.types import FloatArray
 if TYPE_CHECKING:
     from surrokit.history import Trace
     from surrokit.result import Run
+    from surrokit.types import FloatArray
 
 FEWEST_ITERATIONS = 20
 """Of fewer kept iterations nothing is said."""
 
-_NOTHING = 0.02  # path acceptance below which next to nothing is accepted
-_LITTLE = 0.05  # the same of acceptance, where the paths work
+_NOTHING = 0.02  # path acceptance, or part of moves, below which next to nothing is accepted
+_LITTLE = 0.05  # the same of acceptance, where the paths work; of moves, where paths fail
 _PATHS_WORK = 0.2  # path acceptance above which the step size is not to blame
 _MANY_FAILURES = 0.05  # part of the paths
 _CLOSE = 1000  # numbers between a draw and a bound; a density that is finite there has none
@@ -30,7 +31,7 @@ _BY_CHANCE = 1e-3  # chance of standing still for that long, somewhere in the ru
 
 def advice(run: Run) -> list[str]:
     """Return complaints about the kept draws, each with what to do about it."""
-    found = [_broken_gradients(run), *_at_bounds(run)]
+    found = [_broken_gradients(run), _broke_its_word(run), *_at_bounds(run)]
     if len(run.kept) >= FEWEST_ITERATIONS:
         rejected = _rejected(run)
         found += [rejected or _stuck(run.kept), *_unsolved(run.kept)]
@@ -80,15 +81,27 @@ def _at_bound(label: str, draws: FloatArray, bound: float) -> str | None:
     )
 
 
+def _broke_its_word(run: Run) -> str | None:
+    late = run.adaptation.deployed_though_frozen
+    if not late:
+        return None
+    harm = "kept draws are not touched by that"
+    if not run.adaptation.frozen_before_draws:
+        harm = "draws were kept under adaptation"
+    return (
+        f"schedule {run.parts['schedule']!r} had said that it was frozen, and yet deployed "
+        f"{len(late)} more surrogates, the first after iteration {late[0]}: {harm}; mend the "
+        "schedule, whose decision says frozen only where nothing will be deployed from then on"
+    )
+
+
 def _rejected(run: Run) -> str | None:
-    paths, exact = float(run.kept.path_acceptance.mean()), float(run.kept.acceptance.mean())
-    if paths < _NOTHING:
-        step = run.kept.step_size[-1]
-        size = "" if np.isnan(step) else f" of {step:.3g}"
+    moves = float(run.kept.accepted.mean())
+    paths, exact = _mean(run.kept.path_acceptance), _mean(run.kept.acceptance)
+    if paths < _NOTHING and moves < _LITTLE:
         return (
-            f"next to nothing was accepted, for the paths themselves fail (path acceptance "
-            f"{paths:.3f}): the step size{size} is too large; pass a smaller step_size, or leave "
-            "it out so that warm-up finds one"
+            "next to nothing was accepted, for the paths themselves fail (path acceptance "
+            f"{paths:.3f}): {_about_steps(run)}"
         )
     if run.surrogate is not None and exact < _LITTLE and paths > _PATHS_WORK:
         return (
@@ -97,7 +110,39 @@ def _rejected(run: Run) -> str | None:
             "learn for longer with schedule='greville', use another surrogate, or mix in exact "
             "transitions with safety=surrokit.Safety(mix=0.1)"
         )
+    if moves < _NOTHING:
+        return (
+            f"next to nothing was accepted: chains moved in {moves:.3f} of the kept iterations; "
+            f"start elsewhere with initial=..., warm up for longer, or use {_other_parts(run)}"
+        )
     return None
+
+
+def _mean(acceptance: FloatArray) -> float:
+    """Return the mean where there was something to decide; NaN if there never was."""
+    known = acceptance[~np.isnan(acceptance)]
+    return float(known.mean()) if known.size else float("nan")
+
+
+def _about_steps(run: Run) -> str:
+    """Return whose fault a path's failure is, and what the user can change about it."""
+    step = run.kept.step_size[-1]
+    if "step_size" not in run.sampler.tunes and not np.isnan(step):
+        return (
+            f"the step size of {step:.3g} is too large; pass a smaller step_size, or leave it out "
+            "so that warm-up finds one"
+        )
+    if "step_size" in run.sampler.tunes and not len(run.warmup):
+        return f"no warm-up tuned the step size of {step:.3g}; pass warmup=... or step_size=..."
+    return (
+        "warm-up found no steps that work where the chains are; look at the target there "
+        "(surrokit.check_gradient compares its gradient with its value), start elsewhere with "
+        f"initial=..., warm up for longer, or use {_other_parts(run)}"
+    )
+
+
+def _other_parts(run: Run) -> str:
+    return "another sampler" if run.surrogate is None else "another surrogate or sampler"
 
 
 def _stuck(kept: Trace) -> str | None:

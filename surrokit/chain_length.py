@@ -26,10 +26,17 @@ _AS_GOOD = 0.9  # part of the best gain that counts as no worse
 _TRIES = 5  # iterations after which it is judged whether longer ones are needed
 _CLEARLY = 2.5  # standard errors by which it is to be seen that they are
 _KEPT = 0.25  # weight of what was seen under an earlier covariance
+_NO_DECISION = 1e-300  # so that nothing accepted of nothing decided is 0
 
 
 def _zeros() -> FloatArray:
     return np.zeros(MAX_LENGTH.bit_length())
+
+
+def _raised(array: FloatArray, power: int, by: float) -> FloatArray:
+    raised = array.copy()
+    raised[power] += by
+    return raised
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -38,8 +45,9 @@ class LengthSearch:
 
     Parameters
     ----------
-    tries, acceptances : ndarray
-        Iterations with each power of two as length, and the sum of their mean acceptances.
+    tries, decisions, acceptances : ndarray
+        Iterations with each power of two as length, the part of chains that had moved and were
+        decided on, summed over these, and the sum of their acceptances likewise.
     seen, jumps, changes : ndarray
         How many chains were seen after so many transitions (longer lengths show shorter ones,
         too), and sums over these of the jump and of (V' - V)^2 / 2.
@@ -56,6 +64,7 @@ class LengthSearch:
     normal_variance: float
 
     tries: FloatArray = attrs.field(factory=_zeros)
+    decisions: FloatArray = attrs.field(factory=_zeros)
     acceptances: FloatArray = attrs.field(factory=_zeros)
     seen: FloatArray = attrs.field(factory=_zeros)
     jumps: FloatArray = attrs.field(factory=_zeros)
@@ -83,10 +92,15 @@ class LengthSearch:
         if excursion is None or not np.isfinite(excursion.values[moving]).all():
             return self
         power = self.upcoming().bit_length() - 1
-        tries, acceptances = self.tries.copy(), self.acceptances.copy()
-        tries[power] += 1.0
-        acceptances[power] += info.acceptance[moving].mean()
-        found = attrs.evolve(self, tries=tries, acceptances=acceptances)._saw(excursion, moving)
+        acceptance = info.acceptance[moving]
+        found = attrs.evolve(
+            self,
+            tries=_raised(self.tries, power, 1.0),
+            decisions=_raised(self.decisions, power, float((~np.isnan(acceptance)).mean())),
+            acceptances=_raised(
+                self.acceptances, power, float(np.nansum(acceptance) / len(acceptance))
+            ),
+        )._saw(excursion, moving)
         return attrs.evolve(found, top=found.top + 1) if found._too_short() else found
 
     def _saw(self, excursion: Excursion, moving: BoolArray) -> LengthSearch:
@@ -133,6 +147,7 @@ class LengthSearch:
         return attrs.evolve(
             self,
             tries=_KEPT * self.tries,
+            decisions=_KEPT * self.decisions,
             acceptances=_KEPT * self.acceptances,
             seen=_KEPT * self.seen,
             jumps=_KEPT * self.jumps,
@@ -150,7 +165,9 @@ class LengthSearch:
         tried = np.flatnonzero(self.tries)
         if not tried.size:
             return FIRST_LENGTH
-        gains = self.acceptances[tried] / self.tries[tried] * self.forgotten()[tried]
+        # what stayed has jumped nowhere already, so acceptance is that of the moves
+        accepted = self.acceptances[tried] / np.maximum(self.decisions[tried], _NO_DECISION)
+        gains = accepted * self.forgotten()[tried]
         good = tried[gains >= _AS_GOOD * gains.max()]
         if not good.size:
             return FIRST_LENGTH

@@ -9,10 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surrokit.errors import SurrokitError
+from surrokit.errors import ConfigurationError, NothingReportedError, SurrokitError
+from surrokit.exit_status import INTERRUPTED
 
 if TYPE_CHECKING:
     from surrokit.result import Run
+
+
+def _with_known_ending(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    from surrokit.saving import check_ending
+
+    try:
+        if path is not None:
+            check_ending(path)
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error)) from error
+    return path
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -68,7 +80,12 @@ def plugins(json_path: Path | None) -> None:
 )
 @click.option("--compare", is_flag=True, help="Run plain HMC too, and show its cost beside.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
-@click.option("--out", type=click.Path(path_type=Path), help="Save the draws as netCDF here.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    callback=_with_known_ending,
+    help="Save the draws here: as netCDF (.nc), or a table (.csv, .parquet).",
+)
 def sample(
     target: str,
     sampler: str | None,
@@ -88,9 +105,9 @@ def sample(
     nor a surrogate is named, what is not given is picked by what the calls of the target cost.
     """
     from surrokit.command_settings import parsed_settings, specs_of
-    from surrokit.export import check_can_save, check_folder
     from surrokit.json_data import write_json
     from surrokit.report import print_run
+    from surrokit.saving import check_can_save, check_folder
     from surrokit.target_file import resolved_target
 
     parts = parsed_settings(settings)
@@ -107,7 +124,8 @@ def sample(
         "correction": correction,
     }
     run = _sample(exact, **specs_of(names, parts), **sizes)
-    baseline = _sample(exact, sampler="hmc", **sizes) if compare else None
+    wanted = compare and run.stopped != "interrupted"
+    baseline = _sample(exact, sampler="hmc", **sizes) if wanted else None
     print_run(run, baseline)
     if json_path is not None:
         figures = run.to_dict()
@@ -117,6 +135,8 @@ def sample(
     if out is not None:
         run.save(out)
         click.echo(f"draws saved to {out}")
+    if "interrupted" in (run.stopped, baseline and baseline.stopped):
+        sys.exit(INTERRUPTED)
 
 
 @cli.command()
@@ -201,7 +221,13 @@ def main() -> None:
     """Run the command line; errors of surrokit's own end in one line, not in a traceback."""
     warnings.showwarning = _show_warning
     try:
-        cli()
+        sys.exit(cli(standalone_mode=False) or 0)
     except SurrokitError as error:
         click.echo(f"Error: {error}", err=True)
-        sys.exit(1)
+        sys.exit(INTERRUPTED if isinstance(error, NothingReportedError) else 1)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        sys.exit(INTERRUPTED)

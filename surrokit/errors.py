@@ -34,6 +34,10 @@ class TargetError(SurrokitError, ValueError):
     """A target that cannot be loaded, or that misbehaves where it must not."""
 
 
+class NothingReportedError(ConfigurationError):
+    """Somebody ended a command before it had anything to report."""
+
+
 class MissingDependencyError(SurrokitError, ImportError):
     """An optional package is needed and absent; the message says what to install."""
 

@@ -36,6 +36,11 @@ class ExactMoves:
         """The step size in use."""
         return self._sampler.step
 
+    @property
+    def kernel(self) -> tuple[object, ...]:
+        """What moves the chains and decides: other objects wherever anything in them changes."""
+        return self._sampler, self._correction
+
     def start(
         self,
         chains: int,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surrokit.errors import ConfigurationError, MissingDependencyError
+from surrokit.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from surrokit.history import Trace
@@ -54,49 +51,6 @@ def _converted(groups: dict[str, dict[str, np.ndarray]]) -> Any:
             f"ArviZ is needed for this and is not installed; run {_INSTALL}"
         ) from error
     return arviz.from_dict(**groups, save_warmup=True)
-
-
-def save(run: Run, path: str | os.PathLike[str]) -> None:
-    """Write a run as netCDF.
-
-    Raises
-    ------
-    MissingDependencyError
-        If ArviZ or a netCDF library is not installed.
-    """
-    check_can_save(path)
-    to_arviz(run).to_netcdf(os.fspath(path), engine="h5netcdf")
-
-
-def check_can_save(path: str | os.PathLike[str]) -> None:
-    """Find out before a long run whether its result can be saved.
-
-    Raises
-    ------
-    MissingDependencyError
-        If ArviZ or a netCDF library is not installed.
-    ConfigurationError
-        If the folder does not exist.
-    """
-    check_folder(path)
-    for name in ("arviz", "h5netcdf", "h5py"):
-        if find_spec(name) is None:
-            raise MissingDependencyError(
-                f"{name} is needed to save draws and is not installed; run {_INSTALL}"
-            )
-
-
-def check_folder(path: str | os.PathLike[str]) -> None:
-    """Find out before a long run whether there is a folder to write a file to.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none.
-    """
-    folder = Path(path).absolute().parent
-    if not folder.is_dir():
-        raise ConfigurationError(f"cannot write {path}: there is no folder {folder}; make it first")
 
 
 def _statistics(trace: Trace) -> dict[str, np.ndarray]:

@@ -31,10 +31,11 @@ class Trace:
         Exact U in the sampling coordinates, Jacobian included; NaN where the correction did not
         evaluate it.
     accepted, divergent : ndarray of bool
-        What happened to the proposals.
+        Whether the chain moved, and whether its path failed.
     acceptance, path_acceptance : ndarray
         Exact acceptance probability, or an unbiased estimate of it, and the same if the potential
-        that the sampler moved on were the target.
+        that the sampler moved on were the target. NaN where there was nothing to decide, for the
+        proposal was where the chain stood.
     n_steps : ndarray of int
         Integrator steps.
     status : ndarray of int
@@ -121,9 +122,9 @@ class History:
     def last(self, n: int) -> tuple[float, float, float]:
         """Return acceptance, seconds of one left undisturbed, and steps of the last n iterations.
 
-        Acceptance, and integrator steps of a chain, are means.
+        Acceptance, as the part that moved, and integrator steps of a chain, are means.
         """
-        acceptance = float(np.mean([info.acceptance for info in self._infos[-n:]]))
+        acceptance = float(np.mean([info.move_probability for info in self._infos[-n:]]))
         seconds = np.diff([row[1] for row in self._numbers[-n - 1 :]])
         steps = float(np.mean([info.n_steps for info in self._infos[-n:]]))
         return acceptance, float(np.quantile(seconds, _UNDISTURBED)), steps

@@ -40,6 +40,11 @@ class Moves:
         """Positions of the chains, shape (n, dim)."""
         return self.state.positions
 
+    @property
+    def kernel(self) -> tuple[object, ...]:
+        """What moves the chains and decides: other objects wherever anything in them changes."""
+        return self.sampler, self.correction
+
     def found(self, findings: Findings) -> None:
         """Take over what an exploration has found so far."""
         self.chains, self.covariance = findings.chains, findings.covariance

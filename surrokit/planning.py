@@ -23,7 +23,7 @@ from surrokit.budget import Budget, BudgetSpent, StopReason
 from surrokit.capabilities import FORWARD, require
 from surrokit.clock import Clock
 from surrokit.composer import Composer
-from surrokit.errors import ConfigurationError, SamplingWarning
+from surrokit.errors import ConfigurationError, SamplingWarning, ShapeError
 from surrokit.exact_calls import OnError
 from surrokit.fallback import Fallback
 from surrokit.measuring import measured_starts
@@ -39,9 +39,10 @@ from surrokit.parts import (
 from surrokit.plan import DRAWS, MOST_DRAWS, PART_BEFORE_DRAWS, WARMUP, Plan
 from surrokit.protocols import Potential
 from surrokit.recording import RecordingPotential
-from surrokit.records import Evaluations
+from surrokit.records import Evaluations, Tuning
 from surrokit.safety import Safety
 from surrokit.stopping import Stopping
+from surrokit.tuning import tuning_of
 from surrokit.types import FloatArray
 
 
@@ -278,15 +279,26 @@ def _evaluations(request: Request, picked: _Picked | None) -> Evaluations | None
 def _check(request: Request, parts: Parts) -> None:
     """Refuse what cannot work together, and warn of what hardly can."""
     _check_safety(request.safety, parts)
+    _check_tuning(tuning_of(parts.sampler), request.exact.dim)
     if parts.learner is None and request.evaluations is not None:
         raise ConfigurationError(
             f"evaluations are given, but {nothing_learns(parts.ready)}, or leave evaluations out"
         )
-    if request.warmup == 0 and "step_size" in parts.sampler.tunes:
+    untuned = "step_size" in parts.sampler.tunes and tuning_of(parts.sampler) is None
+    if request.warmup == 0 and untuned:
         warnings.warn(
             "there is no warm-up to tune the step size in; pass step_size=... or warmup=...",
             SamplingWarning,
             stacklevel=4,  # the caller of sample
+        )
+
+
+def _check_tuning(tuning: Tuning | None, dim: int) -> None:
+    covariance = None if tuning is None else tuning.covariance
+    if covariance is not None and len(covariance) != dim:
+        raise ShapeError(
+            f"the sampler was tuned on a target with dim {len(covariance)}, but this one has dim "
+            f"{dim}; name the sampler, so that a new one is made"
         )
 
 

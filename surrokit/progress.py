@@ -89,7 +89,7 @@ class ProgressBar:
         """Move the bar."""
         assert self._task is not None
         if info.step is not None:
-            now = float(info.step.acceptance.mean())
+            now = float(info.step.move_probability.mean())
             before = now if np.isnan(self._acceptance) else self._acceptance
             self._acceptance = _FORGET * before + (1 - _FORGET) * now
         expected = run.warmup + run.draws

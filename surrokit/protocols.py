@@ -312,11 +312,12 @@ class Integrator(Protocol):
 class Sampler(Protocol):
     """Makes proposals on a potential, without knowing whether it is exact.
 
-    Three things are optional. A sampler for which larger steps make no difference beyond some
+    Four things are optional. A sampler for which larger steps make no difference beyond some
     size says so by an attribute ``largest_step``. One whose chains share a random choice, such as
     the number of steps, may have a method ``drawn(rng)`` that returns a copy in which that choice
     is made, so that a sub-chain can make the same choices in both directions. One that makes
-    several transitions of another sampler has that one as its attribute ``kernel``.
+    several transitions of another sampler has that one as its attribute ``kernel``. One that keeps
+    what tuning has found as its attribute ``tuning`` can be used again without a warm-up.
     """
 
     @property
@@ -397,7 +398,11 @@ class Correction(Protocol):
     def decide(
         self, state: ChainState, proposal: Proposal, rng: np.random.Generator
     ) -> tuple[ChainState, StepInfo]:
-        """Accept or reject every chain's proposal."""
+        """Accept or reject every chain's proposal.
+
+        What is told of it is about moves: a proposal of a chain that did not move is not
+        ``accepted``, and its ``acceptance`` is NaN (see :func:`surrokit.acceptance.of_moves`).
+        """
         ...
 
 

@@ -290,13 +290,14 @@ class StepInfo:
     Parameters
     ----------
     accepted : ndarray of bool, shape (n,)
-        Whether the chain took its proposal.
+        Whether the chain moved: it had somewhere to go, and took it.
     acceptance : ndarray of shape (n,)
-        The exact probability with which it did, or an unbiased estimate in [0, 1] from a
-        correction that cannot know it.
+        The exact probability with which its proposal was taken, or an unbiased estimate in [0, 1]
+        from a correction that cannot know it. NaN where nothing was to decide, for the proposal
+        was where the chain stood.
     path_acceptance : ndarray of shape (n,)
         The same if the potential that the sampler moved on were the target; of a move that
-        accepts and rejects inside, the mean acceptance there.
+        accepts and rejects inside, the mean acceptance there, whether the chain moved or not.
     status : ndarray of shape (n,)
         :class:`Status` of the path.
     divergent : ndarray of bool, shape (n,)
@@ -314,6 +315,11 @@ class StepInfo:
     divergent: BoolArray
     n_steps: IntArray
     excursion: Excursion | None = None
+
+    @property
+    def move_probability(self) -> FloatArray:
+        """Probability of a move, shape (n,): the acceptance, and 0 where there was no proposal."""
+        return np.where(np.isnan(self.acceptance), 0.0, self.acceptance)
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -173,11 +173,17 @@ def notes(run: Run) -> list[str]:
     if divergences:
         failures = ", ".join(f"{n} {kind}" for kind, n in run.path_failures.items() if n)
         how = f" ({failures})" if failures else ""
-        found.append(f"{divergences} paths diverged{how}; a smaller step size would help.")
+        found.append(f"{divergences} paths diverged{how}; {_smaller_steps(run)} would help.")
     worst = float(np.max(run.rhat()))
     if len(run.kept) and not worst < 1.01:
         found.append(f"R-hat is {worst:.3f} where it should be below 1.01; draw more.")
     return found
+
+
+def _smaller_steps(run: Run) -> str:
+    if "step_size" in run.sampler.tunes:
+        return "smaller steps, by a higher target_acceptance of the sampler,"
+    return "a smaller step size"
 
 
 def _adaptation_notes(adaptation: Adaptation) -> list[str]:

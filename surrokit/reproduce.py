@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import attrs
 
-from surrokit.errors import ConfigurationError, SurrokitError
+from surrokit.errors import ConfigurationError, NothingReportedError, SurrokitError
 from surrokit.experiments import Conditions, Experiment, Finished, Report, Row
 from surrokit.json_data import plain, write_json
 from surrokit.kept_rows import KeptRows, fingerprint
@@ -70,7 +70,7 @@ def reproduce(
         bar.experiment(experiment.name)
         outcome = reported(work, do_rows(work, conditions, bar))
     if not outcome.finished:
-        raise ConfigurationError(_nothing(experiment, outcome.not_run))
+        raise _nothing(experiment, outcome.not_run)
     write_figures(outcome, out)
     return outcome
 
@@ -293,8 +293,10 @@ def _done(experiment: Experiment, row: Row, conditions: Conditions) -> Finished:
     )
 
 
-def _nothing(experiment: Experiment, not_run: Mapping[str, str]) -> str:
+def _nothing(experiment: Experiment, not_run: Mapping[str, str]) -> ConfigurationError:
     if not not_run:
-        return f"{experiment.name} was interrupted before any of its rows was finished"
+        return NothingReportedError(
+            f"{experiment.name} was interrupted before any of its rows was finished"
+        )
     row, reason = next(iter(not_run.items()))
-    return f"no row of {experiment.name} could be done; {row}: {reason}"
+    return ConfigurationError(f"no row of {experiment.name} could be done; {row}: {reason}")

@@ -11,6 +11,7 @@ import attrs
 import click
 
 from surrokit.errors import ConfigurationError, MissingDependencyError, SurrokitError
+from surrokit.exit_status import INTERRUPTED
 from surrokit.experiments import Conditions, Experiment
 from surrokit.json_data import write_json
 from surrokit.pictures import drawn, write_pictures
@@ -23,9 +24,6 @@ from surrokit.reproduce_all import (
 )
 from surrokit.reproduction import Reproduction
 from surrokit.reproduction_report import print_all, print_reproduction
-
-INTERRUPTED = 130
-"""Exit status of a command that Ctrl-C ended."""
 
 
 @attrs.frozen(kw_only=True)
@@ -63,7 +61,7 @@ class Command:
         ConfigurationError
             If there is no such folder.
         """
-        from surrokit.export import check_folder
+        from surrokit.saving import check_folder
 
         if self.data is not None and not self.data.is_dir():
             raise ConfigurationError(

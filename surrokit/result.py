@@ -36,14 +36,18 @@ class Adaptation:
     training_rows
         Exact evaluations that the learner observed.
     frozen_before_draws
-        Whether the kernel of every kept draw was the same; if not, draws were kept under
-        adaptation, and are exact only in the limit of one that vanishes.
+        Whether the kernel of every kept draw was the same, and no schedule could have changed it;
+        if not, draws were kept under adaptation, and are exact only in the limit of one that
+        vanishes. It is what the run saw, whatever the schedule says.
     rescues
         Repairs of the surrogate by the safety net, in warm-up.
     restarts
         Where draws became warm-up, and began again.
     mix
         Probability with which a kept iteration was an exact transition.
+    deployed_though_frozen
+        Iterations after which the schedule deployed a surrogate though it had said that it was
+        frozen.
     """
 
     deployments: tuple[int, ...]
@@ -52,6 +56,7 @@ class Adaptation:
     rescues: tuple[Rescue, ...] = ()
     restarts: tuple[Rescue, ...] = ()
     mix: float = 0.0
+    deployed_though_frozen: tuple[int, ...] = ()
 
     @property
     def last_deployment(self) -> int | None:
@@ -131,7 +136,7 @@ class Run:
 
     @property
     def acceptance(self) -> FloatArray:
-        """Part of the kept iterations in which each chain accepted, shape (chains,)."""
+        """Part of the kept iterations in which each chain moved, shape (chains,)."""
         accepted = self.kept.accepted
         return accepted.mean(axis=1) if accepted.shape[1] else np.full(len(accepted), np.nan)
 
@@ -253,14 +258,20 @@ class Run:
         return to_arviz(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the draws and their statistics to a netCDF file that ArviZ reads.
+        """Write the draws to a file, in the form that its ending asks for.
+
+        ``.nc`` (netCDF) and ``.zarr`` hold draws and statistics as ArviZ reads them. ``.csv`` and
+        ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw`` and one for
+        each of ``labels``.
 
         Raises
         ------
+        ConfigurationError
+            If the ending is another one, or the file cannot be written.
         MissingDependencyError
-            If ArviZ or a netCDF library is not installed.
+            If a library that the form needs is not installed.
         """
-        from surrokit.export import save
+        from surrokit.saving import save
 
         save(self, path)
 

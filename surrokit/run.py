@@ -8,6 +8,7 @@ from collections.abc import Callable
 import attrs
 import numpy as np
 
+from surrokit.adapting import Adapting, Kernel
 from surrokit.advice import advice
 from surrokit.bounds import parameters_of, transform_of
 from surrokit.budget import BudgetSpent, StopReason
@@ -34,7 +35,7 @@ from surrokit.records import (
     StepInfo,
     Tuning,
 )
-from surrokit.result import Adaptation, Run
+from surrokit.result import Run
 from surrokit.safety import Rescue
 from surrokit.safety_net import SafetyNet
 from surrokit.starting import Began, started
@@ -115,9 +116,7 @@ class _Loop:
         self.foretold: float | None = None
         self.warmup_ends = plan.most_warmup
         self.explored_at: int | None = None
-        self.deployments: list[int] = []
-        self.frozen = False
-        self.kept_under_adaptation = False
+        self.adapting = Adapting()
         self.rescuing = False
         self.net = self._safety_net()
         self.info = RunInfo(
@@ -188,6 +187,7 @@ class _Loop:
     def _draw(self) -> str | None:
         self.target.derivatives = False
         self.net.draws_begin()
+        self.adapting.draws_begin(self._kernel)
         self.stopping.draws_begin()
         for _ in range(self.plan.draws):
             self._expect()
@@ -270,7 +270,8 @@ class _Loop:
         self.parts = fallback.instead_of(self.parts)
         self.safety = attrs.evolve(self.safety, mix=0.0, restart=False)
         self.surrogate, self.learning = None, None
-        self.tuning, self.frozen = None, True
+        self.tuning = None
+        self.adapting.surrogate_dropped()
         self.moves.switched(
             fallback.sampler.with_potential(self.target),
             fallback.correction.with_potential(self.target),
@@ -313,7 +314,7 @@ class _Loop:
     def _restart(self, trouble: str) -> None:
         self.net.restarts.append(Rescue(iteration=self.recorder.iteration, reason=trouble))
         self.recorder.begin_again()
-        self.frozen = self.kept_under_adaptation = False
+        self.adapting.begin_again()
         n_iterations = self.safety.block + TUNED_AFTER_RESTART
         self._begin_tuning(n_iterations, None)
         self.warmup_ends = self.recorder.iteration + n_iterations
@@ -321,6 +322,10 @@ class _Loop:
         self._warm(self.warmup_ends - self.recorder.iteration)
 
     # --- one iteration ---
+
+    @property
+    def _kernel(self) -> Kernel:
+        return (*self.moves.kernel, *(() if self.net.exact is None else self.net.exact.kernel))
 
     @property
     def _pays_whole_positions(self) -> bool:
@@ -376,8 +381,7 @@ class _Loop:
                 self.net.keep(rows)
         if decision.deploy:
             self._deploy(f"schedule, after iteration {moment.iteration}")
-        self.frozen = self.frozen or decision.frozen
-        self.kept_under_adaptation |= moment.stage == "sampling" and not self.frozen
+        self.adapting.decided(moment, decision, self._kernel)
         self._record(moment, decision)
 
     def _chosen(
@@ -391,7 +395,7 @@ class _Loop:
         """Set what the target keeps and evaluates from here on."""
         listens = self.net.listens(self.surrogate, moment.stage)
         has_outputs = self.recorder.has_outputs
-        self.target.keep = has_outputs or self.rescuing or listens or not self.frozen
+        self.target.keep = has_outputs or self.rescuing or listens or not self.adapting.frozen
         learner = self.parts.learner
         self.target.derivatives = (
             decision.derivatives
@@ -415,7 +419,7 @@ class _Loop:
             )
             return
         self.surrogate = surrogate
-        self.deployments.append(self.recorder.iteration)
+        self.adapting.deployed(self.recorder.iteration)
         self.moves.move_on(surrogate)
         self._tell_deployed(surrogate, reason)
 
@@ -481,14 +485,7 @@ class _Loop:
             failures=self.target.failures,
             broken_gradients=self.target.broken_gradients,
             seconds=dict(self.clock.seconds),
-            adaptation=Adaptation(
-                deployments=tuple(self.deployments),
-                training_rows=self.n_observed,
-                frozen_before_draws=not self.kept_under_adaptation,
-                rescues=tuple(self.net.rescues),
-                restarts=tuple(self.net.restarts),
-                mix=self.safety.mix,
-            ),
+            adaptation=self.adapting.told(self.n_observed, self.net),
             stopped=self.stopped,
             choice=self.choice,
             parts=self.parts.described,

@@ -133,7 +133,8 @@ class Watch:
     standing : ndarray of shape (chains,)
         Iterations since each chain last moved.
     acceptance, path_acceptance : ndarray of shape (patience, chains)
-        Of the last iterations, the latest last; NaN before there were so many.
+        Probability of a move, and acceptance of the paths, in the last iterations, the latest
+        last; NaN before there were so many.
     """
 
     standing: IntArray
@@ -152,7 +153,7 @@ class Watch:
         """Return the record after one more iteration on the surrogate."""
         return Watch(
             standing=np.where(info.accepted, 0, self.standing + 1),
-            acceptance=np.vstack([self.acceptance[1:], info.acceptance]),
+            acceptance=np.vstack([self.acceptance[1:], info.move_probability]),
             path_acceptance=np.vstack([self.path_acceptance[1:], info.path_acceptance]),
         )
 

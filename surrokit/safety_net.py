@@ -84,7 +84,7 @@ class SafetyNet:
 
     def saw_exact(self, info: StepInfo) -> None:
         """Take in what an exact transition of a repair did."""
-        self._block.append(float(info.acceptance.mean()))
+        self._block.append(float(info.move_probability.mean()))
 
     # --- mixing ---
 

@@ -36,6 +36,12 @@ _FARTHEST = 200.0  # log step sizes stay within, whatever acceptance says
 _STUCK = 0.1  # below this part of the median chain's acceptance a chain is stuck
 
 
+def tuning_of(sampler: Sampler) -> Tuning | None:
+    """Return what tuning has found for a sampler, if it was tuned and says so."""
+    tuning = getattr(sampler, "tuning", None)
+    return tuning if isinstance(tuning, Tuning) else None
+
+
 def windows(n_iterations: int) -> tuple[int, tuple[int, ...]]:
     """Return where covariance is first collected, and the ends of the windows.
 
@@ -127,12 +133,15 @@ class Tuner:
     largest_step
         Step size that it never exceeds; a sampler that knows one says so by an attribute of that
         name.
+    known
+        What an earlier run has found for the sampler; without a warm-up that is kept.
     """
 
     tunes: frozenset[str]
     target_acceptance: float
     n_iterations: int
     largest_step: float = math.inf
+    known: Tuning | None = None
 
     @classmethod
     def of(cls, sampler: Sampler, n_iterations: int) -> Tuner:
@@ -142,6 +151,7 @@ class Tuner:
             target_acceptance=sampler.target_acceptance,
             n_iterations=n_iterations,
             largest_step=getattr(sampler, "largest_step", math.inf),
+            known=tuning_of(sampler),
         )
 
     def start(
@@ -168,6 +178,8 @@ class Tuner:
             step size goes on adapting from there, as slowly as after a warm-up.
         """
         step = FIRST_STEP_SIZE if step_size is None else step_size
+        if not self.n_iterations and covariance is None and step_size is None:
+            tuning = tuning or self.known
         if tuning is not None:
             step, covariance = tuning.step_size, tuning.covariance
         log_step = min(math.log(step), math.log(self.largest_step))
@@ -204,7 +216,8 @@ class Tuner:
 
     def tuned(self, state: TunerState, sampler: Sampler) -> Sampler:
         """Return the sampler to use next, or after the warm-up the one to keep."""
-        if not self.tunes:
+        keeps = state.given is not None and state.given is self.known and not self.n_iterations
+        if keeps or not self.tunes:
             return sampler
         return sampler.tuned(self.tuning(state))
 
@@ -220,7 +233,9 @@ class Tuner:
         info
             What it did to them.
         """
+        told = ~np.isnan(info.path_acceptance)  # of a chain with nothing to decide nothing is
         recent = _FORGET * state.recent + (1 - _FORGET) * info.path_acceptance
+        recent = np.where(told, recent, state.recent)
         before = state
         state = attrs.evolve(state, iteration=state.iteration + 1, recent=recent)
         if not self.tunes:
@@ -228,8 +243,9 @@ class Tuner:
         moving = ~_stuck(recent)
         if self._tries_lengths(before):
             state = attrs.evolve(state, lengths=state.lengths.updated(info, moving))
-        if "step_size" in self.tunes:
-            state = self._stepped(state, float(info.path_acceptance[moving].mean()))
+        judged = moving & told
+        if "step_size" in self.tunes and judged.any():
+            state = self._stepped(state, float(info.path_acceptance[judged].mean()))
         return self._windowed(state, positions, moving)
 
     def passed(self, state: TunerState, positions: FloatArray) -> TunerState:

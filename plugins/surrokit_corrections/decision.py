@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.acceptance import DIVERGENCE, chosen
+from surrokit.acceptance import DIVERGENCE, chosen, of_moves
 from surrokit.errors import ConfigurationError
 from surrokit.protocols import Potential
 from surrokit.records import ChainState, Proposal, Status, StepInfo
@@ -81,7 +81,7 @@ def decided(
             for name, array in proposal.cache.items()
         },
     )
-    return after, _info(proposal, accepted, acceptance)
+    return after, _info(proposal, *of_moves(state, proposal, accepted, acceptance))
 
 
 def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> StepInfo:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
-from surrokit.acceptance import metropolis
+from surrokit.acceptance import metropolis, of_moves
 from surrokit.protocols import Correction, Potential, Sampler
 from surrokit.records import ChainState, Proposal, Status, StepInfo, Tuning
 from surrokit.testing.targets import Gaussian
@@ -47,10 +47,11 @@ class ReferenceCorrection:
             log_ratio = state.values - values + proposal.log_correction
         log_ratio = np.where(proposal.status == Status.OK, log_ratio, -np.inf)
         accepted, acceptance = metropolis(log_ratio, rng)
+        moves, known = of_moves(state, proposal, accepted, acceptance)
         info = StepInfo(
-            accepted=accepted,
-            acceptance=acceptance,
-            path_acceptance=acceptance,
+            accepted=moves,
+            acceptance=known,
+            path_acceptance=known,
             status=proposal.status,
             divergent=proposal.status != Status.OK,
             n_steps=proposal.n_steps,
@@ -87,13 +88,13 @@ def transitions(
     positions : ndarray of shape (n_chains, dim)
         Where the chains are after them.
     acceptance
-        Their mean probability of acceptance.
+        Their mean probability of a move.
     """
     state = correction.start(positions, sampler.cache(positions), sampler.potential)
     acceptance = []
     for _ in range(n):
         state, info = correction.decide(state, sampler.propose(state, rng), rng)
-        acceptance.append(info.acceptance.mean())
+        acceptance.append(info.move_probability.mean())
     return state.positions, float(np.mean(acceptance))
 
 

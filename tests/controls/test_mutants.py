@@ -102,6 +102,12 @@ CONTROLS = [
         correction.check_exact_draws_kept,
     ),
     (
+        "proposals to stay counted as accepted",
+        lambda: mutants.StayingCountsAsAccepted(inner=make("correction", "metropolis")),
+        lambda: make("correction", "metropolis"),
+        correction.check_staying,
+    ),
+    (
         "rows' bounds half as large as they are",
         lambda: mutants.BoundsHalved(inner=subsampled()),
         subsampled,
@@ -280,6 +286,12 @@ CONTROLS = [
         lambda: mutants.DeploysAfterFreezing(once()),
         once,
         schedule.check_frozen_stays,
+    ),
+    (
+        "schedule that deploys now and then after freezing",
+        lambda: mutants.RefitsNowAndThen(once()),
+        once,
+        schedule.check_frozen_far_on,
     ),
     (
         "snapshot that goes on learning",

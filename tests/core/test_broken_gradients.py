@@ -69,7 +69,7 @@ def test_divergences_of_nuts_are_told():
 
     target = sk.potential(value_and_gradient=funnel, dim=2)
     with pytest.warns(SamplingWarning, match="kept paths diverged: the potential bends"):
-        run = sk.sample(target, sampler="nuts", step_size=1.5, **SHORT)
+        run = sk.sample(target, sampler="nuts", step_size=0.6, **SHORT)
     assert run.divergences.sum() > 0.001 * 400
 
 

@@ -19,7 +19,7 @@ MOVING = np.ones(CHAINS, dtype=bool)
 def info(acceptance=1.0, excursion=None):
     return StepInfo(
         accepted=MOVING,
-        acceptance=np.full(CHAINS, acceptance),
+        acceptance=np.broadcast_to(np.asarray(acceptance, dtype=float), CHAINS).copy(),
         path_acceptance=np.full(CHAINS, 0.8),
         status=np.zeros(CHAINS, dtype=np.int64),
         divergent=~MOVING,
@@ -114,6 +114,27 @@ def test_a_stuck_chain_is_left_out(rng):
     assert search.seen[0] == 3
     assert_allclose(search.jumps[:2], seen.jumps[1:].sum(axis=0))
     assert search.squares < 1e4
+
+
+def test_staying_is_not_accepted_twice(rng):
+    """Half of the chains stay: the jumps have it, and of those that moved all are accepted."""
+    seen = excursion(rng, 2, 0.0)
+    half = np.array([1.0, np.nan, 1.0, np.nan])
+    search = LengthSearch(normal_variance=DIM / 2)
+    for _ in range(20):
+        search = search.updated(info(half, seen), MOVING)
+    assert_allclose(search.acceptances[:2], search.decisions[:2])
+    assert_allclose(search.decisions[:2], search.tries[:2] / 2)
+
+
+def test_where_no_chain_ever_moves_nothing_is_gained(rng):
+    search = LengthSearch(normal_variance=DIM / 2)
+    for _ in range(20):
+        seen = excursion(rng, search.upcoming(), 0.0)
+        still = Excursion(jumps=np.zeros_like(seen.jumps), values=np.ones_like(seen.values))
+        search = search.updated(info(np.full(CHAINS, np.nan), still), MOVING)
+    assert_allclose(search.acceptances, 0.0)
+    assert 1 <= search.best() <= 2**search.top
 
 
 def test_what_is_old_counts_less():

@@ -316,6 +316,22 @@ def test_out_saves_the_draws(surrokit, tmp_path):
         assert tree["posterior"]["q"].shape == (2, 12, 2)
 
 
+def test_out_saves_a_table(surrokit, tmp_path):
+    code, out, _ = surrokit("sample", "gaussian", *EXACT, "--out", tmp_path / "run.csv")
+    assert code == 0
+    assert f"draws saved to {tmp_path / 'run.csv'}" in out
+    lines = (tmp_path / "run.csv").read_text().splitlines()
+    assert lines[0] == "chain,draw,q[0],q[1]"
+    assert len(lines) == 1 + 2 * 12
+
+
+def test_another_ending_is_a_matter_of_usage_before_anything_is_sampled(surrokit, tmp_path):
+    code, out, err = surrokit("sample", "gaussian", *EXACT, "--out", tmp_path / "run.txt")
+    assert (code, out) == (2, "")
+    assert "Invalid value for '--out': the ending of 'run.txt' does not say how to write" in err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_table_is_not_cut_in_a_file(surrokit, targets):
     name = "a_parameter_with_quite_a_long_name_that_nobody_would_want_to_see_cut"
     (targets.parent / "long.py").write_text(
@@ -461,6 +477,77 @@ def test_notes_tell_what_the_table_does_not(bounded_run, changed, note):
 def test_settings_of_no_surrogate_are_refused(surrokit):
     result = surrokit("sample", "gaussian", *EXACT, "--set", "surrogate.n_nodes=5")
     assert_one_line(result, "there is no surrogate to set n_nodes of; name one with --surrogate")
+
+
+# --- interrupts ---
+
+IMPATIENT = """
+import numpy as np
+import surrokit as sk
+
+calls = []
+
+
+def impatient(after=400):
+    def value(q):
+        calls.append(q)
+        if len(calls) == after:
+            raise KeyboardInterrupt
+        return 0.5 * q @ q
+
+    return sk.potential(value, lambda q: q, dim=2)
+
+
+def before_the_run():
+    raise KeyboardInterrupt
+"""
+
+
+@pytest.fixture
+def impatient(tmp_path, monkeypatch):
+    (tmp_path / "impatient.py").write_text(IMPATIENT)
+    monkeypatch.chdir(tmp_path)
+    yield "impatient.py:impatient"
+    sys.modules.pop("surrokit_target_impatient", None)
+
+
+def test_an_interrupted_run_is_printed_saved_and_told_to_the_shell(surrokit, impatient, tmp_path):
+    files = {"--json": tmp_path / "run.json", "--out": tmp_path / "run.csv"}
+    code, out, _ = surrokit(
+        *("sample", impatient, *EXACT, "--draws", "500"),
+        *(text for option in files.items() for text in option),
+    )
+    assert code == 130
+    assert "the run was interrupted; these are the draws until then." in out
+    found = figures(files["--json"])
+    assert found["stopped"] == "interrupted"
+    assert 0 < found["draws"] < 500
+    assert len(files["--out"].read_text().splitlines()) == 1 + 2 * found["draws"]
+
+
+def test_an_interrupted_run_is_not_compared(surrokit, impatient, tmp_path):
+    code, out, _ = surrokit(
+        *("sample", impatient, *EXACT, "--draws", "500", "--compare"),
+        *("--json", tmp_path / "run.json"),
+    )
+    assert code == 130
+    assert "plain HMC" not in out
+    assert "compare" not in figures(tmp_path / "run.json")
+
+
+def test_an_interrupt_of_the_comparison_is_told_to_the_shell(surrokit, impatient):
+    calls = ("--step-size", "0.5", "--n-steps", "1")
+    code, out, _ = surrokit(
+        *("sample", impatient, *EXACT, *calls, "--compare", "--set", "target.after=150")
+    )
+    assert code == 130
+    assert "plain HMC" in out
+
+
+def test_an_interrupt_before_the_run_is_told_to_the_shell(surrokit, impatient):
+    code, _, err = surrokit("sample", "impatient.py:before_the_run", *EXACT)
+    assert code == 130
+    assert err.strip().endswith("Interrupted.")
 
 
 # --- settings ---

@@ -505,6 +505,12 @@ def test_the_text_is_what_is_printed(surrokit):
     )
 
 
+def test_an_interrupt_before_the_first_row_says_so_to_the_shell_too(surrokit):
+    code, _, err = surrokit("squares", "--set", "interrupted_at=1")
+    assert code == 130
+    assert "interrupted before any of its rows was finished" in err
+
+
 def test_an_interrupted_command_says_so_to_the_shell_too(surrokit):
     code, out, _ = surrokit("squares", "--set", "interrupted_at=3")
     assert code == 130

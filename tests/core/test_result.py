@@ -284,6 +284,7 @@ def test_failed_paths_are_counted_by_how_they_failed(bounded_run):
     assert failed.path_failures == {**none, "not-reversible": 4}
     assert failed.to_dict()["path_failures"] == failed.path_failures
     assert any("4 paths diverged (4 not-reversible)" in note for note in notes(failed))
+    assert not any("a smaller step size" in note for note in notes(failed))  # nobody gave one
 
 
 def test_failed_paths_of_a_run_are_counted():
@@ -327,7 +328,8 @@ def test_a_chain_that_stands_still_is_complained_of(bounded_run):
 
 
 def test_of_a_few_iterations_nothing_is_said(bounded_run):
-    run = changed(bounded_run, path_acceptance=np.zeros((3, 50)))
+    nothing = {"path_acceptance": np.zeros((3, 50)), "accepted": np.zeros((3, 50), dtype=bool)}
+    run = changed(bounded_run, **nothing)
     (found,) = advice(run)
     assert "next to nothing was accepted, for the paths themselves fail" in found
     few = changed(run, seconds=run.kept.seconds[:19])

@@ -508,6 +508,11 @@ def test_what_counts_as_a_collapse(step, promised, complaint):
     assert found is None if complaint is None else complaint in found
 
 
+def test_a_chain_that_has_nowhere_to_go_is_stuck():
+    step = info([False, True], [np.nan, 0.9], [1e-9, 0.9])
+    assert watched(step).complaint(sk.Safety(), None) == ("chain 0 had not moved for 40 iterations")
+
+
 def test_nothing_is_said_before_there_is_enough_to_see():
     bad = info([False, False], [0.0, 0.0], [0.9, 0.9])
     assert watched(bad, 39).complaint(sk.Safety(), None) is None

@@ -52,6 +52,20 @@ def driven(tuner, acceptance_at, positions, state=None, start=None):
     return states
 
 
+def test_of_what_had_nothing_to_decide_the_step_size_learns_nothing():
+    """Chains 1 and 2 stay, without a path of their own: neither 1 nor 0 is what they accepted."""
+    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=100)
+    position = np.zeros((4, 2))
+    two, four = tuner.start(2, 2), tuner.start(4, 2)
+    for acceptance in (0.9, 0.3, 0.6, 0.7, 0.2):
+        two = tuner.update(two, position[:2], info([acceptance] * 2))
+        four = tuner.update(four, position, info([acceptance, np.nan, np.nan, acceptance]))
+    assert four.log_step == two.log_step
+    nothing = tuner.update(four, position, info([np.nan] * 4))
+    assert nothing.log_step == four.log_step
+    assert np.isfinite(nothing.recent).all()
+
+
 def gaussian_acceptance(step):
     """Return a curve that falls from 1 to 0, through 0.8 at 0.3."""
     return 1.0 / (1.0 + 0.25 * (step / 0.3) ** 2)

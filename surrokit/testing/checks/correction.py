@@ -146,6 +146,19 @@ def check_info(make: Factory) -> None:
     demand(not info.divergent.any(), "proposals with status OK and no path were called divergent")
 
 
+def check_staying(make: Factory) -> None:
+    """A proposal to stay is no move: it is not accepted, and has no acceptance."""
+    target = _target(make, Gaussian)
+    old = _positions(target)[0]
+    moved = np.arange(N_CHAINS) % 3 > 0
+    new = np.where(moved[:, None], 0.5 * old, old)
+    proposal = proposal_at(new, np.full(N_CHAINS, 50.0) * moved, moved=moved)
+    after, info = _decided(make, target, _at(make, target, old), proposal)
+    demand_equal(after.positions[~moved], old[~moved], "positions of chains that stay")
+    demand(not info.accepted[~moved].any(), "chains that did not move were called accepted")
+    demand_equal(np.isnan(info.acceptance), ~moved, "where acceptance is NaN, and who did not move")
+
+
 def check_log_correction(make: Factory) -> None:
     """C counts: far below zero no move is accepted, however short; far above all short ones."""
     target = _target(make, Gaussian)
@@ -392,6 +405,7 @@ CHECKS: tuple[Check, ...] = (
     Check(check_start, applies=_applies),
     Check(check_decision, applies=_applies),
     Check(check_info, applies=_applies),
+    Check(check_staying, applies=_applies),
     Check(check_log_correction, applies=_applies),
     Check(check_failures_rejected, applies=_applies),
     Check(check_cost, applies=_applies),

@@ -56,6 +56,14 @@ def stretch(begin: int) -> list[Moment]:
     return [_moment("sampling", first + i) for i in range(N_SAMPLING)]
 
 
+def round_moments() -> list[Moment]:
+    """Return moments next to round numbers of iterations, of a whole run and since its phases."""
+    rounded = [digit * 10**power for power in range(3, 13) for digit in (1, 2, 5)]
+    begins = (0, N_EXPLORATION, N_EXPLORATION + N_WARMUP)
+    iterations = {begin + n + i for begin in begins for n in rounded for i in (-1, 0, 1)}
+    return [_moment("sampling", iteration) for iteration in sorted(iterations)]
+
+
 def decisions(make: Factory, moments: list[Moment], seed: int) -> list[Decision]:
     """Return what a schedule decides along a history."""
     schedule, rng = make(), np.random.default_rng([1603, seed])
@@ -125,6 +133,22 @@ def check_frozen_stays(make: Factory) -> None:
             )
 
 
+def check_frozen_far_on(make: Factory) -> None:
+    """A schedule that is frozen when draws are kept deploys nothing at round numbers of them."""
+    moments = history(n_sampling=1)
+    made = decisions(make, moments, 4)
+    if not made[-1].frozen:
+        return
+    far = round_moments()
+    for moment, decision in zip(far, decisions(make, far, 4), strict=True):
+        demand(
+            decision.frozen and not decision.deploy,
+            f"frozen at iteration {moments[-1].iteration}, and at iteration {moment.iteration} "
+            f"frozen={decision.frozen}, deploy={decision.deploy}: kept draws would depend on "
+            "their past, and the run would report it; freeze for good, or say frozen=False",
+        )
+
+
 def check_learning_ends(make: Factory) -> None:
     """Deployments among the kept draws stop, or become rarer and rarer."""
     first = N_EXPLORATION + N_WARMUP
@@ -150,7 +174,7 @@ def check_learning_ends(make: Factory) -> None:
     demand(
         made[-1].frozen or kept > 0,
         "nothing is deployed among the kept draws, but the schedule never says that it is "
-        "frozen; the result reports what frozen says",
+        "frozen; the result reports draws kept under adaptation",
     )
 
 
@@ -180,6 +204,7 @@ CHECKS: tuple[Check, ...] = (
     Check(check_same_history),
     Check(check_learns),
     Check(check_frozen_stays),
+    Check(check_frozen_far_on),
     Check(check_learning_ends),
     Check(check_deployment_rate),
     Check(check_exploration),

@@ -24,6 +24,7 @@ from surrokit.testing.mutants.kernels import (
     RejectsIndefinite,
     ShorterWhereStuck,
     SignTurned,
+    StayingCountsAsAccepted,
     StopsAtFirstMove,
     SurrogateDecides,
 )
@@ -34,6 +35,7 @@ from surrokit.testing.mutants.learning import (
     NeverFreezes,
     NeverVanishes,
     OnlyFirstRows,
+    RefitsNowAndThen,
 )
 from surrokit.testing.mutants.rows import BoundsHalved, FirstFactorLeftOut, LinearTermsDropped
 from surrokit.testing.mutants.wrappers import (
@@ -64,6 +66,7 @@ __all__ = [
     "RejectsIndefinite",
     "ShorterWhereStuck",
     "SignTurned",
+    "StayingCountsAsAccepted",
     "StopsAtFirstMove",
     "SurrogateDecides",
     # corrections that look at rows of data
@@ -77,6 +80,7 @@ __all__ = [
     "NeverFreezes",
     "NeverVanishes",
     "OnlyFirstRows",
+    "RefitsNowAndThen",
     # potentials
     "ClaimsConvex",
     "DropsCapability",

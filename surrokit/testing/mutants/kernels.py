@@ -280,3 +280,17 @@ class SurrogateDecides(BrokenCorrection):
             return self.inner.decide(state, proposal, rng)
         believed = attrs.evolve(state, values=state.cache["value"])
         return self.inner.with_potential(proposal.source).decide(believed, proposal, rng)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class StayingCountsAsAccepted(BrokenCorrection):
+    """A correction that calls a proposal to stay accepted, so that a stuck chain looks its best."""
+
+    def decide(
+        self, state: ChainState, proposal: Proposal, rng: np.random.Generator
+    ) -> tuple[ChainState, StepInfo]:
+        """Decide as the sound one does, and count what needed no decision."""
+        after, info = self.inner.decide(state, proposal, rng)
+        stays = np.isnan(info.acceptance)
+        acceptance = np.where(stays, 1.0, info.acceptance)
+        return after, attrs.evolve(info, accepted=info.accepted | stays, acceptance=acceptance)

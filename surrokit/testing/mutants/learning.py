@@ -213,3 +213,12 @@ class DeploysAfterFreezing(_BrokenSchedule):
         sound = self.inner.decide(moment, rng)
         late = moment.stage == "sampling" and moment.iteration % 4000 == 150
         return attrs.evolve(sound, deploy=sound.deploy or late)
+
+
+class RefitsNowAndThen(_BrokenSchedule):
+    """Says that it is frozen, and deploys once more every ten thousand iterations."""
+
+    def decide(self, moment: Moment, rng: np.random.Generator) -> Decision:
+        """Return the sound decision, with a deployment at each round number."""
+        sound = self.inner.decide(moment, rng)
+        return attrs.evolve(sound, deploy=sound.deploy or moment.iteration % 10_000 == 0)

@@ -40,7 +40,7 @@ def correction(exact):
     return Metropolis().with_potential(exact)
 
 
-def state(positions=(0.0, 1.0, -1.0, 2.0)):
+def state(positions=(0.5, 1.0, -1.0, 2.0)):
     q = np.array(positions, dtype=float)[:, None]
     return ChainState(
         positions=q, values=Normal().value(q), cache={"value": 10 + q[:, 0], "gradient": q.copy()}
@@ -120,6 +120,29 @@ def test_failed_paths_are_not_evaluated(correction, exact):
 def test_nothing_moved_costs_nothing(correction, exact):
     decided(correction, state(), proposal(moved=np.zeros(N, dtype=bool)))
     assert exact.positions["value"] == 0
+
+
+def test_staying_is_no_move_and_no_decision(correction):
+    moved = np.array([True, False, True, False])
+    before = state()
+    positions = np.where(moved[:, None], 0.9 * before.positions, before.positions)
+    after, info = decided(
+        correction, before, proposal(positions=tuple(positions[:, 0]), moved=moved)
+    )
+    assert_array_equal(after.positions[~moved], before.positions[~moved])
+    assert not info.accepted[~moved].any()
+    assert_array_equal(np.isnan(info.acceptance), ~moved)
+    assert_array_equal(info.move_probability[~moved], 0.0)
+    assert_array_equal(info.move_probability[moved], info.acceptance[moved])
+
+
+def test_a_step_too_small_to_change_a_number_is_no_move(correction):
+    before = state()
+    there = np.array([True, False, False, True])
+    positions = np.where(there[:, None], before.positions, 0.9 * before.positions)
+    _, info = decided(correction, before, proposal(positions=tuple(positions[:, 0])))
+    assert not info.accepted[there].any()
+    assert_array_equal(np.isnan(info.acceptance), there)
 
 
 def test_a_proposal_on_the_exact_potential_brings_its_values(correction, exact):

@@ -1,0 +1,6 @@
+"""What the command line tells the shell, beyond 0 and 1."""
+
+from __future__ import annotations
+
+INTERRUPTED = 130
+"""Exit status of a command that Ctrl-C ended."""

@@ -1,0 +1,166 @@
+"""What a run says of its adaptation is what happened, whatever its schedule says."""
+
+from __future__ import annotations
+
+import warnings
+
+import attrs
+import pytest
+
+import surrokit as sk
+from surrokit.advice import advice
+from surrokit.errors import SamplingWarning
+from surrokit.records import Decision
+from surrokit.report import notes
+from surrokit.testing.targets import Gaussian
+
+SIZES = {"chains": 2, "warmup": 40, "draws": 100, "seed": 3, "progress": False}
+EXPLORED, DRAWS_BEGIN = 10, 40
+
+
+@attrs.frozen
+class Refits:
+    """Deploys when the exploration ends and after some iterations; says that it is frozen."""
+
+    after: tuple[int, ...] = ()
+    frozen_from: int = EXPLORED
+
+    learns = True
+    deployment_rate = 0.1
+
+    def exploration(self, gradients):
+        return None
+
+    def decide(self, moment, rng):
+        return Decision(
+            observe=True,
+            deploy=moment.explored or moment.iteration in self.after,
+            frozen=moment.iteration >= self.frozen_from,
+        )
+
+
+@attrs.frozen
+class WaitsForRejections:
+    """Leaves open that it might deploy, and never does."""
+
+    learns = True
+    deployment_rate = 0.1
+
+    def exploration(self, gradients):
+        return None
+
+    def decide(self, moment, rng):
+        return Decision(observe=True, deploy=moment.explored, frozen=False)
+
+
+@attrs.frozen
+class Unfreezes:
+    """Says that it is frozen, and among the draws that it is not, without deploying."""
+
+    learns = True
+    deployment_rate = 0.1
+
+    def exploration(self, gradients):
+        return None
+
+    def decide(self, moment, rng):
+        frozen = moment.explored or moment.stage == "warmup"
+        return Decision(observe=True, deploy=moment.explored, frozen=frozen)
+
+
+def fit(evaluations, rng):
+    return Gaussian()
+
+
+def ran(schedule, surrogate=fit, **settings):
+    return sk.sample(
+        Gaussian(),
+        sampler="hmc",
+        surrogate=sk.batch_surrogate(surrogate),
+        schedule=schedule,
+        **{**SIZES, **settings},
+    )
+
+
+def test_a_schedule_that_deploys_among_draws_and_says_frozen_is_not_believed():
+    late = tuple(range(50, 150, 10))
+    with pytest.warns(SamplingWarning, match=r"schedule 'Refits' had said that it was frozen"):
+        run = ran(Refits(late))
+    assert run.adaptation.deployments == (EXPLORED, *late)
+    assert not run.adaptation.frozen_before_draws
+    assert run.adaptation.deployed_though_frozen == late
+    assert any("10 more surrogates, the first after iteration 50" in note for note in notes(run))
+    assert any("exact only in the limit" in note for note in notes(run))
+    figures = run.to_dict()["adaptation"]
+    assert figures["frozen_before_draws"] is False
+    assert tuple(figures["deployed_though_frozen"]) == late
+
+
+def test_one_deployment_is_enough_and_the_first_draw_counts():
+    with pytest.warns(
+        SamplingWarning, match="deployed 1 more surrogates, .* kept under adaptation"
+    ):
+        run = ran(Refits((DRAWS_BEGIN + 1,)))
+    assert not run.adaptation.frozen_before_draws
+
+
+def test_a_word_broken_in_warm_up_is_told_though_draws_are_not_touched():
+    with pytest.warns(SamplingWarning, match="after iteration 40: kept draws are not touched"):
+        run = ran(Refits((DRAWS_BEGIN,)))
+    assert run.adaptation.frozen_before_draws
+
+
+@pytest.mark.parametrize("schedule", [WaitsForRejections(), Unfreezes()])
+def test_what_was_left_open_counts_though_nothing_was_deployed(schedule):
+    run = ran(schedule)
+    assert run.adaptation.deployments == (EXPLORED,)
+    assert not run.adaptation.frozen_before_draws
+    assert advice(run) == []
+
+
+@pytest.mark.parametrize("after", [(), (30,)])
+def test_a_schedule_that_keeps_its_word_is_believed(after):
+    run = ran(Refits(after, frozen_from=max(after, default=EXPLORED)))
+    assert run.adaptation.frozen_before_draws
+    assert run.adaptation.deployed_though_frozen == ()
+    assert advice(run) == []
+
+
+def test_a_kernel_that_changes_among_draws_is_seen_though_nobody_says_so(monkeypatch):
+    from surrokit.moves import Moves
+
+    def retuned(self, rng, *, tune):
+        self.sampler = attrs.evolve(self.sampler)
+        return before(self, rng, tune=tune)
+
+    assert sampled().adaptation.frozen_before_draws
+    before = Moves.transition
+    monkeypatch.setattr(Moves, "transition", retuned)
+    assert not sampled().adaptation.frozen_before_draws
+
+
+def sampled():
+    return sk.sample(Gaussian(), sampler="hmc", **SIZES)
+
+
+def test_draws_that_begin_again_start_afresh():
+    """What was deployed before the draws began again is no reason to doubt those that are kept."""
+
+    def shifting(evaluations, rng):
+        fits.append(1)
+        # right at first, then such that nothing is accepted, then right again
+        return Gaussian(mean=(40.0, 40.0)) if len(fits) == 2 else Gaussian()
+
+    fits = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)
+        run = ran(
+            Refits((60,), frozen_from=61),
+            shifting,
+            warmup=40,
+            draws=200,
+            safety=sk.Safety(restart=True),
+        )
+    assert len(run.adaptation.restarts) == 1
+    assert len(run.kept) == 200
+    assert run.adaptation.frozen_before_draws

@@ -1,0 +1,111 @@
+"""What is said of chains that do not move, and whom it blames."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+
+import surrokit as sk
+from surrokit.advice import advice
+from surrokit.errors import SamplingWarning
+from surrokit.testing.targets import Gaussian
+
+START = np.array([1.0, 1.0])
+SIZES = {"chains": 4, "draws": 60, "seed": 1, "progress": False, "initial": START}
+
+
+@attrs.frozen
+class NoGradient(Gaussian):
+    """A surrogate on which every path from the start fails, whatever the step size."""
+
+    def value_and_gradient(self, positions):
+        value, gradient = super().value_and_gradient(positions)
+        return value, np.where(positions == START, gradient, np.nan)
+
+
+def sub_chain(**kernel):
+    return ("sub-chain", {"kernel": ("hmc", {"metric": "identity", **kernel}), "length": 4})
+
+
+@pytest.fixture(scope="module")
+def stuck():
+    with pytest.warns(SamplingWarning, match="step size of 50 is too large; pass a smaller"):
+        return sk.sample(
+            Gaussian(), sampler=sub_chain(step_size=50.0), surrogate=Gaussian(), warmup=0, **SIZES
+        )
+
+
+def test_a_sub_chain_that_never_moves_has_accepted_nothing(stuck):
+    assert (np.ptp(stuck.draws, axis=1) == 0).all()
+    np.testing.assert_array_equal(stuck.acceptance, 0.0)
+    assert not stuck.kept.accepted.any()
+    assert np.isnan(stuck.kept.acceptance).all()  # nothing was ever decided
+    assert stuck.kept.path_acceptance.max() < 1e-6
+
+
+def test_its_figures_are_fit_for_machines(stuck):
+    assert stuck.to_dict()["acceptance"] == [0.0] * 4
+    rate = stuck.to_arviz()["sample_stats"]["acceptance_rate"]
+    assert np.isnan(rate).all()
+
+
+def test_nuts_counts_its_moves():
+    run = sk.sample(Gaussian(), sampler="nuts", warmup=100, **SIZES)
+    moved = (np.diff(run.draws, axis=1) != 0).any(axis=2)
+    np.testing.assert_array_equal(moved, run.kept.accepted[:, 1:])
+
+
+def test_a_step_size_that_nobody_gave_is_not_blamed():
+    """In warm-up the paths failed at every step size: the surrogate's gradient is NaN."""
+    with pytest.warns(SamplingWarning, match="next to nothing was accepted") as caught:
+        run = sk.sample(
+            Gaussian(), sampler=sub_chain(), surrogate=NoGradient(), warmup=100, **SIZES
+        )
+    (complaint,) = advice(run)
+    assert [str(warning.message) for warning in caught] == [complaint]
+    failing = attrs.evolve(run.kept, path_acceptance=np.zeros((4, 60)))
+    (about_paths,) = advice(attrs.evolve(run, kept=failing))
+    assert "warm-up found no steps that work where the chains are" in about_paths
+    assert "surrokit.check_gradient" in about_paths
+    for said in (complaint, about_paths):
+        assert "step size" not in said
+        assert "step_size" not in said
+        assert "initial=..." in said
+        assert "another surrogate or sampler" in said
+
+
+def test_steps_too_small_to_change_a_number_are_no_moves():
+    """So small are those that tuning arrives at where every path fails."""
+    with pytest.warns(SamplingWarning, match="chains moved in 0.000 of the kept iterations"):
+        run = sk.sample(Gaussian(), step_size=1e-30, n_steps=2, warmup=0, **SIZES)
+    assert (np.ptp(run.draws, axis=1) == 0).all()
+    assert not run.kept.accepted.any()
+
+
+def test_where_no_warm_up_tuned_the_step_size_that_is_said():
+    with pytest.warns(SamplingWarning):
+        run = sk.sample(Gaussian(), sampler=sub_chain(), surrogate=NoGradient(), warmup=0, **SIZES)
+    (complaint,) = advice(run)
+    assert "no warm-up tuned the step size of 0.5; pass warmup=... or step_size=..." in complaint
+
+
+@pytest.mark.parametrize(("paths", "parts"), [(0.1, "another surrogate or sampler")])
+def test_where_all_chains_stand_together_that_is_said(stuck, paths, parts):
+    """Paths neither fail nor work, and nothing was decided that a surrogate could be blamed for."""
+    run = attrs.evolve(
+        stuck, kept=attrs.evolve(stuck.kept, path_acceptance=np.full((4, 60), paths))
+    )
+    (complaint,) = advice(run)
+    assert complaint == (
+        "next to nothing was accepted: chains moved in 0.000 of the kept iterations; start "
+        f"elsewhere with initial=..., warm up for longer, or use {parts}"
+    )
+    (alone,) = advice(attrs.evolve(run, surrogate=None))
+    assert alone.endswith("or use another sampler")
+
+
+def test_long_sub_chains_of_poor_paths_are_not_said_to_stand(stuck):
+    moving = np.ones((4, 60), dtype=bool)
+    run = attrs.evolve(stuck, kept=attrs.evolve(stuck.kept, accepted=moving))
+    assert not any("stand" in one or "did not move" in one for one in advice(run))
