@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import cast
 
 import attrs
@@ -10,16 +9,16 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.bounded_energy import BoundedEnergy
-from surrokit.chain_rule import congruent, crossed, plus_diagonal, products
+from surrokit.bounded_matrix import BoundedMatrix
+from surrokit.chain_rule import products
 from surrokit.counted import Count, counted
 from surrokit.derivative_protocols import (
     ForwardHessianPotential,
     HessianDiagonalPotential,
     HessianProductPotential,
-    MetricDerivativePotential,
-    MetricProductPotential,
 )
-from surrokit.errors import EvaluationError, ShapeError
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.matrix_field import HESSIAN_FIELD, METRIC_FIELD
 from surrokit.parameters import Parameters
 from surrokit.positions import (
     checked_matrices,
@@ -32,22 +31,13 @@ from surrokit.protocols import (
     ForwardPotential,
     GradientAlonePotential,
     GradientPotential,
-    HessianDerivativePotential,
     HessianPotential,
     InitialPotential,
-    MetricPotential,
     Potential,
 )
-from surrokit.rowwise import mapped
-from surrokit.summed_potential import RowExpansion, of_order
+from surrokit.rowwise import despite_failures, mapped, unless_failed
 from surrokit.transforms import Transform
-from surrokit.types import Capabilities, FloatArray, IntArray
-
-_Contraction = Callable[[FloatArray, FloatArray], FloatArray]
-_Derivative = Callable[
-    [FloatArray, Callable[[], FloatArray], Callable[[FloatArray], FloatArray], FloatArray],
-    FloatArray,
-]
+from surrokit.types import Capabilities, FloatArray
 
 
 @attrs.frozen(eq=False)
@@ -55,22 +45,24 @@ class BoundedPotential:
     """A potential of bounded parameters q, as one of unbounded z with the Jacobian in it.
 
     U(z) = U(q(z)) - log |dq/dz|. What the inner potential can do is passed on through the chain
-    rule. With bounds a Hessian needs the gradient as well, and its derivative needs both; of the
+    rule. A Hessian needs the gradient as well, and its derivative needs both; of the
     Hessian's diagonal the gradient needs a product with the Hessian, and second derivatives of
-    outputs need the Jacobian: without these they are left out. ``convex``, ``gaussian`` and
-    ``rows`` are left out with bounds, since the Hessian in z has the gradient in it.
+    outputs need the Jacobian: without these they are left out. So are ``convex``, ``gaussian`` and
+    ``rows``, since the Hessian in z has the gradient in it.
 
     Parameters
     ----------
     inner
         Potential in the user's coordinates.
     parameters
-        Names, shapes and bounds; also of use, without any bound, to give names.
+        Names, shapes and bounds.
 
     Raises
     ------
     ShapeError
         If the parameters do not hold as many numbers as the potential takes.
+    ConfigurationError
+        If none of them has a bound.
     """
 
     inner: Potential
@@ -82,6 +74,12 @@ class BoundedPotential:
             raise ShapeError(
                 f"parameters hold {self.parameters.dim} numbers, but the potential takes "
                 f"{self.inner.dim}; declare every number of the position vector"
+            )
+        if not self.parameters.bounded:
+            raise ConfigurationError(
+                "none of the parameters has a bound, so there is nothing to transform; use the "
+                "potential as it is, with the parameters as its attribute 'parameters' for their "
+                "names"
             )
 
     @transform.default
@@ -97,8 +95,6 @@ class BoundedPotential:
     def capabilities(self) -> Capabilities:
         """What the inner potential offers, less what bounds take away (see above)."""
         offered = self.inner.capabilities
-        if not self.parameters.bounded:
-            return offered
         lost = {can.CONVEX, can.GAUSSIAN, can.ROWS, can.ROWS_THIRD_ORDER}
         if not offered & {can.HESSIAN, can.HESSIAN_PRODUCT}:
             lost.add(can.HESSIAN_DIAGONAL)
@@ -114,33 +110,6 @@ class BoundedPotential:
     def energy(self) -> Energy:
         """The inner potential's energy, of outputs and unbounded positions."""
         return BoundedEnergy(cast(ForwardPotential, self.inner).energy, self.transform)
-
-    @property
-    def mean(self) -> FloatArray:
-        """Mean of a normal target without bounds, shape (dim,)."""
-        return can.with_gaussian(self.inner).mean
-
-    @property
-    def factor(self) -> FloatArray:
-        """Factor L of a normal target's covariance, without bounds; shape (dim, dim)."""
-        return can.with_gaussian(self.inner).factor
-
-    @property
-    def n_rows(self) -> int:
-        """Terms of a summed target, without bounds."""
-        return can.with_rows(self.inner).n_rows
-
-    def expanded(self, centre: FloatArray, order: int = 2) -> RowExpansion:
-        """Return the expansions of a summed target's terms at ``centre (dim,)``, without bounds."""
-        return can.with_rows(self.inner).expanded(centre, **of_order(order))
-
-    def row_bounds(self, factor: FloatArray, order: int = 2) -> FloatArray:
-        """Return the bounds psi of a summed target, without bounds of parameters: (n_rows,)."""
-        return can.with_rows(self.inner).row_bounds(factor, **of_order(order))
-
-    def selected(self, rows: IntArray) -> Potential:
-        """Return the sum of some rows' terms alone, without bounds."""
-        return can.with_rows(self.inner).selected(rows)
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U at unbounded positions of shape (n, dim), shape (n,)."""
@@ -176,50 +145,65 @@ class BoundedPotential:
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives in z, shape (n, dim, dim)."""
-        z = checked_positions(positions, self.dim)
-        q = self.transform.to_bounded(z)
-        d = self.transform.derivatives(z)
-        inner = cast(HessianPotential, self.inner)
-        if not self.parameters.bounded:
-            return inner.hessian(q)
-        # without a gradient a row has no curvature of the transform, and so no Hessian
-        (gradient, hessian), causes = _despite_failures(
-            lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
-            lambda: inner.hessian(q),
-        )
-        total = plus_diagonal(congruent(hessian, d), gradient * d.second - d.log_second)
-        return _unless_failed(total, causes)
+        return self._hessian.matrix(checked_positions(positions, self.dim))
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return G u, G the Hessian in z, shape (n, dim)."""
         z = checked_positions(positions, self.dim)
-        u = checked_vectors(vectors, z)
-        q = self.transform.to_bounded(z)
-        inner = cast(HessianProductPotential, self.inner)
-        if not self.parameters.bounded:
-            return inner.hessian_product(q, u)
-        d = self.transform.derivatives(z)
-        (gradient, product), causes = _despite_failures(
-            lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
-            lambda: inner.hessian_product(q, d.first * u),
-        )
-        total = d.first * product + u * (gradient * d.second - d.log_second)
-        return _unless_failed(total, causes)
+        return self._hessian.product(z, checked_vectors(vectors, z))
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, G the Hessian in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        return self._hessian.trace_gradient(z, checked_matrices(matrices, z))
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, G the Hessian in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        return self._hessian.form_gradient(z, checked_vectors(vectors, z))
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the inner metric in z, plus the Jacobian's own curvature, which is not negative.
+
+        Shape (n, dim, dim).
+        """
+        return self._metric.matrix(checked_positions(positions, self.dim))
+
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, G the metric in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        return self._metric.product(z, checked_vectors(vectors, z))
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, G the metric in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        return self._metric.trace_gradient(z, checked_matrices(matrices, z))
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, G the metric in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        return self._metric.form_gradient(z, checked_vectors(vectors, z))
+
+    @property
+    def _hessian(self) -> BoundedMatrix:
+        return BoundedMatrix(self.inner, self.transform, HESSIAN_FIELD)
+
+    @property
+    def _metric(self) -> BoundedMatrix:
+        return BoundedMatrix(self.inner, self.transform, METRIC_FIELD)
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian in z, shape (n, dim)."""
         z = checked_positions(positions, self.dim)
         q = self.transform.to_bounded(z)
         inner = cast(HessianDiagonalPotential, self.inner)
-        if not self.parameters.bounded:
-            return inner.hessian_diagonal(q)
         d = self.transform.derivatives(z)
-        (gradient, diagonal), causes = _despite_failures(
+        (gradient, diagonal), causes = despite_failures(
             lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
             lambda: inner.hessian_diagonal(q),
         )
         total = np.square(d.first) * diagonal + gradient * d.second - d.log_second
-        return _unless_failed(total, causes)
+        return unless_failed(total, causes)
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj for each k, G the Hessian in z, shape (n, dim)."""
@@ -227,11 +211,9 @@ class BoundedPotential:
         c = checked_vectors(weights, z)
         q = self.transform.to_bounded(z)
         inner = cast(HessianDiagonalPotential, self.inner)
-        if not self.parameters.bounded:
-            return inner.hessian_diagonal_gradient(q, c)
         d = self.transform.derivatives(z)
         third, log_third = self.transform.third_derivatives(z)
-        (gradient, diagonal, inside, pulled), causes = _despite_failures(
+        (gradient, diagonal, inside, pulled), causes = despite_failures(
             lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
             lambda: inner.hessian_diagonal(q),
             lambda: inner.hessian_diagonal_gradient(q, c * np.square(d.first)),
@@ -239,156 +221,12 @@ class BoundedPotential:
         )
         total = d.first * (inside + pulled + 2.0 * c * diagonal * d.second)
         total += c * (gradient * third - log_third)
-        return _unless_failed(total, causes)
+        return unless_failed(total, causes)
 
     def _inner_product(self, q: FloatArray, vectors: FloatArray) -> FloatArray:
         if can.HESSIAN_PRODUCT in self.inner.capabilities:
             return cast(HessianProductPotential, self.inner).hessian_product(q, vectors)
         return products(cast(HessianPotential, self.inner).hessian(q), vectors)
-
-    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G) for each k, G the Hessian in z, shape (n, dim)."""
-        inner = cast(HessianDerivativePotential, self.inner).hessian_trace_gradient
-        return self._trace_gradient(positions, matrices, inner, self._hessian_derivative)
-
-    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u for each k, G the Hessian in z, shape (n, dim)."""
-        inner = cast(HessianDerivativePotential, self.inner).hessian_form_gradient
-        return self._form_gradient(positions, vectors, inner, self._hessian_derivative)
-
-    def _hessian_derivative(
-        self,
-        z: FloatArray,
-        contraction: Callable[[], FloatArray],
-        across: Callable[[FloatArray], FloatArray],
-        diagonal: FloatArray,
-    ) -> FloatArray:
-        """Return sum_ij A_ij d_k G_ij with G_ij = q'_i H_ij q'_j + [i = j] (g_i q''_i - l''_i).
-
-        H and g are the inner Hessian and gradient, and l the logarithm of the Jacobian.
-
-        Parameters
-        ----------
-        z : ndarray of shape (n, dim)
-            Unbounded positions.
-        contraction
-            Evaluates sum_ij A_ij q'_i q'_j dH_ij/dq_k.
-        across
-            From H to sum_j A_kj H_kj q'_j.
-        diagonal : ndarray of shape (n, dim)
-            A_kk.
-        """
-        q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
-        third, log_third = self.transform.third_derivatives(z)
-        inner = self.inner
-        (gradient, hessian, inside), causes = _despite_failures(
-            lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
-            lambda: cast(HessianPotential, inner).hessian(q),
-            contraction,
-        )
-        total = d.first * (inside + products(hessian, diagonal * d.second))
-        total += 2.0 * d.second * across(hessian)
-        total += diagonal * (gradient * third - log_third)
-        return _unless_failed(total, causes)
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the inner metric in z, plus the Jacobian's own curvature, which is not negative.
-
-        Shape (n, dim, dim).
-        """
-        z = checked_positions(positions, self.dim)
-        d = self.transform.derivatives(z)
-        q = self.transform.to_bounded(z)
-        inner = cast(MetricPotential, self.inner)
-
-        def from_inner(metric: FloatArray) -> tuple[FloatArray]:
-            return (plus_diagonal(congruent(metric, d), -d.log_second),)
-
-        return mapped(lambda: (inner.metric(q),), from_inner, len(q))[0]
-
-    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return G u, G the metric in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
-        u = checked_vectors(vectors, z)
-        d = self.transform.derivatives(z)
-        q = self.transform.to_bounded(z)
-        inner = cast(MetricProductPotential, self.inner)
-
-        def from_inner(product: FloatArray) -> tuple[FloatArray]:
-            return (d.first * product - d.log_second * u,)
-
-        return mapped(lambda: (inner.metric_product(q, d.first * u),), from_inner, len(q))[0]
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G) for each k, G the metric in z, shape (n, dim)."""
-        inner = cast(MetricDerivativePotential, self.inner).metric_trace_gradient
-        return self._trace_gradient(positions, matrices, inner, self._metric_derivative)
-
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u for each k, G the metric in z, shape (n, dim)."""
-        inner = cast(MetricDerivativePotential, self.inner).metric_form_gradient
-        return self._form_gradient(positions, vectors, inner, self._metric_derivative)
-
-    def _metric_derivative(
-        self,
-        z: FloatArray,
-        contraction: Callable[[], FloatArray],
-        across: Callable[[FloatArray], FloatArray],
-        diagonal: FloatArray,
-    ) -> FloatArray:
-        """Return sum_ij A_ij d_k G_ij with G_ij = q'_i M_ij q'_j - [i = j] l''_i.
-
-        M is the inner metric; parameters as for :meth:`_hessian_derivative`.
-        """
-        q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
-        _, log_third = self.transform.third_derivatives(z)
-        (metric, inside), causes = _despite_failures(
-            lambda: cast(MetricPotential, self.inner).metric(q), contraction
-        )
-        total = d.first * inside + 2.0 * d.second * across(metric) - diagonal * log_third
-        return _unless_failed(total, causes)
-
-    def _trace_gradient(
-        self,
-        positions: FloatArray,
-        matrices: FloatArray,
-        inner: _Contraction,
-        derivative: _Derivative,
-    ) -> FloatArray:
-        """Return tr(A d_k G) from the inner one, by the Hessian's or the metric's chain rule."""
-        z = checked_positions(positions, self.dim)
-        weights = checked_matrices(matrices, z)
-        q = self.transform.to_bounded(z)
-        if not self.parameters.bounded:
-            return inner(q, weights)
-        d = self.transform.derivatives(z)
-        return derivative(
-            z,
-            lambda: inner(q, congruent(weights, d)),
-            lambda matrix: crossed(weights, matrix, d),
-            np.einsum("nkk->nk", weights),
-        )
-
-    def _form_gradient(
-        self,
-        positions: FloatArray,
-        vectors: FloatArray,
-        inner: _Contraction,
-        derivative: _Derivative,
-    ) -> FloatArray:
-        """Return u^T d_k G u from the inner one, as :meth:`_trace_gradient` with A = u u^T."""
-        z = checked_positions(positions, self.dim)
-        u = checked_vectors(vectors, z)
-        q = self.transform.to_bounded(z)
-        if not self.parameters.bounded:
-            return inner(q, u)
-        scaled = u * self.transform.derivatives(z).first
-        return derivative(
-            z,
-            lambda: inner(q, scaled),
-            lambda matrix: u * products(matrix, scaled),
-            np.square(u),
-        )
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs at unbounded positions, shape (n, m)."""
@@ -412,15 +250,13 @@ class BoundedPotential:
         by_outputs = checked_weights(weights, z)
         q = self.transform.to_bounded(z)
         inner = cast(ForwardHessianPotential, self.inner)
-        if not self.parameters.bounded:
-            return inner.forward_hessian_product(q, by_outputs)
         d = self.transform.derivatives(z)
-        (jacobian, product), causes = _despite_failures(
+        (jacobian, product), causes = despite_failures(
             lambda: inner.forward_and_jacobian(q)[1],
             lambda: inner.forward_hessian_product(q, by_outputs * d.first[:, None, :]),
         )
         along = np.einsum("nmk,nmk->nk", by_outputs, jacobian)
-        return _unless_failed(d.first * product + d.second * along, causes)
+        return unless_failed(d.first * product + d.second * along, causes)
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return unbounded starting positions, shape (n, dim)."""
@@ -429,6 +265,19 @@ class BoundedPotential:
     def _pulled_back(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         d = self.transform.derivatives(z)
         return gradient * d.first - d.log_first
+
+
+def with_bounds(potential: Potential, parameters: Parameters) -> Potential:
+    """Return a potential of bounded parameters, from the whole line; itself where none has bounds.
+
+    Parameters
+    ----------
+    potential
+        In the user's coordinates.
+    parameters
+        Of it.
+    """
+    return BoundedPotential(potential, parameters) if parameters.bounded else potential
 
 
 def parameters_of(potential: Potential) -> Parameters:
@@ -455,26 +304,3 @@ def describe_position(potential: Potential, position: FloatArray) -> str:
     shown = [f"{label} = {x:.6g}" for label, x in zip(labels, where, strict=True)]
     more = [f"and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else []
     return ", ".join([*shown[:_SHOWN], *more])
-
-
-def _despite_failures(
-    *evaluations: Callable[[], FloatArray],
-) -> tuple[list[FloatArray], dict[int, Exception]]:
-    """Return what each evaluation gives, and why rows failed in any; raise if all rows did."""
-    results: list[FloatArray] = []
-    causes: dict[int, Exception] = {}
-    for evaluate in evaluations:
-        try:
-            results.append(evaluate())
-        except EvaluationError as error:
-            if not error.results:
-                raise
-            causes |= error.causes
-            results.append(error.results[-1])
-    return results, causes
-
-
-def _unless_failed(result: FloatArray, causes: dict[int, Exception]) -> FloatArray:
-    if causes:
-        raise EvaluationError(causes, (result,))
-    return result

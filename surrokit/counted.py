@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from surrokit import capabilities as can
 from surrokit.call_kinds import CallKind
+from surrokit.methods import METHODS
 from surrokit.protocols import Potential
 from surrokit.types import Capabilities, FloatArray
 
@@ -14,22 +15,7 @@ Count: TypeAlias = Callable[[CallKind, int], None]
 """Takes note, before a call, of its kind and of how many positions it evaluates; it may raise."""
 
 KINDS: Mapping[str, CallKind] = {
-    "value": "value",
-    "value_and_gradient": "gradient",
-    "gradient": "gradient",
-    "hessian": "hessian",
-    "hessian_product": "hessian",
-    "hessian_diagonal": "hessian",
-    "hessian_diagonal_gradient": "hessian",
-    "hessian_trace_gradient": "hessian",
-    "hessian_form_gradient": "hessian",
-    "metric": "metric",
-    "metric_product": "metric",
-    "metric_trace_gradient": "metric",
-    "metric_form_gradient": "metric",
-    "forward": "forward",
-    "forward_and_jacobian": "jacobian",
-    "forward_hessian_product": "jacobian",
+    method.name: method.kind for method in METHODS if method.kind is not None
 }
 """What a call of each method counts as; of a forward potential, U and its gradient are calls of
 its map."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from surrokit import capabilities as can
 from surrokit.arguments import check_flag, check_functions, check_methods
-from surrokit.bounds import BoundedPotential
+from surrokit.bounds import with_bounds
 from surrokit.call_kinds import CallKind
 from surrokit.counted import Count, count_nothing
 from surrokit.curvatures import (
@@ -23,7 +23,7 @@ from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.forward_derivatives import ForwardDerivatives, KnownDerivatives
 from surrokit.gauss_newton import gauss_newton_form_gradient, gauss_newton_trace_gradient
 from surrokit.gaussian_energy import GaussianEnergy, Prior
-from surrokit.parameters import Bounds, Parameter
+from surrokit.parameters import Bounds, Parameter, Parameters
 from surrokit.positions import (
     checked_matrices,
     checked_positions,
@@ -100,14 +100,14 @@ def forward_potential(
         )
     declared = declared_parameters(dim, parameters)
     inner = MappedPotential(
-        dim=declared.dim,
+        parameters=declared,
         forward=forward,
         jacobian=jacobian,
         hessian=hessian,
         energy=_energy(data, noise_sd, prior, energy),
         batched=batched,
     )
-    return BoundedPotential(inner, declared)
+    return with_bounds(inner, declared)
 
 
 def _energy(
@@ -138,19 +138,23 @@ def _energy(
 class MappedPotential:
     """A forward map and an energy, in the user's coordinates."""
 
-    dim: int
+    parameters: Parameters
     forward_function: Function = attrs.field(alias="forward")
     jacobian_function: Function | None = attrs.field(alias="jacobian")
     hessian_function: Function | None = attrs.field(default=None, alias="hessian")
     energy: Energy
     batched: bool
     count: Count = count_nothing
+    precision: Precision = attrs.field(factory=Precision, repr=False)
 
     def counted(self, count: Count) -> MappedPotential:
         """Return a copy that reports calls of its functions, second derivatives as ``jacobian``."""
         return attrs.evolve(self, count=count)
 
-    precision: Precision = attrs.field(factory=Precision, repr=False)
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.parameters.dim
 
     @property
     def capabilities(self) -> Capabilities:

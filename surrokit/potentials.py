@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from surrokit import capabilities as can
 from surrokit.arguments import check_flag, check_functions
-from surrokit.bounds import BoundedPotential
+from surrokit.bounds import with_bounds
 from surrokit.call_kinds import CallKind
 from surrokit.counted import Count, CountedPotential
 from surrokit.errors import ConfigurationError, ShapeError
@@ -80,14 +80,14 @@ def potential(
     sign = 1.0 if log_density is None else -1.0
     function = _one_value_function(value, log_density, value_and_gradient, gradient)
     inner = FunctionPotential(
-        declared.dim,
+        declared,
         function,
         gradient=gradient,
         joint=value_and_gradient,
         sign=sign,
         batched=batched,
     )
-    return BoundedPotential(inner, declared)
+    return with_bounds(inner, declared)
 
 
 def declared_parameters(
@@ -149,8 +149,8 @@ class FunctionPotential:
 
     Parameters
     ----------
-    dim
-        Numbers in a position.
+    parameters
+        Names and shapes.
     function
         The value; None if ``joint`` gives it.
     gradient
@@ -165,13 +165,18 @@ class FunctionPotential:
         Notes whether they compute in single precision.
     """
 
-    dim: int
+    parameters: Parameters
     function: Function | None
     gradient_function: Function | None = attrs.field(alias="gradient")
     joint: Function | None
     sign: float
     batched: bool
     precision: Precision = attrs.field(factory=Precision, repr=False)
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.parameters.dim
 
     @property
     def capabilities(self) -> Capabilities:

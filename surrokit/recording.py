@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import cast
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,35 +13,15 @@ from surrokit import capabilities as can
 from surrokit.bounds import transform_of
 from surrokit.broken_gradients import BrokenGradients
 from surrokit.budget import calls_paid
-from surrokit.call_kinds import CallKind
 from surrokit.capabilities import with_forward, with_gaussian, with_gradient, with_rows
 from surrokit.counted import counted
-from surrokit.derivative_protocols import (
-    ForwardHessianPotential,
-    HessianDiagonalPotential,
-    HessianProductPotential,
-    MetricDerivativePotential,
-    MetricProductPotential,
-)
 from surrokit.errors import TargetError
 from surrokit.exact_calls import ExactCalls, Guard, OnError
 from surrokit.failures import FailureLog
 from surrokit.forward import gradient_of_energy
-from surrokit.positions import (
-    checked_matrices,
-    checked_positions,
-    checked_vectors,
-    checked_weights,
-)
-from surrokit.protocols import (
-    Energy,
-    GradientAlonePotential,
-    HessianDerivativePotential,
-    HessianPotential,
-    InitialPotential,
-    MetricPotential,
-    Potential,
-)
+from surrokit.methods import BY_NAME, Method
+from surrokit.positions import checked_positions
+from surrokit.protocols import Energy, GradientAlonePotential, InitialPotential, Potential
 from surrokit.recorded_rows import RecordedExpansion
 from surrokit.records import Evaluations
 from surrokit.summed_potential import RowExpansion, of_order
@@ -220,79 +201,12 @@ class RecordingPotential:
         self._differentiated(positions, *results)
         return results[0], results[1]
 
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return exact second derivatives, shape (n, dim, dim)."""
-        target = cast(HessianPotential, self._paid)
-        results = self._exact.evaluate("hessian", lambda q: (target.hessian(q),), positions)
-        return self._matrices(results, len(positions))
-
-    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the exact product G u, G the Hessian, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        target = cast(HessianProductPotential, self._paid)
-        return self._with_factors("hessian", target.hessian_product, q, checked_vectors(vectors, q))
-
-    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
-        """Return the exact diagonal of the Hessian, shape (n, dim)."""
-        target = cast(HessianDiagonalPotential, self._paid)
-        results = self._exact.evaluate(
-            "hessian", lambda q: (target.hessian_diagonal(q),), positions
-        )
-        return np.full(positions.shape, np.nan) if results is None else results[0]
-
-    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the exact sum_j c_j d_k G_jj, G the Hessian, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        target = cast(HessianDiagonalPotential, self._paid)
-        factors = checked_vectors(weights, q)
-        return self._with_factors("hessian", target.hessian_diagonal_gradient, q, factors)
-
-    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return the exact tr(A d_k G), G the Hessian, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        target = cast(HessianDerivativePotential, self._paid)
-        factors = checked_matrices(matrices, q)
-        return self._with_factors("hessian", target.hessian_trace_gradient, q, factors)
-
-    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the exact u^T d_k G u, G the Hessian, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        target = cast(HessianDerivativePotential, self._paid)
-        factors = checked_vectors(vectors, q)
-        return self._with_factors("hessian", target.hessian_form_gradient, q, factors)
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the target's metric, shape (n, dim, dim)."""
-        target = cast(MetricPotential, self._paid)
-        results = self._exact.evaluate("metric", lambda q: (target.metric(q),), positions)
-        return self._matrices(results, len(positions))
-
-    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the product G u, G the target's metric, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        target = cast(MetricProductPotential, self._paid)
-        return self._with_factors("metric", target.metric_product, q, checked_vectors(vectors, q))
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), G the target's metric, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        target = cast(MetricDerivativePotential, self._paid)
-        factors = checked_matrices(matrices, q)
-        return self._with_factors("metric", target.metric_trace_gradient, q, factors)
-
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u, G the target's metric, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        target = cast(MetricDerivativePotential, self._paid)
-        factors = checked_vectors(vectors, q)
-        return self._with_factors("metric", target.metric_form_gradient, q, factors)
-
-    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the exact sum over m and i of W_mi d_i d_k F_m, F the forward map: (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        target = cast(ForwardHessianPotential, self._paid)
-        factors = checked_weights(weights, q)
-        return self._with_factors("jacobian", target.forward_hessian_product, q, factors)
+    def __getattr__(self, name: str) -> Any:
+        """Find a method of :mod:`surrokit.methods` that gives matrices, or contractions of them."""
+        method = BY_NAME.get(name)
+        if method is None or method.kind is None:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return partial(self._with_factors if method.factor else self._plain, method)
 
     @property
     def n_rows(self) -> int:
@@ -322,22 +236,29 @@ class RecordingPotential:
         """Return starting positions of the target's own, shape (n, dim)."""
         return cast(InitialPotential, self._paid).initial(rng, n)
 
+    def _plain(self, method: Method, positions: FloatArray) -> FloatArray:
+        assert method.kind is not None
+        function = getattr(self._paid, method.name)
+        results = self._exact.evaluate(method.kind, lambda q: (function(q),), positions)
+        if results is not None:
+            return results[0]
+        return np.full((*positions.shape, *[self.dim] * method.gives_matrices), np.nan)
+
     def _with_factors(
-        self,
-        kind: CallKind,
-        function: Callable[[FloatArray, FloatArray], FloatArray],
-        positions: FloatArray,
-        factors: FloatArray,
+        self, method: Method, positions: FloatArray, factors: FloatArray
     ) -> FloatArray:
-        shape = factors.shape[1:]
+        assert method.kind is not None
+        q = checked_positions(positions, self.dim)
+        given = method.checked_factors(factors, q)
+        function, shape = getattr(self._paid, method.name), given.shape[1:]
 
         def evaluate(rows: FloatArray) -> tuple[FloatArray]:
             return (function(rows[:, : self.dim], rows[:, self.dim :].reshape(-1, *shape)),)
 
         # side by side, so that a row that has to be evaluated alone keeps its own factor
-        rows = np.hstack([positions, factors.reshape(len(factors), -1)])
-        results = self._exact.evaluate(kind, evaluate, rows)
-        return np.full(positions.shape, np.nan) if results is None else results[0]
+        rows = np.hstack([q, given.reshape(len(given), -1)])
+        results = self._exact.evaluate(method.kind, evaluate, rows)
+        return np.full(q.shape, np.nan) if results is None else results[0]
 
     def _valued_outputs(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         target = with_forward(self._paid)
@@ -404,9 +325,6 @@ class RecordingPotential:
                 "outputs is not known; start where it can be evaluated"
             )
         return np.full((n, self._n_outputs), np.nan)
-
-    def _matrices(self, results: tuple[FloatArray, ...] | None, n: int) -> FloatArray:
-        return np.full((n, self.dim, self.dim), np.nan) if results is None else results[0]
 
     def _store(
         self,

@@ -91,3 +91,39 @@ def stacked(rows: dict[int, tuple[FloatArray, ...]], n: int) -> tuple[FloatArray
                 )
             result[i] = array
     return results
+
+
+def despite_failures(
+    *evaluations: Callable[[], FloatArray],
+) -> tuple[list[FloatArray], dict[int, Exception]]:
+    """Return what each evaluation gives, and why rows failed in any of them.
+
+    Raises
+    ------
+    EvaluationError
+        If all rows failed.
+    """
+    results: list[FloatArray] = []
+    causes: dict[int, Exception] = {}
+    for evaluate in evaluations:
+        try:
+            results.append(evaluate())
+        except EvaluationError as error:
+            if not error.results:
+                raise
+            causes |= error.causes
+            results.append(error.results[-1])
+    return results, causes
+
+
+def unless_failed(result: FloatArray, causes: dict[int, Exception]) -> FloatArray:
+    """Return a result of n rows, unless some of them failed.
+
+    Raises
+    ------
+    EvaluationError
+        If any did; it carries the result.
+    """
+    if causes:
+        raise EvaluationError(causes, (result,))
+    return result

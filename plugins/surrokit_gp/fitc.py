@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from surrokit.distinct import Tail
 from surrokit.records import LearningProblem
 from surrokit.settings import one_of, optional_positive_integer, positive, positive_integer
 from surrokit.types import FloatArray, IntArray
@@ -24,7 +25,7 @@ from surrokit_gp.search import KernelScales, Search
 from surrokit_gp.space import MAX_SIGNAL
 from surrokit_gp.sparse import SparsePosterior, sparse_likelihood
 from surrokit_gp.training import Training
-from surrokit_gp.training_rows import Tail, TrainingRows
+from surrokit_gp.training_rows import TrainingRows
 
 
 @attrs.frozen(kw_only=True)

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.distinct import Tail
 from surrokit.errors import SurrogateFitError
 from surrokit.records import LearningProblem
 from surrokit.settings import one_of, optional_positive_integer, positive, positive_integer
@@ -26,7 +27,7 @@ from surrokit_gp.observations import Observations
 from surrokit_gp.search import KernelScales, Search
 from surrokit_gp.space import MAX_SIGNAL
 from surrokit_gp.training import Training
-from surrokit_gp.training_rows import Tail, TrainingRows
+from surrokit_gp.training_rows import TrainingRows
 
 Gradients: TypeAlias = Literal["auto", True, False]
 """Whether gradients are learnt from: where that is cheap, always, never."""

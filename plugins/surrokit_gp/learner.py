@@ -8,6 +8,7 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
+from surrokit.distinct import Tail, demand_numbers
 from surrokit.errors import ShapeError
 from surrokit.records import Evaluations
 from surrokit.types import Capabilities
@@ -16,7 +17,7 @@ from surrokit_gp.fitted import CAPABILITIES, FittedProcess
 from surrokit_gp.memory import Memory
 from surrokit_gp.observations import Frame
 from surrokit_gp.training import Training
-from surrokit_gp.training_rows import Tail, TrainingRows, demand_numbers
+from surrokit_gp.training_rows import TrainingRows
 
 
 @attrs.define(kw_only=True, eq=False)

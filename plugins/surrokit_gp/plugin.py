@@ -9,13 +9,13 @@ from surrokit.components import Component
 from surrokit.markers import hookimpl
 
 if TYPE_CHECKING:
+    from surrokit.distinct import Tail
     from surrokit_gp.fitc import Fitc
     from surrokit_gp.gp import GaussianProcess, Gradients
     from surrokit_gp.hyperparameters import Hyperparameters
     from surrokit_gp.inducing import Inducing
     from surrokit_gp.mean_functions import Mean
     from surrokit_gp.search import KernelScales
-    from surrokit_gp.training_rows import Tail
 
 _PAPER = "Zhang, Shahbaba, Zhao 2017, arXiv:1506.05555, section 3.3"
 _BOOK = "Rasmussen, Williams 2006, Gaussian Processes for Machine Learning"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 import attrs
 import numpy as np
 
-from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.distinct import Groups, Tail, are_finite, are_near
+from surrokit.errors import SurrogateFitError
 from surrokit.records import Evaluations
 from surrokit.types import BoolArray, FloatArray, IntArray
-
-Tail: TypeAlias = Literal["down-weighted", "full"]
-"""What far-tail rows count: less and less, or as much as any other."""
 
 _RAN_AWAY = 1e4
 """Distance from the median, in median distances, beyond which a point is no draw of anything."""
@@ -127,10 +123,9 @@ class TrainingRows:
         tail
             Whether far-tail rows count less.
         """
-        finite = np.isfinite(observed.values) & np.isfinite(observed.positions).all(axis=1)
-        rows = observed.take(finite)
+        rows = observed.take(are_finite(observed))
         if len(rows):
-            rows = rows.take(_near(rows.positions))
+            rows = rows.take(are_near(rows.positions, _RAN_AWAY))
         distinct = cls._distinct(rows)
         if tail == "full" or not len(distinct):
             return distinct
@@ -145,29 +140,21 @@ class TrainingRows:
 
     @classmethod
     def _distinct(cls, rows: Evaluations) -> TrainingRows:
-        dim = rows.positions.shape[1]
-        positions = np.ascontiguousarray(rows.positions + 0.0)  # -0 becomes 0
-        # As one opaque item a row: sorting bytes is enough to find what is equal.
-        items = positions.view(np.dtype((np.void, positions.itemsize * dim))).ravel()
-        _, first, group, counts = np.unique(
-            items, return_index=True, return_inverse=True, return_counts=True
-        )
-        group, n = group.ravel(), len(first)
-        copies = counts.astype(np.float64)
-        gradients = np.full((n, dim), np.nan)
-        if rows.gradients is not None:
-            known = np.flatnonzero(np.isfinite(rows.gradients).all(axis=1))[::-1]
-            gradients[group[known]] = rows.gradients[known]
+        positions = rows.positions + 0.0  # -0 becomes 0
+        groups = Groups.of(positions)
+        first, group = groups.first, groups.group
         # Relative to the first value, so that equal values have just that mean.
         origin = rows.values[first]
         with np.errstate(over="ignore", invalid="ignore"):
-            beyond = np.bincount(group, rows.values - origin[group], minlength=n)
+            beyond = np.bincount(group, rows.values - origin[group], minlength=len(first))
         return cls(
             positions=positions[first],
-            values=origin + np.where(np.isfinite(beyond), beyond, 0.0) / copies,
-            gradients=gradients,
-            copies=copies,
-            tail_sd=np.zeros(n),
+            values=origin + np.where(np.isfinite(beyond), beyond, 0.0) / groups.copies,
+            gradients=np.full_like(positions[first], np.nan)
+            if rows.gradients is None
+            else groups.known(rows.gradients),
+            copies=groups.copies,
+            tail_sd=np.zeros(len(first)),
         )
 
     def demand(self, least: int, n_observed: int, advice: str = "") -> None:
@@ -215,35 +202,3 @@ def demand_range(values: FloatArray) -> None:
 def typical_excess(dim: int) -> float:
     """Return how far above the least U draws from a posterior may well lie, in nats."""
     return 2.0 * dim + 10.0
-
-
-def demand_numbers(evaluations: Evaluations) -> None:
-    """Raise if a value is NaN, or a position that has a finite value.
-
-    Raises
-    ------
-    ConfigurationError
-        If one is; the message names the first such row.
-    """
-    valued = np.isfinite(evaluations.values)
-    for name, wrong in (
-        ("positions", valued & np.isnan(evaluations.positions).any(axis=1)),
-        ("values", np.isnan(evaluations.values)),
-    ):
-        if wrong.any():
-            raise ConfigurationError(
-                f"{name} of training rows must be numbers, got NaN in row "
-                f"{int(np.argmax(wrong))} of {len(evaluations)}; drop such rows, or give failed "
-                "evaluations the value inf"
-            )
-
-
-def _near(positions: FloatArray) -> BoolArray:
-    """Return which points did not run away, shape (n,)."""
-    with np.errstate(over="ignore"):
-        away = np.abs(positions - np.median(positions, axis=0))
-    scale = np.median(away, axis=0)
-    for k in np.flatnonzero(scale == 0.0):  # a coordinate in which most points are equal
-        moved = away[:, k] > 0.0
-        scale[k] = np.median(away[moved, k]) if moved.any() else 1.0
-    return np.asarray((away <= _RAN_AWAY * np.minimum(scale, 1e290)).all(axis=1))

@@ -8,6 +8,7 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
+from surrokit.distinct import demand_numbers, least_points
 from surrokit.errors import ShapeError, SurrogateFitError
 from surrokit.forward import gradient_of_energy
 from surrokit.protocols import Energy, Potential
@@ -33,12 +34,7 @@ from surrokit_networks.pilot import (
 from surrokit_networks.regression import Regression
 from surrokit_networks.size import TRAINED_SIZE, default_size
 from surrokit_networks.training import Training
-from surrokit_networks.training_rows import (
-    LEAST_POINTS_WITH_GRADIENTS,
-    TrainingRows,
-    demand_numbers,
-    least_points,
-)
+from surrokit_networks.training_rows import LEAST_POINTS_WITH_GRADIENTS, TrainingRows
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -9,6 +9,7 @@ from surrokit.components import Component
 from surrokit.markers import hookimpl
 
 if TYPE_CHECKING:
+    from surrokit.distinct import Tail
     from surrokit_networks.activations import Activation
     from surrokit_networks.additive import Additive
     from surrokit_networks.draws import Draws
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from surrokit_networks.rows import Rows
     from surrokit_networks.solving import ChooseRidge
     from surrokit_networks.training import Learns, Training
-    from surrokit_networks.training_rows import Tail
     from surrokit_networks.trend import Trend
     from surrokit_networks.updates import Updates
 

@@ -7,13 +7,14 @@ from typing import Literal, TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.distinct import Tail
 from surrokit.errors import ConfigurationError
 from surrokit.settings import one_of
 from surrokit.types import BoolArray
 from surrokit.whitening import Whitening
 from surrokit_networks.laplace import Laplace
 from surrokit_networks.regression import Regression
-from surrokit_networks.training_rows import Tail, TrainingRows, tell_more
+from surrokit_networks.training_rows import TrainingRows, tell_more
 from surrokit_networks.trend import Trend
 from surrokit_networks.updates import Updates
 

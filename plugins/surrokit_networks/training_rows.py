@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT, with_gradient
-from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.distinct import Groups, Tail, are_finite
+from surrokit.errors import SurrogateFitError
 from surrokit.protocols import Potential
 from surrokit.records import Evaluations
-from surrokit.types import BoolArray, FloatArray, IntArray
-
-Tail: TypeAlias = Literal["down-weighted", "full"]
-"""What far-tail rows count: less and less, or as much as any other."""
+from surrokit.types import BoolArray, FloatArray
 
 _NOTHING = 1e-12
 """Trust below which a row is left out: it would count for nothing, and might overflow."""
@@ -175,7 +171,7 @@ class TrainingRows:
         bound : TailBound, optional
             Where the tail begins, if rows that were there before say so.
         """
-        finite = np.isfinite(observed.values) & np.isfinite(observed.positions).all(axis=1)
+        finite = are_finite(observed)
         if needs_outputs:
             assert observed.outputs is not None
             finite &= np.isfinite(observed.outputs).all(axis=1)
@@ -207,24 +203,18 @@ class TrainingRows:
 
     @classmethod
     def _distinct(cls, rows: Evaluations, trust: FloatArray) -> TrainingRows:
-        table = np.ascontiguousarray(np.column_stack([rows.positions, rows.values]))
-        # As one opaque item a row: sorting bytes is enough to find what is equal.
-        items = table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()
-        _, chosen, group, counts = np.unique(
-            items, return_index=True, return_inverse=True, return_counts=True
-        )
-        group = group.ravel()
-        gradients = _of_groups(rows.gradients, group, len(chosen))
+        groups = Groups.of(np.column_stack([rows.positions, rows.values]))
+        chosen = groups.first
         return cls(
             positions=rows.positions[chosen],
             values=rows.values[chosen],
             gradients=np.full_like(rows.positions[chosen], np.nan)
-            if gradients is None
-            else gradients,
+            if rows.gradients is None
+            else groups.known(rows.gradients),
             outputs=None if rows.outputs is None else rows.outputs[chosen],
-            jacobians=_of_groups(rows.jacobians, group, len(chosen)),
+            jacobians=None if rows.jacobians is None else groups.known(rows.jacobians),
             trust=trust[chosen],
-            copies=counts.astype(np.float64),
+            copies=groups.copies,
         )
 
     def demand_enough(self, least: int, n_observed: int) -> None:
@@ -251,34 +241,8 @@ class TrainingRows:
             )
 
 
-def least_points(dim: int) -> int:
-    """Return how many points a fit to values needs: one more than fix a level and a slope."""
-    return dim + 2
-
-
 LEAST_POINTS_WITH_GRADIENTS = 2
 """Points that a fit needs where each comes with its gradient."""
-
-
-def demand_numbers(evaluations: Evaluations) -> None:
-    """Raise if a value is NaN, or a position that has a finite value.
-
-    Raises
-    ------
-    ConfigurationError
-        If one is; the message names the first such row.
-    """
-    valued = np.isfinite(evaluations.values)
-    for name, wrong in (
-        ("positions", valued & np.isnan(evaluations.positions).any(axis=1)),
-        ("values", np.isnan(evaluations.values)),
-    ):
-        if wrong.any():
-            raise ConfigurationError(
-                f"{name} of training rows must be numbers, got NaN in row "
-                f"{int(np.argmax(wrong))} of {len(evaluations)}; drop such rows, or give failed "
-                "evaluations the value inf"
-            )
 
 
 def tell_more(with_gradient: BoolArray, dim: int) -> bool:
@@ -296,13 +260,3 @@ def tell_more(with_gradient: BoolArray, dim: int) -> bool:
     """
     known = int(np.count_nonzero(with_gradient))
     return known > 1 and known * dim >= len(with_gradient)
-
-
-def _of_groups(array: FloatArray | None, group: IntArray, n_groups: int) -> FloatArray | None:
-    """Return the first row of each group without NaN, or NaN if all have some."""
-    if array is None:
-        return None
-    known = np.flatnonzero(np.isfinite(array).all(axis=tuple(range(1, array.ndim))))[::-1]
-    chosen = np.full((n_groups, *array.shape[1:]), np.nan)
-    chosen[group[known]] = array[known]
-    return chosen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 import attrs
 import numpy as np
@@ -11,18 +11,11 @@ from surrokit.capabilities import (
     CONVEX,
     HESSIAN,
     HESSIAN_DERIVATIVE,
-    HESSIAN_PRODUCT,
     METRIC,
     METRIC_DERIVATIVE,
-    METRIC_PRODUCT,
-    with_hessian,
-    with_hessian_derivative,
-    with_hessian_product,
-    with_metric,
-    with_metric_derivative,
-    with_metric_product,
 )
 from surrokit.errors import IndefiniteMetricError
+from surrokit.matrix_field import HESSIAN_FIELD, METRIC_FIELD, MatrixField
 from surrokit.protocols import Potential
 from surrokit.types import Cache, Capabilities, FloatArray
 from surrokit_riemannian.dense import DenseMassMatrix, dense_cache
@@ -31,6 +24,8 @@ from surrokit_riemannian.factors import factorised
 
 class _Definite(DenseMassMatrix):
     """A matrix of the potential that is factorised as it is; it has no units."""
+
+    field: ClassVar[MatrixField]
 
     @property
     def tunable(self) -> bool:
@@ -41,37 +36,23 @@ class _Definite(DenseMassMatrix):
         """Return itself."""
         return self
 
-
-@attrs.frozen
-class OwnMetric(_Definite):
-    """G = the potential's own ``metric``, its Fisher information or Gauss-Newton matrix.
-
-    Girolami and Calderhead (2011), doi:10.1111/j.1467-9868.2010.00765.x, section 4; the paper's
-    section 2.2.
-    """
-
-    @property
-    def needs(self) -> Capabilities:
-        """The metric and its derivative."""
-        return frozenset({METRIC, METRIC_DERIVATIVE})
-
     def factored(self, potential: Potential, positions: FloatArray) -> Cache:
-        """Factorise the metric at positions (n, dim).
+        """Factorise G at positions (n, dim).
 
         Raises
         ------
         IndefiniteMetricError
             Where it is finite and not positive definite.
         """
-        matrices = with_metric(potential).metric(positions)
-        return _definite_cache(matrices, "metric", potential, positions)
+        matrices = self.field.matrix(potential, positions)
+        what = "Hessian" if self.field == HESSIAN_FIELD else "metric"
+        return _definite_cache(matrices, what, potential, positions)
 
     def log_determinant_gradient(
         self, potential: Potential, positions: FloatArray, cache: Cache
     ) -> FloatArray:
         """Return tr(G^-1 d_k G), shape (n, dim)."""
-        inverse = cache["metric_inverse"]
-        return with_metric_derivative(potential).metric_trace_gradient(positions, inverse)
+        return self.field.trace_gradient(potential, positions, cache["metric_inverse"])
 
     def form_gradient(
         self,
@@ -81,15 +62,31 @@ class OwnMetric(_Definite):
         velocities: FloatArray,
     ) -> FloatArray:
         """Return u^T d_k G u, shape (n, dim)."""
-        return with_metric_derivative(potential).metric_form_gradient(positions, velocities)
+        return self.field.form_gradient(potential, positions, velocities)
 
     def approximate_product(
         self, potential: Potential, positions: FloatArray, vectors: FloatArray
     ) -> FloatArray | None:
         """Return G u, shape (n, dim), if the potential has it cheaper than G."""
-        if METRIC_PRODUCT not in potential.capabilities:
+        if self.field.quick_product not in potential.capabilities:
             return None
-        return with_metric_product(potential).metric_product(positions, vectors)
+        return self.field.product(potential, positions, vectors)
+
+
+@attrs.frozen
+class OwnMetric(_Definite):
+    """G = the potential's own ``metric``, its Fisher information or Gauss-Newton matrix.
+
+    Girolami and Calderhead (2011), doi:10.1111/j.1467-9868.2010.00765.x, section 4; the paper's
+    section 2.2.
+    """
+
+    field: ClassVar[MatrixField] = METRIC_FIELD
+
+    @property
+    def needs(self) -> Capabilities:
+        """The metric and its derivative."""
+        return frozenset({METRIC, METRIC_DERIVATIVE})
 
 
 @attrs.frozen
@@ -102,6 +99,7 @@ class HessianMetric(_Definite):
         Take Hessians of potentials that do not say that they are convex.
     """
 
+    field: ClassVar[MatrixField] = HESSIAN_FIELD
     trusted: bool = False
 
     @property
@@ -109,42 +107,6 @@ class HessianMetric(_Definite):
         """The Hessian and its derivative, of a convex potential unless it is trusted."""
         convex = frozenset() if self.trusted else frozenset({CONVEX})
         return frozenset({HESSIAN, HESSIAN_DERIVATIVE}) | convex
-
-    def factored(self, potential: Potential, positions: FloatArray) -> Cache:
-        """Factorise the Hessian at positions (n, dim).
-
-        Raises
-        ------
-        IndefiniteMetricError
-            Where it is finite and not positive definite.
-        """
-        matrices = with_hessian(potential).hessian(positions)
-        return _definite_cache(matrices, "Hessian", potential, positions)
-
-    def log_determinant_gradient(
-        self, potential: Potential, positions: FloatArray, cache: Cache
-    ) -> FloatArray:
-        """Return tr(G^-1 d_k G), shape (n, dim)."""
-        inverse = cache["metric_inverse"]
-        return with_hessian_derivative(potential).hessian_trace_gradient(positions, inverse)
-
-    def form_gradient(
-        self,
-        potential: Potential,
-        positions: FloatArray,
-        cache: Cache,  # noqa: ARG002
-        velocities: FloatArray,
-    ) -> FloatArray:
-        """Return u^T d_k G u, shape (n, dim)."""
-        return with_hessian_derivative(potential).hessian_form_gradient(positions, velocities)
-
-    def approximate_product(
-        self, potential: Potential, positions: FloatArray, vectors: FloatArray
-    ) -> FloatArray | None:
-        """Return G u, shape (n, dim), if the potential has it cheaper than G."""
-        if HESSIAN_PRODUCT not in potential.capabilities:
-            return None
-        return with_hessian_product(potential).hessian_product(positions, vectors)
 
 
 def _definite_cache(

@@ -9,11 +9,8 @@ from scipy.linalg import solve_triangular
 from surrokit.capabilities import (
     HESSIAN,
     HESSIAN_DERIVATIVE,
-    HESSIAN_PRODUCT,
-    with_hessian,
-    with_hessian_derivative,
-    with_hessian_product,
 )
+from surrokit.matrix_field import HESSIAN_FIELD
 from surrokit.protocols import Potential
 from surrokit.settings import positive
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
@@ -94,7 +91,7 @@ class SoftAbsMetric(DenseMassMatrix):
 
     def factored(self, potential: Potential, positions: FloatArray) -> Cache:
         """Evaluate the Hessian at positions (n, dim), and factorise G."""
-        hessian = with_hessian(potential).hessian(positions)
+        hessian = HESSIAN_FIELD.matrix(potential, positions)
         n, dim = positions.shape
         certain = are_definite(hessian - (CERTAIN / self.hardness) * self._unit_precision(dim))
         cache = dense_cache(factorised(hessian))
@@ -149,7 +146,7 @@ class SoftAbsMetric(DenseMassMatrix):
             ratio = self.hardness * softabs_slope(curvatures) / softabs(curvatures)
             matrices = matrices.copy()
             matrices[rows] = (directions * ratio[:, None, :]) @ directions.transpose(0, 2, 1)
-        return with_hessian_derivative(potential).hessian_trace_gradient(positions, matrices)
+        return HESSIAN_FIELD.trace_gradient(potential, positions, matrices)
 
     def form_gradient(
         self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
@@ -159,14 +156,15 @@ class SoftAbsMetric(DenseMassMatrix):
         Where G equals H that is one cheap form. Elsewhere it is tr(B d_k H) with
         B = V (J o w w^T) V^T, w = V^-1 u, and J the divided differences of l coth(a l).
         """
-        derivative = with_hessian_derivative(potential)
         soft = _soft(cache)
         if not soft.any():
-            return derivative.hessian_form_gradient(positions, velocities)
+            return HESSIAN_FIELD.form_gradient(potential, positions, velocities)
         gradient = np.empty_like(positions)
         rows = np.flatnonzero(~soft)
         if rows.size:
-            gradient[rows] = derivative.hessian_form_gradient(positions[rows], velocities[rows])
+            gradient[rows] = HESSIAN_FIELD.form_gradient(
+                potential, positions[rows], velocities[rows]
+            )
         rows = np.flatnonzero(soft)
         curvatures, directions = _softened(cache, rows)
         dual = velocities[rows]
@@ -175,16 +173,16 @@ class SoftAbsMetric(DenseMassMatrix):
         w = product(directions.transpose(0, 2, 1), dual)
         middle = divided_differences(curvatures) * w[:, :, None] * w[:, None, :]
         matrices = directions @ middle @ directions.transpose(0, 2, 1)
-        gradient[rows] = derivative.hessian_trace_gradient(positions[rows], matrices)
+        gradient[rows] = HESSIAN_FIELD.trace_gradient(potential, positions[rows], matrices)
         return gradient
 
     def approximate_product(
         self, potential: Potential, positions: FloatArray, vectors: FloatArray
     ) -> FloatArray | None:
         """Return H u, shape (n, dim), if the potential has it cheaper than H."""
-        if HESSIAN_PRODUCT not in potential.capabilities:
+        if HESSIAN_FIELD.quick_product not in potential.capabilities:
             return None
-        return with_hessian_product(potential).hessian_product(positions, vectors)
+        return HESSIAN_FIELD.product(potential, positions, vectors)
 
 
 def _soft(cache: Cache) -> BoolArray:

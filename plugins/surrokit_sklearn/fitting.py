@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from surrokit.distinct import least_points
 from surrokit.errors import SurrogateFitError
 from surrokit.fit_quality import FitQuality, fit_quality
 from surrokit.records import Evaluations
@@ -18,7 +19,7 @@ from surrokit_sklearn.gradients import analytic_gradient
 from surrokit_sklearn.gradients.registry import Gradient
 from surrokit_sklearn.prediction import predicted
 from surrokit_sklearn.sample_weights import weight_arguments
-from surrokit_sklearn.training_rows import TrainingRows, least_points
+from surrokit_sklearn.training_rows import TrainingRows
 
 if TYPE_CHECKING:
     from surrokit_sklearn.surrogate import EstimatorSurrogate

@@ -9,8 +9,8 @@ from surrokit.components import Component
 from surrokit.markers import hookimpl
 
 if TYPE_CHECKING:
+    from surrokit.distinct import Tail
     from surrokit_sklearn.surrogate import EstimatorSurrogate, Gradient, Trend
-    from surrokit_sklearn.training_rows import Tail
 
 
 def sklearn(

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
+from surrokit.distinct import Tail
 from surrokit.errors import ConfigurationError
 from surrokit.records import LearningProblem
 from surrokit.settings import is_number, one_of, optional_positive, optional_positive_integer
@@ -16,7 +17,6 @@ from surrokit_sklearn.estimator_setting import regressor_given
 from surrokit_sklearn.learner import EstimatorLearner
 from surrokit_sklearn.prediction import returns_deviations
 from surrokit_sklearn.sample_weights import takes_weights
-from surrokit_sklearn.training_rows import Tail
 
 Trend: TypeAlias = Literal["isotropic", "none"]
 """What is taken off U before the regressor sees it, beside a constant."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 import attrs
 import numpy as np
 
+from surrokit.distinct import Tail, are_finite, are_near, least_points
 from surrokit.errors import SurrogateFitError
 from surrokit.records import Evaluations
 from surrokit.types import BoolArray, FloatArray, IntArray
-
-Tail: TypeAlias = Literal["down-weighted", "full"]
-"""What far-tail rows count: less and less and then nothing, or as much as any other."""
 
 _LEAST_WEIGHT = 1e-4
 """Trust below which a row is left out, where weights can be given."""
@@ -81,14 +77,14 @@ class TrainingRows:
             If there are too few points to fit anything to.
         """
         dim = observed.positions.shape[1]
-        finite = np.isfinite(observed.values) & np.isfinite(observed.positions).all(axis=1)
+        finite = are_finite(observed)
         rows, copies = _distinct(observed.take(finite))
         n_distinct = len(rows)
         trust = np.ones(n_distinct)
         if tail == "down-weighted" and n_distinct:
             trust = _trust(rows.values, dim)
             kept = trust >= (_LEAST_WEIGHT if weighted else _LEAST_WITHOUT_WEIGHTS)
-            kept[kept] = _near(rows.positions[kept])
+            kept[kept] = are_near(rows.positions[kept], _FAR)
             rows, trust, copies = rows.take(kept), trust[kept], copies[kept]
         if len(rows) < least_points(dim):
             raise SurrogateFitError(
@@ -107,11 +103,6 @@ class TrainingRows:
             trust=self.trust[rows],
             copies=self.copies[rows],
         )
-
-
-def least_points(dim: int) -> int:
-    """Return how many points a fit needs: one more than fix a level and a slope."""
-    return dim + 2
 
 
 def _distinct(rows: Evaluations) -> tuple[Evaluations, FloatArray]:
@@ -136,16 +127,3 @@ def _trust(values: FloatArray, dim: int) -> FloatArray:
     # Halved, as the difference of two finite numbers may be infinite.
     excess = 0.5 * values - 0.5 * values.min()
     return np.asarray((0.5 * typical / np.maximum(excess, 0.5 * typical)) ** 4)
-
-
-def _near(positions: FloatArray) -> BoolArray:
-    """Return which positions are not a thousand times further from the median than most."""
-    middle = np.median(positions, axis=0)
-    # As above: half of every distance.
-    distances = np.abs(0.5 * positions - 0.5 * middle)
-    spread = np.median(distances, axis=0)
-    # A coordinate of which more than half are equal, as of a chain that is stuck.
-    for k in np.flatnonzero(spread == 0.0):
-        moved = distances[distances[:, k] > 0.0, k]
-        spread[k] = np.median(moved) if len(moved) else 1.0
-    return np.asarray((distances <= _FAR * np.minimum(spread, 1e300)).all(axis=1))

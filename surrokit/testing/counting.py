@@ -14,59 +14,28 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.counted import Count, CountedPotential, counted
+from surrokit.methods import BY_NAME, METHODS
 from surrokit.positions import checked_positions
 from surrokit.protocols import Potential
 from surrokit.types import Capabilities, FloatArray
 
-METHODS: dict[str, tuple[str, ...]] = {
-    can.GRADIENT: ("value_and_gradient",),
-    can.GRADIENT_ALONE: ("gradient",),
-    can.HESSIAN: ("hessian",),
-    can.HESSIAN_DERIVATIVE: ("hessian_trace_gradient", "hessian_form_gradient"),
-    can.HESSIAN_PRODUCT: ("hessian_product",),
-    can.HESSIAN_DIAGONAL: ("hessian_diagonal", "hessian_diagonal_gradient"),
-    can.CONVEX: (),
-    can.GAUSSIAN: (),
-    can.METRIC: ("metric",),
-    can.METRIC_DERIVATIVE: ("metric_trace_gradient", "metric_form_gradient"),
-    can.METRIC_PRODUCT: ("metric_product",),
-    can.FORWARD: ("forward",),
-    can.JACOBIAN: ("forward_and_jacobian",),
-    can.FORWARD_HESSIAN: ("forward_hessian_product",),
-    can.ROWS: ("expanded", "row_bounds", "selected"),
-    can.ROWS_THIRD_ORDER: ("expanded", "row_bounds"),
-    can.VARIANCE: ("variance",),
-    can.INITIAL: ("initial",),
-}
-"""The methods that go with each capability."""
-
-CONTRACTIONS = METHODS[can.HESSIAN_DERIVATIVE]
-"""The methods of ``hessian-derivative``."""
-
-WITH_FACTORS = frozenset(
-    method
-    for name in (
-        can.HESSIAN_DERIVATIVE,
-        can.HESSIAN_PRODUCT,
-        can.METRIC_DERIVATIVE,
-        can.METRIC_PRODUCT,
-        can.FORWARD_HESSIAN,
-    )
-    for method in METHODS[name]
-) | {"hessian_diagonal_gradient"}
+WITH_FACTORS = frozenset(method.name for method in METHODS if method.factor is not None)
 """Methods that take a matrix or a vector with each position."""
 
-EVALUATIONS = (
-    frozenset(method for methods in METHODS.values() for method in methods)
-    - {"initial", *METHODS[can.ROWS]}
-    - WITH_FACTORS
-) | {"value"}
+EVALUATIONS = frozenset(BY_NAME) - WITH_FACTORS
 """Methods that evaluate a potential at positions, and take nothing else."""
+
+_OTHERS: dict[str, tuple[str, ...]] = {
+    can.ROWS: ("expanded", "row_bounds", "selected"),
+    can.ROWS_THIRD_ORDER: ("expanded", "row_bounds"),
+    can.INITIAL: ("initial",),
+}
 
 
 def methods_of(capability: str) -> tuple[str, ...]:
     """Return the methods that go with a capability."""
-    return METHODS[capability]
+    evaluations = (method.name for method in METHODS if method.capability == capability)
+    return (*evaluations, *_OTHERS.get(capability, ()))
 
 
 def capability_of(method: str) -> str | None:

@@ -20,10 +20,6 @@ def keeping():
     return lambda potential: RecordingPotential(potential, keep=True)
 
 
-def unbounded():
-    return lambda potential: BoundedPotential(potential, Parameters.unnamed(2))
-
-
 def bounded():
     parameters = Parameters.declared({"a": (-4.0, None), "b": (-9.0, 30.0)})
     return lambda potential: BoundedPotential(potential, parameters)
@@ -46,7 +42,7 @@ def fenced():
 
 
 @parametrize_with_checks(
-    [recording, keeping, unbounded, bounded, recorded_bounds, wrapped, counting, fenced],
+    [recording, keeping, bounded, recorded_bounds, wrapped, counting, fenced],
     kind="wrapper",
 )
 def test_contract(check):

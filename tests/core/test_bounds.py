@@ -8,10 +8,11 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import trapezoid
 
+import surrokit as sk
 from surrokit import BoundedPotential, Parameters
 from surrokit.bounded_energy import BoundedEnergy
-from surrokit.bounds import parameters_of, transform_of
-from surrokit.errors import EvaluationError, ShapeError
+from surrokit.bounds import parameters_of, transform_of, with_bounds
+from surrokit.errors import ConfigurationError, EvaluationError, ShapeError
 from surrokit.forward import gradient_of_energy
 from surrokit.gaussian_energy import GaussianEnergy, GaussianPrior
 
@@ -250,18 +251,6 @@ def test_second_derivatives_of_outputs_agree_with_differences(target, z, factors
 
 
 @pytest.mark.parametrize("method", WITH_FACTORS)
-def test_without_bounds_contractions_are_those_of_the_inner_potential(z, factors, method):
-    free = BoundedPotential(INNER, Parameters.unnamed(4))
-    a = factors[method]
-    assert_allclose(getattr(free, method)(z, a), getattr(INNER, method)(z, a))
-
-
-def test_without_bounds_the_diagonal_is_that_of_the_inner_potential(z):
-    free = BoundedPotential(INNER, Parameters.unnamed(4))
-    assert_allclose(free.hessian_diagonal(z), INNER.hessian_diagonal(z))
-
-
-@pytest.mark.parametrize("method", WITH_FACTORS)
 def test_contractions_need_one_factor_for_each_position(target, z, factors, method):
     expected = (
         r"matrices must have shape \(6, 4, 4\)|vectors must have shape \(6, 4\)|"
@@ -297,7 +286,6 @@ def test_bounds_take_away_what_they_must(inner, expected):
     potential = Everything(capabilities=frozenset(inner))
     bounded = BoundedPotential(potential, PARAMETERS).capabilities
     assert bounded == (inner if expected is None else expected)
-    assert BoundedPotential(potential, Parameters.unnamed(4)).capabilities == inner
 
 
 def test_derivatives_of_the_energys_curvatures_agree_with_differences(rng, z, differences):
@@ -377,6 +365,16 @@ def test_parameters_of_the_wrong_size_are_refused():
         BoundedPotential(INNER, Parameters.declared({"a": None}))
 
 
+def test_what_has_no_bounds_is_not_wrapped_for_them():
+    with pytest.raises(ConfigurationError, match="none of the parameters has a bound"):
+        BoundedPotential(INNER, Parameters.unnamed(4))
+    assert with_bounds(INNER, Parameters.unnamed(4)) is INNER
+    assert isinstance(with_bounds(INNER, PARAMETERS), BoundedPotential)
+    named = sk.potential(lambda q: q.sum(), parameters={"a": None, "b": sk.vector(2)})
+    assert not isinstance(named, BoundedPotential)
+    assert parameters_of(named).labels == ["a", "b[0]", "b[1]"]
+
+
 @pytest.mark.parametrize("shape", [(4,), (2, 3), (2, 4, 1)])
 @pytest.mark.parametrize(
     "method",
@@ -452,12 +450,6 @@ def test_a_hessian_without_its_gradient_is_nan_in_that_row(target, z):
     (known,) = caught.value.results
     assert_allclose(known[1:], target.hessian(z)[1:])
     assert np.isnan(np.diagonal(known[0])).any()
-
-
-@pytest.mark.parametrize("method", ["hessian", "metric"])
-def test_without_bounds_matrices_are_those_of_the_inner_potential(z, method):
-    free = BoundedPotential(INNER, Parameters.unnamed(4))
-    assert_allclose(getattr(free, method)(z), getattr(INNER, method)(z))
 
 
 class AllFail(Half):

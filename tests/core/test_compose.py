@@ -430,7 +430,7 @@ def test_evaluations_of_another_size_are_refused():
 def test_parts_are_described_by_name_and_settings():
     run = sk.sample(target(), sampler=("hmc", {"metric": "identity", "n_steps": 3}), **SMALL)
     assert run.parts["sampler"] == "hmc(metric='identity', n_steps=3)"
-    assert run.parts["target"] == "BoundedPotential"
+    assert run.parts["target"] == "FunctionPotential"
     assert run.parts["correction"] == "metropolis"
 
 

@@ -86,7 +86,6 @@ OF_U = frozenset(
 )
 WRAPPERS = {
     "bare": lambda potential: potential,
-    "named": lambda potential: BoundedPotential(potential, Parameters.unnamed(DIM)),
     "bounded": lambda potential: BoundedPotential(potential, Parameters.declared(BOUNDS)),
     "twice": lambda potential: BoundedPotential(
         BoundedPotential(potential, Parameters.declared(BOUNDS)), Parameters.declared(BOUNDS)

@@ -93,7 +93,7 @@ def test_a_joint_function_gives_no_gradient_alone():
 def test_without_a_gradient_there_is_no_capability(q):
     target = sk.potential(value, dim=2)
     assert target.capabilities == frozenset()
-    with pytest.raises(CapabilityError, match="needs gradient from BoundedPotential"):
+    with pytest.raises(CapabilityError, match="needs gradient from FunctionPotential"):
         sk.check_gradient(target, [1.0, 1.0])
 
 

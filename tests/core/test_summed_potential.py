@@ -89,14 +89,7 @@ def test_rows_that_fail_can_stop_the_run():
         recording.expanded(np.zeros(2)).changes(BEFORE, AFTER, ROWS, OWNERS)
 
 
-def test_names_keep_the_rows_and_bounds_lose_them():
-    named = BoundedPotential(Summed(), Parameters.declared({"a": None, "b": None}))
-    assert can.ROWS in named.capabilities
-    assert named.n_rows == 40
-    assert_array_equal(named.row_bounds(np.eye(2)), Summed().row_bounds(np.eye(2)))
-    expected = Summed().expanded(np.zeros(2)).value(BEFORE)
-    assert_array_equal(named.expanded(np.zeros(2)).value(BEFORE), expected)
-    assert_array_equal(named.selected(ROWS).value(BEFORE), Summed().selected(ROWS).value(BEFORE))
+def test_bounds_lose_the_rows():
     bounded = BoundedPotential(Summed(), Parameters.declared({"a": (-9.0, None), "b": None}))
     assert can.ROWS not in bounded.capabilities
 

@@ -142,9 +142,6 @@ def test_bounds_make_a_normal_potential_another(rng):
     assert GAUSSIAN not in bounded.capabilities
     from surrokit.bounds import BoundedPotential
 
-    free = BoundedPotential(TARGET, Parameters.unnamed(2))
-    assert_array_equal(free.mean, TARGET.mean)
-    assert_array_equal(free.factor, TARGET.factor)
     fenced = BoundedPotential(TARGET, Parameters.declared({"a": (0, None), "b": None}))
     assert GAUSSIAN not in fenced.capabilities
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from surrokit.distinct import least_points
 from surrokit.errors import SurrogateFitError
 from surrokit.records import Evaluations
 from surrokit.whitening import Whitening
-from surrokit_sklearn.training_rows import TrainingRows, least_points
+from surrokit_sklearn.training_rows import TrainingRows
 
 
 def rows_of(positions, values, gradients=None, tail="down-weighted", weighted=True):
