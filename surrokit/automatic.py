@@ -11,9 +11,9 @@ import numpy as np
 
 from surrokit.budget import Budget
 from surrokit.capabilities import FORWARD, GRADIENT, ROWS
-from surrokit.components import Kind
 from surrokit.composer import Composer, named
 from surrokit.fallback import Fallback, in_words
+from surrokit.kinds import Kind
 from surrokit.measuring import Costs
 from surrokit.parts import (
     DEFAULT_CORRECTION,

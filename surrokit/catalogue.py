@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, get_args
+from typing import Any
 
 import attrs
 
-from surrokit.components import KINDS, Component, Kind
+from surrokit.components import Component
 from surrokit.discovery import Plugins, default_plugins
 from surrokit.errors import ComponentClashError, PluginError, UnknownComponentError
+from surrokit.kinds import KINDS, Kind
+from surrokit.part_settings import Setting
 
-_PLURALS: dict[Kind, str] = {kind: f"{kind}s" for kind in get_args(Kind)}
+_HOOK = "surrokit_components"
 
 
 @attrs.frozen(kw_only=True)
@@ -22,6 +24,14 @@ class Entry:
 
     component: Component
     plugin: str
+
+    def settings(self) -> dict[str, Setting]:
+        """Return name to setting; see :meth:`surrokit.Component.settings`."""
+        return self.component.settings(self.plugin)
+
+    def make(self, settings: Mapping[str, Any]) -> Any:
+        """Return the part; see :meth:`surrokit.Component.make`."""
+        return self.component.make(settings, self.plugin)
 
 
 @attrs.frozen(kw_only=True)
@@ -42,7 +52,17 @@ class Catalogue:
         return sorted(name for k, name in self.entries if k == kind)
 
     def get(self, kind: Kind, name: str) -> Component:
-        """Return a component.
+        """Return a component; :meth:`entry` says whose it is.
+
+        Raises
+        ------
+        UnknownComponentError
+            If there is none; the message names the nearest ones.
+        """
+        return self.entry(kind, name).component
+
+    def entry(self, kind: Kind, name: str) -> Entry:
+        """Return a component with its plugin.
 
         Raises
         ------
@@ -50,24 +70,45 @@ class Catalogue:
             If there is none; the message names the nearest ones.
         """
         try:
-            return self.entries[kind, name].component
+            return self.entries[kind, name]
         except KeyError:
             raise UnknownComponentError(self._unknown(kind, name)) from None
 
+    def named(self, names: Sequence[str]) -> list[Entry]:
+        """Return the entries of these names, of whatever kinds; without names all.
+
+        Raises
+        ------
+        UnknownComponentError
+            If nothing has a name; the message names the nearest ones.
+        """
+        known = {name for _, name in self.entries}
+        for name in names:
+            if name not in known:
+                raise UnknownComponentError(
+                    f"no part is named {name!r}; {_near(name, sorted(known))}surrokit plugins "
+                    "lists them"
+                )
+        return [entry for entry in self if not names or entry.component.name in names]
+
     def _unknown(self, kind: Kind, name: str) -> str:
         names = self.names(kind)
+        if kind not in KINDS:
+            return f"there is no kind {kind!r}; kinds are: {', '.join(KINDS)}"
         if not names:
             return (
-                f"no {_PLURALS[kind]} are registered, so there is no {name!r}; install surrokit "
+                f"no {kind}s are registered, so there is no {name!r}; install surrokit "
                 "itself (a bare checkout on the path announces no plugins): "
                 "python -m pip install ."
             )
-        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
         elsewhere = [k for k, n in self.entries if n == name]
-        if elsewhere:
-            hint = f"{name!r} is the name of a {elsewhere[0]}; "
+        hint = f"{name!r} is the name of a {elsewhere[0]}; " if elsewhere else _near(name, names)
         return f"no {kind} is named {name!r}; {hint}registered are: {', '.join(names)}"
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
 
 
 def make_catalogue(plugins: Plugins) -> Catalogue:
@@ -78,44 +119,40 @@ def make_catalogue(plugins: Plugins) -> Catalogue:
     ComponentClashError
         If two plugins claim one name of a kind.
     PluginError
-        If a plugin returns something else than components of the hook's kind.
+        If a plugin returns something else than components.
     """
     entries: dict[tuple[Kind, str], Entry] = {}
-    for kind in KINDS:
-        hook = getattr(plugins.manager.hook, f"surrokit_register_{_PLURALS[kind]}")
-        for implementation in hook.get_hookimpls():
-            label = plugins.label_of(implementation.plugin)
-            for component in _offered(implementation.function, kind, label):
-                known = entries.setdefault(
-                    (kind, component.name), Entry(component=component, plugin=label)
+    for implementation in plugins.manager.hook.surrokit_components.get_hookimpls():
+        label = plugins.label_of(implementation.plugin)
+        for component in _offered(implementation.function, label):
+            key = (component.kind, component.name)
+            known = entries.setdefault(key, Entry(component=component, plugin=label))
+            if known.component is not component:
+                raise ComponentClashError(
+                    f"{known.plugin} and {label} both register a {component.kind} named "
+                    f"{component.name!r}; uninstall one, or switch it off with "
+                    "SURROKIT_DISABLE_PLUGINS"
                 )
-                if known.component is not component:
-                    raise ComponentClashError(
-                        f"{known.plugin} and {label} both register a {kind} named "
-                        f"{component.name!r}; uninstall one, or switch it off with "
-                        "SURROKIT_DISABLE_PLUGINS"
-                    )
     return Catalogue(entries=entries)
 
 
-def _offered(hook: Callable[[], Any], kind: Kind, label: str) -> list[Component]:
-    name = f"surrokit_register_{_PLURALS[kind]}"
+def _offered(hook: Callable[[], Any], label: str) -> list[Component]:
     try:
         offered = hook()
     except Exception as error:
         raise PluginError(
-            f"plugin {label} raised {type(error).__name__} in {name}: {error}; fix it, or switch "
+            f"plugin {label} raised {type(error).__name__} in {_HOOK}: {error}; fix it, or switch "
             "it off with SURROKIT_DISABLE_PLUGINS"
         ) from error
     if not isinstance(offered, list | tuple):
         raise PluginError(
-            f"plugin {label} returned {offered!r} from {name}; it must return a list of Components"
+            f"plugin {label} returned {offered!r} from {_HOOK}; it must return a list of Components"
         )
     for component in offered:
-        if not isinstance(component, Component) or component.kind != kind:
+        if not isinstance(component, Component):
             raise PluginError(
-                f"plugin {label} returned {component!r} from {name}; every item must be a "
-                f"Component of kind {kind!r}"
+                f"plugin {label} returned {component!r} from {_HOOK}; every item must be a "
+                "Component"
             )
     return list(offered)
 

@@ -22,15 +22,20 @@ def cli() -> None:
 
 
 @cli.command()
+@click.argument("names", nargs=-1)
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Also write JSON here.")
-def plugins(json_path: Path | None) -> None:
-    """List every part: its kind, name, plugin and settings."""
+def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
+    """List every part: its kind, name and plugin; or show the settings of the parts NAMES."""
     from surrokit.catalogue import default_catalogue
     from surrokit.json_data import write_json
-    from surrokit.report import part_rows, print_parts
+    from surrokit.part_report import part_rows, print_parts, print_settings
 
-    rows = part_rows(default_catalogue())
-    print_parts(rows)
+    entries = default_catalogue().named(names)
+    rows = part_rows(entries) if names or json_path is not None else []
+    if names:
+        print_settings(rows)
+    else:
+        print_parts(entries)
     if json_path is not None:
         write_json(json_path, rows)
 

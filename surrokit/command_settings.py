@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from surrokit.components import KINDS
 from surrokit.errors import ConfigurationError
+from surrokit.kinds import KINDS
 from surrokit.parts import (
     DEFAULT_CORRECTION,
     DEFAULT_EXPLORER,

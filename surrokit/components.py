@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import attrs
 
-from surrokit.errors import ConfigurationError
-
-Kind: TypeAlias = Literal[
-    "potential",
-    "surrogate",
-    "explorer",
-    "schedule",
-    "sampler",
-    "integrator",
-    "metric",
-    "correction",
-    "experiment",
-]
-"""What a part can be."""
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
-"""All kinds, in the order in which ``surrokit plugins`` lists them."""
+from surrokit.errors import ConfigurationError, PluginError
+from surrokit.factory import PATH, load_factory
+from surrokit.kinds import KINDS, Kind, missing_members
+from surrokit.part_settings import Setting, build, settings_of
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -50,6 +36,9 @@ class Part:
 ALL = "all"
 """Stands for every experiment; none may have it as its name."""
 
+QUICK = "quick"
+"""The setting of an experiment that asks for its small form."""
+
 
 def _check_name(component: Component, _: object, value: str) -> None:
     if not _NAME.fullmatch(value):
@@ -71,6 +60,14 @@ def _check_kind(_: object, __: object, value: str) -> None:
         )
 
 
+def _check_factory(component: Component, _: object, value: Any) -> None:
+    if not (callable(value) or (isinstance(value, str) and PATH.fullmatch(value))):
+        raise ConfigurationError(
+            f"the factory of {component.title()} must be a path such as "
+            f"'package.module:Class', or a function, got {value!r}"
+        )
+
+
 @attrs.frozen(kw_only=True)
 class Component:
     """One part that a plugin offers.
@@ -82,29 +79,118 @@ class Component:
     name
         Lower-case words joined by hyphens, unique within the kind.
     factory
-        Called with the settings as keywords; every keyword has a default, unless the part cannot
-        do without. Heavy imports belong inside.
+        What makes it: ``"package.module:Class"``, imported on first use, or a function. The fields
+        of an attrs class, else the arguments, are the settings of the part.
     summary
         One line for ``surrokit plugins``.
     references
         Where it comes from: papers, with DOI or equation.
     parts
-        Those of the factory's keywords that take another part. They may then be given by name,
-        and the factory always receives an object.
+        Those settings that take another part. They may then be given by name, and the factory
+        always receives an object.
     examples
         Settings at which the conformance suite makes the part; list every setting that leads
         down another path.
+    quick
+        Of an experiment: settings of its small form, for which it gets a setting ``quick``.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such kind, or the name or the factory is not of the right form.
     """
 
     kind: Kind = attrs.field(validator=_check_kind)
     name: str = attrs.field(validator=_check_name)
-    factory: Callable[..., Any]
+    factory: str | Callable[..., Any] = attrs.field(validator=_check_factory)
     summary: str
     references: tuple[str, ...] = ()
     parts: Mapping[str, Part] = attrs.field(factory=dict)
     examples: tuple[Mapping[str, Any], ...] = ({},)
+    quick: Mapping[str, Any] = attrs.field(factory=dict)
 
-    def settings(self) -> dict[str, Any]:
-        """Return the names of the settings with their defaults (``inspect.Parameter.empty``)."""
-        signature = inspect.signature(self.factory)
-        return {name: parameter.default for name, parameter in signature.parameters.items()}
+    def title(self, plugin: str = "") -> str:
+        """Return what messages call it: kind, name, and the plugin where that is known."""
+        return f"{self.kind} {self.name!r}" + (f" of plugin {plugin}" if plugin else "")
+
+    def load(self, plugin: str = "") -> Callable[..., Any]:
+        """Return the factory, imported if it is not yet.
+
+        Parameters
+        ----------
+        plugin
+            Who offers it, for messages.
+
+        Raises
+        ------
+        PluginLoadError
+            If its module cannot be imported, or has no such name.
+        PluginError
+            If what is there cannot be called.
+        """
+        if isinstance(self.factory, str):
+            return load_factory(self.factory, self.title(plugin))
+        return self.factory
+
+    def settings(self, plugin: str = "") -> dict[str, Setting]:
+        """Return name to setting, as the class or function says; its module is imported.
+
+        Parameters
+        ----------
+        plugin
+            Who offers it, for messages.
+
+        Raises
+        ------
+        PluginError
+            If the factory cannot be imported, or its settings cannot be told.
+        """
+        factory = self.load(plugin)
+        try:
+            found = settings_of(factory)
+        except (ConfigurationError, ValueError) as error:
+            raise PluginError(
+                f"the settings of {self.title(plugin)} cannot be told: {error}"
+            ) from error
+        named = {*self.parts, *self.quick, *(name for each in self.examples for name in each)}
+        unknown = sorted(named - found.keys() - {QUICK})
+        if unknown:
+            raise PluginError(
+                f"{self.title(plugin)} names {', '.join(unknown)} in parts, quick or examples, but "
+                f"its settings are: {', '.join(found) or 'none'}"
+            )
+        if self.quick and QUICK not in found:
+            small = ", ".join(f"{name}={value!r}" for name, value in self.quick.items())
+            quick = Setting(name=QUICK, default=False, type="bool", help=f"Small sizes: {small}.")
+            return {QUICK: quick, **found}
+        return found
+
+    def make(self, settings: Mapping[str, Any], plugin: str = "") -> Any:
+        """Return the part that the factory makes.
+
+        Parameters
+        ----------
+        settings
+            By name, as the class or function takes them.
+        plugin
+            Who offers it, for messages.
+
+        Raises
+        ------
+        PluginError
+            If the factory cannot be imported, or what it makes lacks members of its protocol.
+        """
+        given = dict(settings)
+        if self.quick and given.pop(QUICK, False):
+            given = {**self.quick, **given}
+        made = build(self.load(plugin), given)
+        lacking = missing_members(self.kind, made)
+        if lacking:
+            members = ", or ".join(
+                f"{', '.join(names)} of {protocol}" for protocol, names in lacking.items()
+            )
+            raise PluginError(
+                f"{self.title(plugin)} is a {type(made).__name__}, which is no {self.kind}: it "
+                f"lacks {members}; see surrokit.protocols"
+            )
+        return made

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from surrokit.budget import Budget
 from surrokit.catalogue import default_catalogue
-from surrokit.components import Kind
 from surrokit.composer import Composer, Spec
 from surrokit.discovery import default_plugins
 from surrokit.errors import ConfigurationError
 from surrokit.exact_calls import OnError
+from surrokit.kinds import Kind
 from surrokit.observers import Observers
 from surrokit.parts import checked_target, described
 from surrokit.plan import Plan

@@ -17,7 +17,7 @@ PLACEHOLDER = re.compile(r"<!-- generated: ([a-z]+)(?: ([a-z]+))? -->")
 def parts(_: str | None) -> str:
     """Return a table of each kind of part in the catalogue, built-in plugins only."""
     from surrokit.catalogue import default_catalogue
-    from surrokit.components import KINDS
+    from surrokit.kinds import KINDS
     from surrokit.report import part_rows
 
     rows = [row for row in part_rows(default_catalogue()) if row["plugin"].startswith("surrokit[")]

@@ -155,6 +155,11 @@ class PlainSampler:
         """As good as any."""
         return 0.5
 
+    @property
+    def step(self) -> float | None:
+        """None: there is no step size."""
+        return None
+
     def with_potential(self, potential: Potential) -> Self:  # noqa: ARG002
         """Return itself."""
         return self
