@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from surrokit.errors import ConfigurationError, PluginError
-from surrokit.factory import PATH, load_factory
+from surrokit.factory import PATH, load_object
 from surrokit.kinds import KINDS, Kind, missing_members
 from surrokit.part_settings import Setting, build, settings_of
 
@@ -68,7 +68,7 @@ def _check_factory(component: Component, _: object, value: Any) -> None:
         )
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Component:
     """One part that a plugin offers.
 
@@ -80,7 +80,8 @@ class Component:
         Lower-case words joined by hyphens, unique within the kind.
     factory
         What makes it: ``"package.module:Class"``, imported on first use, or a function. The fields
-        of an attrs class, else the arguments, are the settings of the part.
+        of an attrs class, else the arguments, are the settings of the part. The path may also name
+        the part itself, ready-made, which then has no settings.
     summary
         One line for ``surrokit plugins``.
     references
@@ -104,10 +105,10 @@ class Component:
     name: str = attrs.field(validator=_check_name)
     factory: str | Callable[..., Any] = attrs.field(validator=_check_factory)
     summary: str
-    references: tuple[str, ...] = ()
-    parts: Mapping[str, Part] = attrs.field(factory=dict)
-    examples: tuple[Mapping[str, Any], ...] = ({},)
-    quick: Mapping[str, Any] = attrs.field(factory=dict)
+    references: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+    parts: Mapping[str, Part] = attrs.field(factory=dict, kw_only=True)
+    examples: tuple[Mapping[str, Any], ...] = attrs.field(default=({},), kw_only=True)
+    quick: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
 
     def title(self, plugin: str = "") -> str:
         """Return what messages call it: kind, name, and the plugin where that is known."""
@@ -128,9 +129,17 @@ class Component:
         PluginError
             If what is there cannot be called.
         """
-        if isinstance(self.factory, str):
-            return load_factory(self.factory, self.title(plugin))
-        return self.factory
+        if not isinstance(self.factory, str):
+            return self.factory
+        found = load_object(self.factory, self.title(plugin))
+        if not isinstance(found, type) and not missing_members(self.kind, found):
+            return lambda: found  # a part that is ready
+        if not callable(found):
+            raise PluginError(
+                f"{self.title(plugin)} is to be made by {self.factory!r}, which is of type "
+                f"{type(found).__name__}; name a class, a function, or a {self.kind}"
+            )
+        return found  # type: ignore[no-any-return]
 
     def settings(self, plugin: str = "") -> dict[str, Setting]:
         """Return name to setting, as the class or function says; its module is imported.

@@ -5,17 +5,16 @@ from __future__ import annotations
 import difflib
 import importlib
 import re
-from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from surrokit.errors import PluginError, PluginLoadError, SurrokitError
+from surrokit.errors import PluginLoadError, SurrokitError
 
 PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 """``package.module:Class``, or ``package.module:Class.method``."""
 
 
-def load_factory(path: str, what: str) -> Callable[..., Any]:
+def load_object(path: str, what: str) -> Any:
     """Import the module of a path, and return what the path names.
 
     Parameters
@@ -29,8 +28,6 @@ def load_factory(path: str, what: str) -> Callable[..., Any]:
     ------
     PluginLoadError
         If there is no such module, or it cannot be imported, or there is no such name in it.
-    PluginError
-        If what is there cannot be called.
     """
     name, _, attribute = path.partition(":")
     try:
@@ -43,7 +40,7 @@ def load_factory(path: str, what: str) -> Callable[..., Any]:
             f"{type(error).__name__}: {error}; repair it, or the factory of the component"
         ) from error
     try:
-        factory = reduce(getattr, attribute.split("."), module)
+        return reduce(getattr, attribute.split("."), module)
     except AttributeError as error:
         near = difflib.get_close_matches(attribute, dir(module), n=1)
         hint = f"did you mean {name}:{near[0]}? " if near else ""
@@ -51,9 +48,3 @@ def load_factory(path: str, what: str) -> Callable[..., Any]:
             f"{what} is to be made by {path!r}, but {error}; {hint}correct the factory of the "
             "component"
         ) from error
-    if not callable(factory):
-        raise PluginError(
-            f"{what} is to be made by {path!r}, which is of type {type(factory).__name__}; name a "
-            "class or a function"
-        )
-    return factory

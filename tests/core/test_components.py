@@ -79,6 +79,13 @@ class Thing:
     def large(cls, size=100):
         return cls(size=size)
 
+class Ready:
+    def draw(self):
+        pass
+
+    tunable = adapted = velocity = energy = longest_scale = draw
+
+ready = Ready()
 number = 3
 """
 
@@ -146,8 +153,21 @@ def test_a_name_that_is_not_in_the_module_gets_the_nearest(module):
         component(factory=f"{module}:Think").load("them[x]")
 
 
-def test_what_cannot_be_called_is_refused(module):
-    message = "is to be made by 'offers_things:number', which is of type int; name a class or a"
+def test_a_path_may_name_a_part_that_is_ready(module):
+    mine = component(factory=f"{module}:ready")
+    assert mine.settings() == {}
+    assert mine.make({}) is sys.modules[module].ready
+
+
+def test_kind_name_factory_and_summary_may_be_given_by_position():
+    assert Component("metric", "mine", factory, "s") == component()
+
+
+def test_what_makes_nothing_is_refused(module):
+    message = (
+        "is to be made by 'offers_things:number', which is of type int; name a class, a function, "
+        "or a metric"
+    )
     with pytest.raises(PluginError, match=message):
         component(factory=f"{module}:number").load()
 
