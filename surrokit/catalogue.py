@@ -14,8 +14,10 @@ from surrokit.discovery import Plugins, default_plugins
 from surrokit.errors import ComponentClashError, PluginError, UnknownComponentError
 from surrokit.kinds import KINDS, Kind
 from surrokit.part_settings import Setting
+from surrokit.purposes import DEFAULT
 
 _HOOK = "surrokit_components"
+_ONE_OF_THEM = "uninstall one, or switch it off with SURROKIT_DISABLE_PLUGINS"
 
 
 @attrs.frozen(kw_only=True)
@@ -74,6 +76,38 @@ class Catalogue:
         except KeyError:
             raise UnknownComponentError(self._unknown(kind, name)) from None
 
+    def serving(self, kind: Kind, purpose: str) -> Component | None:
+        """Return the component that serves a purpose of :mod:`surrokit.purposes`, if there is one.
+
+        Parameters
+        ----------
+        kind, purpose
+            What is looked for.
+        """
+        for entry in self:
+            if entry.component.kind == kind and purpose in entry.component.purposes:
+                return entry.component
+        return None
+
+    def pick(self, kind: Kind, purpose: str = DEFAULT) -> str:
+        """Return the name of the component that serves a purpose.
+
+        Raises
+        ------
+        UnknownComponentError
+            If there is none.
+        """
+        found = self.serving(kind, purpose)
+        if found is not None:
+            return found.name
+        names = self.names(kind)
+        if not names:
+            raise UnknownComponentError(self._unknown(kind, purpose))
+        raise UnknownComponentError(
+            f"no {kind} is registered that serves as {purpose!r}; name one of "
+            f"{', '.join(names)}, or enable the plugin that has it"
+        )
+
     def named(self, names: Sequence[str]) -> list[Entry]:
         """Return the entries of these names, of whatever kinds; without names all.
 
@@ -97,13 +131,17 @@ class Catalogue:
             return f"there is no kind {kind!r}; kinds are: {', '.join(KINDS)}"
         if not names:
             return (
-                f"no {kind}s are registered, so there is no {name!r}; install surrokit "
+                f"no {_plural(kind)} are registered, so there is no {name!r}; install surrokit "
                 "itself (a bare checkout on the path announces no plugins): "
                 "python -m pip install ."
             )
         elsewhere = [k for k, n in self.entries if n == name]
         hint = f"{name!r} is the name of a {elsewhere[0]}; " if elsewhere else _near(name, names)
         return f"no {kind} is named {name!r}; {hint}registered are: {', '.join(names)}"
+
+
+def _plural(kind: Kind) -> str:
+    return "policies" if kind == "policy" else f"{kind}s"
 
 
 def _near(name: str, names: Iterable[str]) -> str:
@@ -117,22 +155,30 @@ def make_catalogue(plugins: Plugins) -> Catalogue:
     Raises
     ------
     ComponentClashError
-        If two plugins claim one name of a kind.
+        If two plugins claim one name or one purpose of a kind.
     PluginError
         If a plugin returns something else than components.
     """
     entries: dict[tuple[Kind, str], Entry] = {}
+    serving: dict[tuple[Kind, str], Entry] = {}
     for implementation in plugins.manager.hook.surrokit_components.get_hookimpls():
         label = plugins.label_of(implementation.plugin)
         for component in _offered(implementation.function, label):
-            key = (component.kind, component.name)
-            known = entries.setdefault(key, Entry(component=component, plugin=label))
+            entry = Entry(component=component, plugin=label)
+            known = entries.setdefault((component.kind, component.name), entry)
             if known.component is not component:
                 raise ComponentClashError(
                     f"{known.plugin} and {label} both register a {component.kind} named "
-                    f"{component.name!r}; uninstall one, or switch it off with "
-                    "SURROKIT_DISABLE_PLUGINS"
+                    f"{component.name!r}; {_ONE_OF_THEM}"
                 )
+            for purpose in component.purposes:
+                first = serving.setdefault((component.kind, purpose), entry)
+                if first.component is not component:
+                    raise ComponentClashError(
+                        f"{component.kind} {first.component.name!r} of {first.plugin} and "
+                        f"{component.name!r} of {label} both claim to serve as {purpose!r}; "
+                        f"{_ONE_OF_THEM}"
+                    )
     return Catalogue(entries=entries)
 
 

@@ -52,6 +52,7 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
 @click.option("--explorer", default=None, help="What looks around before there is a surrogate.")
 @click.option("--schedule", default=None, help="When to learn.  [default: once]")
 @click.option("--correction", default=None, help="What decides.  [default: metropolis]")
+@click.option("--policy", default=None, help="What picks the rest.  [default: automatic]")
 @click.option("--chains", default=4, show_default=True, help="Chains, advanced as one batch.")
 @click.option(
     "--warmup", type=int, default=None, help="Iterations before any is kept.  [default: 1000]"
@@ -81,6 +82,7 @@ def sample(
     explorer: str | None,
     schedule: str | None,
     correction: str | None,
+    policy: str | None,
     settings: tuple[str, ...],
     compare: bool,
     json_path: Path | None,
@@ -92,6 +94,7 @@ def sample(
     The target decides every acceptance exactly; a surrogate only proposes. Where neither a sampler
     nor a surrogate is named, what is not given is picked by what the calls of the target cost.
     """
+    from surrokit.catalogue import default_catalogue
     from surrokit.command_settings import parsed_settings, specs_of
     from surrokit.export import check_can_save, check_folder
     from surrokit.json_data import write_json
@@ -110,9 +113,11 @@ def sample(
         "explorer": explorer,
         "schedule": schedule,
         "correction": correction,
+        "policy": policy,
     }
-    run = _sample(exact, **specs_of(names, parts), **sizes)
-    baseline = _sample(exact, sampler="hmc", **sizes) if compare else None
+    catalogue = default_catalogue()
+    run = _sample(exact, **specs_of(names, parts, catalogue), **sizes)
+    baseline = _sample(exact, sampler=catalogue.pick("sampler"), **sizes) if compare else None
     print_run(run, baseline)
     if json_path is not None:
         figures = run.to_dict()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -12,6 +12,7 @@ from surrokit.errors import ConfigurationError, PluginError
 from surrokit.factory import PATH, load_object
 from surrokit.kinds import KINDS, Kind, missing_members
 from surrokit.part_settings import Setting, build, settings_of
+from surrokit.purposes import DEFAULT
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -68,6 +69,18 @@ def _check_factory(component: Component, _: object, value: Any) -> None:
         )
 
 
+def _with_settings(
+    serves: Mapping[str, Mapping[str, Any]] | Iterable[str],
+) -> dict[str, Mapping[str, Any]]:
+    """Return purpose to settings; none where purposes alone are given."""
+    if isinstance(serves, str):
+        raise ConfigurationError(
+            f"serves must be several purposes, or a dictionary of them, got {serves!r}; write "
+            f"serves=[{serves!r}]"
+        )
+    return dict(serves) if isinstance(serves, Mapping) else {purpose: {} for purpose in serves}
+
+
 @attrs.frozen
 class Component:
     """One part that a plugin offers.
@@ -92,6 +105,11 @@ class Component:
     examples
         Settings at which the conformance suite makes the part; list every setting that leads
         down another path.
+    default
+        Whether it is what is used where nothing of its kind is named.
+    serves
+        What else it is used for where its kind is not named: purposes, each perhaps with the
+        settings at which it serves. Those that runs look for are in :mod:`surrokit.purposes`.
     quick
         Of an experiment: settings of its small form, for which it gets a setting ``quick``.
 
@@ -108,7 +126,16 @@ class Component:
     references: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     parts: Mapping[str, Part] = attrs.field(factory=dict, kw_only=True)
     examples: tuple[Mapping[str, Any], ...] = attrs.field(default=({},), kw_only=True)
+    default: bool = attrs.field(default=False, kw_only=True)
+    serves: Mapping[str, Mapping[str, Any]] = attrs.field(
+        default=(), converter=_with_settings, kw_only=True
+    )
     quick: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
+
+    @property
+    def purposes(self) -> dict[str, Mapping[str, Any]]:
+        """Everything that it is used for, with the settings at which it serves."""
+        return {**({DEFAULT: {}} if self.default else {}), **self.serves}
 
     def title(self, plugin: str = "") -> str:
         """Return what messages call it: kind, name, and the plugin where that is known."""
@@ -161,18 +188,22 @@ class Component:
             raise PluginError(
                 f"the settings of {self.title(plugin)} cannot be told: {error}"
             ) from error
-        named = {*self.parts, *self.quick, *(name for each in self.examples for name in each)}
-        unknown = sorted(named - found.keys() - {QUICK})
-        if unknown:
-            raise PluginError(
-                f"{self.title(plugin)} names {', '.join(unknown)} in parts, quick or examples, but "
-                f"its settings are: {', '.join(found) or 'none'}"
-            )
-        if self.quick and QUICK not in found:
+        if self.quick:
             small = ", ".join(f"{name}={value!r}" for name, value in self.quick.items())
             quick = Setting(name=QUICK, default=False, type="bool", help=f"Small sizes: {small}.")
-            return {QUICK: quick, **found}
+            found = {QUICK: quick, **found}
+        self._check_named(found, plugin)
         return found
+
+    def _check_named(self, known: Mapping[str, Setting], plugin: str) -> None:
+        """Refuse names in the component that are no settings."""
+        sets = (self.parts, self.quick, *self.serves.values(), *self.examples)
+        unknown = sorted({name for each in sets for name in each} - known.keys())
+        if unknown:
+            raise PluginError(
+                f"{self.title(plugin)} names {', '.join(unknown)} in parts, quick, serves or "
+                f"examples, but its settings are: {', '.join(known) or 'none'}"
+            )
 
     def make(self, settings: Mapping[str, Any], plugin: str = "") -> Any:
         """Return the part that the factory makes.

@@ -19,6 +19,7 @@ from surrokit.observers import Observers
 from surrokit.parts import checked_target, described
 from surrokit.plan import Plan
 from surrokit.planning import Request, planned
+from surrokit.policy import Policy
 from surrokit.protocols import Correction, Explorer, Potential, Sampler, Schedule, Surrogate
 from surrokit.records import Evaluations
 from surrokit.result import Run
@@ -58,6 +59,7 @@ def sample(
     integrator: object | None = None,
     metric: object | None = None,
     correction: Correction | Spec | None = None,
+    policy: Policy | Spec | None = None,
     chains: int = 4,
     warmup: int | None = None,
     draws: int | None = None,
@@ -101,6 +103,9 @@ def sample(
         Parts of the sampler.
     correction
         Decides on proposals; by default ``metropolis``.
+    policy
+        Picks the parts where neither a sampler nor a surrogate is named; by default
+        ``automatic``.
     chains
         How many.
     warmup
@@ -167,6 +172,7 @@ def sample(
         schedule=schedule,
         explorer=explorer,
         correction=correction,
+        policy=policy,
         settings={
             "integrator": integrator,
             "metric": metric,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
+from surrokit.factory import load_object
+
 Kind: TypeAlias = Literal[
     "potential",
     "surrogate",
@@ -13,6 +15,7 @@ Kind: TypeAlias = Literal[
     "integrator",
     "metric",
     "correction",
+    "policy",
     "experiment",
 ]
 """What a part can be."""
@@ -21,24 +24,24 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 """All kinds, in the order in which ``surrokit plugins`` lists them."""
 
 
+_PROTOCOLS: dict[Kind, tuple[str, ...]] = {
+    "potential": ("surrokit.protocols:Potential",),
+    "surrogate": ("surrokit.protocols:Surrogate", "surrokit.protocols:Potential"),
+    "explorer": ("surrokit.protocols:Explorer",),
+    "schedule": ("surrokit.protocols:Schedule",),
+    "sampler": ("surrokit.protocols:Sampler",),
+    "integrator": ("surrokit.protocols:Integrator",),
+    "metric": ("surrokit.protocols:Metric", "surrokit.position_metric:PositionMetric"),
+    "correction": ("surrokit.protocols:Correction",),
+    "policy": ("surrokit.policy:Policy",),
+    "experiment": ("surrokit.experiments:Experiment",),
+}
+"""Protocols of each kind by their paths, since most of them know of components."""
+
+
 def protocols_of(kind: Kind) -> tuple[type, ...]:
     """Return the protocols of a kind; a part has all members of one of them."""
-    from surrokit import protocols
-    from surrokit.experiments import Experiment
-    from surrokit.position_metric import PositionMetric
-
-    known: dict[Kind, tuple[type, ...]] = {
-        "potential": (protocols.Potential,),
-        "surrogate": (protocols.Surrogate, protocols.Potential),
-        "explorer": (protocols.Explorer,),
-        "schedule": (protocols.Schedule,),
-        "sampler": (protocols.Sampler,),
-        "integrator": (protocols.Integrator,),
-        "metric": (protocols.Metric, PositionMetric),
-        "correction": (protocols.Correction,),
-        "experiment": (Experiment,),
-    }
-    return known[kind]
+    return tuple(load_object(path, f"the protocol of kind {kind}") for path in _PROTOCOLS[kind])
 
 
 def members_of(protocol: type) -> list[str]:

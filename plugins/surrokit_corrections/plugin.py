@@ -6,6 +6,7 @@ _COMPONENTS = (
     Component(
         kind="correction",
         name="metropolis",
+        default=True,
         factory="surrokit_corrections.metropolis:Metropolis",
         summary="Metropolis-Hastings with the full exact potential: one value a proposal",
         references=("Zhang, Shahbaba and Zhao (2017), arXiv:1506.05555, appendix A",),
@@ -13,6 +14,7 @@ _COMPONENTS = (
     Component(
         kind="correction",
         name="subsampled",
+        serves=("rows",),
         factory="surrokit_corrections.subsampled:Subsampled",
         summary="Exact, by a few rows of a sum over data (capability rows) a proposal",
         references=(

@@ -9,6 +9,8 @@ _COMPONENTS = (
     Component(
         kind="sampler",
         name="hmc",
+        default=True,
+        serves={"gradients": {}, "single-paths": {"target_acceptance": 0.93, "shortest": 0.33}},
         factory="surrokit_hmc.hmc:HMC",
         summary="Hamiltonian Monte Carlo: Algorithm 1, and with a surrogate RNS-HMC",
         references=(f"{_PAPER}, Algorithms 1 and 3", _NEAL),
@@ -26,6 +28,7 @@ _COMPONENTS = (
     Component(
         kind="sampler",
         name="random-walk",
+        serves=("values",),
         factory="surrokit_hmc.random_walk:RandomWalk",
         summary="Random-walk Metropolis, for targets without a gradient",
         references=("Roberts, Gelman and Gilks (1997), doi:10.1214/aoap/1034625254",),
@@ -49,6 +52,7 @@ _COMPONENTS = (
     Component(
         kind="sampler",
         name="gaussian",
+        serves=("normal",),
         factory="surrokit_hmc.gaussian:GaussianMoves",
         summary="Independent draws from a normal surrogate, or shorter moves",
         references=(
@@ -60,6 +64,7 @@ _COMPONENTS = (
     Component(
         kind="sampler",
         name="sub-chain",
+        serves=("surrogate",),
         factory="surrokit_hmc.sub_chain:SubChain",
         summary="Many transitions on the surrogate for one exact call",
         references=(
@@ -75,6 +80,7 @@ _COMPONENTS = (
     Component(
         kind="integrator",
         name="leapfrog",
+        default=True,
         factory="surrokit_hmc.leapfrog:Leapfrog",
         summary="Leapfrog with merged half steps: one gradient a step",
         references=(f"{_PAPER}, Algorithm 1",),
@@ -97,6 +103,7 @@ _COMPONENTS = (
     Component(
         kind="metric",
         name="dense",
+        default=True,
         factory="surrokit_hmc.metrics:DenseMetric",
         summary="A full mass matrix, tuned in warm-up unless given",
         examples=({}, {"inverse_mass": ((1.0, 0.3), (0.3, 2.0))}),

@@ -9,8 +9,18 @@ _BURST = ("sampler", {"sampler": "random-walk", "correction": "metropolis", "ite
 
 _COMPONENTS = (
     Component(
+        kind="policy",
+        name="automatic",
+        default=True,
+        factory="surrokit_learning.automatic:Automatic",
+        summary="Plain HMC where calls are cheap, else the surrogate that needs the fewest",
+        references=("Gelman, Roberts and Gilks (1996), for what a random walk is worth",),
+        examples=({}, {"cheap": 0.0, "cheap_rows": 1.0}),
+    ),
+    Component(
         kind="schedule",
         name="never",
+        serves=("no-learning",),
         factory="surrokit_learning.schedules:Never",
         summary="Learn nothing: plain HMC and its kin",
         references=(f"{_PAPER}, Algorithm 1",),
@@ -18,6 +28,7 @@ _COMPONENTS = (
     Component(
         kind="schedule",
         name="once",
+        default=True,
         factory="surrokit_learning.schedules:Once",
         summary="Fit once when the exploration ends, then freeze",
         references=(f"{_PAPER}, Algorithm 3",),
@@ -41,6 +52,7 @@ _COMPONENTS = (
     Component(
         kind="explorer",
         name="sampler",
+        default=True,
         factory="surrokit_learning.sampler_explorer:SamplerExplorer",
         summary="The exact sampler's own burn-in",
         references=(f"{_PAPER}, Algorithm 3",),
@@ -65,6 +77,7 @@ _COMPONENTS = (
     Component(
         kind="explorer",
         name="rounds",
+        serves=("surrogate",),
         factory="surrokit_learning.rounds:Rounds",
         summary="A search for the mode, then rounds of evaluations where the surrogate points",
         references=("Liu (1996), Metropolized independent sampling, doi:10.1007/BF00162521",),
@@ -93,5 +106,5 @@ _COMPONENTS = (
 
 @hookimpl
 def surrokit_components() -> tuple[Component, ...]:
-    """Offer schedules and explorers."""
+    """Offer schedules, explorers, and the policy that picks parts."""
     return _COMPONENTS

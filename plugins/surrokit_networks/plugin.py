@@ -19,6 +19,7 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="additive",
+        default=True,
         factory="surrokit_networks.additive:Additive",
         summary="network of random additive nodes, softplus by default, on a quadratic trend",
         references=(f"{_PAPER}, section 3.1, Algorithm 2, equations (10) to (12)",),
@@ -64,6 +65,7 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="quadratic",
+        serves=("normal",),
         factory="surrokit_networks.quadratic:Quadratic",
         summary="positive definite quadratic: the trend of the networks alone",
         references=(
@@ -74,6 +76,7 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="rows",
+        serves=("rows",),
         factory="surrokit_networks.rows:Rows",
         summary="rows of the data with most leverage, and a fitted quadratic for the rest",
         references=(

@@ -4,15 +4,18 @@ import subprocess
 import sys
 import types
 
+import attrs
 import numpy as np
 import pytest
 
+import surrokit as sk
 from surrokit.components import Component
 from surrokit.errors import ConfigurationError, PluginLoadError
 from surrokit.markers import hookimpl
 from surrokit.testing import (
     check_names,
     check_plugin,
+    check_policy,
     check_sampler,
     check_schedule,
     checks_for,
@@ -379,6 +382,31 @@ def _failure(module, name):
     (result,) = [r for r in results if r.name.startswith(f"{name}[")]
     assert result.outcome == "failed"
     return result.message
+
+
+class TestPolicies:
+    @pytest.mark.parametrize(
+        ("change", "check", "message"),
+        [
+            ({"sampler": "hmcc"}, "check_choices_can_be_made", "cannot be made: no sampler is na"),
+            ({"sampler": "hmc"}, "check_choices_can_be_made", "the sampler needs gradient from"),
+            ({"explorer": "rounds"}, "check_fixed_parts", "explorer='sampler' was given, and 'ro"),
+        ],
+    )
+    def test_wrong_choices_are_caught(self, change, check, message):
+        def make():
+            policy = sk.make("policy", "automatic")
+            return types.SimpleNamespace(
+                choose=lambda *told: attrs.evolve(policy.choose(*told), **change),
+                plain=policy.plain,
+                fallback=policy.fallback,
+                exploration=policy.exploration,
+            )
+
+        (result,) = [r for r in check_policy(make) if r.name.startswith(check)]
+
+        assert result.outcome == "failed"
+        assert message in result.message
 
 
 class TestFixtures:

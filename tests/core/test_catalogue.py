@@ -91,6 +91,18 @@ def test_a_hook_that_raises_is_named():
         catalogue(plugin("p", returned=breaks))
 
 
+def test_a_component_of_an_unknown_kind_names_the_plugin():
+    def offer():
+        return [component("mine", "samplers")]
+
+    message = (
+        "plugin p raised ConfigurationError in surrokit_components: a component's kind must be one "
+        "of potential, .*, got 'samplers'"
+    )
+    with pytest.raises(PluginError, match=message):
+        catalogue(plugin("p", returned=offer))
+
+
 # --- what is not there ---
 
 
@@ -138,3 +150,41 @@ def test_entries_are_found_by_name_alone(some):
     message = "no part is named 'dens'; did you mean 'dense'\\? surrokit plugins lists them"
     with pytest.raises(UnknownComponentError, match=message):
         some.named(["dens"])
+
+
+# --- what serves where nothing is named ---
+
+
+def serving(name, kind="sampler", **more):
+    return Component(kind=kind, name=name, factory=dict, summary="s", **more)
+
+
+def test_what_serves_a_purpose_is_found_by_kind():
+    found = catalogue(
+        plugin("p", serving("a", serves=["rows"]), serving("b", default=True)),
+        plugin("q", serving("c", "metric", default=True, serves=["rows"])),
+    )
+    assert found.serving("sampler", "rows").name == "a"
+    assert found.serving("metric", "rows").name == "c"
+    assert found.serving("metric", "nothing") is None
+    assert (found.pick("sampler"), found.pick("sampler", "rows")) == ("b", "a")
+
+
+def test_what_nothing_serves_cannot_be_picked():
+    found = catalogue(plugin("p", serving("a"), serving("b")))
+    message = "no sampler is registered that serves as 'default'; name one of a, b, or enable the"
+    with pytest.raises(UnknownComponentError, match=message):
+        found.pick("sampler")
+    with pytest.raises(UnknownComponentError, match="no policies are registered, so there is no "):
+        found.pick("policy")
+
+
+@pytest.mark.parametrize(
+    ("claim", "purpose"), [({"default": True}, "default"), ({"serves": ["rows"]}, "rows")]
+)
+def test_two_claims_to_one_purpose_name_both_parts_and_plugins(claim, purpose):
+    message = (
+        f"sampler 'a' of p and 'b' of q both claim to serve as '{purpose}'; uninstall one, or sw"
+    )
+    with pytest.raises(ComponentClashError, match=message):
+        catalogue(plugin("p", serving("a", **claim)), plugin("q", serving("b", **claim)))

@@ -527,11 +527,11 @@ def test_unknown_parts_are_refused(part):
 
 
 def test_names_and_settings_are_joined():
-    specs = specs_of(
-        {"sampler": "hmc", "schedule": None}, {"sampler": {"a": 1}, "metric": {"b": 2}}
-    )
+    settings = {"sampler": {"a": 1}, "metric": {"b": 2}}
+    specs = specs_of({"sampler": "hmc", "schedule": None}, settings, default_catalogue())
     assert specs == {"sampler": ("hmc", {"a": 1}), "schedule": None, "metric": ("dense", {"b": 2})}
 
 
 def test_a_part_without_name_gets_its_default():
-    assert specs_of({"schedule": None}, {"schedule": {"x": 1}}) == {"schedule": ("once", {"x": 1})}
+    specs = specs_of({"schedule": None}, {"schedule": {"x": 1}}, default_catalogue())
+    assert specs == {"schedule": ("once", {"x": 1})}

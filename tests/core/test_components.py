@@ -177,13 +177,14 @@ def test_what_makes_nothing_is_refused(module):
     [
         {"parts": {"metric": Part("metric")}},
         {"quick": {"metric": 1}},
+        {"serves": {"anything": {"metric": 1}}},
         {"examples": ({"metric": 1},)},
     ],
 )
 def test_settings_that_the_factory_does_not_have_are_refused(wrong):
     message = (
-        r"metric 'mine' of plugin them\[x\] names metric in parts, quick or examples, but its "
-        "settings are: size, scale, sampler"
+        r"metric 'mine' of plugin them\[x\] names metric in parts, quick, serves or "
+        "examples, but its settings are: (quick, )?size, scale, sampler"
     )
     with pytest.raises(PluginError, match=message):
         component(**wrong).settings("them[x]")
@@ -194,6 +195,22 @@ def test_settings_that_cannot_be_told_are_an_error_of_the_plugin(made_by):
     message = r"the settings of metric 'mine' of plugin them\[x\] cannot be told: .*by name as sett"
     with pytest.raises(PluginError, match=message):
         component(factory=made_by).settings("them[x]")
+
+
+# --- what a part is used for where none is named ---
+
+
+def test_purposes_may_have_settings_and_include_being_the_default():
+    assert component().purposes == {}
+    assert component(default=True, serves=["rows"]).purposes == {"default": {}, "rows": {}}
+    settings = {"size": 3}
+    assert component(serves={"rows": settings}).purposes == {"rows": settings}
+
+
+def test_a_single_purpose_must_stand_in_a_list():
+    message = r"serves must be several purposes, .*, got 'rows'; write serves=\['rows'\]"
+    with pytest.raises(ConfigurationError, match=message):
+        component(serves="rows")
 
 
 # --- the small form of an experiment ---
