@@ -34,15 +34,20 @@ def cli() -> None:
 
 
 @cli.command()
+@click.argument("names", nargs=-1)
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Also write JSON here.")
-def plugins(json_path: Path | None) -> None:
-    """List every part: its kind, name, plugin and settings."""
+def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
+    """List every part: its kind, name and plugin; or show the settings of the parts NAMES."""
     from surrokit.catalogue import default_catalogue
     from surrokit.json_data import write_json
-    from surrokit.report import part_rows, print_parts
+    from surrokit.part_report import part_rows, print_parts, print_settings
 
-    rows = part_rows(default_catalogue())
-    print_parts(rows)
+    entries = default_catalogue().named(names)
+    rows = part_rows(entries) if names or json_path is not None else []
+    if names:
+        print_settings(rows)
+    else:
+        print_parts(entries)
     if json_path is not None:
         write_json(json_path, rows)
 
@@ -59,6 +64,7 @@ def plugins(json_path: Path | None) -> None:
 @click.option("--explorer", default=None, help="What looks around before there is a surrogate.")
 @click.option("--schedule", default=None, help="When to learn.  [default: once]")
 @click.option("--correction", default=None, help="What decides.  [default: metropolis]")
+@click.option("--policy", default=None, help="What picks the rest.  [default: automatic]")
 @click.option("--chains", default=4, show_default=True, help="Chains, advanced as one batch.")
 @click.option(
     "--warmup", type=int, default=None, help="Iterations before any is kept.  [default: 1000]"
@@ -93,6 +99,7 @@ def sample(
     explorer: str | None,
     schedule: str | None,
     correction: str | None,
+    policy: str | None,
     settings: tuple[str, ...],
     compare: bool,
     json_path: Path | None,
@@ -104,6 +111,7 @@ def sample(
     The target decides every acceptance exactly; a surrogate only proposes. Where neither a sampler
     nor a surrogate is named, what is not given is picked by what the calls of the target cost.
     """
+    from surrokit.catalogue import default_catalogue
     from surrokit.command_settings import parsed_settings, specs_of
     from surrokit.json_data import write_json
     from surrokit.report import print_run
@@ -122,10 +130,12 @@ def sample(
         "explorer": explorer,
         "schedule": schedule,
         "correction": correction,
+        "policy": policy,
     }
-    run = _sample(exact, **specs_of(names, parts), **sizes)
+    catalogue = default_catalogue()
+    run = _sample(exact, **specs_of(names, parts, catalogue), **sizes)
     wanted = compare and run.stopped != "interrupted"
-    baseline = _sample(exact, sampler="hmc", **sizes) if wanted else None
+    baseline = _sample(exact, sampler=catalogue.pick("sampler"), **sizes) if wanted else None
     print_run(run, baseline)
     if json_path is not None:
         figures = run.to_dict()

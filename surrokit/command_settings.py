@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
-from surrokit.components import KINDS
+from surrokit.catalogue import Catalogue
 from surrokit.errors import ConfigurationError
-from surrokit.parts import (
-    DEFAULT_CORRECTION,
-    DEFAULT_EXPLORER,
-    DEFAULT_SAMPLER,
-    DEFAULT_SCHEDULE,
-    DEFAULT_SURROGATE,
-)
+from surrokit.kinds import KINDS, Kind
 
 _PARTS = ("target", *(kind for kind in KINDS if kind not in ("potential", "experiment")))
 
@@ -65,9 +59,20 @@ def parsed_values(settings: Iterable[str]) -> dict[str, Any]:
 
 
 def specs_of(
-    names: Mapping[str, str | None], settings: Mapping[str, dict[str, Any]]
+    names: Mapping[str, str | None],
+    settings: Mapping[str, dict[str, Any]],
+    catalogue: Catalogue,
 ) -> dict[str, Any]:
     """Join names of parts with their settings into arguments of :func:`surrokit.sample`.
+
+    Parameters
+    ----------
+    names
+        Kind to name, None where none is given.
+    settings
+        Kind to settings, which go to the default of its kind where no name is given.
+    catalogue
+        Knows the defaults.
 
     Raises
     ------
@@ -75,16 +80,7 @@ def specs_of(
         If settings are given for a surrogate where none is wanted.
     """
     specs: dict[str, Any] = {}
-    defaults = {
-        "sampler": DEFAULT_SAMPLER,
-        "surrogate": DEFAULT_SURROGATE,
-        "schedule": DEFAULT_SCHEDULE,
-        "explorer": DEFAULT_EXPLORER,
-        "metric": "dense",
-        "integrator": "leapfrog",
-        "correction": DEFAULT_CORRECTION,
-    }
-    for kind in {**names, **settings}:
+    for kind in cast(Mapping[Kind, Any], {**names, **settings}):
         name = names.get(kind)
         if kind not in settings:
             specs[kind] = name
@@ -93,7 +89,7 @@ def specs_of(
                 f"there is no {kind} to set {', '.join(settings[kind])} of; name one with --{kind}"
             )
         else:
-            specs[kind] = (name or defaults[kind], settings[kind])
+            specs[kind] = (name or catalogue.pick(kind), settings[kind])
     return specs
 
 

@@ -11,15 +11,16 @@ import numpy.typing as npt
 from surrokit.arguments import check_flag
 from surrokit.budget import Budget
 from surrokit.catalogue import default_catalogue
-from surrokit.components import Kind
 from surrokit.composer import Composer, Spec
 from surrokit.discovery import default_plugins
 from surrokit.errors import ConfigurationError
 from surrokit.exact_calls import OnError
+from surrokit.kinds import Kind
 from surrokit.observers import Observers, listed
 from surrokit.parts import checked_target, described
 from surrokit.plan import Plan
 from surrokit.planning import Request, planned
+from surrokit.policy import Policy
 from surrokit.protocols import Correction, Explorer, Potential, Sampler, Schedule, Surrogate
 from surrokit.records import Evaluations
 from surrokit.result import Run
@@ -59,6 +60,7 @@ def sample(
     integrator: object | None = None,
     metric: object | None = None,
     correction: Correction | Spec | None = None,
+    policy: Policy | Spec | None = None,
     chains: int = 4,
     warmup: int | None = None,
     draws: int | None = None,
@@ -102,6 +104,9 @@ def sample(
         Parts of the sampler.
     correction
         Decides on proposals; by default ``metropolis``.
+    policy
+        Picks the parts where neither a sampler nor a surrogate is named; by default
+        ``automatic``.
     chains
         How many.
     warmup
@@ -171,6 +176,7 @@ def sample(
         schedule=schedule,
         explorer=explorer,
         correction=correction,
+        policy=policy,
         settings={
             "integrator": integrator,
             "metric": metric,

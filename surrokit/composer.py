@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from inspect import Parameter as Argument
 from typing import Any, TypeAlias
 
-from surrokit.catalogue import Catalogue
-from surrokit.components import Component, Kind
+from surrokit.catalogue import Catalogue, Entry
+from surrokit.components import Component
 from surrokit.errors import ConfigurationError
+from surrokit.kinds import Kind
+from surrokit.part_settings import REQUIRED
 
 Spec: TypeAlias = str | tuple[str, Mapping[str, Any]]
 """A registered name, or a name with settings."""
@@ -64,6 +65,8 @@ class Composer:
             If there is no such part.
         ConfigurationError
             If a setting is unknown or missing, or given for an object that is already made.
+        PluginError
+            If the part cannot be imported, or is none of its kind.
         """
         given = {name: value for name, value in extra.items() if value is not None}
         found = named(spec)
@@ -76,11 +79,11 @@ class Composer:
             self._check_kind(kind, spec)
             return spec
         name, settings = found
-        component = self.catalogue.get(kind, name)
+        entry = self.catalogue.entry(kind, name)
         settings = {**settings, **given}
-        _check_settings(component, settings)
-        parts = self._parts(component, settings)
-        return component.factory(**settings, **parts)
+        _check_settings(entry, settings)
+        parts = self._parts(entry.component, settings)
+        return entry.make({**settings, **parts})
 
     def _check_kind(self, kind: Kind, given: object) -> None:
         """Refuse what cannot be a part of a kind, before something deep inside trips over it."""
@@ -133,8 +136,8 @@ def named(spec: object) -> tuple[str, dict[str, Any]] | None:
     return None
 
 
-def _check_settings(component: Component, settings: Mapping[str, Any]) -> None:
-    known = component.settings()
+def _check_settings(entry: Entry, settings: Mapping[str, Any]) -> None:
+    component, known = entry.component, entry.settings()
     for name in settings:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
@@ -145,8 +148,8 @@ def _check_settings(component: Component, settings: Mapping[str, Any]) -> None:
             )
     missing = [
         name
-        for name, default in known.items()
-        if default is Argument.empty and name not in settings and name not in component.parts
+        for name, setting in known.items()
+        if setting.default is REQUIRED and name not in settings and name not in component.parts
     ]
     if missing:
         raise ConfigurationError(

@@ -174,7 +174,7 @@ class Report:
 class Experiment(Protocol):
     """A table or figure of a paper as a computation.
 
-    Its factory takes ``quick``, which stands for sizes that take a minute instead of hours.
+    Its component says by ``quick`` which settings make it take a minute instead of hours.
     """
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
-from surrokit.parts import DEFAULT_CORRECTION, QUIET_SCHEDULE, Parts
+from surrokit.parts import Parts
 from surrokit.protocols import Correction, Sampler, Schedule
 
 HOPELESS = 0.01
@@ -32,6 +34,8 @@ class Fallback:
         Seconds that the target's value takes, for one position of every chain.
     steps_per_draw
         Integrator steps in that draw; None where nothing is integrated.
+    described
+        Kind of part to its name, for the output.
     """
 
     name: str
@@ -41,15 +45,10 @@ class Fallback:
     seconds_per_draw: float
     seconds_per_value: float
     steps_per_draw: float | None = None
+    described: Mapping[str, str] = attrs.field(factory=dict)
 
     def instead_of(self, parts: Parts) -> Parts:
         """Return the parts of a run that goes on without its surrogate."""
-        changed = {
-            "sampler": self.name,
-            "surrogate": "none",
-            "schedule": QUIET_SCHEDULE,
-            "correction": DEFAULT_CORRECTION,
-        }
         return attrs.evolve(
             parts,
             sampler=self.sampler,
@@ -59,7 +58,7 @@ class Fallback:
             learner=None,
             ready=None,
             exact_sampler=None,
-            described={**parts.described, **changed},
+            described={**parts.described, **self.described},
         )
 
     def complaint(self, forgotten: float, seconds: float = 0.0, steps: float = 0.0) -> str | None:

@@ -18,60 +18,12 @@ if TYPE_CHECKING:
     from surrokit.records import ChainState, IterationInfo, RunInfo
     from surrokit.result import Run
 
-# --- Registration: called once, when the catalogue is first needed. Import nothing heavy here. ---
+# --- Registration: called once, when the catalogue is first needed. ---
 
 
 @hookspec
-def surrokit_register_potentials() -> Sequence[Component]:
-    """Return targets that ``surrokit sample NAME`` can find."""
-    return ()
-
-
-@hookspec
-def surrokit_register_surrogates() -> Sequence[Component]:
-    """Return surrogates: factories of :class:`surrokit.protocols.Surrogate`."""
-    return ()
-
-
-@hookspec
-def surrokit_register_explorers() -> Sequence[Component]:
-    """Return explorers: factories of :class:`surrokit.protocols.Explorer`."""
-    return ()
-
-
-@hookspec
-def surrokit_register_schedules() -> Sequence[Component]:
-    """Return learning schedules: factories of :class:`surrokit.protocols.Schedule`."""
-    return ()
-
-
-@hookspec
-def surrokit_register_samplers() -> Sequence[Component]:
-    """Return samplers: factories of :class:`surrokit.protocols.Sampler`."""
-    return ()
-
-
-@hookspec
-def surrokit_register_integrators() -> Sequence[Component]:
-    """Return integrators: factories of :class:`surrokit.protocols.Integrator`."""
-    return ()
-
-
-@hookspec
-def surrokit_register_metrics() -> Sequence[Component]:
-    """Return metrics: factories of :class:`surrokit.protocols.Metric`."""
-    return ()
-
-
-@hookspec
-def surrokit_register_corrections() -> Sequence[Component]:
-    """Return corrections: factories of :class:`surrokit.protocols.Correction`."""
-    return ()
-
-
-@hookspec
-def surrokit_register_experiments() -> Sequence[Component]:
-    """Return experiments: factories of :class:`surrokit.experiments.Experiment`."""
+def surrokit_components() -> Sequence[Component]:
+    """Return everything that the plugin offers, of whatever kind."""
     return ()
 
 

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import FORWARD, GRADIENT, GRADIENT_ALONE, JACOBIAN, require, with_forward
+from surrokit.catalogue import Catalogue
 from surrokit.composer import Composer, Spec, named
 from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
 from surrokit.protocols import (
@@ -20,22 +21,11 @@ from surrokit.protocols import (
     Schedule,
     Surrogate,
 )
+from surrokit.purposes import DEFAULT, GRADIENTS, NO_LEARNING, VALUES
 from surrokit.records import LearningProblem
 from surrokit.settings import is_whole
 from surrokit.summed_terms import terms_of
 from surrokit.types import Capabilities
-
-DEFAULT_SAMPLER = "hmc"
-DEFAULT_SURROGATE = "additive"
-DEFAULT_CORRECTION = "metropolis"
-DEFAULT_SCHEDULE = "once"
-QUIET_SCHEDULE = "never"
-"""The schedule that learns nothing."""
-
-DEFAULT_EXPLORER = "sampler"
-GRADIENT_SAMPLER = "hmc"
-GRADIENT_FREE_SAMPLER = "random-walk"
-"""Move on targets that do not offer what the run's sampler needs."""
 
 _OF_A_POTENTIAL = ("dim", "capabilities", "value")
 
@@ -116,7 +106,8 @@ def chosen_parts(
     own_correction: Correction = composer.make("correction", correction)
     composer = composer.with_own({"sampler": own_sampler, "correction": own_correction})
     ready, learning = _surrogate(composer, surrogate, exact)
-    default = QUIET_SCHEDULE if learning is None else DEFAULT_SCHEDULE
+    pick = composer.catalogue.pick
+    default = pick("schedule", NO_LEARNING if learning is None else DEFAULT)
     own_schedule = _schedule(composer, schedule or default, learning is not None, ready)
     learner = None if learning is None else _learner(learning, exact, rng, own_schedule, chains)
     if learner is None and explorer is not None:
@@ -128,7 +119,9 @@ def chosen_parts(
         moves = _exact_sampler(composer, exact) or own_sampler
         suggested = _suggested(own_schedule, learner, moves, exact, warmup)
         own_explorer = _explorer(composer, explorer, exact, suggested)
-    _check_needs(exact, own_sampler, own_correction, own_explorer, _provided(learner, ready))
+    instead = _advice(composer.catalogue)
+    provided = _provided(learner, ready)
+    _check_needs(exact, own_sampler, own_correction, own_explorer, provided, instead)
     if learner is not None:
         _check_learnable(learner, exact)
     return Parts(
@@ -143,7 +136,7 @@ def chosen_parts(
             "sampler": described(sampler),
             "surrogate": described(surrogate or "none"),
             "schedule": described(schedule or default),
-            "explorer": described("none" if learner is None else explorer or DEFAULT_EXPLORER),
+            "explorer": "none" if learner is None else described(explorer or pick("explorer")),
             "correction": described(correction),
         },
     )
@@ -239,7 +232,7 @@ def _schedule(
     if has_learner and not made.learns:
         raise ConfigurationError(
             f"a surrogate is named, but schedule {schedule!r} never deploys it; pass "
-            f"schedule={DEFAULT_SCHEDULE!r}, or leave surrogate out"
+            f"schedule={composer.catalogue.pick('schedule')!r}, or leave surrogate out"
         )
     return made
 
@@ -254,8 +247,8 @@ def _explorer(
         settings: dict[str, Any] = dict(suggested)
         moves = _exact_sampler(composer, exact)
         if moves is not composer.own["sampler"]:
-            settings["sampler"] = GRADIENT_FREE_SAMPLER if moves is None else moves
-        explorer = (DEFAULT_EXPLORER, settings)
+            settings["sampler"] = moves or composer.catalogue.pick("sampler", VALUES)
+        explorer = (composer.catalogue.pick("explorer"), settings)
     made: Explorer = composer.make("explorer", explorer)
     return made
 
@@ -279,10 +272,10 @@ def _exact_sampler(composer: Composer, exact: Potential) -> Sampler | None:
     own = getattr(own, "kernel", own)  # on the exact potential a sub-chain costs k times as much
     if own.needs <= exact.capabilities & {GRADIENT, GRADIENT_ALONE}:
         return own  # one that needs more, such as Hessians, may be dear on the exact potential
-    registered = composer.catalogue.names("sampler")
-    for name in (GRADIENT_SAMPLER, GRADIENT_FREE_SAMPLER):
-        if name in registered:
-            made: Sampler = composer.make("sampler", name)
+    for purpose in (GRADIENTS, VALUES):
+        serving = composer.catalogue.serving("sampler", purpose)
+        if serving is not None:
+            made: Sampler = composer.make("sampler", serving.name)
             if made.needs <= exact.capabilities:
                 return made
     return None
@@ -299,17 +292,21 @@ def _provided(learner: Learner | None, ready: Potential | None) -> Capabilities 
     return None if ready is None else ready.capabilities
 
 
+def _advice(catalogue: Catalogue) -> str:
+    """Return what to do where a target offers too little."""
+    serving = catalogue.serving("sampler", VALUES)
+    walk = "" if serving is None else f"use sampler={serving.name!r}, or "
+    return f"give the target what is missing, or {walk}a surrogate that learns from values"
+
+
 def _check_needs(
     exact: Potential,
     sampler: Sampler,
     correction: Correction,
     explorer: Explorer | None,
     provided: Capabilities | None,
+    advice: str,
 ) -> None:
-    advice = (
-        f"give the target what is missing, or use sampler={GRADIENT_FREE_SAMPLER!r}, or a "
-        "surrogate that learns from values"
-    )
     require("the correction", correction.needs, exact.capabilities, "the target", advice)
     if provided is None:  # no surrogate
         require("the sampler", sampler.needs, exact.capabilities, "the target", advice)

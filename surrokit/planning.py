@@ -10,17 +10,10 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.automatic import (
-    Choice,
-    Fixed,
-    choice_of,
-    exploration_limit,
-    fallback_of,
-    plain_choice,
-)
 from surrokit.bounds import transform_of
 from surrokit.budget import Budget, BudgetSpent, StopReason
 from surrokit.capabilities import FORWARD, require
+from surrokit.catalogue import Catalogue
 from surrokit.clock import Clock
 from surrokit.composer import Composer
 from surrokit.errors import ConfigurationError, SamplingWarning, ShapeError
@@ -28,16 +21,11 @@ from surrokit.exact_calls import OnError
 from surrokit.fallback import Fallback
 from surrokit.measuring import measured_starts
 from surrokit.paid_evaluations import paid_evaluations
-from surrokit.parts import (
-    DEFAULT_CORRECTION,
-    DEFAULT_SAMPLER,
-    QUIET_SCHEDULE,
-    Parts,
-    chosen_parts,
-    nothing_learns,
-)
+from surrokit.parts import Parts, chosen_parts, nothing_learns
 from surrokit.plan import DRAWS, MOST_DRAWS, PART_BEFORE_DRAWS, WARMUP, Plan
+from surrokit.policy import Choice, Fixed, Policy
 from surrokit.protocols import Potential
+from surrokit.purposes import NO_LEARNING
 from surrokit.recording import RecordingPotential
 from surrokit.records import Evaluations, Tuning
 from surrokit.safety import Safety
@@ -58,6 +46,8 @@ class Request:
         What to call it.
     sampler, surrogate, schedule, explorer, correction
         Names, pairs of name and settings, objects, or None.
+    policy
+        What picks those that are not named; likewise.
     settings
         More settings of the sampler; None where not given.
     chains, warmup, draws
@@ -81,6 +71,7 @@ class Request:
     schedule: Any
     explorer: Any
     correction: Any
+    policy: Any
     settings: Mapping[str, Any]
     chains: int
     warmup: int | None
@@ -105,10 +96,9 @@ class Request:
             return min(self.most_draws, DRAWS) if self.draws is None else self.draws
         return min(self.most_draws, math.ceil(self.budget.target_ess / self.chains))
 
-    @property
-    def fixed(self) -> Fixed:
-        """What is not to be picked."""
-        learning_schedule = self.schedule not in (None, QUIET_SCHEDULE)
+    def fixed(self, catalogue: Catalogue) -> Fixed:
+        """Return what is not to be picked."""
+        learning_schedule = self.schedule not in (None, catalogue.pick("schedule", NO_LEARNING))
         given = (self.explorer, self.evaluations)
         learns = learning_schedule or any(part is not None for part in given)
         return Fixed(
@@ -161,6 +151,11 @@ def planned(composer: Composer, request: Request, rng: np.random.Generator) -> P
     picked = None
     if request.sampler is None and request.surrogate is None:
         picked = _picked(composer, request, target, clock, rng)
+    elif request.policy is not None:
+        raise ConfigurationError(
+            "a policy is given, but sampler or surrogate is named, so that nothing is left to "
+            "pick; leave policy out, or name neither"
+        )
     parts = _parts(composer, request, picked, rng)
     learns = parts.learner is not None
     target.keep = learns or FORWARD in request.exact.capabilities
@@ -196,27 +191,29 @@ def _picked(
 ) -> _Picked:
     """Time a few calls, within the budget, and pick by them."""
     _check_given(composer, request)
+    policy: Policy = composer.make("policy", request.policy or composer.catalogue.pick("policy"))
     transform = transform_of(request.exact)
     guard = Stopping(request.budget, target, clock, transform, request.chains).guard
     target.guarded(guard)
     try:
         with clock.phase("warmup"):
             starts, costs = measured_starts(target, request.initial, request.chains, rng)
-            choice = choice_of(composer, target, costs, request.fixed, starts, rng)
+            fixed = request.fixed(composer.catalogue)
+            choice = policy.choose(composer, target, costs, fixed, starts, rng)
             evaluations = target.drain()
     except BudgetSpent as spent:
-        return _nothing_known(composer, request, spent.reason)
+        return _nothing_known(policy, composer, request, spent.reason)
     except KeyboardInterrupt:
-        return _nothing_known(composer, request, "interrupted")
+        return _nothing_known(policy, composer, request, "interrupted")
     except Exception as error:  # the run raises it, with what was paid until then
-        return attrs.evolve(_nothing_known(composer, request, "error"), error=error)
+        return attrs.evolve(_nothing_known(policy, composer, request, "error"), error=error)
     finally:
         target.guarded(None)
     return _Picked(
         choice=choice,
         starts=starts,
         evaluations=evaluations if len(evaluations) else None,
-        fallback=fallback_of(
+        fallback=policy.fallback(
             composer,
             target.capabilities,
             costs,
@@ -224,28 +221,31 @@ def _picked(
             request.wanted_draws,
             request.settings,
         ),
-        exploration=exploration_limit(costs, request.chains, request.wanted_draws),
+        exploration=policy.exploration(costs, request.chains, request.wanted_draws),
     )
 
 
 def _check_given(composer: Composer, request: Request) -> None:
     """Refuse settings that cannot work before the first call."""
-    sampler = composer.make("sampler", DEFAULT_SAMPLER, **request.settings)
-    correction = composer.make("correction", request.correction or DEFAULT_CORRECTION)
+    pick = composer.catalogue.pick
+    sampler = composer.make("sampler", pick("sampler"), **request.settings)
+    correction = composer.make("correction", request.correction or pick("correction"))
     offered, advice = request.exact.capabilities, "name another correction, or leave it out"
     require("the correction", correction.needs, offered, "the target", advice)
     composer = composer.with_own({"sampler": sampler, "correction": correction})
-    composer.make("schedule", request.schedule or QUIET_SCHEDULE)
+    composer.make("schedule", request.schedule or pick("schedule", NO_LEARNING))
     if request.explorer is not None:
         composer.make("explorer", request.explorer)
     if request.evaluations is not None:
         paid_evaluations(request.evaluations, request.exact)
 
 
-def _nothing_known(composer: Composer, request: Request, why: StopReason) -> _Picked:
+def _nothing_known(
+    policy: Policy, composer: Composer, request: Request, why: StopReason
+) -> _Picked:
     """Return what an empty run is called that was over before anything could be picked."""
     reason = f"nothing was measured, {why} came first"
-    choice = plain_choice(composer, request.exact.capabilities, request.settings, reason)
+    choice = policy.plain(composer, request.exact.capabilities, request.settings, reason)
     return _Picked(choice=choice, over=why)
 
 
@@ -257,12 +257,12 @@ def _parts(
         composer,
         request.exact,
         rng,
-        sampler=asked.sampler or DEFAULT_SAMPLER,
+        sampler=asked.sampler or composer.catalogue.pick("sampler"),
         sampler_settings=asked.settings,
         surrogate=None if asked.surrogate == "none" else asked.surrogate,
         schedule=asked.schedule,
         explorer=asked.explorer,
-        correction=asked.correction or DEFAULT_CORRECTION,
+        correction=asked.correction or composer.catalogue.pick("correction"),
         chains=request.chains,
         warmup=WARMUP if request.warmup is None else request.warmup,
     )

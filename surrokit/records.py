@@ -243,6 +243,8 @@ class Excursion:
 class Proposal:
     """Where a sampler's moves ended, and what a correction must know of them.
 
+    With nothing but ``positions`` it is one step of a symmetric sampler that uses no potential.
+
     Parameters
     ----------
     positions : ndarray of shape (n, dim)
@@ -273,15 +275,31 @@ class Proposal:
     """
 
     positions: FloatArray
-    log_correction: FloatArray
-    moved: BoolArray
-    status: IntArray
-    cache: Cache
-    source: Potential | None
-    log_path_ratio: FloatArray | None
-    n_steps: IntArray
+    log_correction: FloatArray = attrs.field()
+    moved: BoolArray = attrs.field()
+    status: IntArray = attrs.field()
+    cache: Cache = attrs.field(factory=dict)
+    source: Potential | None = None
+    log_path_ratio: FloatArray | None = None
+    n_steps: IntArray = attrs.field()
     divergent: BoolArray | None = None
     excursion: Excursion | None = None
+
+    @log_correction.default
+    def _symmetric(self) -> FloatArray:
+        return np.zeros(len(self.positions))
+
+    @moved.default
+    def _all_moved(self) -> BoolArray:
+        return np.ones(len(self.positions), dtype=bool)
+
+    @status.default
+    def _all_well(self) -> IntArray:
+        return np.full(len(self.positions), Status.OK, dtype=np.int64)
+
+    @n_steps.default
+    def _single(self) -> IntArray:
+        return np.ones(len(self.positions), dtype=np.int64)
 
 
 @attrs.frozen(kw_only=True, eq=False)

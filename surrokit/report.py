@@ -1,9 +1,8 @@
-"""What the command line prints of parts and runs."""
+"""What the command line prints of runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +13,6 @@ from surrokit.diagnostics import MIN_DRAWS
 from surrokit.summary import MISSING, formatted
 
 if TYPE_CHECKING:
-    from surrokit.catalogue import Catalogue
-    from surrokit.components import Component
     from surrokit.result import Adaptation, Run
 
 _COLUMNS = {
@@ -28,47 +25,6 @@ _COLUMNS = {
     "ess_bulk": "of means",
     "rhat": "R-hat",
 }
-
-
-def part_rows(catalogue: Catalogue) -> list[dict[str, Any]]:
-    """Return every part as plain data: kind, name, plugin, summary, settings, references."""
-    return [
-        {
-            "kind": entry.component.kind,
-            "name": entry.component.name,
-            "plugin": entry.plugin,
-            "summary": entry.component.summary,
-            "settings": _settings(entry.component),
-            "references": list(entry.component.references),
-        }
-        for entry in catalogue
-    ]
-
-
-def _settings(component: Component) -> dict[str, Any]:
-    settings = {name: _default(default) for name, default in component.settings().items()}
-    for name, part in component.parts.items():
-        settings[name] = part.default or f"the run's own {part.kind}"
-    return settings
-
-
-def _default(default: Any) -> Any:
-    if default is Parameter.empty:
-        return "required"
-    return default if isinstance(default, bool | int | float | str | None) else repr(default)
-
-
-def print_parts(rows: list[dict[str, Any]]) -> None:
-    """Print a table of parts."""
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("kind", "name", "plugin", "what it is", "settings"):
-        table.add_column(column)
-    for row in rows:
-        settings = ", ".join(f"{name}={value}" for name, value in row["settings"].items())
-        table.add_row(row["kind"], row["name"], row["plugin"], row["summary"], settings)
-    terminal().print(table)
 
 
 def print_run(run: Run, baseline: Run | None = None) -> None:

@@ -1,15 +1,52 @@
-"""attrs validators for the settings of parts, with messages that say what to do."""
+"""Settings of parts: validators with messages that say what to do, and marks on fields.
+
+The settings of a part are the fields of the attrs class that makes it. A field that holds a record
+of more settings is marked with :func:`spread`, and a field that a run sets with :data:`HIDDEN`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 
+import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError
+
+_MARK = "surrokit"
+
+Mark: TypeAlias = Callable[[str], bool] | None
+"""Tells which settings of a record inside a part are the part's own; None for a hidden field."""
+
+
+@attrs.frozen
+class Limits:
+    """A validator of a field: which values it takes.
+
+    Parameters
+    ----------
+    expected
+        Which values are taken, in words that follow "must be".
+    hold
+        Returns whether a value is taken.
+    """
+
+    expected: str
+    hold: Callable[[object], bool]
+
+    def __call__(self, _: Any, attribute: Any, value: Any) -> None:
+        """Refuse a value that is not taken.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not.
+        """
+        if not self.hold(value):
+            raise ConfigurationError(f"{attribute.name} must be {self.expected}, got {value!r}")
 
 
 def is_number(value: object) -> bool:
@@ -24,72 +61,75 @@ def is_whole(value: object, least: int) -> bool:
     return int(value) >= least
 
 
-def _refuse(attribute: Any, expected: str, value: object) -> None:
-    raise ConfigurationError(f"{attribute.name} must be {expected}, got {value!r}")
-
-
 def _finite(value: object) -> float:
     """Return a value as a number, NaN if it is none or not finite: all comparisons then fail."""
     number = float(value) if is_number(value) else math.nan  # type: ignore[arg-type]
     return number if math.isfinite(number) else math.nan
 
 
-def positive(_: object, attribute: Any, value: object) -> None:
-    """Refuse anything but a positive finite number."""
-    if not _finite(value) > 0:
-        _refuse(attribute, "a positive finite number", value)
+positive = Limits("a positive finite number", lambda value: _finite(value) > 0)
+"""Takes a positive finite number."""
+
+optional_positive = Limits(
+    "a positive finite number, or None to have it tuned",
+    lambda value: value is None or _finite(value) > 0,
+)
+"""Takes a positive finite number or None."""
+
+not_negative = Limits("a finite number of at least 0", lambda value: _finite(value) >= 0)
+"""Takes a finite number that is at least 0."""
+
+fraction = Limits("a number between 0 and 1", lambda value: 0 < _finite(value) < 1)
+"""Takes a number strictly between 0 and 1."""
+
+part = Limits("a number of at least 0 and below 1", lambda value: 0 <= _finite(value) < 1)
+"""Takes a number from 0 on and below 1."""
+
+positive_integer = Limits("a whole number of at least 1", lambda value: is_whole(value, 1))
+"""Takes a whole number that is at least 1."""
+
+not_negative_integer = Limits("a whole number of at least 0", lambda value: is_whole(value, 0))
+"""Takes a whole number that is at least 0."""
+
+optional_positive_integer = Limits(
+    "a whole number of at least 1, or None", lambda value: value is None or is_whole(value, 1)
+)
+"""Takes a whole number that is at least 1, or None."""
 
 
-def optional_positive(_: object, attribute: Any, value: object) -> None:
-    """Refuse anything but a positive finite number or None."""
-    if value is not None and not _finite(value) > 0:
-        _refuse(attribute, "a positive finite number, or None to have it tuned", value)
+def one_of(*choices: str | bool) -> Limits:
+    """Return a validator that takes one of some words or truth values."""
 
-
-def not_negative(_: object, attribute: Any, value: object) -> None:
-    """Refuse anything but a finite number that is at least 0."""
-    if not _finite(value) >= 0:
-        _refuse(attribute, "a finite number of at least 0", value)
-
-
-def fraction(_: object, attribute: Any, value: object) -> None:
-    """Refuse anything but a number strictly between 0 and 1."""
-    if not 0 < _finite(value) < 1:
-        _refuse(attribute, "a number between 0 and 1", value)
-
-
-def part(_: object, attribute: Any, value: object) -> None:
-    """Refuse anything but a number from 0 on and below 1."""
-    if not 0 <= _finite(value) < 1:
-        _refuse(attribute, "a number of at least 0 and below 1", value)
-
-
-def positive_integer(_: object, attribute: Any, value: object) -> None:
-    """Refuse anything but a whole number that is at least 1."""
-    if not is_whole(value, 1):
-        _refuse(attribute, "a whole number of at least 1", value)
-
-
-def not_negative_integer(_: object, attribute: Any, value: object) -> None:
-    """Refuse anything but a whole number that is at least 0."""
-    if not is_whole(value, 0):
-        _refuse(attribute, "a whole number of at least 0", value)
-
-
-def optional_positive_integer(_: object, attribute: Any, value: object) -> None:
-    """Refuse anything but a whole number that is at least 1, or None."""
-    if value is not None and not is_whole(value, 1):
-        _refuse(attribute, "a whole number of at least 1, or None", value)
-
-
-def one_of(*choices: str | bool) -> Callable[[object, Any, object], None]:
-    """Return a check that a setting is one of some words or truth values."""
-
-    def check(_: object, attribute: Any, value: object) -> None:
+    def hold(value: object) -> bool:
         # by kind as well, since 1 == True
-        if not any(type(value) is type(choice) and value == choice for choice in choices):
-            raise ConfigurationError(
-                f"{attribute.name} must be one of {', '.join(map(repr, choices))}, got {value!r}"
-            )
+        return any(type(value) is type(choice) and value == choice for choice in choices)
 
-    return check
+    return Limits(f"one of {', '.join(map(repr, choices))}", hold)
+
+
+def spread(*names: str, without: Collection[str] = ()) -> dict[str, Mark]:
+    """Return the metadata of a field that holds a record of settings: they are the part's own.
+
+    Parameters
+    ----------
+    *names
+        Those settings of the record that the part offers; by default all.
+    without
+        Settings that it does not offer.
+    """
+    return {_MARK: lambda name: (not names or name in names) and name not in without}
+
+
+HIDDEN: dict[str, Mark] = {_MARK: None}
+"""Metadata of a field that is no setting, since a run sets it."""
+
+
+def is_hidden(field: attrs.Attribute[Any]) -> bool:
+    """Return whether a field is no setting."""
+    return _MARK in field.metadata and field.metadata[_MARK] is None
+
+
+def offers_of(field: attrs.Attribute[Any]) -> Mark:
+    """Return what tells the settings that a field's record offers, None where it is not spread."""
+    mark: Mark = field.metadata.get(_MARK)
+    return mark

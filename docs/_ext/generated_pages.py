@@ -15,27 +15,43 @@ PLACEHOLDER = re.compile(r"<!-- generated: ([a-z]+)(?: ([a-z]+))? -->")
 
 
 def parts(_: str | None) -> str:
-    """Return a table of each kind of part in the catalogue, built-in plugins only."""
+    """Return every part of the built-in plugins by kind, with a table of its settings."""
     from surrokit.catalogue import default_catalogue
-    from surrokit.components import KINDS
-    from surrokit.report import part_rows
+    from surrokit.kinds import KINDS
+    from surrokit.part_report import part_rows
 
-    rows = [row for row in part_rows(default_catalogue()) if row["plugin"].startswith("surrokit[")]
+    built_in = [entry for entry in default_catalogue() if entry.plugin.startswith("surrokit[")]
+    rows = part_rows(built_in)
     text = []
     for kind in KINDS:
-        text += [f"## {kind.capitalize()}", "", "| name | what it is | settings | from |"]
-        text.append("|---|---|---|---|")
-        for row in rows:
-            if row["kind"] == kind:
-                settings = ", ".join(f"`{name}={value}`" for name, value in row["settings"].items())
-                cells = (f"`{row['name']}`", row["summary"], settings, _references(row))
-                text.append("| " + " | ".join(cells) + " |")
-        text.append("")
+        text += [f"## {kind.capitalize()}", ""]
+        text += ["\n".join(_part(row)) for row in rows if row["kind"] == kind]
     return "\n".join(text)
 
 
-def _references(row: dict[str, Any]) -> str:
-    return "; ".join([*row["references"], f"`{row['plugin']}`"])
+def _part(row: dict[str, Any]) -> list[str]:
+    """Return the lines of one part."""
+    sources = "; ".join([*row["references"], f"`{row['plugin']}`"])
+    lines = [f"### `{row['name']}`", "", f"{_sentence(row['summary'])} From {sources}.", ""]
+    if row["settings"]:
+        lines += ["| setting | default | takes | what it is |", "|---|---|---|---|"]
+    for name, each in row["settings"].items():
+        cells = (f"`{name}`", f"`{each['default']}`", _cell(each["takes"]), _cell(each["help"]))
+        lines.append("| " + " | ".join(cells) + " |")
+    return [*lines, ""]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:].rstrip('.')}."
+
+
+def _cell(text: str) -> str:
+    """Return words of a docstring as a cell of a table in Markdown."""
+    from surrokit.docstrings import without_markup
+
+    pieces = text.split("``")
+    pieces[::2] = [re.sub(r"([*<])", r"\\\1", without_markup(piece)) for piece in pieces[::2]]
+    return "`".join(pieces).replace("|", "\\|")
 
 
 def hooks(group: str | None) -> str:
@@ -47,7 +63,7 @@ def hooks(group: str | None) -> str:
     for name, function in vars(hookspecs).items():
         if not name.startswith("surrokit_"):
             continue
-        if name.startswith("surrokit_register_") == registers:
+        if (name == "surrokit_components") == registers:
             arguments = ", ".join(inspect.signature(function).parameters)
             text += [f"### `{name}({arguments})`", "", "```{eval-rst}"]
             text += [f".. autofunction:: surrokit.hookspecs.{name}", "```", ""]

@@ -12,6 +12,7 @@ from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.mode import Mode, find_mode
 from surrokit.protocols import Potential
 from surrokit.records import ChainState, Proposal, Status, StepInfo
+from surrokit.settings import HIDDEN
 from surrokit.types import Cache, Capabilities, FloatArray
 from surrokit_corrections.decision import decided, exact_in_use, state_at
 from surrokit_corrections.thinning import Thinning
@@ -66,8 +67,8 @@ class Subsampled:
 
     order: int | None = attrs.field(default=None, validator=_known_order)
     potential: Potential | None = None
-    thinning: Thinning | None = None
-    mode: Mode | None = None
+    thinning: Thinning | None = attrs.field(default=None, metadata=HIDDEN)
+    mode: Mode | None = attrs.field(default=None, metadata=HIDDEN)
 
     @property
     def needs(self) -> Capabilities:

@@ -12,7 +12,7 @@ from surrokit.gaussian_potential import GaussianPotential
 from surrokit.potential_in_use import potential_in_use
 from surrokit.protocols import Potential
 from surrokit.records import ChainState, Proposal, Status, Tuning
-from surrokit.settings import fraction, optional_positive
+from surrokit.settings import HIDDEN, fraction, optional_positive
 from surrokit.step import step_in_use
 from surrokit.types import Cache, Capabilities, FloatArray
 
@@ -72,7 +72,7 @@ class GaussianMoves:
     target_acceptance: float = attrs.field(default=0.35, validator=fraction)
     potential: Potential | None = None
     tuning: Tuning | None = None
-    normal: Normal | None = attrs.field(repr=False)
+    normal: Normal | None = attrs.field(repr=False, metadata=HIDDEN)
 
     @normal.default
     def _of_potential(self) -> Normal | None:

@@ -11,7 +11,7 @@ from surrokit.hamiltonian import Hamiltonian, constant_integrator, constant_metr
 from surrokit.potential_in_use import potential_in_use
 from surrokit.protocols import Integrator, Metric, Potential
 from surrokit.records import ChainState, Phase, Proposal, Status, Tuning
-from surrokit.settings import fraction, optional_positive, optional_positive_integer, part
+from surrokit.settings import HIDDEN, fraction, optional_positive, optional_positive_integer, part
 from surrokit.step import step_in_use
 from surrokit.types import Cache, Capabilities, FloatArray
 
@@ -32,8 +32,10 @@ class HMC:
 
     Parameters
     ----------
-    integrator, metric
-        How to follow a path, and the kinetic energy.
+    integrator
+        How to follow a path.
+    metric
+        The kinetic energy.
     step_size
         None leaves it to be tuned.
     n_steps
@@ -68,7 +70,7 @@ class HMC:
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
     potential: Potential | None = None
     tuning: Tuning | None = None
-    longest_path: float | None = None
+    longest_path: float | None = attrs.field(default=None, metadata=HIDDEN)
 
     def __attrs_post_init__(self) -> None:
         constant_metric(self.metric, "hmc")

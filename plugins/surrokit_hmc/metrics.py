@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.settings import HIDDEN
 from surrokit.types import FloatArray
 
 
@@ -72,7 +73,7 @@ class DiagonalMetric:
     """
 
     inverse_mass: FloatArray | None = attrs.field(default=None, converter=_optional_array)
-    learnt: FloatArray | None = attrs.field(default=None, kw_only=True)
+    learnt: FloatArray | None = attrs.field(default=None, kw_only=True, metadata=HIDDEN)
 
     def __attrs_post_init__(self) -> None:
         variance = self.inverse_mass
@@ -134,7 +135,7 @@ class DenseMetric:
     """
 
     inverse_mass: FloatArray | None = attrs.field(default=None, converter=_optional_array)
-    learnt: FloatArray | None = attrs.field(default=None, kw_only=True)
+    learnt: FloatArray | None = attrs.field(default=None, kw_only=True, metadata=HIDDEN)
     _factor: FloatArray | None = attrs.field(init=False)
     _inverse_factor: FloatArray | None = attrs.field(init=False)
 

@@ -27,8 +27,10 @@ class NUTS:
 
     Parameters
     ----------
-    integrator, metric
-        How to follow a path, and the kinetic energy.
+    integrator
+        How to follow a path.
+    metric
+        The kinetic energy.
     step_size
         None leaves it to be tuned.
     max_depth

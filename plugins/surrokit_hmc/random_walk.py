@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.protocols import Potential
-from surrokit.records import ChainState, Proposal, Status, Tuning
+from surrokit.records import ChainState, Proposal, Tuning
 from surrokit.settings import fraction, optional_positive
 from surrokit.step import step_in_use
 from surrokit.types import Cache, Capabilities, FloatArray
@@ -81,17 +81,7 @@ class RandomWalk:
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Move each chain by one normal draw."""
-        n, dim = state.positions.shape
-        move = rng.standard_normal((n, dim))
+        move = rng.standard_normal(state.positions.shape)
         if self._factor is not None:
             move = move @ self._factor.T
-        return Proposal(
-            positions=state.positions + self.step * move,
-            log_correction=np.zeros(n),
-            moved=np.ones(n, dtype=bool),
-            status=np.full(n, Status.OK, dtype=np.int64),
-            cache={},
-            source=None,
-            log_path_ratio=None,
-            n_steps=np.ones(n, dtype=np.int64),
-        )
+        return Proposal(positions=state.positions + self.step * move)

@@ -80,6 +80,9 @@ class Activation:
         both = partial(_value_and_first, self.value, self.first)
         return Core(value=self.value, slope=self.first, both=both)
 
+    def __str__(self) -> str:
+        return self.name
+
 
 def named(activation: str | Activation) -> Activation:
     """Return the built-in activation of that name, or the activation itself.

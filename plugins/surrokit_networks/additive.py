@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import attrs
 import numpy as np
 
 from surrokit.records import LearningProblem
-from surrokit.settings import one_of, optional_positive, optional_positive_integer, positive
+from surrokit.settings import (
+    one_of,
+    optional_positive,
+    optional_positive_integer,
+    positive,
+    spread,
+)
 from surrokit.types import FloatArray
-from surrokit_networks.activations import SOFTPLUS, Activation, named
+from surrokit_networks.activations import Activation, named
 from surrokit_networks.additive_nodes import AdditiveNodes
 from surrokit_networks.draws import Draws, normal_rows
 from surrokit_networks.learner import NetworkLearner
@@ -19,6 +26,8 @@ from surrokit_networks.online_learner import OnlineLearner
 from surrokit_networks.pilot import Draw
 from surrokit_networks.training import Training
 from surrokit_networks.updates import Updates
+
+_SOFTPLUS: Any = "softplus"  # as users name it; the field holds the activation
 
 WEIGHT_SCALES = (0.3, 1.0, 2.0)
 """Scales of directions to choose from: smooth potentials want the least, sharp ones the others."""
@@ -57,13 +66,15 @@ class Additive:
     """
 
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    activation: Activation = attrs.field(default=SOFTPLUS, converter=named)
+    activation: Activation = attrs.field(default=_SOFTPLUS, converter=named)
     weight_scale: float | None = attrs.field(default=None, validator=optional_positive)
     bias_scale: float = attrs.field(default=1.0, validator=positive)
     draws: Draws = attrs.field(
         default="orthogonal", validator=one_of("gaussian", "orthogonal", "quasi-random")
     )
-    training: Training = attrs.field(factory=Training)
+    training: Training = attrs.field(
+        factory=Training, metadata=spread(without=("least_curvature",))
+    )
 
     @classmethod
     def paper(cls, n_nodes: int = 1000, ridge: float = 1e-6, updates: Updates = "auto") -> Additive:

@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.records import LearningProblem
+from surrokit.settings import spread
 from surrokit.types import FloatArray
 from surrokit_networks.learner import NetworkLearner
 from surrokit_networks.learning import network_learner
@@ -28,7 +29,13 @@ class Quadratic:
         or ``"laplace"`` the fitted potential is known to be ``convex`` and ``gaussian``.
     """
 
-    training: Training = attrs.field(factory=_defaults)
+    training: Training = attrs.field(
+        factory=_defaults,
+        metadata=spread(
+            *("trend", "train_on", "gradient_weight", "whiten", "tail", "hold_out", "learns"),
+            "laplace",
+        ),
+    )
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
         """Return a learner for a problem."""

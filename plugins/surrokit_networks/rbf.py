@@ -9,7 +9,13 @@ import attrs
 import numpy as np
 
 from surrokit.records import LearningProblem
-from surrokit.settings import one_of, optional_positive, optional_positive_integer, positive
+from surrokit.settings import (
+    one_of,
+    optional_positive,
+    optional_positive_integer,
+    positive,
+    spread,
+)
 from surrokit.types import FloatArray
 from surrokit_networks.draws import Draws, data_rows, normal_rows
 from surrokit_networks.learner import NetworkLearner
@@ -45,8 +51,6 @@ class Rbf:
     ----------
     n_nodes : int, optional
         s; None to choose from the dimension and the number of points.
-    whiten
-        Whether z is the whitened position, or the position itself.
     centre_scale
         Centres are c ~ N(0, centre_scale^2 I).
     widths
@@ -66,14 +70,15 @@ class Rbf:
     """
 
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    whiten: bool = True
     centre_scale: float = attrs.field(default=1.0, validator=positive)
     widths: Widths = attrs.field(default="dimension", validator=one_of("dimension", "chi-square"))
     width_scale: float | None = attrs.field(default=None, validator=optional_positive)
     draws: Centres = attrs.field(
         default="gaussian", validator=one_of("gaussian", "orthogonal", "quasi-random", "data")
     )
-    training: Training = attrs.field(factory=Training)
+    training: Training = attrs.field(
+        factory=Training, metadata=spread(without=("least_curvature",))
+    )
 
     @classmethod
     def paper(

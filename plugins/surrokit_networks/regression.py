@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.fit_quality import fit_quality
-from surrokit.settings import one_of, optional_positive_integer, positive
+from surrokit.settings import HIDDEN, one_of, optional_positive_integer, positive
 from surrokit.types import BoolArray, FloatArray
 from surrokit.whitening import Whitening
 from surrokit_networks.additive_nodes import AdditiveNodes
@@ -120,8 +120,10 @@ class Regression:
     ridge: float | None = attrs.field(default=None, validator=_check_ridge)
     choose_ridge: ChooseRidge = attrs.field(default="gcv", validator=one_of("gcv", "held-out"))
     hidden: Hidden = attrs.field(default="random", validator=one_of("random", "trained"))
-    block_rows: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    expected: FloatArray | None = attrs.field(default=None, eq=False, repr=False)
+    block_rows: int | None = attrs.field(
+        default=None, validator=optional_positive_integer, metadata=HIDDEN
+    )
+    expected: FloatArray | None = attrs.field(default=None, eq=False, repr=False, metadata=HIDDEN)
     least_curvature: float = attrs.field(default=LEAST_CURVATURE, validator=positive)
 
     def fitted(

@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.records import LearningProblem
-from surrokit.settings import not_negative_integer
+from surrokit.settings import not_negative_integer, spread
 from surrokit_networks.additive import Additive
 from surrokit_networks.exact_rows import ExactRows, RowChoice
 from surrokit_networks.learner import NetworkLearner
@@ -61,10 +61,18 @@ class Rows:
         If a setting makes no sense.
     """
 
-    choice: RowChoice = attrs.field(factory=RowChoice)
+    choice: RowChoice = attrs.field(factory=RowChoice, metadata=spread())
     n_nodes: int = attrs.field(default=0, validator=not_negative_integer)
-    nodes: Additive = attrs.field(factory=Additive)
-    training: Training = attrs.field(factory=_defaults)
+    nodes: Additive = attrs.field(
+        factory=Additive, metadata=spread("activation", "weight_scale", "bias_scale", "draws")
+    )
+    training: Training = attrs.field(
+        factory=_defaults,
+        metadata=spread(
+            *("trend", "least_curvature", "train_on", "gradient_weight", "ridge", "choose_ridge"),
+            *("tail", "hold_out"),
+        ),
+    )
 
     def __attrs_post_init__(self) -> None:
         if self.training.learns != "potential" or self.training.updates != "refit":

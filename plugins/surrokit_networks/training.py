@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.distinct import Tail
 from surrokit.errors import ConfigurationError
-from surrokit.settings import one_of
+from surrokit.settings import one_of, spread
 from surrokit.types import BoolArray
 from surrokit.whitening import Whitening
 from surrokit_networks.laplace import Laplace
@@ -69,7 +69,9 @@ class Training:
         If a setting makes no sense.
     """
 
-    regression: Regression = attrs.field(factory=lambda: Regression(trend="auto"))
+    regression: Regression = attrs.field(
+        factory=lambda: Regression(trend="auto"), metadata=spread()
+    )
     whiten: bool = True
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
     hold_out: float = attrs.field(default=0.1, validator=_share)

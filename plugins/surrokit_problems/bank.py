@@ -11,6 +11,7 @@ import numpy as np
 from surrokit.errors import TargetError
 from surrokit.types import FloatArray
 from surrokit_problems.data_file import text_of
+from surrokit_problems.logistic import LogisticRegression
 from surrokit_problems.openml import fetched_columns
 from surrokit_problems.standardised import with_intercept
 
@@ -82,6 +83,28 @@ def bank_regression(
     if openml_id is not None:
         return bank_matrices(fetched_columns(openml_id, _WHERE))
     raise TargetError(f"path must be that of {_WHAT}, got none; {_WHERE}")
+
+
+def bank(
+    path: str | Path | None = None, openml_id: int | None = None, prior_variance: float = 100.0
+) -> LogisticRegression:
+    """Return the regression on the data, from a file or from OpenML.
+
+    Parameters
+    ----------
+    path, openml_id
+        Where the data are; see :func:`bank_regression`.
+    prior_variance
+        Of every coefficient.
+
+    Raises
+    ------
+    ConfigurationError
+        If the variance is not positive.
+    TargetError
+        If the data cannot be had, or are not those expected.
+    """
+    return LogisticRegression(*bank_regression(path, openml_id), prior_variance)
 
 
 def bank_matrices(table: Mapping[str, Sequence[str]]) -> tuple[FloatArray, FloatArray]:

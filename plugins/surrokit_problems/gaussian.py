@@ -130,6 +130,41 @@ class GaussianPotential:
         return draws
 
 
+def gaussian(
+    dim: int = 2, mean: npt.ArrayLike | None = None, covariance: npt.ArrayLike | None = None
+) -> GaussianPotential:
+    """Return a Gaussian, of whose mean and covariance either may be left out.
+
+    Parameters
+    ----------
+    dim
+        Numbers in a position, where neither of the others is given.
+    mean : array_like of shape (dim,), optional
+        None for zeros.
+    covariance : array_like of shape (dim, dim), optional
+        None for the identity.
+
+    Raises
+    ------
+    ConfigurationError
+        If the covariance is not symmetric and positive definite, or an entry is not finite.
+    ShapeError
+        If the shapes do not agree.
+    """
+    if covariance is not None:
+        dim = len(np.atleast_1d(covariance))
+    elif mean is not None:
+        dim = len(np.atleast_1d(mean))
+    return GaussianPotential(
+        np.zeros(dim) if mean is None else mean, np.eye(dim) if covariance is None else covariance
+    )
+
+
+def gaussian_32() -> GaussianPotential:
+    """Return the 32-dimensional Gaussian of figure 3, around zero."""
+    return GaussianPotential(np.zeros(32), figure_three_covariance())
+
+
 def figure_three_covariance(dim: int = 32) -> FloatArray:
     """Return the covariance of figure 3 of Zhang, Shahbaba and Zhao (2017), shape (dim, dim).
 

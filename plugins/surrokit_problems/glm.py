@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from surrokit import capabilities as can
 from surrokit.positions import checked_positions, checked_vectors
 from surrokit.types import Capabilities, FloatArray
+from surrokit_problems.data_file import array_from, design_from
 from surrokit_problems.design import Design, back, blocks, check_binary, checked_design, gram
-from surrokit_problems.family import Family
+from surrokit_problems.family import PROBIT, Family, logistic_errors, student_errors
 from surrokit_problems.linear_rows import LinearRows
 
 _OFFERED: Capabilities = frozenset(
@@ -120,3 +123,70 @@ class GeneralizedLinearModel(LinearRows):
         chosen = type(self)(design, response, self.family)
         chosen._precision = 0.0
         return chosen
+
+
+def probit(
+    design: str | Path | npt.ArrayLike,
+    response: str | Path | npt.ArrayLike,
+    prior_variance: float = 100.0,
+) -> GeneralizedLinearModel:
+    """Return a probit regression on arrays or files.
+
+    Parameters
+    ----------
+    design : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
+        Covariates, a column of ones included where an intercept is wanted; or the path of an .npy
+        or .npz file that holds them.
+    response : array_like of shape (n_rows,), or path
+        Zeros and ones.
+    prior_variance
+        Of every coefficient.
+
+    Raises
+    ------
+    ConfigurationError
+        If numbers make no sense.
+    ShapeError
+        If the shapes do not agree.
+    TargetError
+        If a file cannot be read.
+    """
+    x, y = design_from(design), array_from(response, "response")
+    return GeneralizedLinearModel(x, y, PROBIT, prior_variance)
+
+
+def robust(
+    design: str | Path | npt.ArrayLike,
+    response: str | Path | npt.ArrayLike,
+    scale: float = 1.0,
+    degrees: float | None = 4.0,
+    prior_variance: float = 100.0,
+) -> GeneralizedLinearModel:
+    """Return a linear regression with heavy-tailed errors on arrays or files.
+
+    Parameters
+    ----------
+    design : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
+        Covariates, a column of ones included where an intercept is wanted; or the path of an .npy
+        or .npz file that holds them.
+    response : array_like of shape (n_rows,), or path
+        Numbers.
+    scale
+        Of the errors.
+    degrees : float, optional
+        Of freedom, of Student's t; None for logistic errors.
+    prior_variance
+        Of every coefficient.
+
+    Raises
+    ------
+    ConfigurationError
+        If numbers make no sense.
+    ShapeError
+        If the shapes do not agree.
+    TargetError
+        If a file cannot be read.
+    """
+    x, y = design_from(design), array_from(response, "response")
+    errors = logistic_errors(scale) if degrees is None else student_errors(degrees, scale)
+    return GeneralizedLinearModel(x, y, errors, prior_variance)

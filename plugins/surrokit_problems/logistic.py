@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import sparse
 from surrokit import capabilities as can
 from surrokit.positions import checked_matrices, checked_positions, checked_vectors
 from surrokit.types import Capabilities, FloatArray
+from surrokit_problems.data_file import array_from, design_from
 from surrokit_problems.design import (
     Design,
     back,
@@ -250,6 +252,36 @@ class LogisticRegression(LinearRows):
             prior = 0.5 * self._precision * np.square(b).sum(axis=1)
             rest: FloatArray = b @ self._unweighted_rows + prior
         return rest
+
+
+def logistic(
+    design: str | Path | npt.ArrayLike,
+    response: str | Path | npt.ArrayLike,
+    prior_variance: float = 100.0,
+) -> LogisticRegression:
+    """Return a regression on arrays or files.
+
+    Parameters
+    ----------
+    design : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
+        Covariates, a column of ones included where an intercept is wanted; or the path of an .npy
+        or .npz file that holds them.
+    response : array_like of shape (n_rows,), or path
+        Zeros and ones.
+    prior_variance
+        Of every coefficient.
+
+    Raises
+    ------
+    ConfigurationError
+        If numbers make no sense.
+    ShapeError
+        If the shapes do not agree.
+    TargetError
+        If a file cannot be read.
+    """
+    x, y = design_from(design), array_from(response, "response")
+    return LogisticRegression(x, y, prior_variance)
 
 
 def _sum_of_logs(factors: FloatArray) -> FloatArray:

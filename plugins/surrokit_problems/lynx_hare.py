@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.bounds import BoundedPotential
 from surrokit.curvatures import metric_of_outputs
 from surrokit.errors import EvaluationError, NumericalError
 from surrokit.forward import value_and_gradient_of_outputs, value_of_outputs
@@ -151,6 +152,11 @@ class LynxHare:
         hare, lynx = COUNTS.mean(axis=0)
         guess = np.array([rate, rate / lynx, rate, rate / hare, *COUNTS[0], 0.5, 0.5])
         return guess * np.exp(0.15 * rng.standard_normal((n, self.dim)))
+
+
+def lynx_hare() -> BoundedPotential:
+    """Return the posterior in logarithms of its eight parameters."""
+    return BoundedPotential(LynxHare(), LynxHare.parameters)
 
 
 def _outputs(positions: FloatArray) -> tuple[FloatArray, ...]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
+from surrokit_problems.logistic import LogisticRegression
 
 
 def simulated_regression(
@@ -49,3 +50,26 @@ def simulated_regression(
     design *= 0.1
     response = rng.uniform(size=n_rows) < 1.0 / (1.0 + np.exp(-design @ coefficients))
     return design, response.astype(np.float64), coefficients
+
+
+def simulated_logistic(
+    n_rows: int = 100_000, dim: int = 50, prior_variance: float = 100.0, seed: int = 2017
+) -> LogisticRegression:
+    """Return the regression on simulated data.
+
+    Parameters
+    ----------
+    n_rows, dim
+        Shape of the design.
+    prior_variance
+        Of every coefficient.
+    seed
+        Of the data.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is not positive.
+    """
+    design, response, _ = simulated_regression(n_rows, dim, seed)
+    return LogisticRegression(design, response, prior_variance)

@@ -14,7 +14,7 @@ from surrokit.capabilities import (
     with_hessian_diagonal,
 )
 from surrokit.protocols import Potential
-from surrokit.settings import positive
+from surrokit.settings import HIDDEN, positive
 from surrokit.types import Cache, Capabilities, FloatArray
 from surrokit_riemannian.softabs import HARDNESS
 from surrokit_riemannian.softabs_function import softabs, softabs_slope
@@ -43,7 +43,7 @@ class DiagonalMetric:
     """
 
     hardness: float = attrs.field(default=HARDNESS, validator=positive)
-    variances: FloatArray | None = None
+    variances: FloatArray | None = attrs.field(default=None, metadata=HIDDEN)
 
     @property
     def needs(self) -> Capabilities:

@@ -42,8 +42,10 @@ class RMHMC:
 
     Parameters
     ----------
-    integrator, metric
-        How to follow a path, and the kinetic energy; both of the kind that changes with position.
+    integrator
+        How to follow a path, in a metric that changes with position.
+    metric
+        The kinetic energy, of the kind that changes with position.
     step_size
         None leaves it to be tuned.
     n_steps

@@ -12,7 +12,7 @@ from surrokit.capabilities import (
 )
 from surrokit.matrix_field import HESSIAN_FIELD
 from surrokit.protocols import Potential
-from surrokit.settings import positive
+from surrokit.settings import HIDDEN, positive
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 from surrokit_riemannian.dense import DenseMassMatrix, dense_cache
 from surrokit_riemannian.factors import are_definite, factorised, product
@@ -58,7 +58,7 @@ class SoftAbsMetric(DenseMassMatrix):
     """
 
     hardness: float = attrs.field(default=HARDNESS, validator=positive)
-    covariance: FloatArray | None = None
+    covariance: FloatArray | None = attrs.field(default=None, metadata=HIDDEN)
     _factor: FloatArray | None = attrs.field(init=False, repr=False)
     _inverse_factor: FloatArray | None = attrs.field(init=False, repr=False)
 

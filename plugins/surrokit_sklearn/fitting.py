@@ -88,7 +88,7 @@ class _Fit:
         level, curvature = _trend(z, rows.evaluations.values, rows.trust, self.settings.trend)
         left = rows.evaluations.values - level - 0.5 * curvature * np.square(z).sum(axis=1)
         scale = _root_mean_square(left, rows.trust)
-        regressor = _seeded(self.settings.estimator, self.seed)
+        regressor = _seeded(self.settings.regressor, self.seed)
         _call_fit(regressor, z, left / scale, weights)
         return FittedRegressor(
             dim=rows.dim,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -43,8 +44,11 @@ class EstimatorSurrogate:
     Parameters
     ----------
     estimator
-        An unfitted regressor. Wherever a ``random_state`` of it is None, an integer is put that
-        is drawn once for each learner.
+        An unfitted regressor, or the dotted name of its class or of a function that makes one.
+        Wherever a ``random_state`` of it is None, an integer is put that is drawn once for each
+        learner.
+    parameters : mapping, optional
+        What the class or function is called with; they are set on a regressor that is given.
     whiten
         Whether z is the whitened position, or the position itself.
     trend
@@ -74,7 +78,9 @@ class EstimatorSurrogate:
         If a setting makes no sense.
     """
 
-    estimator: Any = attrs.field(converter=regressor_given)
+    estimator: Any
+    parameters: Mapping[str, Any] | None = None
+    regressor: Any = attrs.field(init=False, repr=False)
     whiten: bool = True
     trend: Trend = attrs.field(default="isotropic", validator=one_of("isotropic", "none"))
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
@@ -83,15 +89,19 @@ class EstimatorSurrogate:
     max_points: int | None = attrs.field(default=2000, validator=optional_positive_integer)
     hold_out: float = attrs.field(default=0.1, validator=_share)
 
+    @regressor.default
+    def _unfitted(self) -> Any:
+        return regressor_given(self.estimator, self.parameters)
+
     @property
     def takes_weights(self) -> bool:
         """Whether weights can be handed to the regressor."""
-        return takes_weights(self.estimator)
+        return takes_weights(self.regressor)
 
     @property
     def provides(self) -> Capabilities:
         """Gradients, and variances where the regressor returns standard deviations."""
-        variance = {VARIANCE} if returns_deviations(self.estimator) else set()
+        variance = {VARIANCE} if returns_deviations(self.regressor) else set()
         return frozenset({GRADIENT, GRADIENT_ALONE} | variance)
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> EstimatorLearner:

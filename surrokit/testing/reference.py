@@ -156,6 +156,11 @@ class PlainSampler:
         """As good as any."""
         return 0.5
 
+    @property
+    def step(self) -> float | None:
+        """None: there is no step size."""
+        return None
+
     def with_potential(self, potential: Potential) -> Self:  # noqa: ARG002
         """Return itself."""
         return self
@@ -181,16 +186,7 @@ def proposal_at(positions: FloatArray, log_correction: FloatArray, **others: Any
     **others
         Fields of :class:`~surrokit.records.Proposal` that are otherwise.
     """
-    n = len(positions)
-    fields: dict[str, Any] = {
-        "moved": np.ones(n, dtype=bool),
-        "status": np.full(n, Status.OK, dtype=np.int64),
-        "cache": {},
-        "source": None,
-        "log_path_ratio": None,
-        "n_steps": np.ones(n, dtype=np.int64),
-    }
-    return Proposal(positions=positions, log_correction=log_correction, **(fields | others))
+    return Proposal(positions=positions, log_correction=log_correction, **others)
 
 
 @attrs.frozen(kw_only=True, eq=False)

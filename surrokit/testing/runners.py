@@ -83,6 +83,9 @@ check_schedule = _runner(
 check_explorer = _runner(
     "explorer", "Check an explorer: it ends, finds what is so, and can be taken up again."
 )
+check_policy = _runner(
+    "policy", "Check a policy: what it picks exists, fits the target, and leaves the rest alone."
+)
 check_experiment = _runner(
     "experiment", "Check an experiment: rows that stand alone, plain results, a picture of a part."
 )

@@ -251,7 +251,7 @@ def plugin_cases(module: ModuleType, *, levels: Iterable[Level] = DEFAULT_LEVELS
     cases = [Case(check, name, lambda: module) for check in CHECKS["plugin"]]
     cases = [case for case in cases if case.level in wanted]
     try:
-        components = components_of(module)
+        components = [each for each in components_of(module) if isinstance(each, Component)]
     except Exception:
         return cases  # the checks above say what is wrong
     catalogue = with_components(default_catalogue(), components)

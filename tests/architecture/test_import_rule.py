@@ -7,6 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from surrokit import capabilities as can
+from surrokit.catalogue import default_catalogue
+from surrokit.exact_calls import CALL_KINDS
+from surrokit.kinds import KINDS
+
 PLUGGY_FILES = {"discovery.py", "hookspecs.py", "markers.py"}
 LAZY_SKLEARN = "plugins/surrokit_problems/openml.py"
 
@@ -49,6 +54,18 @@ def test_the_core_imports_no_plugin(core_file, tree_of):
 def test_the_core_names_no_plugin_package(core_file, tree_of, plugin_names):
     named = {p for text in strings(tree_of(core_file)) for p in plugin_names if p in text}
     assert not named
+
+
+ORDINARY = {*KINDS, *can.KNOWN, *CALL_KINDS, "once", "gauss-newton"}
+"""Names of parts that are words of the core's own."""
+
+
+def test_the_core_asks_for_parts_by_purpose_and_not_by_name(root, tree_of):
+    names = {entry.component.name for entry in default_catalogue()} - ORDINARY
+    assert len(names) > 40
+    files = [path for path in (root / "surrokit").rglob("*.py") if "testing" not in path.parts]
+    named = {path.name: found for path in files if (found := names & set(strings(tree_of(path))))}
+    assert named == {}
 
 
 def test_plugins_do_not_import_each_other(plugin_file, tree_of, plugin_names):

@@ -4,15 +4,18 @@ import subprocess
 import sys
 import types
 
+import attrs
 import numpy as np
 import pytest
 
+import surrokit as sk
 from surrokit.components import Component
 from surrokit.errors import ConfigurationError, PluginLoadError
 from surrokit.markers import hookimpl
 from surrokit.testing import (
     check_names,
     check_plugin,
+    check_policy,
     check_sampler,
     check_schedule,
     checks_for,
@@ -255,10 +258,10 @@ class TestCheckPlugin:
         assert any(r.name == "check_proposal[toy]" for r in results)
 
     def test_unmarked_hook(self):
-        def surrokit_register_samplers():
+        def surrokit_components():
             return []
 
-        message = _failure(_module(surrokit_register_samplers), "check_hooks")
+        message = _failure(_module(surrokit_components), "check_hooks")
 
         assert "named as a hook but not marked" in message
 
@@ -289,23 +292,51 @@ class TestCheckPlugin:
 
     def test_missing_references(self):
         @hookimpl
-        def surrokit_register_samplers():
+        def surrokit_components():
             return [Component(kind="sampler", name="toy", factory=LeaningWalk, summary="A toy")]
 
-        message = _failure(_module(surrokit_register_samplers), "check_descriptions")
+        message = _failure(_module(surrokit_components), "check_descriptions")
 
         assert "has no references" in message
 
     def test_no_examples(self):
         @hookimpl
-        def surrokit_register_samplers():
+        def surrokit_components():
             return [
                 Component(kind="sampler", name="toy", factory=LeaningWalk, summary="x", examples=())
             ]
 
-        message = _failure(_module(surrokit_register_samplers), "check_settings")
+        message = _failure(_module(surrokit_components), "check_settings")
 
         assert "lists no examples" in message
+
+    def test_settings_that_nobody_explains(self):
+        @hookimpl
+        def surrokit_components():
+            silent = lambda *, lean: LeaningWalk(lean=lean)  # noqa: E731
+            return [Component(kind="sampler", name="toy", factory=silent, summary="x")]
+
+        message = _failure(_module(surrokit_components), "check_settings")
+
+        assert "sampler 'toy' does not say what lean means; the section Parameters" in message
+
+    def test_a_factory_that_is_not_there(self):
+        @hookimpl
+        def surrokit_components():
+            return [Component(kind="sampler", name="toy", factory="nowhere:Walk", summary="x")]
+
+        message = _failure(_module(surrokit_components), "check_settings")
+
+        assert "sampler 'toy' is to be made by 'nowhere:Walk', but nowhere cannot be" in message
+
+    def test_what_is_no_component(self):
+        @hookimpl
+        def surrokit_components():
+            return [3]
+
+        message = _failure(_module(surrokit_components), "check_registers")
+
+        assert "surrokit_components returned 3; every item must be a Component" in message
 
     def test_heavy_import(self, tmp_path, monkeypatch):
         (tmp_path / "heavy_toy.py").write_text("import scipy\n")
@@ -315,13 +346,24 @@ class TestCheckPlugin:
         assert "imports scipy" in _failure(heavy_toy, "check_imports_light")
 
 
+def leaning(*, lean=0.5):
+    """Return a walk.
+
+    Parameters
+    ----------
+    lean
+        To the right.
+    """
+    return LeaningWalk(lean=lean)
+
+
 @hookimpl
 def _sound():
     return [
         Component(
             kind="sampler",
             name="toy",
-            factory=lambda *, lean=0.5: LeaningWalk(lean=lean),
+            factory=leaning,
             summary="A walk that leans",
             references=("nobody",),
         )
@@ -330,7 +372,7 @@ def _sound():
 
 def _module(function):
     module = types.ModuleType("toy")
-    name = "surrokit_register_samplers" if function is _sound else function.__name__
+    name = "surrokit_components" if function is _sound else function.__name__
     setattr(module, name, function)
     return module
 
@@ -340,6 +382,31 @@ def _failure(module, name):
     (result,) = [r for r in results if r.name.startswith(f"{name}[")]
     assert result.outcome == "failed"
     return result.message
+
+
+class TestPolicies:
+    @pytest.mark.parametrize(
+        ("change", "check", "message"),
+        [
+            ({"sampler": "hmcc"}, "check_choices_can_be_made", "cannot be made: no sampler is na"),
+            ({"sampler": "hmc"}, "check_choices_can_be_made", "the sampler needs gradient from"),
+            ({"explorer": "rounds"}, "check_fixed_parts", "explorer='sampler' was given, and 'ro"),
+        ],
+    )
+    def test_wrong_choices_are_caught(self, change, check, message):
+        def make():
+            policy = sk.make("policy", "automatic")
+            return types.SimpleNamespace(
+                choose=lambda *told: attrs.evolve(policy.choose(*told), **change),
+                plain=policy.plain,
+                fallback=policy.fallback,
+                exploration=policy.exploration,
+            )
+
+        (result,) = [r for r in check_policy(make) if r.name.startswith(check)]
+
+        assert result.outcome == "failed"
+        assert message in result.message
 
 
 class TestFixtures:

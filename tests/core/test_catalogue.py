@@ -8,27 +8,24 @@ import pytest
 
 from surrokit import Component, hookimpl
 from surrokit.catalogue import make_catalogue
-from surrokit.components import KINDS
 from surrokit.discovery import make_plugins
 from surrokit.errors import ComponentClashError, PluginError, UnknownComponentError
+from surrokit.kinds import KINDS
 
 
 def component(name, kind="sampler"):
     return Component(kind=kind, name=name, factory=dict, summary=f"the {name} {kind}")
 
 
-def plugin(name, **hooks):
-    """Return a module that implements hooks by what they shall return."""
+def plugin(name, *components, returned=None):
+    """Return a module that offers components, or whatever else its hook shall return or do."""
     module = types.ModuleType(name)
-    for kind, returned in hooks.items():
 
-        def hook(returned=returned):
-            return returned() if callable(returned) else returned
+    def surrokit_components():
+        offered = list(components) if returned is None else returned
+        return offered() if callable(offered) else offered
 
-        # pluggy passes no argument that has a default
-        function = types.FunctionType(hook.__code__, hook.__globals__, argdefs=hook.__defaults__)
-        function.__name__ = f"surrokit_register_{kind}"
-        setattr(module, function.__name__, hookimpl(function))
+    module.surrokit_components = hookimpl(surrokit_components)
     return module
 
 
@@ -39,69 +36,71 @@ def catalogue(*modules):
 @pytest.mark.parametrize("kind", KINDS)
 def test_components_of_each_kind_are_found(kind):
     mine = component("mine", kind)
-    assert catalogue(plugin("p", **{f"{kind}s": [mine]})).get(kind, "mine") is mine
+    assert catalogue(plugin("p", mine)).get(kind, "mine") is mine
 
 
 def test_one_name_may_serve_several_kinds():
-    found = catalogue(
-        plugin("p", samplers=[component("same")], metrics=[component("same", "metric")])
-    )
+    found = catalogue(plugin("p", component("same"), component("same", "metric")))
     assert found.get("metric", "same").kind == "metric"
 
 
 def test_entries_are_in_order_of_kind_and_name():
     found = catalogue(
-        plugin("p", metrics=[component("a", "metric")], samplers=[component("z"), component("b")]),
-        plugin("q", surrogates=(component("s", "surrogate"),)),
+        plugin("p", component("a", "metric"), component("z"), component("b")),
+        plugin("q", returned=(component("s", "surrogate"),)),
     )
     assert [entry.component.name for entry in found] == ["s", "b", "z", "a"]
     assert found.names("sampler") == ["b", "z"]
 
 
 def test_entries_know_their_plugin():
-    found = catalogue(
-        plugin("p", samplers=[component("a")]), plugin("q", samplers=[component("b")])
-    )
+    found = catalogue(plugin("p", component("a")), plugin("q", component("b")))
     assert {entry.component.name: entry.plugin for entry in found} == {"a": "p", "b": "q"}
 
 
 def test_a_clash_names_both_plugins():
     with pytest.raises(ComponentClashError, match="p and q both register a sampler named 'same'; "):
-        catalogue(
-            plugin("p", samplers=[component("same")]), plugin("q", samplers=[component("same")])
-        )
+        catalogue(plugin("p", component("same")), plugin("q", component("same")))
 
 
 def test_a_clash_within_one_plugin_is_one_too():
     with pytest.raises(ComponentClashError, match="p and p both register a sampler named 'same'"):
-        catalogue(plugin("p", samplers=[component("same"), component("same")]))
+        catalogue(plugin("p", component("same"), component("same")))
 
 
-@pytest.mark.parametrize(
-    "returned", [[3], [component("a", "metric")], ["hmc"], [None], [component("a"), object()]]
-)
+@pytest.mark.parametrize("returned", [[3], ["hmc"], [None], [component("a"), object()]])
 def test_a_wrong_item_names_plugin_and_hook(returned):
-    message = "plugin p returned .* from surrokit_register_samplers; every item must be a Component"
+    message = "plugin p returned .* from surrokit_components; every item must be a Component"
     with pytest.raises(PluginError, match=message):
-        catalogue(plugin("p", samplers=returned))
+        catalogue(plugin("p", returned=returned))
 
 
-@pytest.mark.parametrize("returned", [None, component("a"), 3, {"a": component("a")}])
+@pytest.mark.parametrize("returned", [0, component("a"), 3, {"a": component("a")}])
 def test_a_wrong_return_names_plugin_and_hook(returned):
-    message = "plugin p returned .* from surrokit_register_samplers; it must return a list"
+    message = "plugin p returned .* from surrokit_components; it must return a list"
     with pytest.raises(PluginError, match=message):
-        catalogue(plugin("p", samplers=returned))
+        catalogue(plugin("p", returned=returned))
 
 
 def test_a_hook_that_raises_is_named():
     def breaks():
         raise ZeroDivisionError("oh")
 
+    message = "plugin p raised ZeroDivisionError in surrokit_components: oh; fix it, or switch"
+    with pytest.raises(PluginError, match=message):
+        catalogue(plugin("p", returned=breaks))
+
+
+def test_a_component_of_an_unknown_kind_names_the_plugin():
+    def offer():
+        return [component("mine", "samplers")]
+
     message = (
-        "plugin p raised ZeroDivisionError in surrokit_register_samplers: oh; fix it, or switch"
+        "plugin p raised ConfigurationError in surrokit_components: a component's kind must be one "
+        "of potential, .*, got 'samplers'"
     )
     with pytest.raises(PluginError, match=message):
-        catalogue(plugin("p", samplers=breaks))
+        catalogue(plugin("p", returned=offer))
 
 
 # --- what is not there ---
@@ -110,11 +109,7 @@ def test_a_hook_that_raises_is_named():
 @pytest.fixture
 def some():
     return catalogue(
-        plugin(
-            "p",
-            samplers=[component("hmc"), component("random-walk")],
-            metrics=[component("dense", "metric")],
-        )
+        plugin("p", component("hmc"), component("random-walk"), component("dense", "metric"))
     )
 
 
@@ -142,3 +137,54 @@ def test_an_empty_catalogue_says_what_to_install():
     )
     with pytest.raises(UnknownComponentError, match=message):
         catalogue().get("sampler", "hmc")
+
+
+def test_an_unknown_kind_lists_the_kinds(some):
+    with pytest.raises(LookupError, match="there is no kind 'samplers'; kinds are: potential, sur"):
+        some.get("samplers", "hmc")
+
+
+def test_entries_are_found_by_name_alone(some):
+    assert [entry.component.name for entry in some.named(["dense", "hmc"])] == ["hmc", "dense"]
+    assert some.named([]) == list(some)
+    message = "no part is named 'dens'; did you mean 'dense'\\? surrokit plugins lists them"
+    with pytest.raises(UnknownComponentError, match=message):
+        some.named(["dens"])
+
+
+# --- what serves where nothing is named ---
+
+
+def serving(name, kind="sampler", **more):
+    return Component(kind=kind, name=name, factory=dict, summary="s", **more)
+
+
+def test_what_serves_a_purpose_is_found_by_kind():
+    found = catalogue(
+        plugin("p", serving("a", serves=["rows"]), serving("b", default=True)),
+        plugin("q", serving("c", "metric", default=True, serves=["rows"])),
+    )
+    assert found.serving("sampler", "rows").name == "a"
+    assert found.serving("metric", "rows").name == "c"
+    assert found.serving("metric", "nothing") is None
+    assert (found.pick("sampler"), found.pick("sampler", "rows")) == ("b", "a")
+
+
+def test_what_nothing_serves_cannot_be_picked():
+    found = catalogue(plugin("p", serving("a"), serving("b")))
+    message = "no sampler is registered that serves as 'default'; name one of a, b, or enable the"
+    with pytest.raises(UnknownComponentError, match=message):
+        found.pick("sampler")
+    with pytest.raises(UnknownComponentError, match="no policies are registered, so there is no "):
+        found.pick("policy")
+
+
+@pytest.mark.parametrize(
+    ("claim", "purpose"), [({"default": True}, "default"), ({"serves": ["rows"]}, "rows")]
+)
+def test_two_claims_to_one_purpose_name_both_parts_and_plugins(claim, purpose):
+    message = (
+        f"sampler 'a' of p and 'b' of q both claim to serve as '{purpose}'; uninstall one, or sw"
+    )
+    with pytest.raises(ComponentClashError, match=message):
+        catalogue(plugin("p", serving("a", **claim)), plugin("q", serving("b", **claim)))

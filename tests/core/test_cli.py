@@ -135,13 +135,35 @@ def test_plugins_as_json_have_settings_and_defaults(surrokit, tmp_path):
     assert len(rows) == len(default_catalogue().entries)
     (hmc,) = [row for row in rows if (row["kind"], row["name"]) == ("sampler", "hmc")]
     assert hmc["plugin"] == "surrokit[hmc]"
-    assert hmc["settings"]["metric"] == "dense"
-    assert hmc["settings"]["randomize"] is True
+    assert hmc["settings"]["metric"]["default"] == "dense"
+    assert hmc["settings"]["metric"]["takes"] == "a part of kind metric"
+    assert hmc["settings"]["randomize"]["default"] is True
+    assert hmc["settings"]["randomize"]["takes"] == "bool"
+    assert hmc["settings"]["randomize"]["help"].startswith("Draw the number of steps uniformly")
+    assert hmc["settings"]["shortest"]["takes"] == "a number of at least 0 and below 1"
     assert hmc["references"]
     (explorer,) = [row for row in rows if row["kind"] == "explorer" and row["name"] == "sampler"]
-    assert explorer["settings"]["sampler"] == "the run's own sampler"
+    assert explorer["settings"]["sampler"]["default"] == "the run's own sampler"
     (logistic,) = [row for row in rows if row["name"] == "logistic"]
-    assert logistic["settings"]["design"] == "required"
+    assert logistic["settings"]["design"]["default"] == "required"
+
+
+def test_plugins_shows_the_settings_of_parts_by_name(surrokit, tmp_path):
+    code, out, _ = surrokit("plugins", "gaussian", "once", "--json", tmp_path / "parts.json")
+    assert code == 0
+    assert "potential gaussian, of surrokit[problems]: Gaussian of given mean" in out
+    assert "sampler gaussian, of surrokit[hmc]: " in out
+    assert "schedule once, of surrokit[learning]: " in out
+    assert "arXiv:1202.0709" in out
+    assert "target_acceptance  0.35     a number between 0 and 1" in out
+    assert "``" not in out
+    assert [row["name"] for row in figures(tmp_path / "parts.json")] == [
+        *("gaussian", "once", "gaussian")
+    ]
+
+
+def test_plugins_refuses_a_name_of_nothing(surrokit):
+    assert_one_line(surrokit("plugins", "hmcc"), "no part is named 'hmcc'; did you mean 'hmc'")
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h", "--version"])
@@ -592,11 +614,11 @@ def test_unknown_parts_are_refused(part):
 
 
 def test_names_and_settings_are_joined():
-    specs = specs_of(
-        {"sampler": "hmc", "schedule": None}, {"sampler": {"a": 1}, "metric": {"b": 2}}
-    )
+    settings = {"sampler": {"a": 1}, "metric": {"b": 2}}
+    specs = specs_of({"sampler": "hmc", "schedule": None}, settings, default_catalogue())
     assert specs == {"sampler": ("hmc", {"a": 1}), "schedule": None, "metric": ("dense", {"b": 2})}
 
 
 def test_a_part_without_name_gets_its_default():
-    assert specs_of({"schedule": None}, {"schedule": {"x": 1}}) == {"schedule": ("once", {"x": 1})}
+    specs = specs_of({"schedule": None}, {"schedule": {"x": 1}}, default_catalogue())
+    assert specs == {"schedule": ("once", {"x": 1})}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
+import sys
 
+import attrs
 import pytest
 
 from surrokit import Component, Part
-from surrokit.components import KINDS
-from surrokit.errors import ConfigurationError
+from surrokit.catalogue import Catalogue, Entry
+from surrokit.composer import Composer
+from surrokit.errors import ConfigurationError, MissingDependencyError, PluginError, PluginLoadError
+from surrokit.kinds import KINDS, members_of, missing_members, protocols_of
+from surrokit.part_settings import REQUIRED
 
 
 def factory(*, size, scale=2.0, sampler=None):
@@ -45,7 +49,11 @@ def test_other_kinds_are_refused(kind):
 
 def test_settings_are_the_keywords_of_the_factory():
     settings = component(parts={"sampler": Part("sampler")}).settings()
-    assert settings == {"size": inspect.Parameter.empty, "scale": 2.0, "sampler": None}
+    assert {name: setting.default for name, setting in settings.items()} == {
+        "size": REQUIRED,
+        "scale": 2.0,
+        "sampler": None,
+    }
 
 
 def test_components_are_equal_by_what_they_hold():
@@ -56,3 +64,248 @@ def test_components_are_equal_by_what_they_hold():
 def test_a_component_cannot_be_changed():
     with pytest.raises(AttributeError):
         component().name = "other"
+
+
+# --- factories by their path ---
+
+MODULE = """
+import attrs
+
+@attrs.frozen(kw_only=True)
+class Thing:
+    size: int = 1
+
+    @classmethod
+    def large(cls, size=100):
+        return cls(size=size)
+
+class Ready:
+    def draw(self):
+        pass
+
+    tunable = adapted = velocity = energy = longest_scale = draw
+
+ready = Ready()
+number = 3
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    (tmp_path / "offers_things.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "offers_things"
+    sys.modules.pop("offers_things", None)
+
+
+def test_a_path_is_imported_on_first_use(module):
+    mine = component(factory=f"{module}:Thing")
+    assert module not in sys.modules
+    assert list(mine.settings()) == ["size"]
+    assert mine.load() is sys.modules[module].Thing
+
+
+def test_a_path_may_name_a_method_of_a_class(module):
+    mine = component(factory=f"{module}:Thing.large")
+    assert mine.settings()["size"].default == 100
+    assert mine.load()().size == 100
+
+
+@pytest.mark.parametrize("path", ["module", "module.Class", "module:", ":Class", "a b:C", 3, None])
+def test_what_is_no_path_is_refused(path):
+    message = "the factory of metric 'mine' must be a path such as 'package.module:Class', or a fun"
+    with pytest.raises(ConfigurationError, match=message):
+        component(factory=path)
+
+
+def test_a_module_that_is_not_there_is_named_with_part_and_plugin():
+    message = (
+        r"metric 'mine' of plugin them\[x\] is to be made by 'nowhere_at_all:Thing', but "
+        "nowhere_at_all cannot be imported: ModuleNotFoundError: No module named"
+    )
+    with pytest.raises(PluginLoadError, match=message):
+        component(factory="nowhere_at_all:Thing").load("them[x]")
+
+
+def test_a_module_that_breaks_is_named_with_the_cause(tmp_path, monkeypatch):
+    (tmp_path / "breaks_at_once.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PluginLoadError, match="ZeroDivisionError: division by zero; repair it"):
+        component(factory="breaks_at_once:Thing").load()
+
+
+def test_a_package_that_is_missing_says_so_itself(tmp_path, monkeypatch):
+    (tmp_path / "wants_more.py").write_text(
+        "from surrokit.errors import MissingDependencyError\n"
+        "raise MissingDependencyError('install more')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(MissingDependencyError, match=r"^install more$"):
+        component(factory="wants_more:Thing").load()
+
+
+def test_a_name_that_is_not_in_the_module_gets_the_nearest(module):
+    message = (
+        r"metric 'mine' of plugin them\[x\] is to be made by 'offers_things:Think', but module "
+        r"'offers_things' has no attribute 'Think'; did you mean offers_things:Thing\? correct the"
+    )
+    with pytest.raises(PluginLoadError, match=message):
+        component(factory=f"{module}:Think").load("them[x]")
+
+
+def test_a_path_may_name_a_part_that_is_ready(module):
+    mine = component(factory=f"{module}:ready")
+    assert mine.settings() == {}
+    assert mine.make({}) is sys.modules[module].ready
+
+
+def test_kind_name_factory_and_summary_may_be_given_by_position():
+    assert Component("metric", "mine", factory, "s") == component()
+
+
+def test_what_makes_nothing_is_refused(module):
+    message = (
+        "is to be made by 'offers_things:number', which is of type int; name a class, a function, "
+        "or a metric"
+    )
+    with pytest.raises(PluginError, match=message):
+        component(factory=f"{module}:number").load()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"parts": {"metric": Part("metric")}},
+        {"quick": {"metric": 1}},
+        {"serves": {"anything": {"metric": 1}}},
+        {"examples": ({"metric": 1},)},
+    ],
+)
+def test_settings_that_the_factory_does_not_have_are_refused(wrong):
+    message = (
+        r"metric 'mine' of plugin them\[x\] names metric in parts, quick, serves or "
+        "examples, but its settings are: (quick, )?size, scale, sampler"
+    )
+    with pytest.raises(PluginError, match=message):
+        component(**wrong).settings("them[x]")
+
+
+@pytest.mark.parametrize("made_by", [lambda **settings: settings, lambda *rest: rest])
+def test_settings_that_cannot_be_told_are_an_error_of_the_plugin(made_by):
+    message = r"the settings of metric 'mine' of plugin them\[x\] cannot be told: .*by name as sett"
+    with pytest.raises(PluginError, match=message):
+        component(factory=made_by).settings("them[x]")
+
+
+# --- what a part is used for where none is named ---
+
+
+def test_purposes_may_have_settings_and_include_being_the_default():
+    assert component().purposes == {}
+    assert component(default=True, serves=["rows"]).purposes == {"default": {}, "rows": {}}
+    settings = {"size": 3}
+    assert component(serves={"rows": settings}).purposes == {"rows": settings}
+
+
+def test_a_single_purpose_must_stand_in_a_list():
+    message = r"serves must be several purposes, .*, got 'rows'; write serves=\['rows'\]"
+    with pytest.raises(ConfigurationError, match=message):
+        component(serves="rows")
+
+
+# --- the small form of an experiment ---
+
+
+@attrs.frozen(kw_only=True)
+class Rows:
+    """Rows of an experiment.
+
+    Parameters
+    ----------
+    repeats
+        Runs.
+    """
+
+    repeats: int = 10
+
+    def rows(self):
+        return []
+
+    name = title = settings = run = report = draw = rows
+
+
+def small(**changed):
+    return component(kind="experiment", factory=Rows, **{"quick": {"repeats": 2}} | changed)
+
+
+def test_quick_is_a_setting_of_its_own():
+    setting = small().settings()["quick"]
+    assert (setting.default, setting.help) == (False, "Small sizes: repeats=2.")
+    assert "quick" not in small(quick={}).settings()
+
+
+@pytest.mark.parametrize(
+    ("settings", "repeats"),
+    [
+        ({}, 10),
+        ({"quick": False}, 10),
+        ({"quick": True}, 2),
+        ({"quick": True, "repeats": 3}, 3),
+    ],
+)
+def test_quick_stands_for_small_sizes_and_settings_win(settings, repeats):
+    assert small().make(settings).repeats == repeats
+
+
+# --- parts keep to the protocol of their kind ---
+
+
+class Drawing:
+    """Half a metric."""
+
+    tunable = False
+
+    def draw(self, rng, n, dim):
+        return rng.standard_normal((n, dim))
+
+    velocity = energy = draw
+
+
+def test_a_part_that_lacks_members_is_refused_with_the_plugin():
+    mine = component(factory=Drawing)
+    entry = Entry(component=mine, plugin="them[x]")
+    message = (
+        r"metric 'mine' of plugin them\[x\] is a Drawing, which is no metric: it lacks adapted, "
+        "longest_scale of Metric, or adapted, .*factored.* of PositionMetric; see surrokit.protoc"
+    )
+    with pytest.raises(PluginError, match=message):
+        Composer(Catalogue(entries={("metric", "mine"): entry})).make("metric", "mine")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_a_part_of_any_kind(kind):
+    lacking = missing_members(kind, object())
+    assert lacking == {protocol.__name__: members_of(protocol) for protocol in protocols_of(kind)}
+    assert all(lacking.values())
+
+
+def test_no_property_is_evaluated():
+    class Late:
+        @property
+        def learner(self):
+            raise AssertionError("too early")
+
+    assert missing_members("surrogate", Late()) == {}
+
+
+def test_members_of_an_instance_count():
+    class Made:
+        def __init__(self):
+            self.dim, self.capabilities, self.value = 2, frozenset(), abs
+
+    assert missing_members("potential", Made()) == {}
+    assert missing_members("surrogate", Made()) == {}  # a ready potential is one
+    assert missing_members("surrogate", Drawing()) == {
+        "Surrogate": ["learner"],
+        "Potential": ["capabilities", "dim", "value"],
+    }

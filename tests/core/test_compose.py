@@ -128,8 +128,20 @@ def test_settings_must_be_a_mapping():
         sk.sample(target(), sampler=("hmc", 3), **SMALL)
 
 
+class Mass:
+    """Has the members of a metric."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def draw(self, rng, n, dim):
+        return self.size * rng.standard_normal((n, dim))
+
+    tunable = adapted = velocity = energy = longest_scale = draw
+
+
 def needing(*, size, scale=1.0):
-    return size * scale
+    return Mass(size * scale)
 
 
 @pytest.fixture
@@ -146,11 +158,11 @@ def test_a_missing_setting_is_named_with_how_to_pass_it(composer):
 
 
 def test_extra_settings_join_those_of_the_pair(composer):
-    assert composer.make("metric", ("needing", {"size": 3}), scale=2.0) == 6.0
+    assert composer.make("metric", ("needing", {"size": 3}), scale=2.0).size == 6.0
 
 
 def test_an_extra_setting_of_none_is_not_given(composer):
-    assert composer.make("metric", ("needing", {"size": 3}), scale=None) == 3.0
+    assert composer.make("metric", ("needing", {"size": 3}), scale=None).size == 3.0
 
 
 def test_an_object_is_taken_as_it_is(composer):

@@ -17,7 +17,7 @@ GOOD = """
 from surrokit import Component, hookimpl
 
 @hookimpl
-def surrokit_register_samplers():
+def surrokit_components():
     return [Component(kind="sampler", name="{name}", factory=dict, summary="made for a test")]
 """
 

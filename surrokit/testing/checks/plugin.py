@@ -10,8 +10,9 @@ from types import ModuleType
 from typing import Any
 
 from surrokit import hookspecs
-from surrokit.components import KINDS, Component
+from surrokit.components import Component
 from surrokit.discovery import make_plugins
+from surrokit.errors import PluginError
 from surrokit.markers import GROUP
 from surrokit.testing.demands import demand
 from surrokit.testing.results import Check, Factory
@@ -23,17 +24,14 @@ HEAVY = (
 """Modules that nothing may import until a part is made."""
 
 _PREFIX = f"{GROUP}_"
+_REGISTERS = "surrokit_components"
 _LONGEST_SUMMARY = 120
 
 
 def components_of(module: ModuleType) -> list[Component]:
-    """Return everything that a plugin module registers, in the order of kinds."""
-    found: list[Component] = []
-    for kind in KINDS:
-        hook = getattr(module, f"surrokit_register_{kind}s", None)
-        if hook is not None:
-            found += hook()
-    return found
+    """Return everything that a plugin module registers."""
+    hook = getattr(module, _REGISTERS, None)
+    return [] if hook is None else list(hook())
 
 
 def _implementations(module: ModuleType) -> dict[str, Any]:
@@ -51,8 +49,8 @@ def check_hooks(make: Factory) -> None:
     implementations = _implementations(module)
     demand(
         implementations,
-        f"{module.__name__} implements no hook; define surrokit_register_... functions and "
-        "decorate them with surrokit.hookimpl",
+        f"{module.__name__} implements no hook; define {_REGISTERS} and decorate it with "
+        "surrokit.hookimpl",
     )
     for name, function in implementations.items():
         demand(
@@ -84,18 +82,15 @@ def check_registers(make: Factory) -> None:
     module = make()
     make_plugins(module)
     first, second = components_of(module), components_of(module)
+    for component in first:
+        demand(
+            isinstance(component, Component),
+            f"{_REGISTERS} returned {component!r}; every item must be a Component",
+        )
     demand(
         [(c.kind, c.name) for c in first] == [(c.kind, c.name) for c in second],
-        "two calls of the registration hooks give different components",
+        f"two calls of {_REGISTERS} give different components",
     )
-    for kind in KINDS:
-        hook = getattr(module, f"surrokit_register_{kind}s", None)
-        for component in hook() if hook is not None else ():
-            demand(
-                isinstance(component, Component) and component.kind == kind,
-                f"surrokit_register_{kind}s returned {component!r}; every item must be a "
-                f"Component of kind {kind!r}",
-            )
 
 
 def check_names(make: Factory) -> None:
@@ -103,14 +98,14 @@ def check_names(make: Factory) -> None:
     seen: set[tuple[str, str]] = set()
     for component in components_of(make()):
         key = (component.kind, component.name)
-        demand(key not in seen, f"{component.kind} {component.name!r} is registered twice")
+        demand(key not in seen, f"{component.title()} is registered twice")
         seen.add(key)
 
 
 def check_descriptions(make: Factory) -> None:
     """Every component has a summary of one line and says where it comes from."""
     for component in components_of(make()):
-        what = f"{component.kind} {component.name!r}"
+        what = component.title()
         summary = component.summary
         demand(
             summary.strip() == summary and 0 < len(summary) <= _LONGEST_SUMMARY,
@@ -125,24 +120,24 @@ def check_descriptions(make: Factory) -> None:
 
 
 def check_settings(make: Factory) -> None:
-    """Examples and parts name settings that the factory takes, by keyword."""
+    """Factories can be imported, examples and parts name settings, and all settings have help."""
     for component in components_of(make()):
-        what = f"{component.kind} {component.name!r}"
-        parameters = inspect.signature(component.factory).parameters
-        for parameter in parameters.values():
-            demand(
-                parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD),
-                f"the factory of {what} does not take {parameter.name!r} by keyword; settings are "
-                "always passed so",
-            )
+        what = component.title()
         demand(
             component.examples or component.kind == "potential",
             f"{what} lists no examples, so nothing of it can be checked; only targets whose data "
             "must be fetched may have none",
         )
-        for settings in (component.parts, *component.examples):
-            unknown = sorted(set(settings) - set(parameters))
-            demand(not unknown, f"{what} has no setting {unknown}; it has {sorted(parameters)}")
+        try:
+            settings = component.settings()
+        except PluginError as error:
+            raise AssertionError(str(error)) from error
+        silent = [name for name, setting in settings.items() if not setting.help]
+        demand(
+            not silent,
+            f"{what} does not say what {', '.join(silent)} means; the section Parameters of its "
+            "docstring is shown to users",
+        )
 
 
 def check_imports_light(make: Factory) -> None:
@@ -150,10 +145,10 @@ def check_imports_light(make: Factory) -> None:
     name = make().__name__
     code = (
         f"import importlib, sys; module = importlib.import_module({name!r})\n"
-        "[getattr(module, n)() for n in dir(module) if n.startswith('surrokit_register_')]\n"
+        f"getattr(module, {_REGISTERS!r}, list)()\n"
         f"print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
     )
-    demand_light(code, f"importing {name} and calling its registration hooks")
+    demand_light(code, f"importing {name} and calling {_REGISTERS}")
 
 
 def demand_light(code: str, what: str) -> None:
@@ -166,8 +161,8 @@ def demand_light(code: str, what: str) -> None:
     loaded = done.stdout.split()
     demand(
         not loaded,
-        f"{what} imports {', '.join(loaded)}; import heavy modules inside the factories, so that "
-        "listing what there is stays fast",
+        f"{what} imports {', '.join(loaded)}; name factories by their paths, so that listing what "
+        "there is stays fast",
     )
 
 

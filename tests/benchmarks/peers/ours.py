@@ -14,8 +14,8 @@ import attrs
 import surrokit as sk
 from peers.outcome import Outcome, Task
 from surrokit.catalogue import default_catalogue
-from surrokit.components import KINDS
 from surrokit.errors import SamplingWarning
+from surrokit.kinds import KINDS
 
 
 class NotThereError(LookupError):

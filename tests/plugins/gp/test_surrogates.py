@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+import surrokit as sk
 from surrokit.capabilities import (
     GRADIENT,
     GRADIENT_ALONE,
@@ -14,15 +15,15 @@ from surrokit.capabilities import (
 )
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
 from surrokit.records import Evaluations, LearningProblem
-from surrokit_gp import plugin
 from surrokit_gp.fitc import Fitc
 from surrokit_gp.gp import GaussianProcess
 from surrokit_gp.hyperparameters import Hyperparameters
+from surrokit_gp.plugin import surrokit_components
 
 DIM = 3
 FIXED = {"length_scales": 2.0, "signal_sd": 5.0, "noise_sd": 0.01}
 QUICK = {"n_starts": 1, "max_iterations": 15}
-COMPONENTS = {component.name: component for component in plugin.surrokit_register_surrogates()}
+COMPONENTS = {component.name: component for component in surrokit_components()}
 EXAMPLES = [(name, example) for name, part in COMPONENTS.items() for example in part.examples]
 
 
@@ -70,12 +71,12 @@ def relative_error(process):
 @pytest.fixture(params=EXAMPLES, ids=[f"{name}-{example}" for name, example in EXAMPLES])
 def surrogate(request):
     name, settings = request.param
-    return COMPONENTS[name].factory(**settings)
+    return sk.make("surrogate", name, **settings)
 
 
 @pytest.fixture(params=["gp", "fitc"])
 def factory(request):
-    return COMPONENTS[request.param].factory
+    return COMPONENTS[request.param].load()
 
 
 class TestFits:
@@ -303,7 +304,7 @@ class TestGradients:
         ):
             learns = learner(surrogate)
             assert (learns.needs, learns.uses) == (needs, uses)
-            assert learns.provides == fitted(plugin.gp(hyperparameters=FIXED)).capabilities
+            assert learns.provides == fitted(GaussianProcess(hyperparameters=FIXED)).capabilities
 
 
 class TestHardData:
@@ -492,10 +493,10 @@ class TestLearners:
         assert process.n_points == 100
         sizes.clear()
         fitted(factory(n_search=5, mean="quadratic", **QUICK), rows)
-        assert 15 <= max(sizes) <= (40 if factory is plugin.gp else 20)
+        assert 15 <= max(sizes) <= (40 if factory is GaussianProcess else 20)
         sizes.clear()
         fitted(factory(n_search=None, **QUICK), rows)
-        assert max(sizes) == (400 if factory is plugin.gp else 100)
+        assert max(sizes) == (400 if factory is GaussianProcess else 100)
 
     def test_a_process_may_be_conditioned_on_some_points_only(self):
         rows = evaluations(60)
@@ -581,10 +582,18 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("make", "settings", "message"),
         [
-            (plugin.gp, {"max_points": 0}, "max_points must be a whole number of at least 1, or"),
-            (plugin.gp, {"gradients": 1}, "gradients must be one of 'auto', True, False, got 1"),
-            (plugin.fitc, {"inducing": "grid"}, "inducing must be one of 'data', 'k-means\\+\\+'"),
-            (plugin.fitc, {"n_inducing": 0}, "n_inducing must be a whole number of at least 1"),
+            (
+                GaussianProcess,
+                {"max_points": 0},
+                "max_points must be a whole number of at least 1, or",
+            ),
+            (
+                GaussianProcess,
+                {"gradients": 1},
+                "gradients must be one of 'auto', True, False, got 1",
+            ),
+            (Fitc, {"inducing": "grid"}, "inducing must be one of 'data', 'k-means\\+\\+'"),
+            (Fitc, {"n_inducing": 0}, "n_inducing must be a whole number of at least 1"),
         ],
     )
     def test_impossible_settings_of_one(self, make, settings, message):
@@ -597,5 +606,5 @@ class TestSettings:
             learner(factory(hyperparameters=wrong))
 
     def test_factories_have_the_defaults_of_the_classes(self):
-        assert plugin.gp() == GaussianProcess()
-        assert plugin.fitc() == Fitc()
+        assert sk.make("surrogate", "gp") == GaussianProcess()
+        assert sk.make("surrogate", "fitc") == Fitc()

@@ -1,11 +1,13 @@
 """Networks that go on learning without keeping rows."""
 
 import pickle
+from functools import partial
 
 import attrs
 import numpy as np
 import pytest
 
+import surrokit as sk
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
 from surrokit.records import Evaluations, LearningProblem
 from surrokit.testing.plain import written_and_read
@@ -13,8 +15,12 @@ from surrokit.testing.targets import Banana
 from surrokit_networks.learner import NetworkLearner
 from surrokit_networks.online_fit import OnlineFit
 from surrokit_networks.online_learner import OnlineLearner
-from surrokit_networks.plugin import additive, additive_paper, rbf, rbf_paper
 from surrokit_networks.training_rows import TrainingRows
+
+additive, rbf, additive_paper, rbf_paper = (
+    partial(sk.make, "surrogate", name)
+    for name in ("additive", "rbf", "additive-paper", "rbf-paper")
+)
 
 DIM = 3
 ENGINES = ["greville", "moments"]

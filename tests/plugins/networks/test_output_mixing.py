@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import surrokit as sk
 from surrokit.gaussian_energy import GaussianEnergy, gaussian_prior
 from surrokit.records import Evaluations, LearningProblem
 from surrokit.whitening import Whitening
-from surrokit_networks import output_mixing, plugin
+from surrokit_networks import output_mixing
 from surrokit_networks.activations import BUILT_IN
 from surrokit_networks.additive_nodes import AdditiveNodes
 from surrokit_networks.equations import Equations
@@ -158,7 +159,7 @@ def observed():
 def test_what_is_left_out_hardly_changes_a_fit(monkeypatch):
     def fitted():
         problem = LearningProblem(dim=DIM, capabilities=frozenset(), energy=ENERGY)
-        learner = plugin.additive().learner(problem, np.random.default_rng(0))
+        learner = sk.make("surrogate", "additive").learner(problem, np.random.default_rng(0))
         learner.observe(observed())
         return learner.fitted()
 

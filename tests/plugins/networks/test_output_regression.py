@@ -4,13 +4,13 @@ import attrs
 import numpy as np
 import pytest
 
+import surrokit as sk
 from surrokit.errors import CapabilityError, SurrogateFitError
 from surrokit.fit_quality import fit_quality
 from surrokit.forward import gradient_of_energy
 from surrokit.gaussian_energy import GaussianEnergy, gaussian_prior
 from surrokit.records import Evaluations, LearningProblem
 from surrokit.whitening import Whitening
-from surrokit_networks import plugin
 from surrokit_networks.output_regression import OutputRegression
 from surrokit_networks.regression import Regression
 from surrokit_networks.training_rows import TrainingRows
@@ -59,7 +59,11 @@ def fitted(surrogate, rows, seed=1):
 
 
 FRESH = exact(60, seed=9)
-SURROGATES = [plugin.additive(n_nodes=30), plugin.rbf(n_nodes=30), plugin.quadratic()]
+SURROGATES = [
+    sk.make("surrogate", "additive", n_nodes=30),
+    sk.make("surrogate", "rbf", n_nodes=30),
+    sk.make("surrogate", "quadratic"),
+]
 IDS = ["additive", "rbf", "quadratic"]
 
 
@@ -76,7 +80,7 @@ def test_a_quadratic_map_is_recovered(surrogate, jacobians):
 @pytest.mark.parametrize("kind", ["additive", "rbf", "quadratic"])
 def test_every_way_to_train(train_on, kind):
     # Jacobians alone leave the constant of each output open; its values give it.
-    emulator = fitted(getattr(plugin, kind)(train_on=train_on, trend="quadratic"), exact(60))
+    emulator = fitted(sk.make("surrogate", kind, train_on=train_on, trend="quadratic"), exact(60))
     error = emulator.forward(FRESH.positions) - FRESH.outputs
     assert np.abs(error / ENERGY.noise_sd).max() < 1e-2
     assert np.var(emulator.value(FRESH.positions) - FRESH.values) < 1e-3
@@ -85,7 +89,7 @@ def test_every_way_to_train(train_on, kind):
 @pytest.mark.parametrize("kind", ["additive", "rbf"])
 def test_a_smooth_map_is_learnt_better_with_jacobians(kind):
     fresh = exact(200, seed=9, rough=1.0)
-    surrogate = getattr(plugin, kind)(n_nodes=100)
+    surrogate = sk.make("surrogate", kind, n_nodes=100)
     variances = []
     for jacobians in (False, True):
         emulator = fitted(surrogate, exact(15, rough=1.0, jacobians=jacobians))
@@ -126,9 +130,9 @@ def test_units_of_an_output_change_nothing():
     moved = attrs.evolve(
         rows, outputs=rows.outputs * units, jacobians=rows.jacobians * units[:, None]
     )
-    learns = learner(plugin.additive(), energy=energy)
+    learns = learner(sk.make("surrogate", "additive"), energy=energy)
     learns.observe(moved)
-    one, other = fitted(plugin.additive(), rows), learns.fitted()
+    one, other = fitted(sk.make("surrogate", "additive"), rows), learns.fitted()
     np.testing.assert_allclose(
         other.value(FRESH.positions), one.value(FRESH.positions), rtol=1e-4, atol=1e-4
     )
@@ -159,7 +163,7 @@ def test_trends_of_outputs_may_fall_in_every_direction():
     rows = Evaluations(
         positions=positions, values=ENERGY.value(outputs, positions), outputs=outputs
     )
-    emulator = fitted(plugin.quadratic(), rows)
+    emulator = fitted(sk.make("surrogate", "quadratic"), rows)
     np.testing.assert_allclose(emulator.forward(positions), outputs, atol=1e-8)
 
 
@@ -168,7 +172,9 @@ def test_rows_without_jacobian_count_for_outputs_only():
     jacobians = np.array(rows.jacobians)
     jacobians[5:] = np.nan
     jacobians[3, 0, 0] = np.nan
-    emulator = fitted(plugin.additive(n_nodes=30), attrs.evolve(rows, jacobians=jacobians))
+    emulator = fitted(
+        sk.make("surrogate", "additive", n_nodes=30), attrs.evolve(rows, jacobians=jacobians)
+    )
     error = emulator.forward(FRESH.positions) - FRESH.outputs
     assert np.abs(error / ENERGY.noise_sd).max() < 1e-3
 
@@ -177,7 +183,9 @@ def test_rows_without_outputs_are_left_out():
     rows = exact(40)
     outputs = np.array(rows.outputs)
     outputs[:10] = np.nan
-    assert fitted(plugin.additive(), attrs.evolve(rows, outputs=outputs)).n_points == 30
+    assert (
+        fitted(sk.make("surrogate", "additive"), attrs.evolve(rows, outputs=outputs)).n_points == 30
+    )
 
 
 def draws(n, seed, rough):
@@ -198,7 +206,7 @@ def test_held_out_error_is_about_that_on_fresh_points(kind, jacobians):
     if not jacobians:
         rows = attrs.evolve(rows, jacobians=None, gradients=None)
     # Few nodes, so that the error is no matter of a few points.
-    surrogate = getattr(plugin, kind)(n_nodes=6, trend="linear", hold_out=0.3)
+    surrogate = sk.make("surrogate", kind, n_nodes=6, trend="linear", hold_out=0.3)
     emulator = fitted(surrogate, rows)
     # What is down-weighted is not held out: 0.3 (2 dim + 10) nats above the least and more.
     near = fresh.values < rows.values.min() + 4.2
@@ -212,13 +220,13 @@ def test_held_out_error_is_about_that_on_fresh_points(kind, jacobians):
 
 
 def test_nothing_held_out_where_nobody_wants_it():
-    assert fitted(plugin.additive(hold_out=0.0), exact(40)).quality is None
-    assert fitted(plugin.additive(), exact(9)).quality is None
+    assert fitted(sk.make("surrogate", "additive", hold_out=0.0), exact(40)).quality is None
+    assert fitted(sk.make("surrogate", "additive"), exact(9)).quality is None
 
 
 def test_gradients_of_the_potential_are_made_from_jacobians():
     # They whiten, and judge the fit, even where only Jacobians were handed over.
-    learns = learner(plugin.additive(n_nodes=20))
+    learns = learner(sk.make("surrogate", "additive", n_nodes=20))
     learns.observe(exact(40))
     expected = np.einsum(
         "nm,nmd->nd", (FRESH.outputs - ENERGY.data) / ENERGY.noise_sd**2, FRESH.jacobians
@@ -230,11 +238,11 @@ def test_gradients_of_the_potential_are_made_from_jacobians():
 
 
 def test_states_hold_outputs_and_jacobians():
-    first = learner(plugin.additive(n_nodes=20))
+    first = learner(sk.make("surrogate", "additive", n_nodes=20))
     first.observe(exact(30, rough=1.0))
     first.fitted()
     first.observe(exact(10, seed=3, rough=1.0, jacobians=False))
-    second = learner(plugin.additive(n_nodes=20), seed=99).restored(first.state())
+    second = learner(sk.make("surrogate", "additive", n_nodes=20), seed=99).restored(first.state())
     for learns in (first, second):
         learns.observe(exact(5, seed=4, rough=1.0))
     one, other = first.fitted(), second.fitted()
@@ -252,7 +260,7 @@ def test_states_hold_outputs_and_jacobians():
     ],
 )
 def test_what_a_learner_of_outputs_needs(train_on, needs, uses):
-    learns = learner(plugin.additive(train_on=train_on, n_nodes=20))
+    learns = learner(sk.make("surrogate", "additive", train_on=train_on, n_nodes=20))
     assert learns.needs == needs
     assert learns.uses == uses
     learns.observe(exact(20))
@@ -265,12 +273,12 @@ def test_learning_outputs_of_a_target_without_a_forward_map(kind):
         CapabilityError,
         match="learns='outputs' needs a target with a forward map, which this one has not; make",
     ):
-        learner(getattr(plugin, kind)(learns="outputs"), energy=None)
+        learner(sk.make("surrogate", kind, learns="outputs"), energy=None)
 
 
 def test_learning_outputs_from_evaluations_without():
     rows = exact(20)
-    learns = learner(plugin.additive())
+    learns = learner(sk.make("surrogate", "additive"))
     learns.observe(Evaluations(positions=rows.positions, values=rows.values))
     with pytest.raises(
         SurrogateFitError, match="got no evaluations with outputs; pass such, or learn the potent"
@@ -279,13 +287,13 @@ def test_learning_outputs_from_evaluations_without():
 
 
 def test_learning_the_potential_of_a_forward_map():
-    learns = learner(plugin.additive(learns="potential", n_nodes=20))
+    learns = learner(sk.make("surrogate", "additive", learns="potential", n_nodes=20))
     assert learns.energy is None
     assert learns.uses == {"value", "gradient"}
-    assert learner(plugin.additive(learns="outputs")).energy is ENERGY
-    assert learner(plugin.additive(learns="auto")).energy is ENERGY
+    assert learner(sk.make("surrogate", "additive", learns="outputs")).energy is ENERGY
+    assert learner(sk.make("surrogate", "additive", learns="auto")).energy is ENERGY
 
 
 def test_too_few_equations_for_quadratic_outputs():
     with pytest.raises(SurrogateFitError, match="has 6 coefficients, but there are only 5 equat"):
-        fitted(plugin.quadratic(), exact(5, jacobians=False))
+        fitted(sk.make("surrogate", "quadratic"), exact(5, jacobians=False))

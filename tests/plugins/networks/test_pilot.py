@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+import surrokit as sk
 from surrokit.errors import SurrogateFitError
 from surrokit.fit_quality import expected_acceptance
 from surrokit.records import Evaluations, LearningProblem
-from surrokit_networks import plugin
 from surrokit_networks.pilot import (
     Candidate,
     best_of,
@@ -131,7 +131,7 @@ def test_a_sharp_potential_gets_longer_directions():
     smooth = 0.02 * positions[:, 0] ** 3
 
     def length(values):
-        learner = plugin.additive(n_nodes=100).learner(
+        learner = sk.make("surrogate", "additive", n_nodes=100).learner(
             LearningProblem(dim=2, capabilities=frozenset()), np.random.default_rng(3)
         )
         bowl = 0.5 * np.square(positions).sum(axis=1)
@@ -147,7 +147,7 @@ def test_how_large_a_network_is_if_nobody_says():
     assert default_size(20, 700, 0) == 1400
     assert default_size(20, 10**6, 0) == 2000
     assert [default_size(dim, 100, 9) for dim in (2, 7, 60)] == [400, 700, 1000]
-    learner = plugin.additive(hidden="trained").learner(
+    learner = sk.make("surrogate", "additive", hidden="trained").learner(
         LearningProblem(dim=2, capabilities=frozenset()), np.random.default_rng(0)
     )
     rows = rows_of(30)
@@ -162,7 +162,7 @@ def test_nodes_that_tell_nothing_are_left_out_where_the_data_choose(bend, ridge,
     positions = rng.standard_normal((80, 2))
     values = np.square(positions).sum(axis=1) + bend * np.cos(2.0 * positions[:, 0])
     values += 0.01 * rng.standard_normal(80)
-    learner = plugin.additive(n_nodes=60, ridge=ridge).learner(
+    learner = sk.make("surrogate", "additive", n_nodes=60, ridge=ridge).learner(
         LearningProblem(dim=2, capabilities=frozenset()), np.random.default_rng(3)
     )
     learner.observe(Evaluations(positions=positions, values=values))

@@ -9,7 +9,6 @@ import surrokit as sk
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.records import Evaluations, LearningProblem
 from surrokit.summed_terms import SummedTerms
-from surrokit_networks import plugin
 from surrokit_networks.exact_rows import RowChoice
 from surrokit_networks.fitted import CAPABILITIES
 from surrokit_networks.fitted_sum import FittedSum, sum_capabilities
@@ -111,7 +110,7 @@ def problem(terms=True):
 
 
 def fitted(rows=None, **settings):
-    learner = plugin.rows(**settings).learner(problem(), np.random.default_rng(0))
+    learner = sk.make("surrogate", "rows", **settings).learner(problem(), np.random.default_rng(0))
     learner.observe(training() if rows is None else rows)
     assert learner.fitted().capabilities == learner.provides
     return learner.fitted()
@@ -124,7 +123,7 @@ def error(potential):
 
 
 def test_rows_of_most_leverage_make_a_skewed_direction_right():
-    learner = plugin.quadratic().learner(problem(), np.random.default_rng(0))
+    learner = sk.make("surrogate", "quadratic").learner(problem(), np.random.default_rng(0))
     learner.observe(training())
 
     assert error(fitted(n_rows=len(RARE))) < 0.05 * error(learner.fitted())
@@ -216,7 +215,9 @@ def test_the_sum_can_do_what_both_parts_can():
     ],
 )
 def test_sums_of_whatever_concerns_the_hessian(name):
-    learner = plugin.additive(n_nodes=20).learner(problem(), np.random.default_rng(0))
+    learner = sk.make("surrogate", "additive", n_nodes=20).learner(
+        problem(), np.random.default_rng(0)
+    )
     learner.observe(training())
     network = learner.fitted()
     rng, q = np.random.default_rng(5), training(3).positions
@@ -251,7 +252,7 @@ def test_a_whole_run_on_rows():
 
 
 def test_without_rows_worth_their_price_it_is_a_quadratic():
-    learner = plugin.quadratic().learner(problem(), np.random.default_rng(0))
+    learner = sk.make("surrogate", "quadratic").learner(problem(), np.random.default_rng(0))
     learner.observe(training())
     alone, potential, q = learner.fitted(), fitted(left=1e9), training(5, seed=2).positions
 
@@ -265,7 +266,7 @@ def test_a_target_without_rows():
     with pytest.raises(CapabilityError, match="copies rows of data from the target, which offers "):
         sk.sample(target, sampler="hmc", surrogate="rows", progress=False)
     with pytest.raises(CapabilityError, match="but not rows; use surrogate='additive'"):
-        plugin.rows().learner(problem(terms=False), np.random.default_rng(0))
+        sk.make("surrogate", "rows").learner(problem(terms=False), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("wrong", [{"learns": "outputs"}, {"updates": "greville"}])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit_networks import plugin
 from surrokit_networks.additive import Additive
 from surrokit_networks.quadratic import Quadratic
 from surrokit_networks.rbf import Rbf
@@ -28,7 +28,7 @@ from surrokit_networks.rbf import Rbf
 )
 def test_impossible_settings_of_the_additive_network(settings, message):
     with pytest.raises(ConfigurationError, match=message):
-        plugin.additive(**settings)
+        sk.make("surrogate", "additive", **settings)
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def test_impossible_settings_of_the_additive_network(settings, message):
 )
 def test_impossible_settings_of_the_radial_network(settings, message):
     with pytest.raises(ConfigurationError, match=message):
-        plugin.rbf(**settings)
+        sk.make("surrogate", "rbf", **settings)
 
 
 def test_factories_have_the_defaults_of_the_classes():
-    assert plugin.additive() == Additive()
-    assert plugin.rbf() == Rbf()
-    assert plugin.quadratic() == Quadratic()
-    assert plugin.additive_paper() == Additive.paper()
-    assert plugin.rbf_paper() == Rbf.paper()
+    assert sk.make("surrogate", "additive") == Additive()
+    assert sk.make("surrogate", "rbf") == Rbf()
+    assert sk.make("surrogate", "quadratic") == Quadratic()
+    assert sk.make("surrogate", "additive-paper") == Additive.paper()
+    assert sk.make("surrogate", "rbf-paper") == Rbf.paper()

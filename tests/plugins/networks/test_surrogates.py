@@ -5,14 +5,15 @@ import pickle
 import numpy as np
 import pytest
 
+import surrokit as sk
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
 from surrokit.records import Evaluations, LearningProblem
-from surrokit_networks import plugin
 from surrokit_networks.additive import Additive
+from surrokit_networks.plugin import surrokit_components
 from surrokit_networks.rbf import Rbf
 
 DIM = 3
-COMPONENTS = {component.name: component for component in plugin.surrokit_register_surrogates()}
+COMPONENTS = {component.name: component for component in surrokit_components()}
 EXAMPLES = [
     (name, settings)
     for name, component in COMPONENTS.items()
@@ -56,7 +57,7 @@ def surrogate(request):
     name, settings = request.param
     if "n_nodes" in COMPONENTS[name].settings():
         settings = {"n_nodes": 30, **settings}
-    return COMPONENTS[name].factory(**settings)
+    return sk.make("surrogate", name, **settings)
 
 
 # Scales as given, so that no small networks go ahead.
@@ -232,7 +233,7 @@ def test_constant_values_are_fitted(small, value, gradients):
         values=np.full(40, value),
         gradients=np.zeros((40, DIM)) if gradients else None,
     )
-    for surrogate in (small, plugin.additive(trend="constant", n_nodes=50)):
+    for surrogate in (small, sk.make("surrogate", "additive", trend="constant", n_nodes=50)):
         network = fitted(surrogate, rows)
         # The network makes up for a trend that is not allowed to be flat.
         np.testing.assert_allclose(network.value(positions), value, rtol=1e-6, atol=0.05)
@@ -246,7 +247,7 @@ def test_constant_values_are_fitted(small, value, gradients):
 def test_restored_learners_go_on_bit_for_bit(name, settings):
     if name != "quadratic":
         settings = {"n_nodes": 30, **settings}
-    surrogate = COMPONENTS[name].factory(**settings)
+    surrogate = sk.make("surrogate", name, **settings)
     first = learner(surrogate)
     first.observe(evaluations(80, seed=1, gradients=True))
     first.fitted()
@@ -299,8 +300,14 @@ def test_a_fit_depends_on_the_rows_and_not_on_fits_before_it():
 def test_nodes_that_see_nothing_give_a_flat_network(n_nodes):
     rows = evaluations(50)
     away = Evaluations(positions=rows.positions + 1e4, values=rows.values)
-    surrogate = plugin.rbf(
-        whiten=False, n_nodes=n_nodes, trend="constant", width_scale=4.0, tail="full"
+    surrogate = sk.make(
+        "surrogate",
+        "rbf",
+        whiten=False,
+        n_nodes=n_nodes,
+        trend="constant",
+        width_scale=4.0,
+        tail="full",
     )
     network = fitted(surrogate, away)
     np.testing.assert_allclose(network.value(away.positions), rows.values.mean())
@@ -337,7 +344,7 @@ def test_the_trend_alone_is_exact_for_a_quadratic():
             values=0.5 * np.einsum("ni,ij,nj->n", away, hessian, away) + 9.0,
             gradients=away @ hessian if gradients else None,
         )
-        network = fitted(plugin.quadratic(tail="full"), rows)
+        network = fitted(sk.make("surrogate", "quadratic", tail="full"), rows)
         expected = (fresh - mode) @ hessian
         np.testing.assert_allclose(network.gradient(fresh), expected, atol=0.01)
         assert network.value(mode[None]) == pytest.approx(9.0, abs=0.01)
@@ -345,7 +352,7 @@ def test_the_trend_alone_is_exact_for_a_quadratic():
 
 @pytest.mark.parametrize("trend", ["quadratic", "laplace"])
 def test_the_trend_alone_is_a_surrogate(trend):
-    network = fitted(plugin.quadratic(trend=trend), evaluations(gradients=True))
+    network = fitted(sk.make("surrogate", "quadratic", trend=trend), evaluations(gradients=True))
     assert network.n_nodes == 0
     assert network.nodes is None
     positions = np.random.default_rng(1).standard_normal((5, DIM))
@@ -361,7 +368,7 @@ def test_a_known_mode_and_hessian_take_the_place_of_the_points():
     from surrokit_networks.laplace import Laplace
 
     for kind in ("additive", "rbf"):
-        surrogate = getattr(plugin, kind)(n_nodes=50, laplace=Laplace(**laplace))
+        surrogate = sk.make("surrogate", kind, n_nodes=50, laplace=Laplace(**laplace))
         network = fitted(surrogate, evaluations(20))
         np.testing.assert_allclose(network.trend.matrix, 2.0 * np.eye(DIM))
         np.testing.assert_array_equal(network.trend.centre, np.zeros(DIM))

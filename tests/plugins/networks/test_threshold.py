@@ -7,8 +7,8 @@ test_regression.py); with the ridge chosen from the data it is as good as anywhe
 import numpy as np
 import pytest
 
+import surrokit as sk
 from surrokit.records import Evaluations, LearningProblem
-from surrokit_networks import plugin
 
 NODES = 240
 
@@ -69,14 +69,16 @@ def worst_against_the_trend(surrogate, dim, n_equations, gradients, seeds=(0, 1,
         rows = Evaluations(
             positions=positions, values=exact[0], gradients=exact[1] if gradients else None
         )
-        alone = errors(fitted(plugin.quadratic(), rows, seed))
+        alone = errors(fitted(sk.make("surrogate", "quadratic"), rows, seed))
         worst = max(worst, np.max(errors(fitted(surrogate, rows, seed)) / alone))
     return worst
 
 
 SURROGATES = {
-    "additive": plugin.additive(n_nodes=NODES, trend="quadratic", weight_scale=0.3),
-    "rbf": plugin.rbf(n_nodes=NODES, trend="quadratic", width_scale=4.0),
+    "additive": sk.make(
+        "surrogate", "additive", n_nodes=NODES, trend="quadratic", weight_scale=0.3
+    ),
+    "rbf": sk.make("surrogate", "rbf", n_nodes=NODES, trend="quadratic", width_scale=4.0),
 }
 
 
@@ -106,5 +108,5 @@ def test_below_the_threshold(kind, dim):
 )
 def test_without_a_ridge_it_would_explode(kind, scale):
     # The control: the Moore-Penrose inverse, with as many values as columns.
-    surrogate = getattr(plugin, kind)(n_nodes=60, trend="quadratic", ridge=0.0, **scale)
+    surrogate = sk.make("surrogate", kind, n_nodes=60, trend="quadratic", ridge=0.0, **scale)
     assert worst_against_the_trend(surrogate, 3, 70, gradients=False) > 5.0

@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_matrix
 
 from surrokit.errors import ConfigurationError, TargetError
-from surrokit_problems.a9a import a9a_regression, libsvm_matrices
+from surrokit_problems.a9a import a9a, a9a_regression, libsvm_matrices
 from surrokit_problems.logistic import LogisticRegression
-from surrokit_problems.plugin import make_a9a
 
 TEXT = "-1 3:1 11:1 123:1 \n+1 1:0.5\n-1\n\n+1 2:-1.5e1 3:1\n"
 
@@ -117,7 +116,7 @@ def test_the_real_file(data_folder):
 
 def test_the_real_file_is_kept_sparse(data_folder):
     path = data_folder / "a9a.gz"
-    sparse, dense = make_a9a(path), LogisticRegression(*a9a_regression(path))
+    sparse, dense = a9a(path), LogisticRegression(*a9a_regression(path))
     b = 0.1 * np.random.default_rng(0).standard_normal((3, 124))
     assert_allclose(sparse.value(b), dense.value(b), rtol=1e-12)
     assert sparse.capabilities == dense.capabilities

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 
 from surrokit import capabilities as can
 from surrokit.errors import ShapeError
-from surrokit_problems.plugin import surrokit_register_potentials
+from surrokit_problems.plugin import surrokit_components
 
-COMPONENTS = surrokit_register_potentials()
+COMPONENTS = surrokit_components()
 CASES = [
     pytest.param(component, settings, id=f"{component.name}-{number}")
     for component in COMPONENTS
@@ -34,7 +34,7 @@ def test_names():
 
 @pytest.mark.parametrize(("component", "settings"), CASES)
 def test_capabilities_are_kept(component, settings):
-    potential = component.factory(**settings)
+    potential = component.make(settings)
     assert potential.capabilities <= can.KNOWN
     q = starts(potential, 3)
     n, dim = q.shape
@@ -51,7 +51,7 @@ def test_capabilities_are_kept(component, settings):
 
 @pytest.mark.parametrize(("component", "settings"), CASES)
 def test_no_rows(component, settings):
-    potential = component.factory(**settings)
+    potential = component.make(settings)
     value, gradient = potential.value_and_gradient(np.empty((0, potential.dim)))
     assert value.shape == (0,)
     assert gradient.shape == (0, potential.dim)
@@ -59,7 +59,7 @@ def test_no_rows(component, settings):
 
 @pytest.mark.parametrize(("component", "settings"), CASES)
 def test_rows_do_not_depend_on_their_batch(component, settings):
-    potential = component.factory(**settings)
+    potential = component.make(settings)
     q = starts(potential, 5)
     q.setflags(write=False)
     together = potential.value(q)
@@ -69,7 +69,7 @@ def test_rows_do_not_depend_on_their_batch(component, settings):
 
 @pytest.mark.parametrize(("component", "settings"), CASES)
 def test_positions_must_be_rows(component, settings):
-    potential = component.factory(**settings)
+    potential = component.make(settings)
     for method in (potential.value, potential.value_and_gradient):
         with pytest.raises(ShapeError, match=rf"must have shape \(n, {potential.dim}\), got"):
             method(np.ones(potential.dim + 1))

@@ -196,11 +196,11 @@ class TestFitting:
     def test_the_estimator_given_stays_unfitted(self):
         estimator = polynomial_ridge()
         surrogate = sk.make("surrogate", "sklearn", estimator=estimator)
-        assert surrogate.estimator is not estimator
+        assert surrogate.regressor is not estimator
         fitted(estimator)
         assert not hasattr(estimator[-1], "coef_")
         estimator.set_params(ridge__alpha=5.0)
-        assert surrogate.estimator.get_params()["ridge__alpha"] == 1e-6
+        assert surrogate.regressor.get_params()["ridge__alpha"] == 1e-6
 
     def test_random_states_come_from_the_learner_unless_they_are_given(self):
         q = fresh(5)
@@ -394,13 +394,13 @@ class TestSettings:
     def test_names_and_parameters(self):
         made = sk.make(
             "surrogate", "sklearn", estimator="sklearn.svm.SVR", parameters={"C": 3.0}
-        ).estimator
+        ).regressor
         assert (type(made), made.C) == (SVR, 3.0)
         made = sk.make("surrogate", "sklearn", estimator=Ridge(), parameters={"alpha": 3.0})
-        assert made.estimator.alpha == 3.0
+        assert made.regressor.alpha == 3.0
         name = "surrokit_sklearn.ready_made.nystroem_ridge"
         made = sk.make("surrogate", "sklearn", estimator=name, parameters={"gamma": 0.1})
-        assert made.estimator[0].gamma == 0.1
+        assert made.regressor[0].gamma == 0.1
 
     def test_the_factory_has_the_defaults_of_the_class(self):
         one, other = (

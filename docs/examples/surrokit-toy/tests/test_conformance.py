@@ -1,17 +1,15 @@
 """The suite that surrokit ships, run on everything that this plugin offers."""
 
-from surrokit_toy import plugin
+import surrokit_toy
 
 from surrokit.testing import check_plugin, parametrize_with_checks
 
-PARTS = [*plugin.surrokit_register_surrogates(), *plugin.surrokit_register_potentials()]
 
-
-@parametrize_with_checks(PARTS)
+@parametrize_with_checks(surrokit_toy.surrokit_components())
 def test_contract(check):
     check()
 
 
 def test_plugin():
-    failed = [result for result in check_plugin(plugin) if result.outcome != "passed"]
+    failed = [result for result in check_plugin(surrokit_toy) if result.outcome != "passed"]
     assert not failed, "\n".join(f"{r.name}: {r.message}" for r in failed)

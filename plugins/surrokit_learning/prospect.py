@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import attrs
 import numpy as np
 
 from surrokit.composer import Composer
 from surrokit.laplace_acceptance import laplace_acceptance
+from surrokit.mode import Mode
+from surrokit.protocols import Correction
 from surrokit.recording import RecordingPotential
 from surrokit.types import FloatArray
 
-SUBSAMPLED = "subsampled"
-"""Name of the correction."""
+ROWS_DECIDE = "rows"
+"""Purpose of a correction that decides on a few rows of the data: a :class:`RowCorrection`."""
 
 NEARLY_NORMAL = 0.75
 """Predicted acceptance of draws of the Laplace approximation from which on they are proposed."""
 
 _CLEARLY = 0.25  # of an evaluation of all rows, for an about independent draw
+
+
+class RowCorrection(Correction, Protocol):
+    """A correction that decides on a few rows, and can say what that will cost once prepared."""
+
+    @property
+    def mode(self) -> Mode:
+        """Where the target is least."""
+        ...
+
+    @property
+    def expected_rows(self) -> float:
+        """Rows that a decision is expected to touch."""
+        ...
+
+    def predicted_acceptance(self, rng: np.random.Generator) -> float | None:
+        """Return the acceptance of independent draws of the Laplace approximation.
+
+        None where even the prediction would be dear.
+        """
+        ...
 
 
 @attrs.frozen(kw_only=True)
@@ -86,9 +111,10 @@ def prospect_of(
     rng
         Generator for moves to try.
     """
-    if SUBSAMPLED not in composer.catalogue.names("correction"):
+    serving = composer.catalogue.serving("correction", ROWS_DECIDE)
+    if serving is None:
         return None
-    correction = composer.make("correction", SUBSAMPLED)
+    correction: RowCorrection = composer.make("correction", serving.name)
     if not correction.needs <= target.capabilities:
         return None
     prepared = correction.with_potential(target).prepared(near)

@@ -9,13 +9,6 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.automatic import (
-    GRADIENTS_A_DRAW,
-    Fixed,
-    choice_of,
-    exploration_limit,
-    fallback_of,
-)
 from surrokit.budget import Budget
 from surrokit.catalogue import Catalogue, default_catalogue
 from surrokit.composer import Composer
@@ -30,11 +23,14 @@ from surrokit.fallback import in_words
 from surrokit.measuring import Costs, measured_starts
 from surrokit.parts import chosen_parts
 from surrokit.plan import SETTLING, SETTLING_SOON
+from surrokit.policy import Fixed
 from surrokit.recording import RecordingPotential
-from surrokit.subsampling import Prospect, prospect_of
 from surrokit.testing.counting import CountingPotential
 from surrokit.testing.summed_target import Summed
 from surrokit.testing.targets import Gaussian
+from surrokit_learning import automatic
+from surrokit_learning.automatic import GRADIENTS_A_DRAW, Automatic
+from surrokit_learning.prospect import Prospect, prospect_of
 
 SMALL = {"chains": 3, "draws": 60, "seed": 4, "progress": False}
 
@@ -71,7 +67,7 @@ def composer(**without):
 def picked(target, timed, fixed=None, **without):
     fixed = Fixed() if fixed is None else fixed
     starts, rng = np.zeros((3, 2)), np.random.default_rng(1)
-    return choice_of(composer(**without), target, timed, fixed, starts, rng)
+    return Automatic().choose(composer(**without), target, timed, fixed, starts, rng)
 
 
 # --- rules ---
@@ -142,7 +138,7 @@ MANY = Prospect(rows=2000.0, n_rows=1000, acceptance=None)
 @pytest.fixture
 def prospect(monkeypatch):
     def set_to(value):
-        monkeypatch.setattr("surrokit.automatic.prospect_of", lambda *_: value)
+        monkeypatch.setattr(automatic, "prospect_of", lambda *_: value)
 
     return set_to
 
@@ -221,6 +217,11 @@ def test_what_is_expected_is_told():
     assert str(MANY) == "decisions would touch all 1000 rows"
 
 
+def test_without_any_surrogate_it_says_so():
+    choice = picked(offering("gradient"), DEAR, surrogate=("additive",))
+    assert choice.reason == "a gradient takes 2 ms, but no surrogate is the default"
+
+
 def test_without_the_correction_nothing_can_be_told():
     rng = np.random.default_rng(1)
     without = composer(correction=("subsampled",))
@@ -287,17 +288,19 @@ def test_an_object_is_described_in_the_line():
 
 
 def test_exploring_may_cost_a_tenth_of_what_hmc_would_and_some_of_what_it_is_spared():
-    limit = exploration_limit(DEAR, 3, 1000)
+    limit = Automatic().exploration(DEAR, 3, 1000)
     iterations = 0.1 * 2000 + 0.5 * 700
     assert limit.max_calls == pytest.approx(GRADIENTS_A_DRAW * iterations * 3)
     assert limit.max_seconds == pytest.approx(GRADIENTS_A_DRAW * iterations * 0.006)
-    short = exploration_limit(DEAR, 3, 100)
+    short = Automatic().exploration(DEAR, 3, 100)
     assert short.max_calls == pytest.approx(GRADIENTS_A_DRAW * 3 * (0.1 * 1100 + 0.5 * 700))
-    assert exploration_limit(VALUES, 3, 1000) == Budget()
+    assert Automatic().exploration(VALUES, 3, 1000) == Budget()
 
 
 def test_a_surrogate_is_worth_it_or_not():
-    fallback = fallback_of(composer(), frozenset({"gradient", "gradient-alone"}), DEAR, 2, 300, {})
+    fallback = Automatic().fallback(
+        composer(), frozenset({"gradient", "gradient-alone"}), DEAR, 2, 300, {}
+    )
     assert fallback.name == "hmc"
     assert fallback.seconds_per_draw == pytest.approx(0.06 * (1 + 0.1 + 1))
     # 3 ms for an iteration, 126 ms for a draw of HMC: worth it from a / (2 - a) = 1 / 42 on
@@ -316,10 +319,13 @@ def test_a_surrogate_is_worth_it_or_not():
 
 
 def test_a_black_box_falls_back_on_a_random_walk():
-    fallback = fallback_of(composer(), frozenset(), VALUES, 6, 1000, {})
+    fallback = Automatic().fallback(composer(), frozenset(), VALUES, 6, 1000, {})
     assert fallback.name == "random-walk"
     assert fallback.seconds_per_draw == pytest.approx(20 * 0.006 * 1.4)
-    assert fallback_of(composer(sampler=("random-walk",)), frozenset(), VALUES, 6, 1000, {}) is None
+    assert (
+        Automatic().fallback(composer(sampler=("random-walk",)), frozenset(), VALUES, 6, 1000, {})
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -523,7 +529,6 @@ def wrong(evaluations, rng):
 @pytest.fixture
 def misled(monkeypatch, dear):
     """Let the surrogate that is picked be wrong on purpose."""
-    monkeypatch.setattr("surrokit.automatic.DEFAULT_SURROGATE", "wrong")
     found = default_catalogue()
     entry = found.entries["surrogate", "additive"]
     component = sk.Component(
@@ -531,8 +536,10 @@ def misled(monkeypatch, dear):
         name="wrong",
         factory=lambda: sk.batch_surrogate(wrong),
         summary="Wrong",
+        default=True,
     )
     entries = {**found.entries, ("surrogate", "wrong"): attrs.evolve(entry, component=component)}
+    del entries["surrogate", "additive"]
     monkeypatch.setattr("surrokit.compose.default_catalogue", lambda: Catalogue(entries=entries))
 
 
@@ -565,7 +572,7 @@ def test_the_correction_that_decides_after_a_drop_is_among_the_parts():
     names = {"sampler": "gaussian", "surrogate": "quadratic", "correction": "subsampled"}
     left_open = {"sampler_settings": {}, "schedule": None, "explorer": None}
     parts = chosen_parts(composer(), target, rng, **names, **left_open, chains=3, warmup=100)
-    fallback = fallback_of(composer(), target.capabilities, DEAR, 2, 300, {})
+    fallback = Automatic().fallback(composer(), target.capabilities, DEAR, 2, 300, {})
     assert parts.described["correction"] == "subsampled"
     after = fallback.instead_of(parts)
     assert after.described == {
@@ -590,6 +597,36 @@ def test_a_fit_that_fails_is_no_end(monkeypatch, misled):
 
 def test_a_good_surrogate_is_kept(dear):
     assert "instead" not in sk.sample(Gaussian(), **SMALL).choice
+
+
+# --- another policy ---
+
+
+class Plain(Automatic):
+    """Never looks for a surrogate."""
+
+    def choose(self, composer, target, costs, fixed, starts, rng):
+        return self.plain(composer, target.capabilities, fixed.settings, "this policy is plain")
+
+
+def test_another_policy_may_pick(dear):
+    assert sk.sample(Gaussian(), policy="automatic", **SMALL).parts["surrogate"] == "additive"
+    run = sk.sample(Gaussian(), policy=Plain(), **SMALL)
+    assert run.choice == "sampler='hmc': this policy is plain"
+    patient = ("automatic", {"cheap": 60.0, "cheap_outputs": 60.0})
+    assert sk.sample(Gaussian(), policy=patient, **SMALL).parts["sampler"] == "hmc"
+
+
+@pytest.mark.parametrize("named", [{"sampler": "hmc"}, {"surrogate": "additive"}])
+def test_a_policy_with_nothing_to_pick_is_refused(named):
+    message = "a policy is given, but sampler or surrogate is named, so that nothing is left to pi"
+    with pytest.raises(ConfigurationError, match=message):
+        sk.sample(Refusing(), policy="automatic", **named, **SMALL)
+
+
+def test_a_time_must_not_be_negative():
+    with pytest.raises(ConfigurationError, match="cheap must be a finite number of at least 0"):
+        Automatic(cheap=-1.0)
 
 
 # --- refusals come before the first call ---

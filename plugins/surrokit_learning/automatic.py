@@ -1,0 +1,276 @@
+"""The policy that picks the parts of a run by what the calls of its target cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.budget import Budget
+from surrokit.capabilities import FORWARD, GRADIENT, ROWS
+from surrokit.composer import Composer
+from surrokit.fallback import Fallback, in_words
+from surrokit.kinds import Kind
+from surrokit.measuring import Costs
+from surrokit.parts import described
+from surrokit.plan import TUNED_AFTER_DROP, WARMUP
+from surrokit.policy import Choice, Fixed
+from surrokit.purposes import DEFAULT, GRADIENTS, NO_LEARNING, VALUES
+from surrokit.recording import RecordingPotential
+from surrokit.settings import not_negative
+from surrokit.types import Capabilities, FloatArray
+from surrokit_learning.prospect import ROWS_DECIDE, prospect_of
+
+ON_SURROGATE = "surrogate"
+"""Purpose of a sampler whose transitions on a surrogate are many for one exact call, and of an
+explorer that looks for a surrogate."""
+
+SINGLE_PATHS = "single-paths"
+"""Purpose of a sampler of single paths on an emulator, with the settings that suit it.
+
+On a surrogate such paths may be longer and more exact than HMC's own: they are the lesser cost.
+"""
+
+NORMAL = "normal"
+"""Purpose of a sampler that draws from a normal surrogate, and of such a surrogate."""
+
+OF_ROWS = "rows"
+"""Purpose of a surrogate for sums over rows of data."""
+
+GRADIENTS_A_DRAW = 10
+"""What plain HMC, well tuned, is expected to pay for an iteration."""
+
+WALK_EFFICIENCY = 0.3
+"""Independent draws that a step of a tuned random walk is worth, times the number of dimensions
+(Gelman, Roberts and Gilks 1996)."""
+
+TENTH = 0.1
+"""Part of plain HMC's expected bill that looking for a surrogate may cost, or that draws on one may
+cost more."""
+
+_SAVED = 0.5  # of the warm-up that HMC is spared after an exploration, to be on the safe side
+
+
+@attrs.frozen(kw_only=True)
+class Automatic:
+    """Plain HMC where calls are cheap, else what needs the fewest.
+
+    Parameters
+    ----------
+    cheap
+        Seconds of a gradient below which plain HMC is used.
+    cheap_outputs
+        The same for a forward map: what its Jacobians tell is learnt in less than a second.
+    cheap_rows
+        Seconds of a gradient below which it is not tried whether a few rows of the data would do.
+    short
+        Seconds of a gradient below which draws are the ends of single paths on an emulator: the
+        many of a sub-chain would take longer than the exact value.
+
+    Raises
+    ------
+    ConfigurationError
+        If a time is negative.
+    """
+
+    cheap: float = attrs.field(default=1e-3, validator=not_negative)
+    cheap_outputs: float = attrs.field(default=5e-4, validator=not_negative)
+    cheap_rows: float = attrs.field(default=1e-4, validator=not_negative)
+    short: float = attrs.field(default=5e-3, validator=not_negative)
+
+    def choose(
+        self,
+        composer: Composer,
+        target: RecordingPotential,
+        costs: Costs,
+        fixed: Fixed,
+        starts: FloatArray,
+        rng: np.random.Generator,
+    ) -> Choice:
+        """Pick parts by what the target offers and by what its calls cost; see the protocol."""
+        picker = _Picker(composer, target.capabilities, fixed)
+        timed = _timed(costs)
+        if not fixed.warms_up:
+            return picker.plain(f"{timed}, but there is no warm-up to learn in")
+        prospect = None
+        if picker.may_subsample and (costs.gradient or 0.0) >= self.cheap_rows:
+            prospect = prospect_of(composer, target, starts[0], rng)
+        if prospect is not None and prospect.is_good:
+            return picker.subsampled(f"{timed}, and {prospect}")
+        if prospect is not None and prospect.is_nearly_normal:
+            return picker.normal(f"{timed}, and {prospect}")
+        # surrogates that copy rows of the data serve for less, and chains advance as one batch
+        has_rows = ROWS in target.capabilities
+        takes = costs.gradients if has_rows else costs.gradient
+        emulates = FORWARD in target.capabilities
+        cheap = self.cheap_outputs if emulates else self.cheap
+        if takes is not None and takes < cheap and not fixed.learns:
+            return picker.plain(f"{timed}, so plain HMC would do")
+        if picker.serving("surrogate", DEFAULT) is None:
+            return picker.plain(f"{timed}, but no surrogate is the default")
+        if has_rows:
+            reason = timed if prospect is None else f"{timed}, and {prospect}"
+            return picker.surrogate(OF_ROWS, reason)
+        what = "the outputs are learnt" if emulates else "the potential is learnt"
+        with_what = "" if GRADIENT in target.capabilities else " from values"
+        reason = f"{timed}, and {what}{with_what}"
+        if emulates and costs.gradient is not None and costs.gradient < self.short:
+            return picker.single_paths(f"{reason}; values are cheap")
+        return picker.surrogate(DEFAULT, reason)
+
+    def plain(
+        self,
+        composer: Composer,
+        capabilities: Capabilities,
+        settings: Mapping[str, Any],
+        reason: str,
+    ) -> Choice:
+        """Return an exact kernel that a target allows for; see the protocol."""
+        return _Picker(composer, capabilities, Fixed(settings=settings)).plain(reason)
+
+    def fallback(
+        self,
+        composer: Composer,
+        capabilities: Capabilities,
+        costs: Costs,
+        dim: int,
+        draws: int,
+        settings: Mapping[str, Any],
+    ) -> Fallback | None:
+        """Return the exact kernel to go on with, if there is one; see the protocol."""
+        purpose, seconds, steps = VALUES, costs.values * dim / WALK_EFFICIENCY, None
+        given: Mapping[str, Any] = {}
+        if costs.gradients is not None:
+            purpose, steps, given = GRADIENTS, GRADIENTS_A_DRAW, settings
+            seconds = costs.gradients * steps
+        names = _names_serving(composer, sampler=purpose, correction=DEFAULT, schedule=NO_LEARNING)
+        if names is None:
+            return None
+        sampler = composer.make("sampler", names["sampler"], **given)
+        if not sampler.needs <= capabilities:
+            return None
+        return Fallback(
+            name=names["sampler"],
+            sampler=sampler,
+            correction=composer.make("correction", names["correction"]),
+            schedule=composer.make("schedule", names["schedule"]),
+            # of few draws each has to be worth something
+            seconds_per_draw=(1.0 + TENTH + min(TUNED_AFTER_DROP / draws, 1.0)) * seconds,
+            seconds_per_value=costs.values,
+            steps_per_draw=steps,
+            described={**names, "surrogate": "none"},
+        )
+
+    def exploration(self, costs: Costs, chains: int, draws: int) -> Budget:
+        """Return what looking for a surrogate may cost where plain HMC would do it as well.
+
+        A tenth of the bill that HMC is expected to run up for the same draws, and part of what it
+        saves in warm-up when it begins with what the exploration has found. Without a gradient
+        there is no such limit.
+        """
+        if costs.gradients is None:
+            return Budget()
+        iterations = TENTH * (WARMUP + draws) + _SAVED * (WARMUP - TUNED_AFTER_DROP)
+        gradients = GRADIENTS_A_DRAW * iterations
+        seconds = gradients * costs.gradients
+        return Budget(max_calls=math.ceil(gradients * chains), max_seconds=seconds)
+
+
+def _names_serving(composer: Composer, **purposes: str) -> dict[str, str] | None:
+    """Return kind to the name of what serves a purpose; None where one is missing."""
+    found = {}
+    for kind, purpose in purposes.items():
+        serving = composer.catalogue.serving(kind, purpose)  # type: ignore[arg-type]
+        if serving is None:
+            return None
+        found[kind] = serving.name
+    return found
+
+
+def _timed(costs: Costs) -> str:
+    if costs.gradient is None:
+        return f"a value takes {in_words(costs.value)}, there is no gradient"
+    return f"a gradient takes {in_words(costs.gradient)}"
+
+
+@attrs.frozen
+class _Picker:
+    """Picks among what is registered."""
+
+    composer: Composer
+    capabilities: Capabilities
+    fixed: Fixed
+
+    def serving(self, kind: Kind, purpose: str) -> str | None:
+        found = self.composer.catalogue.serving(kind, purpose)
+        return None if found is None else found.name
+
+    @property
+    def may_subsample(self) -> bool:
+        fixed = self.fixed
+        correction = self.serving("correction", ROWS_DECIDE)
+        conditions = (
+            ROWS in self.capabilities,
+            self.serving("sampler", NORMAL) is not None,
+            self.serving("surrogate", NORMAL) is not None,
+            self.serving("explorer", ON_SURROGATE) is not None or fixed.explorer is not None,
+            correction is not None,
+            fixed.correction is None or described(fixed.correction).startswith(str(correction)),
+            not fixed.settings,
+        )
+        return all(conditions)
+
+    def plain(self, reason: str) -> Choice:
+        return self._choice(self._exact_sampler(), None, reason)
+
+    def subsampled(self, reason: str) -> Choice:
+        correction = self.fixed.correction or self.serving("correction", ROWS_DECIDE)
+        return attrs.evolve(self.normal(reason), correction=correction)
+
+    def normal(self, reason: str) -> Choice:
+        return self._choice(
+            self.serving("sampler", NORMAL), self.serving("surrogate", NORMAL), reason
+        )
+
+    def surrogate(self, purpose: str, reason: str) -> Choice:
+        name = self.serving("surrogate", purpose) or self.serving("surrogate", DEFAULT)
+        plain = self.composer.catalogue.pick("sampler", GRADIENTS)
+        sampler: Any = self.serving("sampler", ON_SURROGATE)
+        if sampler is None:
+            return self._choice(plain, name, reason)
+        kernel = (plain, dict(self.fixed.settings))
+        if kernel[1]:
+            sampler = (sampler, {"kernel": kernel})
+        return attrs.evolve(self._choice(sampler, name, reason), settings={})
+
+    def single_paths(self, reason: str) -> Choice:
+        found = self.composer.catalogue.serving("sampler", SINGLE_PATHS)
+        if found is None:
+            return self.surrogate(DEFAULT, reason)
+        settings = dict(self.fixed.settings) or dict(found.purposes[SINGLE_PATHS])
+        choice = self._choice((found.name, settings), self.serving("surrogate", DEFAULT), reason)
+        return attrs.evolve(choice, settings={})
+
+    def _exact_sampler(self) -> str:
+        purpose = GRADIENTS if GRADIENT in self.capabilities else VALUES
+        return self.composer.catalogue.pick("sampler", purpose)
+
+    def _choice(self, sampler: Any, surrogate: str | None, reason: str) -> Choice:
+        fixed = self.fixed
+        explorer, schedule = fixed.explorer, fixed.schedule
+        if surrogate is not None:
+            pick = self.composer.catalogue.pick
+            explorer = explorer or self.serving("explorer", ON_SURROGATE) or pick("explorer")
+            schedule = schedule or pick("schedule")
+        return Choice(
+            sampler=sampler,
+            surrogate=surrogate,
+            schedule=schedule,
+            explorer=explorer,
+            correction=fixed.correction,
+            reason=reason,
+            settings=fixed.settings,
+        )

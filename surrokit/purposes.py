@@ -1,0 +1,16 @@
+"""What a part may be used for where a user names none, as its component says.
+
+One part of a kind serves a purpose. A policy may look for purposes of its own.
+"""
+
+DEFAULT = "default"
+"""Used where nothing of its kind is named."""
+
+GRADIENTS = "gradients"
+"""A sampler of exact potentials that have gradients."""
+
+VALUES = "values"
+"""A sampler of exact potentials that have nothing but values."""
+
+NO_LEARNING = "no-learning"
+"""A schedule that never learns."""

@@ -1,0 +1,199 @@
+"""Settings are read off the class or function that makes a part."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from surrokit.docstrings import parameter_texts, without_markup
+from surrokit.errors import ConfigurationError
+from surrokit.part_settings import COMPUTED, REQUIRED, Setting, build, settings_of
+from surrokit.settings import HIDDEN, fraction, one_of, spread
+
+
+@attrs.frozen(kw_only=True)
+class Inner:
+    """More settings.
+
+    Parameters
+    ----------
+    depth
+        How deep.
+    width : float, optional
+        How wide; see :class:`~somewhere.Else`.
+    """
+
+    depth: int = attrs.field(default=3, validator=attrs.validators.ge(1))
+    width: float | None = None
+    memory: int = attrs.field(default=7, metadata=HIDDEN)
+
+
+@attrs.frozen(kw_only=True)
+class Outer:
+    """A part.
+
+    Parameters
+    ----------
+    estimator, method
+        Both at once,
+        on two lines.
+    start
+        Where it begins.
+    """
+
+    estimator: object
+    method: str = attrs.field(default="a", validator=one_of("a", "b"))
+    _cache: float = 0.5
+    size: int = attrs.field(default=1, init=False)
+    start_by: float = attrs.field(default=0.1, alias="start", validator=fraction)
+    inner: Inner = attrs.field(factory=lambda: Inner(depth=5), metadata=spread())
+    potential: object = None
+    tuning: object = None
+    found: object = attrs.field(default=None, metadata=HIDDEN)
+    last: list[int] = attrs.field(factory=list)
+    both: int = attrs.field(
+        validator=attrs.validators.and_(
+            attrs.validators.lt(9), attrs.validators.in_((1, 2)), attrs.validators.instance_of(int)
+        )
+    )
+
+    @both.default
+    def _one(self):
+        return 1
+
+
+def test_settings_of_a_record_are_its_fields():
+    found = settings_of(Outer)
+    assert list(found) == ["estimator", "method", "start", "depth", "width", "last", "both"]
+    text = "Both at once, on two lines."
+    assert found["estimator"] == Setting(
+        name="estimator", default=REQUIRED, type="object", help=text
+    )
+    assert found["method"] == Setting(
+        name="method", default="a", type="str", limits="one of 'a', 'b'", help=text
+    )
+    assert found["start"].limits == "a number between 0 and 1"
+    assert found["start"].help == "Where it begins."
+    assert found["last"].default == []
+    assert found["both"].default is COMPUTED
+    assert found["both"].limits == "< 9 and one of 1, 2"
+
+
+def test_settings_of_a_record_inside_have_the_defaults_of_the_part():
+    found = settings_of(Outer)
+    assert found["depth"] == Setting(
+        name="depth", default=5, type="int", limits=">= 1", help="How deep."
+    )
+    assert found["width"].type == "float, optional"
+
+
+def test_settings_go_to_the_record_that_has_them():
+    made = build(Outer, {"estimator": 1, "width": 2.0})
+    assert made.inner == Inner(depth=5, width=2.0)
+    assert build(Outer, {"estimator": 1, "start": 0.9}).start_by == 0.9
+
+
+def test_a_record_two_levels_down_and_only_some_of_its_settings():
+    @attrs.frozen(kw_only=True)
+    class Outermost:
+        outer: Outer = attrs.field(
+            factory=lambda: Outer(estimator=0), metadata=spread("depth", "method")
+        )
+
+    assert list(settings_of(Outermost)) == ["method", "depth"]
+    made = build(Outermost, {"depth": 8})
+    assert made.outer.inner == Inner(depth=8)
+    assert build(Outermost, {}).outer.inner == Inner(depth=5)
+
+
+def test_some_settings_may_be_left_out():
+    @attrs.frozen
+    class Most:
+        inner: Inner = attrs.field(factory=Inner, metadata=spread(without=("width",)))
+
+    assert list(settings_of(Most)) == ["depth"]
+
+
+def test_two_settings_of_one_name_are_refused():
+    @attrs.frozen
+    class Twice:
+        depth: int = 1
+        inner: Inner = attrs.field(factory=Inner, metadata=spread())
+
+    with pytest.raises(ConfigurationError, match="Twice has two settings 'depth'; name"):
+        settings_of(Twice)
+
+
+def test_what_is_spread_must_be_a_record():
+    @attrs.frozen
+    class Empty:
+        inner: Inner | None = attrs.field(default=None, metadata=spread())
+
+    with pytest.raises(ConfigurationError, match="the field 'inner' is spread, but its d"):
+        settings_of(Empty)
+
+
+def test_what_a_base_class_documents_is_known():
+    @attrs.frozen(kw_only=True)
+    class Derived(Inner):
+        """More."""
+
+        depth: int = 4
+
+    assert settings_of(Derived)["depth"].help == "How deep."
+
+
+def test_settings_of_a_function_are_its_arguments():
+    def make(size, *, scale: float = 2.0):
+        """Make it.
+
+        Parameters
+        ----------
+        size : int
+            How large.
+
+        Returns
+        -------
+        scale
+            Not this.
+        """
+
+    assert settings_of(make) == {
+        "size": Setting(name="size", type="int", help="How large."),
+        "scale": Setting(name="scale", default=2.0, type="float"),
+    }
+
+
+def test_settings_of_a_plain_class_are_the_arguments_of_its_constructor():
+    class Plain:
+        """Plain.
+
+        Parameters
+        ----------
+        size
+            How large.
+        """
+
+        def __init__(self, size: int = 3) -> None:
+            self.size = size
+
+    assert settings_of(Plain)["size"] == Setting(
+        name="size", default=3, type="int", help="How large."
+    )
+    assert build(Plain, {"size": 4}).size == 4
+
+
+def test_what_cannot_be_named_is_refused():
+    message = r"takes \*\*more, which cannot be given by name as settings are; spell its settings"
+    with pytest.raises(ConfigurationError, match=message):
+        settings_of(lambda **more: more)
+
+
+@pytest.mark.parametrize("docstring", [None, "", "One line.", "Parameters\n\nof nothing"])
+def test_docstrings_may_say_nothing(docstring):
+    assert parameter_texts(docstring) == {}
+
+
+def test_markup_goes_where_text_is_printed():
+    text = "``a`` or :class:`~x.y.Thing`, see :data:`x.NUMBER`"
+    assert without_markup(text) == "a or Thing, see x.NUMBER"
