@@ -120,7 +120,7 @@ VALIDATORS = {
 @pytest.mark.parametrize(
     ("validate", "value"),
     [(v, value) for v, (good, _) in VALIDATORS.items() for value in good],
-    ids=lambda x: getattr(x, "__name__", repr(x)),
+    ids=lambda x: getattr(x, "expected", getattr(x, "__name__", repr(x))),
 )
 def test_good_settings_pass(validate, value):
     assert validate(None, Named, value) is None
@@ -129,7 +129,7 @@ def test_good_settings_pass(validate, value):
 @pytest.mark.parametrize(
     ("validate", "value"),
     [(v, value) for v, (_, bad) in VALIDATORS.items() for value in bad],
-    ids=lambda x: getattr(x, "__name__", repr(x)),
+    ids=lambda x: getattr(x, "expected", getattr(x, "__name__", repr(x))),
 )
 def test_bad_settings_are_refused_by_name(validate, value):
     with pytest.raises(ConfigurationError, match=r"rate must be .*, got"):
