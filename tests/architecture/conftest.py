@@ -16,19 +16,29 @@ PLUGIN_FILES = sorted(path for package in PACKAGES for path in package.rglob("*.
 
 
 def relative(path: Path) -> str:
-    return str(path.relative_to(ROOT))
+    return path.relative_to(ROOT).as_posix()
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give one test for each file or package to tests that ask for one."""
-    for name, values in {
-        "core_file": CORE,
-        "plugin_file": PLUGIN_FILES,
-        "source_file": CORE + PLUGIN_FILES,
-        "plugin_package": PACKAGES,
-    }.items():
-        if name in metafunc.fixturenames:
-            metafunc.parametrize(name, values, ids=relative)
+@pytest.fixture(scope="session")
+def core_trees() -> dict[str, ast.Module]:
+    """Path, as seen from the repository, to the syntax tree of every file of the core."""
+    return {relative(path): ast.parse(path.read_text(encoding="utf-8")) for path in CORE}
+
+
+@pytest.fixture(scope="session")
+def plugin_trees() -> dict[str, ast.Module]:
+    """The same of every file of the plugins."""
+    return {relative(path): ast.parse(path.read_text(encoding="utf-8")) for path in PLUGIN_FILES}
+
+
+@pytest.fixture(scope="session")
+def source_trees(core_trees, plugin_trees) -> dict[str, ast.Module]:
+    return core_trees | plugin_trees
+
+
+@pytest.fixture(scope="session")
+def plugin_packages() -> list[Path]:
+    return PACKAGES
 
 
 @pytest.fixture(scope="session")
@@ -50,14 +60,6 @@ def module_names() -> list[str]:
         parts = path.relative_to(start).with_suffix("").parts
         found.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
     return found
-
-
-@pytest.fixture(scope="session")
-def tree_of() -> Callable[[Path], ast.Module]:
-    def parse(path: Path) -> ast.Module:
-        return ast.parse(path.read_text(encoding="utf-8"), str(path))
-
-    return parse
 
 
 @pytest.fixture(scope="session")

@@ -14,20 +14,14 @@ import surrokit
 FORBIDDEN = {"utils.py", "util.py", "helpers.py", "helper.py", "common.py", "misc.py", "base.py"}
 
 
-def test_each_plugin_is_in_the_wheel(plugin_package, project):
-    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    assert f"plugins/{plugin_package.name}" in packages
-
-
-def test_the_wheel_has_nothing_else(project, plugin_names):
+def test_the_wheel_has_the_core_and_each_plugin_and_nothing_else(project, plugin_names):
     packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     assert sorted(packages) == sorted(["surrokit", *(f"plugins/{name}" for name in plugin_names)])
 
 
-def test_each_plugin_has_exactly_one_entry_point(plugin_package, project):
+def test_each_plugin_has_exactly_one_entry_point(plugin_names, project):
     entries = project["project"]["entry-points"]["surrokit"]
-    own = [key for key, value in entries.items() if value == f"{plugin_package.name}.plugin"]
-    assert len(own) == 1
+    assert sorted(entries.values()) == sorted(f"{name}.plugin" for name in plugin_names)
 
 
 def test_each_entry_point_is_named_for_its_package(project):
@@ -35,17 +29,13 @@ def test_each_entry_point_is_named_for_its_package(project):
         assert value == f"surrokit_{key}.plugin"
 
 
-def test_each_plugin_is_typed(plugin_package):
-    assert (plugin_package / "py.typed").is_file()
+@pytest.mark.parametrize("name", ["py.typed", "__init__.py", "plugin.py"])
+def test_each_plugin_is_a_typed_package_with_a_plugin_module(plugin_packages, name):
+    assert [package.name for package in plugin_packages if not (package / name).is_file()] == []
 
 
-def test_each_plugin_is_a_package_with_a_plugin_module(plugin_package):
-    assert (plugin_package / "__init__.py").is_file()
-    assert (plugin_package / "plugin.py").is_file()
-
-
-def test_each_plugin_is_named_for_the_project(plugin_package):
-    assert plugin_package.name.startswith("surrokit_")
+def test_each_plugin_is_named_for_the_project(plugin_names):
+    assert [name for name in plugin_names if not name.startswith("surrokit_")] == []
 
 
 def test_the_core_is_typed(root):
@@ -60,8 +50,8 @@ def test_tests_are_no_package(root):
     assert not list((root / "tests").rglob("__init__.py"))
 
 
-def test_no_file_has_a_name_that_says_nothing(source_file):
-    assert source_file.name not in FORBIDDEN
+def test_no_file_has_a_name_that_says_nothing(source_trees):
+    assert [path for path in source_trees if Path(path).name in FORBIDDEN] == []
 
 
 def test_every_third_party_import_is_declared(project, root):
