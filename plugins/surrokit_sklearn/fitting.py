@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -14,6 +14,7 @@ from surrokit.records import Evaluations
 from surrokit.types import BoolArray, FloatArray
 from surrokit.whitening import Whitening
 from surrokit_sklearn.differences import CentralDifferences, suitable_step
+from surrokit_sklearn.fit_settings import FitSettings
 from surrokit_sklearn.fitted import FittedRegressor
 from surrokit_sklearn.gradients import analytic_gradient
 from surrokit_sklearn.gradients.registry import Gradient
@@ -21,16 +22,11 @@ from surrokit_sklearn.prediction import predicted
 from surrokit_sklearn.sample_weights import weight_arguments
 from surrokit_sklearn.training_rows import TrainingRows
 
-if TYPE_CHECKING:
-    from surrokit_sklearn.surrogate import EstimatorSurrogate
-
 _LEAST_HELD_OUT = 5
 """Points below which a held-out variance says nothing."""
 
 
-def fitted_regressor(
-    settings: EstimatorSurrogate, observed: Evaluations, seed: int
-) -> FittedRegressor:
+def fitted_regressor(settings: FitSettings, observed: Evaluations, seed: int) -> FittedRegressor:
     """Fit a regressor to evaluations, and judge it by a second fit that lacks some of them.
 
     Parameters
@@ -78,7 +74,7 @@ def _chosen(rows: TrainingRows, max_points: int | None, rng: np.random.Generator
 class _Fit:
     """What both fits have in common."""
 
-    settings: EstimatorSurrogate
+    settings: FitSettings
     whitening: Whitening
     seed: int
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import attrs
 import numpy as np
@@ -11,11 +11,9 @@ import numpy as np
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.records import Evaluations
 from surrokit.types import Capabilities
+from surrokit_sklearn.fit_settings import FitSettings
 from surrokit_sklearn.fitted import FittedRegressor
 from surrokit_sklearn.fitting import fitted_regressor
-
-if TYPE_CHECKING:
-    from surrokit_sklearn.surrogate import EstimatorSurrogate
 
 _NEEDS = frozenset({"value"})
 _USES = frozenset({"value", "gradient"})
@@ -28,14 +26,14 @@ class EstimatorLearner:
     Parameters
     ----------
     settings
-        The surrogate.
+        How to fit.
     dim
         Numbers in a position.
     seed
         From which random states of the regressor are drawn: the same at every fit.
     """
 
-    settings: EstimatorSurrogate
+    settings: FitSettings
     dim: int
     seed: int
     _blocks: list[Evaluations] = attrs.field(factory=list, init=False, repr=False)
