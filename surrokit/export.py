@@ -1,22 +1,46 @@
-"""Runs in the form of the ArviZ project."""
+"""Draws in the form of the ArviZ project."""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
+import attrs
 import numpy as np
 
 from surrokit.errors import MissingDependencyError
+from surrokit.types import FloatArray
 
-if TYPE_CHECKING:
-    from surrokit.history import Trace
-    from surrokit.result import Run
+Group: TypeAlias = Mapping[str, np.ndarray]
+"""Name to an array of shape (chains, draws, ...)."""
 
 _INSTALL = "python -m pip install 'surrokit[arviz]'"
 
 
-def to_arviz(run: Run) -> Any:
+@attrs.frozen(kw_only=True, eq=False)
+class Draws:
+    """What is written of a run.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (chains, draws, dim)
+        In the user's coordinates.
+    labels
+        One for each of the ``dim`` numbers.
+    groups
+        Name of a group of arrays, as ArviZ calls it, to the group.
+    attributes
+        What else ArviZ is told.
+    """
+
+    draws: FloatArray
+    labels: Sequence[str]
+    groups: Mapping[str, Group]
+    attributes: Mapping[str, Any]
+
+
+def to_arviz(draws: Draws) -> Any:
     """Return a DataTree (ArviZ 1 and later) or InferenceData (before).
 
     Raises
@@ -24,20 +48,15 @@ def to_arviz(run: Run) -> Any:
     MissingDependencyError
         If ArviZ is not installed.
     """
-    groups = {
-        "posterior": {name: run[name] for name in run.parameters.specs},
-        "sample_stats": _statistics(run.kept),
-        "warmup_sample_stats": _statistics(run.warmup),
-    }
     with warnings.catch_warnings():
         # ArviZ takes fewer draws than chains for swapped axes
         warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
-        converted = _converted(groups)
-    converted.attrs.update(_attributes(run))
+        converted = _converted(draws.groups)
+    converted.attrs.update(draws.attributes)
     return converted
 
 
-def _converted(groups: dict[str, dict[str, np.ndarray]]) -> Any:
+def _converted(groups: Mapping[str, Group]) -> Any:
     try:
         from arviz_base import from_dict
     except ImportError:
@@ -51,30 +70,3 @@ def _converted(groups: dict[str, dict[str, np.ndarray]]) -> Any:
             f"ArviZ is needed for this and is not installed; run {_INSTALL}"
         ) from error
     return arviz.from_dict(**groups, save_warmup=True)
-
-
-def _statistics(trace: Trace) -> dict[str, np.ndarray]:
-    """Return sampler statistics under ArviZ's names, each of shape (chains, draws).
-
-    ``lp`` is left out where a correction did not evaluate the target at every draw.
-    """
-    chains = trace.draws.shape[0]
-    known = not np.isnan(trace.values).any()
-    return {
-        **({"lp": -trace.values} if known else {}),
-        "acceptance_rate": trace.acceptance,
-        "diverging": trace.divergent,
-        "n_steps": trace.n_steps,
-        "step_size": np.tile(trace.step_size, (chains, 1)),
-    }
-
-
-def _attributes(run: Run) -> dict[str, Any]:
-    return {
-        "inference_library": "surrokit",
-        "sampling_time": run.seconds["sampling"],
-        "stopped": run.stopped,
-        "length": run.length,
-        **({} if run.choice is None else {"choice": run.choice}),
-        **{f"calls_{kind}": n for kind, n in run.calls.items()},
-    }

@@ -67,6 +67,20 @@ class Trace:
     def __len__(self) -> int:
         return len(self.seconds)
 
+    def statistics(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what ArviZ calls sampler statistics, by its names, each (chains, iterations).
+
+        ``lp`` is left out where a correction did not evaluate the target at every draw.
+        """
+        known = not np.isnan(self.values).any()
+        return {
+            **({"lp": -self.values} if known else {}),
+            "acceptance_rate": self.acceptance,
+            "diverging": self.divergent,
+            "n_steps": self.n_steps,
+            "step_size": np.tile(self.step_size, (len(self.draws), 1)),
+        }
+
 
 class History:
     """Gathers a :class:`Trace`.

@@ -23,6 +23,7 @@ from surrokit.summary import Summary
 from surrokit.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from surrokit.export import Draws
     from surrokit.protocols import Potential, Sampler
 
 
@@ -266,7 +267,7 @@ class Run:
         """
         from surrokit.export import to_arviz
 
-        return to_arviz(self)
+        return to_arviz(self._to_write())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the draws to a file, in the form that its ending asks for.
@@ -284,7 +285,28 @@ class Run:
         """
         from surrokit.saving import save
 
-        save(self, path)
+        save(self._to_write(), path)
+
+    def _to_write(self) -> Draws:
+        from surrokit.export import Draws
+
+        return Draws(
+            draws=self.draws,
+            labels=self.labels,
+            groups={
+                "posterior": {name: self[name] for name in self.parameters.specs},
+                "sample_stats": self.kept.statistics(),
+                "warmup_sample_stats": self.warmup.statistics(),
+            },
+            attributes={
+                "inference_library": "surrokit",
+                "sampling_time": self.seconds["sampling"],
+                "stopped": self.stopped,
+                "length": self.length,
+                **({} if self.choice is None else {"choice": self.choice}),
+                **{f"calls_{kind}": n for kind, n in self.calls.items()},
+            },
+        )
 
     def __repr__(self) -> str:
         chains, draws, dim = self.draws.shape

@@ -7,29 +7,26 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError, MissingDependencyError
-from surrokit.export import to_arviz
+from surrokit.export import Draws, to_arviz
+from surrokit.types import FloatArray, IntArray
 
-if TYPE_CHECKING:
-    from surrokit.result import Run
-    from surrokit.types import FloatArray, IntArray
-
-Columns: TypeAlias = "dict[str, FloatArray | IntArray]"
+Columns: TypeAlias = dict[str, FloatArray | IntArray]
 """Name to one number for each draw of each chain."""
 
 
-def save(run: Run, path: str | os.PathLike[str]) -> None:
-    """Write the draws of a run to a file; one that is there already is replaced when all is done.
+def save(draws: Draws, path: str | os.PathLike[str]) -> None:
+    """Write draws to a file; one that is there already is replaced when all is done.
 
     Parameters
     ----------
-    run
-        The run.
+    draws
+        Of a run.
     path
         Where; its ending is one of ``.nc``, ``.csv``, ``.parquet`` and ``.zarr``.
 
@@ -44,7 +41,7 @@ def save(run: Run, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     written = path if path.suffix.lower() == ".zarr" else _beside(path)
     try:
-        _form(path).write(run, written)
+        _form(path).write(draws, written)
         if written != path:
             written.replace(path)
     except OSError as error:
@@ -103,22 +100,22 @@ def check_folder(path: str | os.PathLike[str]) -> None:
         raise ConfigurationError(f"cannot write {path}: there is no folder {folder}; make it first")
 
 
-def columns_of(run: Run) -> Columns:
+def columns_of(draws: Draws) -> Columns:
     """Return chain, draw (both counted from 0) and every number of a position, one row a draw.
 
     Arrays have shape (chains * draws,), chain after chain. A parameter that is called ``chain`` or
     ``draw`` keeps its name, and the index gets an underscore.
     """
-    chains, draws, dim = run.draws.shape
+    n_chains, n_draws, dim = draws.draws.shape
     index = {
-        "chain": np.repeat(np.arange(chains), draws),
-        "draw": np.tile(np.arange(draws), chains),
+        "chain": np.repeat(np.arange(n_chains), n_draws),
+        "draw": np.tile(np.arange(n_draws), n_chains),
     }
-    taken = set(run.labels)
-    numbers = run.draws.reshape(chains * draws, dim)
+    taken = set(draws.labels)
+    numbers = draws.draws.reshape(n_chains * n_draws, dim)
     return {
         **{(f"{name}_" if name in taken else name): array for name, array in index.items()},
-        **{label: numbers[:, i] for i, label in enumerate(run.labels)},
+        **{label: numbers[:, i] for i, label in enumerate(draws.labels)},
     }
 
 
@@ -127,7 +124,7 @@ class _Form:
     """How draws are written: what that needs, and what to install for it."""
 
     name: str
-    write: Callable[[Run, Path], None]
+    write: Callable[[Draws, Path], None]
     needs: tuple[str, ...] = ()
     install: str = ""
 
@@ -147,16 +144,16 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
 
 
-def _write_netcdf(run: Run, path: Path) -> None:
-    to_arviz(run).to_netcdf(os.fspath(path), engine="h5netcdf")
+def _write_netcdf(draws: Draws, path: Path) -> None:
+    to_arviz(draws).to_netcdf(os.fspath(path), engine="h5netcdf")
 
 
-def _write_zarr(run: Run, path: Path) -> None:
-    to_arviz(run).to_zarr(os.fspath(path))
+def _write_zarr(draws: Draws, path: Path) -> None:
+    to_arviz(draws).to_zarr(os.fspath(path))
 
 
-def _write_csv(run: Run, path: Path) -> None:
-    columns = columns_of(run)
+def _write_csv(draws: Draws, path: Path) -> None:
+    columns = columns_of(draws)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
@@ -164,11 +161,11 @@ def _write_csv(run: Run, path: Path) -> None:
         writer.writerows(zip(*(array.tolist() for array in columns.values()), strict=True))
 
 
-def _write_parquet(run: Run, path: Path) -> None:
+def _write_parquet(draws: Draws, path: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    pyarrow.parquet.write_table(pyarrow.table(columns_of(run)), os.fspath(path))
+    pyarrow.parquet.write_table(pyarrow.table(columns_of(draws)), os.fspath(path))
 
 
 _FORMS = {
