@@ -6,20 +6,20 @@ looked up.
 
 from importlib.metadata import PackageNotFoundError, version
 
-from surrokit.batch_surrogate import batch_surrogate
-from surrokit.bounds import BoundedPotential
-from surrokit.components import Component, Part
 from surrokit.compose import make, sample
+from surrokit.contracts.learner import Evaluations
+from surrokit.coordinates.parameters import Parameter, Parameters, vector
 from surrokit.diagnostics import effective_sample_size, r_hat, relative_error_of_mean
-from surrokit.forward import forward_potential
-from surrokit.gaussian_energy import gaussian_prior
-from surrokit.gradient_check import check_gradient
-from surrokit.markers import hookimpl
-from surrokit.parameters import Parameter, Parameters, vector
-from surrokit.potentials import potential
-from surrokit.records import Evaluations
-from surrokit.result import Run
-from surrokit.safety import Safety
+from surrokit.plan.safety import Safety
+from surrokit.registry.components import Component, Part
+from surrokit.registry.hooks import hookimpl
+from surrokit.result.run import Run
+from surrokit.surrogate.batch import batch_surrogate
+from surrokit.targets.bounds import BoundedPotential
+from surrokit.targets.check import check_gradient
+from surrokit.targets.forward import forward_potential
+from surrokit.targets.functions import potential
+from surrokit.targets.gaussian import gaussian_prior
 
 try:
     __version__ = version("surrokit")

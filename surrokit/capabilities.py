@@ -7,31 +7,13 @@ the name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from surrokit.errors import CapabilityError
 
 if TYPE_CHECKING:
-    from surrokit.derivative_protocols import (
-        ConvexPotential,
-        ForwardHessianPotential,
-        HessianDiagonalPotential,
-        HessianProductPotential,
-        MetricDerivativePotential,
-        MetricProductPotential,
-    )
-    from surrokit.gaussian_potential import GaussianPotential
-    from surrokit.protocols import (
-        ForwardPotential,
-        GradientAlonePotential,
-        GradientPotential,
-        HessianDerivativePotential,
-        HessianPotential,
-        MetricPotential,
-        Potential,
-    )
-    from surrokit.summed_potential import SummedPotential
     from surrokit.types import Capabilities
+
 
 GRADIENT = "gradient"
 """``value_and_gradient(positions) -> (n,), (n, dim)``."""
@@ -87,7 +69,7 @@ the outputs, summed over outputs and one direction with weights."""
 
 ROWS = "rows"
 """``n_rows``, ``expanded(centre)``, ``row_bounds(factor) -> (n_rows,)`` and ``selected(rows)``: a
-sum over rows of data, with bounded third derivatives (:mod:`surrokit.summed_potential`)."""
+sum over rows of data, with bounded third derivatives (:mod:`surrokit.contracts.rows`)."""
 
 ROWS_THIRD_ORDER = "rows-third-order"
 """With ``rows``: ``expanded(centre, order=3)`` and ``row_bounds(factor, order=3)``, expansions that
@@ -149,181 +131,3 @@ def require(who: str, needs: Capabilities, offered: Capabilities, whose: str, ad
             f"{who} needs {', '.join(missing)} from {whose}, which offers "
             f"{', '.join(sorted(offered)) or 'values only'}; {advice}"
         )
-
-
-def _require(potential: Potential, name: str) -> None:
-    require(
-        "this computation",
-        frozenset({name}),
-        potential.capabilities,
-        type(potential).__name__,
-        "use a potential that has it",
-    )
-
-
-def with_gradient(potential: Potential) -> GradientPotential:
-    """Return the potential, typed as one that gives gradients.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    _require(potential, GRADIENT)
-    return cast("GradientPotential", potential)
-
-
-def with_gradient_alone(potential: Potential) -> GradientAlonePotential:
-    """Return the potential, typed as one that gives gradients without values.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    _require(potential, GRADIENT_ALONE)
-    return cast("GradientAlonePotential", potential)
-
-
-def with_hessian(potential: Potential) -> HessianPotential:
-    """Return the potential, typed as one that gives Hessians.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    _require(potential, HESSIAN)
-    return cast("HessianPotential", potential)
-
-
-def with_hessian_derivative(potential: Potential) -> HessianDerivativePotential:
-    """Return the potential, typed as one that gives contractions of its Hessian's derivative.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    _require(potential, HESSIAN_DERIVATIVE)
-    return cast("HessianDerivativePotential", potential)
-
-
-def with_hessian_product(potential: Potential) -> HessianProductPotential:
-    """Return the potential, typed as one that gives products of its Hessian with vectors.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    _require(potential, HESSIAN_PRODUCT)
-    return cast("HessianProductPotential", potential)
-
-
-def with_hessian_diagonal(potential: Potential) -> HessianDiagonalPotential:
-    """Return the potential, typed as one that gives the diagonal of its Hessian.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    _require(potential, HESSIAN_DIAGONAL)
-    return cast("HessianDiagonalPotential", potential)
-
-
-def with_convex(potential: Potential) -> ConvexPotential:
-    """Return the potential, typed as one whose Hessian is positive definite everywhere.
-
-    Raises
-    ------
-    CapabilityError
-        If it is not.
-    """
-    _require(potential, CONVEX)
-    return potential
-
-
-def with_gaussian(potential: Potential) -> GaussianPotential:
-    """Return the potential, typed as one that is known to be that of a normal distribution.
-
-    Raises
-    ------
-    CapabilityError
-        If it is not.
-    """
-    _require(potential, GAUSSIAN)
-    return cast("GaussianPotential", potential)
-
-
-def with_metric(potential: Potential) -> MetricPotential:
-    """Return the potential, typed as one that gives its Fisher or Gauss-Newton matrix.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    _require(potential, METRIC)
-    return cast("MetricPotential", potential)
-
-
-def with_metric_derivative(potential: Potential) -> MetricDerivativePotential:
-    """Return the potential, typed as one that gives contractions of its metric's derivative.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    _require(potential, METRIC_DERIVATIVE)
-    return cast("MetricDerivativePotential", potential)
-
-
-def with_metric_product(potential: Potential) -> MetricProductPotential:
-    """Return the potential, typed as one that gives products of its metric with vectors.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    _require(potential, METRIC_PRODUCT)
-    return cast("MetricProductPotential", potential)
-
-
-def with_forward(potential: Potential) -> ForwardPotential:
-    """Return the potential, typed as one with a forward map.
-
-    Raises
-    ------
-    CapabilityError
-        If it has none.
-    """
-    _require(potential, FORWARD)
-    return cast("ForwardPotential", potential)
-
-
-def with_forward_hessian(potential: Potential) -> ForwardHessianPotential:
-    """Return the potential, typed as one that gives second derivatives of its outputs.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    _require(potential, FORWARD_HESSIAN)
-    return cast("ForwardHessianPotential", potential)
-
-
-def with_rows(potential: Potential) -> SummedPotential:
-    """Return the potential, typed as a sum over rows of data.
-
-    Raises
-    ------
-    CapabilityError
-        If it is none.
-    """
-    _require(potential, ROWS)
-    return cast("SummedPotential", potential)

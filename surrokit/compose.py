@@ -9,25 +9,28 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit.arguments import check_flag
-from surrokit.budget import Budget
-from surrokit.catalogue import default_catalogue
-from surrokit.composer import Composer, Spec
-from surrokit.discovery import default_plugins
+from surrokit.contracts.explorer import Explorer
+from surrokit.contracts.learner import Evaluations, Surrogate
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import Correction, Sampler
+from surrokit.contracts.schedule import Schedule
+from surrokit.cost.budget import Budget
+from surrokit.cost.calls import OnError
 from surrokit.errors import ConfigurationError
-from surrokit.exact_calls import OnError
-from surrokit.kinds import Kind
-from surrokit.observers import Observers, listed
-from surrokit.parts import checked_target, described
-from surrokit.plan import Plan
-from surrokit.planning import Request, planned
-from surrokit.policy import Policy
-from surrokit.protocols import Correction, Explorer, Potential, Sampler, Schedule, Surrogate
-from surrokit.records import Evaluations
-from surrokit.result import Run
-from surrokit.run import run
-from surrokit.safety import Safety, checked_safety
+from surrokit.mode.starts import given_positions
+from surrokit.plan.parts import checked_target, described
+from surrokit.plan.plan import Plan, planned
+from surrokit.plan.policy import Policy
+from surrokit.plan.recipe import Request
+from surrokit.plan.safety import Safety, checked_safety
+from surrokit.registry.catalogue import default_catalogue
+from surrokit.registry.composer import Composer, Spec
+from surrokit.registry.discovery import default_plugins
+from surrokit.registry.kinds import Kind
+from surrokit.result.run import Run
+from surrokit.run.loop import run
+from surrokit.run.observers import Observers, listed
 from surrokit.settings import is_whole
-from surrokit.starting import given_positions
 
 
 def make(kind: Kind, name: str, **settings: Any) -> Any:
@@ -139,7 +142,7 @@ def sample(
         :class:`Safety` as it comes, which repairs the surrogate in warm-up and warns later.
     max_calls, max_seconds
         What the run may spend, exploration and warm-up included; see
-        :class:`~surrokit.budget.Budget`.
+        :class:`~surrokit.cost.budget.Budget`.
     target_ess, target_rhat
         Effective sample size of every parameter, the least of three, or R-hat of every parameter,
         at which it stops. Whichever of the four comes first.
@@ -197,7 +200,7 @@ def sample(
 
 
 def _run(plan: Plan, rng: np.random.Generator, progress: bool, observers: Iterable[object]) -> Run:
-    from surrokit.progress import progress_bar
+    from surrokit.run.progress import progress_bar
 
     with progress_bar(enabled=progress) as bar:
         listeners = Observers([*observers, *bar])

@@ -16,9 +16,9 @@ PLACEHOLDER = re.compile(r"<!-- generated: ([a-z]+)(?: ([a-z]+))? -->")
 
 def parts(_: str | None) -> str:
     """Return every part of the built-in plugins by kind, with a table of its settings."""
-    from surrokit.catalogue import default_catalogue
-    from surrokit.kinds import KINDS
-    from surrokit.part_report import part_rows
+    from surrokit.cli.parts import part_rows
+    from surrokit.registry.catalogue import default_catalogue
+    from surrokit.registry.kinds import KINDS
 
     built_in = [entry for entry in default_catalogue() if entry.plugin.startswith("surrokit[")]
     rows = part_rows(built_in)
@@ -47,7 +47,7 @@ def _sentence(text: str) -> str:
 
 def _cell(text: str) -> str:
     """Return words of a docstring as a cell of a table in Markdown."""
-    from surrokit.docstrings import without_markup
+    from surrokit.registry.docstrings import without_markup
 
     pieces = text.split("``")
     pieces[::2] = [re.sub(r"([*<])", r"\\\1", without_markup(piece)) for piece in pieces[::2]]
@@ -56,7 +56,7 @@ def _cell(text: str) -> str:
 
 def hooks(group: str | None) -> str:
     """Return a heading with the exact argument names, and the docstring, of each hook."""
-    from surrokit import hookspecs
+    from surrokit.registry import hooks as hookspecs
 
     registers = group == "registration"
     text = []
@@ -66,7 +66,7 @@ def hooks(group: str | None) -> str:
         if (name == "surrokit_components") == registers:
             arguments = ", ".join(inspect.signature(function).parameters)
             text += [f"### `{name}({arguments})`", "", "```{eval-rst}"]
-            text += [f".. autofunction:: surrokit.hookspecs.{name}", "```", ""]
+            text += [f".. autofunction:: surrokit.registry.hooks.{name}", "```", ""]
     return "\n".join(text)
 
 
@@ -74,7 +74,7 @@ def options(command: str | None) -> str:
     """Return what ``surrokit COMMAND --help`` prints."""
     from click.testing import CliRunner
 
-    from surrokit.cli import cli
+    from surrokit.cli.main import cli
 
     arguments = [] if command is None else [command]
     result = CliRunner().invoke(cli, [*arguments, "--help"], prog_name="surrokit")

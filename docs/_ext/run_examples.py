@@ -45,7 +45,7 @@ def run_example(name: str) -> dict[str, Any]:
 
 def commands_parse() -> int:
     """Parse every ``$ surrokit ...`` line of the pages without running it; return how many."""
-    from surrokit.cli import cli
+    from surrokit.cli.main import cli
 
     count = 0
     for page in sorted(DOCS.rglob("*.md")):

@@ -14,9 +14,9 @@ import numpy as np
 from style import BLUE, GREY, ORANGE, plt, save
 
 import surrokit as sk
-from surrokit.mode import find_mode
+from surrokit.contracts.rows import terms_of
+from surrokit.mode.search import find_mode
 from surrokit.records import Evaluations, LearningProblem
-from surrokit.summed_terms import terms_of
 
 ROWS = (1, 10, 30, 100, 300, 1000, 3000, 10000)
 N_TRAINING = 400

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.acceptance import DIVERGENCE, chosen, of_moves
+from surrokit.contracts.dynamics import Status
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
 from surrokit.errors import ConfigurationError
-from surrokit.protocols import Potential
-from surrokit.records import ChainState, Proposal, Status, StepInfo
+from surrokit.kernel.acceptance import DIVERGENCE, chosen, of_moves
 from surrokit.types import BoolArray, Cache, FloatArray
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.acceptance import metropolis
-from surrokit.protocols import Potential
-from surrokit.records import ChainState, Proposal, Status, StepInfo
+from surrokit.contracts.dynamics import Status
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
+from surrokit.kernel.acceptance import metropolis
 from surrokit.types import Cache, Capabilities, FloatArray
 from surrokit_corrections.decision import decided, exact_in_use, state_at
 

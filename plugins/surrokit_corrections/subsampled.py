@@ -6,12 +6,14 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.acceptance import metropolis
-from surrokit.capabilities import with_hessian, with_rows
+from surrokit.contracts.dynamics import Status
+from surrokit.contracts.matrices import with_hessian
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.rows import with_rows
+from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
 from surrokit.errors import CapabilityError, ConfigurationError
-from surrokit.mode import Mode, find_mode
-from surrokit.protocols import Potential
-from surrokit.records import ChainState, Proposal, Status, StepInfo
+from surrokit.kernel.acceptance import metropolis
+from surrokit.mode.search import Mode, find_mode
 from surrokit.settings import HIDDEN
 from surrokit.types import Cache, Capabilities, FloatArray
 from surrokit_corrections.decision import decided, exact_in_use, state_at

@@ -8,9 +8,14 @@ import attrs
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from surrokit.contracts.rows import (
+    USUAL_ORDER,
+    RowExpansion,
+    SummedPotential,
+    move_bounds,
+    of_order,
+)
 from surrokit.errors import TargetError
-from surrokit.move_bounds import move_bounds
-from surrokit.summed_potential import USUAL_ORDER, RowExpansion, SummedPotential, of_order
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_corrections.alias import AliasTable
 

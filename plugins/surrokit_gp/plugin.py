@@ -12,7 +12,7 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="gp",
-        factory="surrokit_gp.gp:GaussianProcess",
+        factory="surrokit_gp.fit.gp:GaussianProcess",
         summary="full Gaussian process, trained on values and, where cheap, gradients",
         references=(
             f"{_BOOK}, sections 2.7, 5.4 and 9.4",
@@ -30,7 +30,7 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="fitc",
-        factory="surrokit_gp.fitc:Fitc",
+        factory="surrokit_gp.fit.fitc:Fitc",
         summary="sparse Gaussian process with inducing points, trained on values",
         references=(
             "Snelson, Ghahramani 2006, Sparse Gaussian processes using pseudo-inputs",

@@ -7,13 +7,12 @@ import math
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GAUSSIAN, with_gaussian
-from surrokit.gaussian_potential import GaussianPotential
-from surrokit.potential_in_use import potential_in_use
-from surrokit.protocols import Potential
-from surrokit.records import ChainState, Proposal, Status, Tuning
+from surrokit.capabilities import GAUSSIAN
+from surrokit.contracts.dynamics import Status
+from surrokit.contracts.potential import GaussianPotential, Potential, with_gaussian
+from surrokit.contracts.sampler import ChainState, Proposal, Tuning
+from surrokit.kernel.in_use import potential_in_use, step_in_use
 from surrokit.settings import HIDDEN, fraction, optional_positive
-from surrokit.step import step_in_use
 from surrokit.types import Cache, Capabilities, FloatArray
 
 

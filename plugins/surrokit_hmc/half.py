@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.acceptance import DIVERGENCE
-from surrokit.hamiltonian import Hamiltonian
-from surrokit.protocols import Integrator, Metric
-from surrokit.records import Phase
+from surrokit.contracts.dynamics import Hamiltonian, Integrator, Metric, Phase
+from surrokit.kernel.acceptance import DIVERGENCE
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_hmc.turning import turned
 

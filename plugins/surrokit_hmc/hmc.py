@@ -7,12 +7,12 @@ import math
 import attrs
 import numpy as np
 
-from surrokit.hamiltonian import Hamiltonian, constant_integrator, constant_metric
-from surrokit.potential_in_use import potential_in_use
-from surrokit.protocols import Integrator, Metric, Potential
-from surrokit.records import ChainState, Phase, Proposal, Status, Tuning
+from surrokit.contracts.dynamics import Hamiltonian, Integrator, Metric, Phase, Status
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import ChainState, Proposal, Tuning
+from surrokit.kernel.hamiltonian import constant_integrator, constant_metric
+from surrokit.kernel.in_use import potential_in_use, step_in_use
 from surrokit.settings import HIDDEN, fraction, optional_positive, optional_positive_integer, part
-from surrokit.step import step_in_use
 from surrokit.types import Cache, Capabilities, FloatArray
 
 PATH_LENGTH = math.pi

@@ -7,9 +7,10 @@ import math
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, with_gradient, with_gradient_alone
-from surrokit.hamiltonian import Hamiltonian, constant_metric
-from surrokit.records import Phase, Status
+from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
+from surrokit.contracts.dynamics import Hamiltonian, Phase, Status
+from surrokit.contracts.potential import with_gradient, with_gradient_alone
+from surrokit.kernel.hamiltonian import constant_metric
 from surrokit.types import Cache, Capabilities, FloatArray, IntArray
 
 

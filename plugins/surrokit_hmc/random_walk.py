@@ -5,10 +5,10 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.protocols import Potential
-from surrokit.records import ChainState, Proposal, Tuning
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import ChainState, Proposal, Tuning
+from surrokit.kernel.in_use import step_in_use
 from surrokit.settings import fraction, optional_positive
-from surrokit.step import step_in_use
 from surrokit.types import Cache, Capabilities, FloatArray
 
 

@@ -9,11 +9,12 @@ import attrs
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from surrokit.acceptance import DIVERGENCE, chosen, metropolis
-from surrokit.chain_length import FIRST_LENGTH
-from surrokit.potential_in_use import potential_in_use
-from surrokit.protocols import Potential, Sampler
-from surrokit.records import ChainState, Excursion, Proposal, Status, Tuning
+from surrokit.contracts.dynamics import Status
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import ChainState, Excursion, Proposal, Sampler, Tuning
+from surrokit.kernel.acceptance import DIVERGENCE, chosen, metropolis
+from surrokit.kernel.in_use import potential_in_use
+from surrokit.kernel.lengths import FIRST_LENGTH
 from surrokit.settings import optional_positive_integer
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 

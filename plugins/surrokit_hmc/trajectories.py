@@ -11,9 +11,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.hamiltonian import Hamiltonian, constant_metric
-from surrokit.protocols import Integrator
-from surrokit.records import Phase
+from surrokit.contracts.dynamics import Hamiltonian, Integrator, Phase
+from surrokit.kernel.hamiltonian import constant_metric
 from surrokit.types import BoolArray, Cache, FloatArray, IntArray
 from surrokit_hmc.half import Half, taken_rows
 from surrokit_hmc.turning import turned

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.protocols import Metric
+from surrokit.contracts.dynamics import Metric
 from surrokit.types import BoolArray, FloatArray
 
 

@@ -9,17 +9,17 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.budget import Budget
 from surrokit.capabilities import FORWARD, GRADIENT, ROWS
-from surrokit.composer import Composer
-from surrokit.fallback import Fallback, in_words
-from surrokit.kinds import Kind
-from surrokit.measuring import Costs
-from surrokit.parts import described
-from surrokit.plan import TUNED_AFTER_DROP, WARMUP
-from surrokit.policy import Choice, Fixed
-from surrokit.purposes import DEFAULT, GRADIENTS, NO_LEARNING, VALUES
-from surrokit.recording import RecordingPotential
+from surrokit.cost.budget import Budget
+from surrokit.cost.measuring import Costs
+from surrokit.cost.recording import RecordingPotential
+from surrokit.plan.fallback import Fallback, in_words
+from surrokit.plan.parts import described
+from surrokit.plan.policy import Choice, Fixed
+from surrokit.plan.recipe import TUNED_AFTER_DROP, WARMUP
+from surrokit.registry.composer import Composer
+from surrokit.registry.kinds import Kind
+from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, VALUES
 from surrokit.settings import not_negative
 from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.prospect import ROWS_DECIDE, prospect_of

@@ -7,10 +7,9 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.contracts.schedule import Decision, LearnFrom, Moment, checked_learn_from
 from surrokit.errors import ConfigurationError
-from surrokit.records import Decision, Moment
 from surrokit.settings import is_whole, one_of
-from surrokit.training import LearnFrom, checked_learn_from
 from surrokit_learning.rates import DEFAULT_KAPPA, Rate, checked_kappa, checked_rate, mean_rate
 
 FreezeAfter: TypeAlias = Literal["warmup"] | int | None

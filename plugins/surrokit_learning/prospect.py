@@ -7,11 +7,11 @@ from typing import Protocol
 import attrs
 import numpy as np
 
-from surrokit.composer import Composer
-from surrokit.laplace_acceptance import laplace_acceptance
-from surrokit.mode import Mode
-from surrokit.protocols import Correction
-from surrokit.recording import RecordingPotential
+from surrokit.contracts.sampler import Correction
+from surrokit.cost.recording import RecordingPotential
+from surrokit.mode.laplace import laplace_acceptance
+from surrokit.mode.search import Mode
+from surrokit.registry.composer import Composer
 from surrokit.types import FloatArray
 
 ROWS_DECIDE = "rows"

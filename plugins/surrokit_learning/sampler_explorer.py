@@ -6,12 +6,16 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT
+from surrokit.contracts.explorer import Findings
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import ChainState, Correction, Sampler, StepInfo
+from surrokit.contracts.schedule import LearnFrom, checked_learn_from
 from surrokit.errors import ConfigurationError
-from surrokit.protocols import Correction, Potential, Sampler
-from surrokit.records import ChainState, Evaluations, Findings, StepInfo
+from surrokit.kernel.tuner import Tuner
+from surrokit.kernel.tuner_state import TunerState
 from surrokit.settings import not_negative_integer, optional_positive_integer
-from surrokit.training import LearnFrom, checked_learn_from, training_rows
-from surrokit.tuning import Tuner, TunerState
+from surrokit.surrogate.rows import training_rows
 from surrokit.types import Capabilities, FloatArray
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.records import Decision, Moment
+from surrokit.contracts.schedule import Decision, Moment
 
 
 @attrs.frozen

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.records import LearningProblem
+from surrokit.contracts.learner import LearningProblem
 from surrokit.settings import (
     one_of,
     optional_positive,
@@ -17,15 +17,15 @@ from surrokit.settings import (
     spread,
 )
 from surrokit.types import FloatArray
-from surrokit_networks.activations import Activation, named
-from surrokit_networks.additive_nodes import AdditiveNodes
-from surrokit_networks.draws import Draws, normal_rows
-from surrokit_networks.learner import NetworkLearner
-from surrokit_networks.learning import learner_of
-from surrokit_networks.online_learner import OnlineLearner
-from surrokit_networks.pilot import Draw
-from surrokit_networks.training import Training
-from surrokit_networks.updates import Updates
+from surrokit_networks.learner.learner import NetworkLearner
+from surrokit_networks.learner.learning import learner_of
+from surrokit_networks.learner.online import OnlineLearner
+from surrokit_networks.learner.pilot import Draw
+from surrokit_networks.learner.training import Training
+from surrokit_networks.nodes.activations import Activation, named
+from surrokit_networks.nodes.additive import AdditiveNodes
+from surrokit_networks.nodes.draws import Draws, normal_rows
+from surrokit_networks.online.updates import Updates
 
 _SOFTPLUS: Any = "softplus"  # as users name it; the field holds the activation
 
@@ -47,7 +47,7 @@ class Additive:
         s; None to choose from the dimension and the number of equations.
     activation
         ``"softplus"``, ``"tanh"``, ``"cosine"`` or an
-        :class:`~surrokit_networks.activations.Activation`.
+        :class:`~surrokit_networks.nodes.activations.Activation`.
     weight_scale : float, optional
         Directions are w ~ N(0, weight_scale^2 I / dim), or have that spread; None to choose one
         of :data:`WEIGHT_SCALES`.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.records import LearningProblem
+from surrokit.contracts.learner import LearningProblem
 from surrokit.settings import spread
 from surrokit.types import FloatArray
-from surrokit_networks.learner import NetworkLearner
-from surrokit_networks.learning import network_learner
-from surrokit_networks.regression import Regression
-from surrokit_networks.training import Training
+from surrokit_networks.learner.learner import NetworkLearner
+from surrokit_networks.learner.learning import network_learner
+from surrokit_networks.learner.training import Training
+from surrokit_networks.regression.regression import Regression
 
 
 def _defaults() -> Training:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.records import LearningProblem
+from surrokit.contracts.learner import LearningProblem
 from surrokit.settings import (
     one_of,
     optional_positive,
@@ -17,13 +17,13 @@ from surrokit.settings import (
     spread,
 )
 from surrokit.types import FloatArray
-from surrokit_networks.draws import Draws, data_rows, normal_rows
-from surrokit_networks.learner import NetworkLearner
-from surrokit_networks.learning import learner_of
-from surrokit_networks.online_learner import OnlineLearner
-from surrokit_networks.rbf_nodes import RbfNodes
-from surrokit_networks.training import Training
-from surrokit_networks.updates import Updates
+from surrokit_networks.learner.learner import NetworkLearner
+from surrokit_networks.learner.learning import learner_of
+from surrokit_networks.learner.online import OnlineLearner
+from surrokit_networks.learner.training import Training
+from surrokit_networks.nodes.draws import Draws, data_rows, normal_rows
+from surrokit_networks.nodes.rbf import RbfNodes
+from surrokit_networks.online.updates import Updates
 
 Centres: TypeAlias = Draws | Literal["data"]
 """How centres are drawn."""

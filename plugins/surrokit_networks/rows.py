@@ -5,16 +5,16 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from surrokit.contracts.learner import LearningProblem
 from surrokit.errors import CapabilityError, ConfigurationError
-from surrokit.records import LearningProblem
 from surrokit.settings import not_negative_integer, spread
 from surrokit_networks.additive import Additive
-from surrokit_networks.exact_rows import ExactRows, RowChoice
-from surrokit_networks.learner import NetworkLearner
-from surrokit_networks.learning import network_learner
+from surrokit_networks.learner.exact_rows import ExactRows, RowChoice
+from surrokit_networks.learner.learner import NetworkLearner
+from surrokit_networks.learner.learning import network_learner
+from surrokit_networks.learner.training import Training
 from surrokit_networks.quadratic import no_nodes
-from surrokit_networks.regression import Regression
-from surrokit_networks.training import Training
+from surrokit_networks.regression.regression import Regression
 
 LEAST_CURVATURE = 1e-3
 """Least eigenvalue of the trend's matrix in whitened coordinates. It may be small: in directions

@@ -20,7 +20,7 @@ _COMPONENTS = (
     Component(
         kind="experiment",
         name="figure-1",
-        factory="surrokit_paper.figure_1:Figure1",
+        factory="surrokit_paper.figure_1.experiment:Figure1",
         quick={"n_refits": 5, "n_data_sets": 5},
         summary="surrogates of five nodes on a few noisy values of x^2/2",
         references=(f"{_PAPER}, section 3.3, figure 1",),
@@ -29,7 +29,7 @@ _COMPONENTS = (
     Component(
         kind="experiment",
         name="figure-2",
-        factory="surrokit_paper.figure_2:Figure2",
+        factory="surrokit_paper.figure_2.experiment:Figure2",
         quick={"repeats": 4},
         summary="forces, paths and acceptance on a banana-shaped posterior",
         references=(f"{_PAPER}, section 3.4, figure 2",),
@@ -38,7 +38,7 @@ _COMPONENTS = (
     Component(
         kind="experiment",
         name="figure-3",
-        factory="surrokit_paper.figure_3:Figure3",
+        factory="surrokit_paper.figure_3.experiment:Figure3",
         quick={"n_points": (150, 300, 600), "repeats": 1, "burn_in": 50, "draws": 200},
         summary="training time, acceptance and efficiency on a Gaussian in 32 dimensions",
         references=(f"{_PAPER}, section 3.4, figure 3",),
@@ -47,7 +47,7 @@ _COMPONENTS = (
     Component(
         kind="experiment",
         name="figure-4",
-        factory="surrokit_paper.figure_4:Figure4",
+        factory="surrokit_paper.acceptance.figure_4:Figure4",
         quick={
             "dims": (8, 16, 32),
             "n_nodes": (100, 500, 1000),
@@ -61,7 +61,7 @@ _COMPONENTS = (
     Component(
         kind="experiment",
         name="figure-5",
-        factory="surrokit_paper.figure_5:Figure5",
+        factory="surrokit_paper.acceptance.figure_5:Figure5",
         quick={"n_nodes": (250, 500, 1000), "n_points": (250, 500, 1000, 1600), "repeats": 1},
         summary="acceptance of RNS-HMC against hidden nodes and training points",
         references=(f"{_PAPER}, section 4, figure 5",),
@@ -70,7 +70,7 @@ _COMPONENTS = (
     Component(
         kind="experiment",
         name="figure-6",
-        factory="surrokit_paper.figure_6:Figure6",
+        factory="surrokit_paper.figure_6.experiment:Figure6",
         quick={
             "burn_in": 600,
             "discard": 100,
@@ -97,7 +97,7 @@ _COMPONENTS = (
     Component(
         kind="experiment",
         name="figure-7",
-        factory="surrokit_paper.figure_7:Figure7",
+        factory="surrokit_paper.figure_7.experiment:Figure7",
         quick={
             "repeats": 1,
             "paper_points": (300, 2000),
@@ -117,7 +117,7 @@ _COMPONENTS = (
     Component(
         kind="experiment",
         name="figure-8",
-        factory="surrokit_paper.figure_8:Figure8",
+        factory="surrokit_paper.figure_8.experiment:Figure8",
         quick={
             "repeats": 1,
             "seconds": 2.0,
@@ -136,7 +136,7 @@ _COMPONENTS = (
     Component(
         kind="experiment",
         name="table-1",
-        factory="surrokit_paper.table_1:Table1",
+        factory="surrokit_paper.table_1.experiment:Table1",
         quick={
             "burn_in": 150,
             "discard": 30,

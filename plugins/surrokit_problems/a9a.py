@@ -10,10 +10,10 @@ from scipy import sparse
 
 from surrokit.errors import ConfigurationError, TargetError
 from surrokit.types import FloatArray
-from surrokit_problems.data_file import text_of
-from surrokit_problems.logistic import LogisticRegression
-from surrokit_problems.openml import fetched_matrix
-from surrokit_problems.standardised import with_intercept
+from surrokit_problems.data.data_file import text_of
+from surrokit_problems.data.openml import fetched_matrix
+from surrokit_problems.data.standardised import with_intercept
+from surrokit_problems.rows.logistic import LogisticRegression
 
 Directions: TypeAlias = Literal["normal", "orthonormal"]
 """How a random projection is drawn."""

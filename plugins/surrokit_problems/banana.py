@@ -8,7 +8,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError
-from surrokit.positions import checked_matrices, checked_positions, checked_vectors
+from surrokit.shapes import checked_matrices, checked_positions, checked_vectors
 from surrokit.types import Capabilities, FloatArray
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from surrokit.errors import TargetError
 from surrokit.types import FloatArray
-from surrokit_problems.data_file import text_of
-from surrokit_problems.logistic import LogisticRegression
-from surrokit_problems.openml import fetched_columns
-from surrokit_problems.standardised import with_intercept
+from surrokit_problems.data.data_file import text_of
+from surrokit_problems.data.openml import fetched_columns
+from surrokit_problems.data.standardised import with_intercept
+from surrokit_problems.rows.logistic import LogisticRegression
 
 _WHAT = "bank-additional-full.csv of the UCI set Bank Marketing"
 _WHERE = (

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.positions import checked_matrices, checked_positions, checked_vectors
+from surrokit.shapes import checked_matrices, checked_positions, checked_vectors
 from surrokit.types import Capabilities, FloatArray
 
 

@@ -41,7 +41,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="lynx-hare",
-        factory="surrokit_problems.lynx_hare:lynx_hare",
+        factory="surrokit_problems.ode.lynx_hare:lynx_hare",
         summary="Lotka-Volterra model of the Hudson's Bay Company's pelts, 8 parameters",
         references=(
             "Carpenter (2018), Predator-prey population dynamics: the Lotka-Volterra model in Stan",
@@ -51,7 +51,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="elliptic-pde",
-        factory="surrokit_problems.elliptic_pde:EllipticPde",
+        factory="surrokit_problems.pde.elliptic_pde:EllipticPde",
         summary="Coefficient of an elliptic equation from its solution, 20 parameters",
         references=(
             f"{_PAPER}, section 5.2, equation (13)",
@@ -66,7 +66,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="logistic",
-        factory="surrokit_problems.logistic:logistic",
+        factory="surrokit_problems.rows.logistic:logistic",
         summary="Logistic regression on a design and responses, arrays or files; may be sparse",
         references=(f"{_PAPER}, section 5.1",),
         examples=(_BINARY,),
@@ -74,7 +74,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="probit",
-        factory="surrokit_problems.glm:probit",
+        factory="surrokit_problems.rows.glm:probit",
         summary="Probit regression on a design and responses, arrays or files; may be sparse",
         references=("Albert and Chib (1993), doi:10.1080/01621459.1993.10476321",),
         examples=(_BINARY,),
@@ -82,7 +82,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="robust",
-        factory="surrokit_problems.glm:robust",
+        factory="surrokit_problems.rows.glm:robust",
         summary="Linear regression with heavy-tailed errors of known scale; may be sparse",
         references=("Lange, Little and Taylor (1989), doi:10.1080/01621459.1989.10478852",),
         examples=(_ROBUST,),
@@ -90,7 +90,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="simulated-logistic",
-        factory="surrokit_problems.simulated_logistic:simulated_logistic",
+        factory="surrokit_problems.rows.simulated_logistic:simulated_logistic",
         summary="Simulated logistic regression, 100000 rows and 50 parameters",
         references=(f"{_PAPER}, section 5.1",),
         examples=({"n_rows": 2000, "dim": 5},),

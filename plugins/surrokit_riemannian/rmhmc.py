@@ -8,13 +8,13 @@ import zlib
 import attrs
 import numpy as np
 
+from surrokit.contracts.dynamics import Hamiltonian, Integrator, Phase, PositionMetric, Status
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import ChainState, Proposal, Tuning
 from surrokit.errors import ConfigurationError
-from surrokit.hamiltonian import Hamiltonian, position_metric, works_by_position
-from surrokit.potential_in_use import potential_in_use
-from surrokit.protocols import Integrator, PositionMetric, Potential
-from surrokit.records import ChainState, Phase, Proposal, Status, Tuning
+from surrokit.kernel.hamiltonian import position_metric, works_by_position
+from surrokit.kernel.in_use import potential_in_use, step_in_use
 from surrokit.settings import fraction, optional_positive, optional_positive_integer
-from surrokit.step import step_in_use
 from surrokit.types import Cache, Capabilities, FloatArray
 
 PATH_LENGTH = 0.5 * math.pi

@@ -9,16 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from surrokit_sklearn.gaussian_processes import FITCRegressor, GPRegressor
-    from surrokit_sklearn.networks import AdditiveNetworkRegressor, RBFNetworkRegressor
+    from surrokit_sklearn.regressors.gaussian_processes import FITCRegressor, GPRegressor
+    from surrokit_sklearn.regressors.networks import AdditiveNetworkRegressor, RBFNetworkRegressor
 
 __all__ = ["AdditiveNetworkRegressor", "RBFNetworkRegressor", "GPRegressor", "FITCRegressor"]
 
 _MODULES = {
-    "AdditiveNetworkRegressor": "surrokit_sklearn.networks",
-    "RBFNetworkRegressor": "surrokit_sklearn.networks",
-    "GPRegressor": "surrokit_sklearn.gaussian_processes",
-    "FITCRegressor": "surrokit_sklearn.gaussian_processes",
+    "AdditiveNetworkRegressor": "surrokit_sklearn.regressors.networks",
+    "RBFNetworkRegressor": "surrokit_sklearn.regressors.networks",
+    "GPRegressor": "surrokit_sklearn.regressors.gaussian_processes",
+    "FITCRegressor": "surrokit_sklearn.regressors.gaussian_processes",
 }
 
 

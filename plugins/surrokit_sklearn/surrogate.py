@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.records import LearningProblem
-from surrokit_sklearn.fit_settings import FitSettings
-from surrokit_sklearn.learner import EstimatorLearner
+from surrokit.contracts.learner import LearningProblem
+from surrokit_sklearn.fit.fit_settings import FitSettings
+from surrokit_sklearn.fit.learner import EstimatorLearner
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -12,9 +12,9 @@ Without it, ``check_sampler(MySampler)`` and its kin return a list of :class:`Ch
 """
 
 from surrokit.testing.building import Labelled, labelled
-from surrokit.testing.counting import CountingPotential, Fenced, Limited, Wrapped
 from surrokit.testing.kinds import CheckedKind, kind_of
-from surrokit.testing.plain import from_plain, to_plain, written_and_read
+from surrokit.testing.measures.plain import from_plain, to_plain, written_and_read
+from surrokit.testing.measures.statistics import CHECK_RATE, FAMILY_RATE, FAMILY_SIZE, Verdict
 from surrokit.testing.results import Check, CheckResult, Factory, Level
 from surrokit.testing.runners import (
     check_correction,
@@ -38,7 +38,7 @@ from surrokit.testing.selection import (
     plugin_cases,
     run_checks,
 )
-from surrokit.testing.statistics import CHECK_RATE, FAMILY_RATE, FAMILY_SIZE, Verdict
+from surrokit.testing.targets.counting import CountingPotential, Fenced, Limited, Wrapped
 
 __all__ = [
     # all checks of one part

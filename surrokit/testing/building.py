@@ -9,9 +9,9 @@ from typing import Any
 
 import attrs
 
-from surrokit.catalogue import Catalogue, Entry, default_catalogue
-from surrokit.components import Component
 from surrokit.errors import ConfigurationError
+from surrokit.registry.catalogue import Catalogue, Entry, default_catalogue
+from surrokit.registry.components import Component
 from surrokit.testing.results import Factory
 
 
@@ -69,7 +69,7 @@ def _example(component: Component, settings: Any, catalogue: Catalogue | None) -
 
 
 def _composed(component: Component, settings: dict[str, Any], catalogue: Catalogue | None) -> Any:
-    from surrokit.composer import Composer
+    from surrokit.registry.composer import Composer
 
     known = default_catalogue() if catalogue is None else catalogue
     key = (component.kind, component.name)

@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 import pytest
 
-from surrokit.catalogue import Catalogue, make_catalogue
-from surrokit.discovery import Plugins, make_plugins
+from surrokit.registry.catalogue import Catalogue, make_catalogue
+from surrokit.registry.discovery import Plugins, make_plugins
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -5,26 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, get_args
 
 from surrokit.errors import ConfigurationError
-from surrokit.testing.checks import (
-    correction,
-    experiment,
-    explorer,
-    forward,
-    integrator,
-    kernel,
-    matrices,
-    metric,
-    plugin,
-    policy,
-    position_metric,
-    potential,
-    rows,
-    sampler,
-    schedule,
-    surrogate,
-    tuning,
-    wrapper,
-)
+from surrokit.testing.checks.dynamics import integrator, metric, position_metric
+from surrokit.testing.checks.kernels import correction, kernel, sampler, tuning
+from surrokit.testing.checks.learning import explorer, schedule, surrogate
+from surrokit.testing.checks.plugins import experiment, plugin, policy
+from surrokit.testing.checks.targets import forward, matrices, potential, rows, wrapper
 from surrokit.testing.results import Check
 
 CheckedKind: TypeAlias = Literal[

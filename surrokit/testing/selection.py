@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from surrokit.catalogue import Catalogue, default_catalogue
-from surrokit.components import Component
 from surrokit.errors import ConfigurationError
+from surrokit.registry.catalogue import Catalogue, default_catalogue
+from surrokit.registry.components import Component
 from surrokit.testing.building import Labelled, labelled, with_components
-from surrokit.testing.checks.plugin import components_of
+from surrokit.testing.checks.plugins.plugin import components_of
 from surrokit.testing.kinds import CHECKS, CheckedKind, checked_kind, kind_of
 from surrokit.testing.results import DEFAULT_LEVELS, Check, CheckResult, Factory, Level, Outcome
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from surrokit.catalogue import default_catalogue
-from surrokit.discovery import DISABLE_VARIABLE, default_plugins, find
-from surrokit.kinds import KINDS
-from surrokit.markers import GROUP
+from surrokit.registry.catalogue import default_catalogue
+from surrokit.registry.discovery import DISABLE_VARIABLE, default_plugins, find
+from surrokit.registry.hooks import GROUP
+from surrokit.registry.kinds import KINDS
 
 
 def test_every_plugin_folder_is_found_through_its_entry_point(plugin_names):
@@ -55,8 +55,8 @@ def test_examples_and_parts_name_real_settings():
 
 DISABLED_ONE_BY_ONE = """
 import json, os
-from surrokit.catalogue import make_catalogue
-from surrokit.discovery import find, load
+from surrokit.registry.catalogue import make_catalogue
+from surrokit.registry.discovery import find, load
 loaded = {}
 for name in [plugin.entry.name for plugin in find(())]:
     os.environ["%s"] = name

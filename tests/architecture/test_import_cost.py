@@ -17,11 +17,14 @@ def test_importing_the_package_loads_nothing_heavy(python):
 
 
 def test_importing_the_command_line_loads_nothing_heavy(python):
-    assert json.loads(python("import surrokit.cli" + LOADED)) == []
+    assert json.loads(python("import surrokit.cli.main" + LOADED)) == []
 
 
 def test_building_the_catalogue_loads_nothing_heavy(python):
-    code = "from surrokit.catalogue import default_catalogue\nassert default_catalogue().entries"
+    code = (
+        "from surrokit.registry.catalogue import default_catalogue\n"
+        "assert default_catalogue().entries"
+    )
     assert json.loads(python(code + LOADED)) == []
 
 
@@ -31,8 +34,8 @@ def test_importing_the_package_discovers_nothing(python):
         "def refuse(*args, **kwargs): raise AssertionError('entry points were read')\n"
         "metadata.distributions = metadata.entry_points = refuse\n"
         "import surrokit\n"
-        "from surrokit.catalogue import default_catalogue\n"
-        "from surrokit.discovery import default_plugins\n"
+        "from surrokit.registry.catalogue import default_catalogue\n"
+        "from surrokit.registry.discovery import default_plugins\n"
         "print(default_plugins.cache_info().currsize, default_catalogue.cache_info().currsize)"
     )
     assert printed.split() == ["0", "0"]

@@ -8,13 +8,16 @@ from collections.abc import Iterator
 import pytest
 
 from surrokit import capabilities as can
-from surrokit.catalogue import default_catalogue
-from surrokit.exact_calls import CALL_KINDS
-from surrokit.kinds import KINDS
+from surrokit.contracts.methods import CALL_KINDS
+from surrokit.registry.catalogue import default_catalogue
+from surrokit.registry.kinds import KINDS
 
-PLUGGY_FILES = {"surrokit/discovery.py", "surrokit/hookspecs.py", "surrokit/markers.py"}
+PLUGGY_FILES = {
+    "surrokit/registry/discovery.py",
+    "surrokit/registry/hooks.py",
+}
 SKLEARN = "plugins/surrokit_sklearn/"
-LAZY_SKLEARN = "plugins/surrokit_problems/openml.py"
+LAZY_SKLEARN = "plugins/surrokit_problems/data/openml.py"
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:

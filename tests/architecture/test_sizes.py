@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-MOST_LINES_OF_A_FILE = 500
+MOST_LINES_OF_A_FILE = 400
 MOST_LINES_OF_A_FUNCTION = 50
 
 
@@ -29,11 +29,18 @@ def long_functions(tree: ast.AST) -> dict[str, int]:
     return {name: size for name, size in sizes.items() if size > MOST_LINES_OF_A_FUNCTION}
 
 
+# One class each; what they do is to be divided.
+LONG_FILES = {
+    "plugins/surrokit_learning/rounds/rounds.py",
+    "surrokit/run/loop.py",
+}
+
+
 def test_files_are_short(source_trees, root):
     sizes = {
         path: len((root / path).read_text(encoding="utf-8").splitlines()) for path in source_trees
     }
-    assert {path: n for path, n in sizes.items() if n > MOST_LINES_OF_A_FILE} == {}
+    assert {path for path, n in sizes.items() if n > MOST_LINES_OF_A_FILE} == LONG_FILES
 
 
 # A front door: mostly signature.

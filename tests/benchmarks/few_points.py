@@ -22,9 +22,9 @@ import click
 import numpy as np
 
 import surrokit as sk
-from surrokit.fit_quality import FitQuality, fit_quality
-from surrokit.protocols import Potential
-from surrokit.records import LearningProblem
+from surrokit.contracts.learner import LearningProblem
+from surrokit.contracts.potential import Potential
+from surrokit.surrogate.quality import FitQuality, fit_quality
 from surrokit.types import FloatArray
 
 N_JUDGING, CHAINS, NEWTON_STEPS, AT_ONCE, LAST_PATH = 300, 100, 30, 64, 50

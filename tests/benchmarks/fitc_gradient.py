@@ -19,9 +19,9 @@ from collections.abc import Callable
 import click
 import numpy as np
 
-from surrokit.records import Evaluations, LearningProblem
-from surrokit_gp.fitc import Fitc
-from surrokit_gp.fitted import FittedProcess
+from surrokit.contracts.learner import Evaluations, LearningProblem
+from surrokit_gp.fit.fitc import Fitc
+from surrokit_gp.posterior.fitted import FittedProcess
 
 CALLS = 20
 """Calls in a row, so that arrays are in the cache as they are on a path."""

@@ -3,8 +3,8 @@
 Run it as ``python tests/benchmarks/greville.py``, with one BLAS thread to see single updates as
 they are in a run. It prints how far 5000 single updates of 1000 softplus features of whitened
 positions are from the batch solution, for several tolerances of the test c = 0; what single and
-block updates cost against the bare BLAS calls; and the constants of ``surrokit_networks.updates``.
-It asserts nothing.
+block updates cost against the bare BLAS calls; and the constants of
+``surrokit_networks.online.updates``. It asserts nothing.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import blas
 
-from surrokit_networks.activations import SOFTPLUS
-from surrokit_networks.additive_nodes import AdditiveNodes
-from surrokit_networks.basis import Basis
-from surrokit_networks.equations import Equations
-from surrokit_networks.greville import Greville
-from surrokit_networks.moments import Moments
-from surrokit_networks.row_updates import RowUpdates
-from surrokit_networks.trend import TrendFeatures
+from surrokit_networks.nodes.activations import SOFTPLUS
+from surrokit_networks.nodes.additive import AdditiveNodes
+from surrokit_networks.online.greville import Greville
+from surrokit_networks.online.moments import Moments
+from surrokit_networks.online.row_updates import RowUpdates
+from surrokit_networks.solving.basis import Basis
+from surrokit_networks.solving.equations import Equations
+from surrokit_networks.solving.trend import TrendFeatures
 
 DIM = 20
 

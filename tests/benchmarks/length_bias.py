@@ -13,11 +13,11 @@ import click
 import numpy as np
 from scipy.special import ndtr
 
-from surrokit.bounds import transform_of
-from surrokit.budget import Budget, BudgetSpent
-from surrokit.recording import RecordingPotential
-from surrokit.stopping import Stopping
-from surrokit.testing.targets import Gaussian
+from surrokit.cost.budget import Budget, BudgetSpent
+from surrokit.cost.recording import RecordingPotential
+from surrokit.plan.stopping import Stopping
+from surrokit.targets.bounds import transform_of
+from surrokit.testing.targets.densities import Gaussian
 
 CHEAP, DEARER = 2.84, 12.0
 SECONDS = 57.0  # for the draws

@@ -19,12 +19,12 @@ import numpy as np
 from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from surrokit.whitening import Whitening
-from surrokit_networks.activations import BUILT_IN
-from surrokit_networks.additive_nodes import AdditiveNodes
-from surrokit_networks.fitted import FittedNetwork
-from surrokit_networks.polynomial import Polynomial
-from surrokit_networks.rbf_nodes import RbfNodes
+from surrokit.surrogate.whitening import Whitening
+from surrokit_networks.nodes.activations import BUILT_IN
+from surrokit_networks.nodes.additive import AdditiveNodes
+from surrokit_networks.nodes.rbf import RbfNodes
+from surrokit_networks.regression.fitted import FittedNetwork
+from surrokit_networks.regression.polynomial import Polynomial
 
 CHAINS, NODES, DIMS, REPEATS = 4, 2000, (10, 20, 50, 100), 15
 

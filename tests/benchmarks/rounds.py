@@ -16,9 +16,9 @@ import click
 import numpy as np
 
 import surrokit as sk
-from surrokit.protocols import Potential
+from surrokit.contracts.potential import Potential
 from surrokit.types import Capabilities, FloatArray
-from surrokit_learning.independence import predicted_acceptance
+from surrokit_learning.region.independence import predicted_acceptance
 
 CHAINS_ON_SURROGATE, DRAWS_ON_SURROGATE, APART = 20, 200, 10
 

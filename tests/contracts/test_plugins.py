@@ -2,8 +2,8 @@
 
 import pytest
 
-from surrokit.discovery import default_plugins
-from surrokit.testing.checks.plugin import HEAVY, demand_light
+from surrokit.registry.discovery import default_plugins
+from surrokit.testing.checks.plugins.plugin import HEAVY, demand_light
 from surrokit.testing.kinds import CHECKS
 from surrokit.testing.selection import Case
 
@@ -22,7 +22,8 @@ def test_plugin_contract(check):
 
 def test_building_the_catalogue_imports_nothing_heavy():
     demand_light(
-        "import sys; from surrokit.catalogue import default_catalogue; default_catalogue()\n"
+        "import sys; from surrokit.registry.catalogue import default_catalogue\n"
+        "default_catalogue()\n"
         f"print(*sorted(set({HEAVY!r}) & set(sys.modules)))",
         "building the catalogue",
     )

@@ -1,7 +1,7 @@
 """Every registered part, at every one of its examples, keeps to the contract of its kind."""
 
-from surrokit.catalogue import default_catalogue
-from surrokit.kinds import KINDS
+from surrokit.registry.catalogue import default_catalogue
+from surrokit.registry.kinds import KINDS
 from surrokit.testing import FAMILY_SIZE, checks_for, parametrize_with_checks
 
 COMPONENTS = [

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.components import Component
 from surrokit.errors import ConfigurationError, PluginLoadError
-from surrokit.markers import hookimpl
+from surrokit.registry.components import Component
+from surrokit.registry.hooks import hookimpl
 from surrokit.testing import (
     check_names,
     check_plugin,
@@ -26,15 +26,16 @@ from surrokit.testing import (
     written_and_read,
 )
 from surrokit.testing.fixtures import HookCalls
-from surrokit.testing.reference import (
+from surrokit.testing.measures.statistics import CHECK_RATE, Verdict, normality, same_distribution
+from surrokit.testing.parts.reference import (
     ConstantMetric,
     IndependentDraws,
     LeaningWalk,
     OneSidedWalk,
     SubChain,
 )
-from surrokit.testing.statistics import CHECK_RATE, Verdict, normality, same_distribution
-from surrokit.testing.targets import ALL, ExactCallRefusedError, Gaussian, sealed
+from surrokit.testing.targets.densities import ALL, Gaussian
+from surrokit.testing.targets.target import ExactCallRefusedError, sealed
 
 
 @parametrize_with_checks(ALL)
@@ -243,7 +244,7 @@ class TestPlain:
 
 
 def _state(**cache):
-    from surrokit.records import ChainState
+    from surrokit.contracts.sampler import ChainState
 
     positions = np.zeros((3, 2))
     return ChainState(positions=positions, values=np.zeros(3), cache={"value": np.ones(3), **cache})
@@ -446,14 +447,14 @@ class TestFixtures:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def test_hook_calls_can_observe(self):
-        from surrokit.observers import EVENTS
+        from surrokit.run.observers import EVENTS
 
         assert all(callable(getattr(HookCalls(), event)) for event in EVENTS)
 
 
 _AUTHORS_TEST = """
 from surrokit.testing import parametrize_with_checks
-from surrokit.testing.reference import LeaningWalk
+from surrokit.testing.parts.reference import LeaningWalk
 
 @parametrize_with_checks([LeaningWalk])
 def test_contract(check):
@@ -466,7 +467,7 @@ def test_fixtures(surrokit_plugins, hook_calls):
 
 def test_independent_draws_with_idle_chains_report_them():
     draws = IndependentDraws(surrogate=Gaussian(), idle=0.5)
-    from surrokit.testing.checks.sampler import started
+    from surrokit.testing.checks.kernels.sampler import started
 
     proposal = draws.propose(started(draws, Gaussian(), 200), np.random.default_rng(0))
 

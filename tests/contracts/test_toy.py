@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.catalogue import make_catalogue
-from surrokit.composer import Composer
-from surrokit.discovery import make_plugins
+from surrokit.registry.catalogue import make_catalogue
+from surrokit.registry.composer import Composer
+from surrokit.registry.discovery import make_plugins
 from surrokit.testing import check_plugin
 
 TOY = Path(__file__).parents[2] / "docs" / "examples" / "surrokit-toy"

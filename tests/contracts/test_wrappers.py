@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from surrokit.bounds import BoundedPotential
+from surrokit.coordinates.parameters import Parameters
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning
-from surrokit.parameters import Parameters
-from surrokit.recording import RecordingPotential
+from surrokit.targets.bounds import BoundedPotential
 from surrokit.testing import CountingPotential, Fenced, Wrapped, parametrize_with_checks
-from surrokit.testing.evaluating import arguments
-from surrokit.testing.targets import Banana, Gaussian
+from surrokit.testing.measures.evaluating import arguments
+from surrokit.testing.targets.densities import Banana, Gaussian
 
 
 def recording():

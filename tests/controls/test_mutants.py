@@ -9,26 +9,17 @@ import pytest
 
 from surrokit.compose import make
 from surrokit.testing import CHECK_RATE, checks_for, mutants
-from surrokit.testing.checks import (
-    correction,
-    integrator,
-    kernel,
-    matrices,
-    metric,
-    position_metric,
-    rows,
-    sampler,
-    schedule,
-    surrogate,
-    wrapper,
-)
-from surrokit.testing.checks.sampler import ready
-from surrokit.testing.checks.training import TARGET
-from surrokit.testing.counting import Wrapped
-from surrokit.testing.reference import ReferenceCorrection, SubChain, transitions
-from surrokit.testing.statistics import Verdict
-from surrokit.testing.summed_target import Summed
-from surrokit.testing.targets import Banana, Gaussian, Mixture
+from surrokit.testing.checks.dynamics import integrator, metric, position_metric
+from surrokit.testing.checks.kernels import correction, kernel, sampler
+from surrokit.testing.checks.kernels.sampler import ready
+from surrokit.testing.checks.learning import schedule, surrogate
+from surrokit.testing.checks.learning.training import TARGET
+from surrokit.testing.checks.targets import matrices, rows, wrapper
+from surrokit.testing.measures.statistics import Verdict
+from surrokit.testing.parts.reference import ReferenceCorrection, SubChain, transitions
+from surrokit.testing.targets.counting import Wrapped
+from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
+from surrokit.testing.targets.summed import Summed
 
 MARGIN = 1e-3
 """A mutant's p-value is to be so many times below the threshold."""

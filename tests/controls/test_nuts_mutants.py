@@ -5,11 +5,11 @@ import pytest
 
 from surrokit.compose import make
 from surrokit.testing import CHECK_RATE
-from surrokit.testing.checks import kernel
-from surrokit.testing.checks.sampler import ready
-from surrokit.testing.reference import ReferenceCorrection
-from surrokit.testing.statistics import Verdict
-from surrokit.testing.targets import Banana, Gaussian
+from surrokit.testing.checks.kernels import kernel
+from surrokit.testing.checks.kernels.sampler import ready
+from surrokit.testing.measures.statistics import Verdict
+from surrokit.testing.parts.reference import ReferenceCorrection
+from surrokit.testing.targets.densities import Banana, Gaussian
 from surrokit_hmc import half, trajectories
 
 MARGIN = 1e-3

@@ -8,11 +8,11 @@ import attrs
 import pytest
 
 import surrokit as sk
-from surrokit.advice import advice
+from surrokit.cli.report import notes
+from surrokit.contracts.schedule import Decision
 from surrokit.errors import SamplingWarning
-from surrokit.records import Decision
-from surrokit.report import notes
-from surrokit.testing.targets import Gaussian
+from surrokit.result.advice import advice
+from surrokit.testing.targets.densities import Gaussian
 
 SIZES = {"chains": 2, "warmup": 40, "draws": 100, "seed": 3, "progress": False}
 EXPLORED, DRAWS_BEGIN = 10, 40
@@ -127,7 +127,7 @@ def test_a_schedule_that_keeps_its_word_is_believed(after):
 
 
 def test_a_kernel_that_changes_among_draws_is_seen_though_nobody_says_so(monkeypatch):
-    from surrokit.moves import Moves
+    from surrokit.kernel.kernel import Moves
 
     def retuned(self, rng, *, tune):
         self.sampler = attrs.evolve(self.sampler)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.advice import advice
 from surrokit.errors import SamplingWarning
-from surrokit.testing.targets import Gaussian
+from surrokit.result.advice import advice
+from surrokit.testing.targets.densities import Gaussian
 
 START = np.array([1.0, 1.0])
 SIZES = {"chains": 4, "draws": 60, "seed": 1, "progress": False, "initial": START}

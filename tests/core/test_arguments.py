@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import surrokit as sk
+from surrokit.coordinates.parameters import Parameter
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.parameters import Parameter
-from surrokit.testing.targets import Gaussian
+from surrokit.testing.targets.densities import Gaussian
 
 
 def value(q):

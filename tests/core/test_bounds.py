@@ -10,11 +10,11 @@ from scipy.integrate import trapezoid
 
 import surrokit as sk
 from surrokit import BoundedPotential, Parameters
-from surrokit.bounded_energy import BoundedEnergy
-from surrokit.bounds import parameters_of, transform_of, with_bounds
 from surrokit.errors import ConfigurationError, EvaluationError, ShapeError
-from surrokit.forward import gradient_of_energy
-from surrokit.gaussian_energy import GaussianEnergy, GaussianPrior
+from surrokit.targets.bounded_energy import BoundedEnergy
+from surrokit.targets.bounds import parameters_of, transform_of, with_bounds
+from surrokit.targets.forward import gradient_of_energy
+from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
 
 BOUNDS = {"a": (0.0, None), "b": (None, None), "c": (-1.0, 2.0), "d": (None, 1.0)}
 PARAMETERS = Parameters.declared(BOUNDS)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import surrokit as sk
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning
-from surrokit.recording import RecordingPotential
 
 BROKEN = "the gradient is not finite though the potential is"
 SHORT = {"chains": 2, "warmup": 100, "draws": 200, "seed": 1}
@@ -120,6 +120,6 @@ def test_an_overflow_far_out_is_counted_and_not_complained_of():
             target, sampler="hmc", step_size=40.0, n_steps=1, warmup=0, draws=50, seed=2
         )
     assert again.broken_gradients.count > 0
-    from surrokit.advice import advice
+    from surrokit.result.advice import advice
 
     assert not any(BROKEN in one for one in [*advice(run), *advice(again)])

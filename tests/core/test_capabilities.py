@@ -7,6 +7,23 @@ import types
 import pytest
 
 from surrokit import capabilities as can
+from surrokit.contracts.forward import with_forward, with_forward_hessian
+from surrokit.contracts.matrices import (
+    with_hessian,
+    with_hessian_derivative,
+    with_hessian_diagonal,
+    with_hessian_product,
+    with_metric,
+    with_metric_derivative,
+    with_metric_product,
+)
+from surrokit.contracts.potential import (
+    with_convex,
+    with_gaussian,
+    with_gradient,
+    with_gradient_alone,
+)
+from surrokit.contracts.rows import with_rows
 from surrokit.errors import CapabilityError, ConfigurationError
 
 
@@ -15,20 +32,20 @@ def potential(*names):
 
 
 WITH = {
-    can.GRADIENT: can.with_gradient,
-    can.GRADIENT_ALONE: can.with_gradient_alone,
-    can.HESSIAN: can.with_hessian,
-    can.HESSIAN_DERIVATIVE: can.with_hessian_derivative,
-    can.HESSIAN_PRODUCT: can.with_hessian_product,
-    can.HESSIAN_DIAGONAL: can.with_hessian_diagonal,
-    can.CONVEX: can.with_convex,
-    can.GAUSSIAN: can.with_gaussian,
-    can.METRIC: can.with_metric,
-    can.METRIC_DERIVATIVE: can.with_metric_derivative,
-    can.METRIC_PRODUCT: can.with_metric_product,
-    can.FORWARD: can.with_forward,
-    can.FORWARD_HESSIAN: can.with_forward_hessian,
-    can.ROWS: can.with_rows,
+    can.GRADIENT: with_gradient,
+    can.GRADIENT_ALONE: with_gradient_alone,
+    can.HESSIAN: with_hessian,
+    can.HESSIAN_DERIVATIVE: with_hessian_derivative,
+    can.HESSIAN_PRODUCT: with_hessian_product,
+    can.HESSIAN_DIAGONAL: with_hessian_diagonal,
+    can.CONVEX: with_convex,
+    can.GAUSSIAN: with_gaussian,
+    can.METRIC: with_metric,
+    can.METRIC_DERIVATIVE: with_metric_derivative,
+    can.METRIC_PRODUCT: with_metric_product,
+    can.FORWARD: with_forward,
+    can.FORWARD_HESSIAN: with_forward_hessian,
+    can.ROWS: with_rows,
 }
 EACH = pytest.mark.parametrize(("name", "function"), WITH.items(), ids=WITH)
 

@@ -7,10 +7,10 @@ import types
 import pytest
 
 from surrokit import Component, hookimpl
-from surrokit.catalogue import make_catalogue
-from surrokit.discovery import make_plugins
 from surrokit.errors import ComponentClashError, PluginError, UnknownComponentError
-from surrokit.kinds import KINDS
+from surrokit.registry.catalogue import make_catalogue
+from surrokit.registry.discovery import make_plugins
+from surrokit.registry.kinds import KINDS
 
 
 def component(name, kind="sampler"):

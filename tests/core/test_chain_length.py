@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surrokit.chain_length import FIRST_LENGTH, MAX_LENGTH, LengthSearch
-from surrokit.records import Excursion, StepInfo
-from surrokit.tuning import Tuner, windows
+from surrokit.contracts.sampler import Excursion, StepInfo
+from surrokit.kernel.lengths import FIRST_LENGTH, MAX_LENGTH, LengthSearch
+from surrokit.kernel.tuner import Tuner
+from surrokit.kernel.windows import windows
 
 DIM = 10
 CHAINS = 4

@@ -10,13 +10,12 @@ from importlib import metadata
 import attrs
 import pytest
 
-from surrokit.catalogue import default_catalogue
-from surrokit.cli import main
-from surrokit.command_settings import parsed_settings, specs_of
+from surrokit.cli.main import main
+from surrokit.cli.report import notes
+from surrokit.cli.settings import parsed_settings, specs_of
 from surrokit.errors import ConfigurationError
-from surrokit.report import notes
-from surrokit.result import Adaptation
-from surrokit.safety import Rescue
+from surrokit.registry.catalogue import default_catalogue
+from surrokit.result.run import Adaptation, Rescue
 
 TARGETS = """
 from __future__ import annotations

@@ -8,11 +8,11 @@ import attrs
 import pytest
 
 from surrokit import Component, Part
-from surrokit.catalogue import Catalogue, Entry
-from surrokit.composer import Composer
 from surrokit.errors import ConfigurationError, MissingDependencyError, PluginError, PluginLoadError
-from surrokit.kinds import KINDS, members_of, missing_members, protocols_of
-from surrokit.part_settings import REQUIRED
+from surrokit.registry.catalogue import Catalogue, Entry
+from surrokit.registry.composer import Composer
+from surrokit.registry.kinds import KINDS, members_of, missing_members, protocols_of
+from surrokit.registry.settings import REQUIRED
 
 
 def factory(*, size, scale=2.0, sampler=None):

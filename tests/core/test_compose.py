@@ -8,16 +8,16 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.catalogue import Catalogue, Entry
-from surrokit.compose import Composer
 from surrokit.errors import (
     CapabilityError,
     ConfigurationError,
     ShapeError,
     UnknownComponentError,
 )
+from surrokit.registry.catalogue import Catalogue, Entry
+from surrokit.registry.composer import Composer
 from surrokit.testing.fixtures import HookCalls
-from surrokit.testing.reference import ConstantMetric
+from surrokit.testing.parts.reference import ConstantMetric
 from surrokit_corrections.metropolis import Metropolis
 from surrokit_hmc.hmc import HMC
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric

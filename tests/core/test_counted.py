@@ -10,9 +10,9 @@ import pytest
 
 import surrokit as sk
 from surrokit import BoundedPotential, Parameters
-from surrokit.counted import KINDS, counted
-from surrokit.recording import RecordingPotential
-from surrokit.testing.counting import CountingPotential
+from surrokit.contracts.counting import KINDS, counted
+from surrokit.cost.recording import RecordingPotential
+from surrokit.testing.targets.counting import CountingPotential
 
 DIM = 3
 BOUNDS = {"a": (0, None), "b": (None, None), "c": (-1, 2)}

@@ -8,10 +8,11 @@ import uuid
 
 import pytest
 
-from surrokit import discovery, hookimpl
-from surrokit.catalogue import make_catalogue
-from surrokit.discovery import DISABLE_VARIABLE, find, load, make_plugins
+from surrokit import hookimpl
 from surrokit.errors import ComponentClashError, PluginLoadError
+from surrokit.registry import discovery
+from surrokit.registry.catalogue import make_catalogue
+from surrokit.registry.discovery import DISABLE_VARIABLE, find, load, make_plugins
 
 GOOD = """
 from surrokit import Component, hookimpl

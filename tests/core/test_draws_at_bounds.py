@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 import surrokit as sk
+from surrokit.coordinates.parameters import Parameters
+from surrokit.coordinates.transforms import Transform
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning, SamplingWarning
-from surrokit.parameters import Parameters
-from surrokit.recording import RecordingPotential
-from surrokit.transforms import Transform
 
 LOST = "floating-point numbers of its bound"
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from surrokit.capabilities import GRADIENT
-from surrokit.fit_quality import FitQuality, fit_quality
-from surrokit.records import Evaluations
+from surrokit.contracts.learner import Evaluations
+from surrokit.surrogate.quality import FitQuality, fit_quality
 
 
 @attrs.frozen

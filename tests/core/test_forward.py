@@ -7,14 +7,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.curvatures import (
-    gauss_newton,
+from surrokit.contracts.forward import (
     offers_curvatures,
     with_curvature_derivatives,
     with_curvatures,
 )
 from surrokit.errors import CapabilityError, ConfigurationError, EvaluationError, ShapeError
-from surrokit.gaussian_energy import GaussianEnergy
+from surrokit.targets.curvature import gauss_newton
+from surrokit.targets.gaussian import GaussianEnergy
 from surrokit.testing import check_potential
 
 MATRIX = np.array([[1.0, 2.0], [0.0, 1.0], [3.0, -1.0]])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surrokit.curvatures import gauss_newton
-from surrokit.forward_derivatives import KnownDerivatives
-from surrokit.gauss_newton import (
+from surrokit.targets.curvature import (
+    KnownDerivatives,
+    gauss_newton,
     gauss_newton_form_gradient,
     gauss_newton_product,
     gauss_newton_trace_gradient,

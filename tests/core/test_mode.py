@@ -8,9 +8,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, EvaluationError, NumericalError, ShapeError
-from surrokit.mode import find_mode
-from surrokit.recording import RecordingPotential
+from surrokit.mode.search import find_mode
 
 WIDE_AND_NARROW = np.array([1e-2, 1.0, 1e3])
 """Curvatures of a quadratic."""

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surrokit.advice import advice
-from surrokit.budget import Budget
-from surrokit.exploring import bound_within
-from surrokit.mode_visits import ENOUGH, ModeVisits
-from surrokit.modes import NEGLIGIBLE, Modes
-from surrokit.recording import RecordingPotential
-from surrokit.report import notes
-from surrokit.testing.plain import written_and_read
-from surrokit.testing.targets import Gaussian
-from surrokit.transforms import Transform
+from surrokit.cli.report import notes
+from surrokit.contracts.explorer import NEGLIGIBLE, Modes
+from surrokit.coordinates.transforms import Transform
+from surrokit.cost.budget import Budget
+from surrokit.cost.recording import RecordingPotential
+from surrokit.result.advice import advice
+from surrokit.result.mode_visits import ENOUGH, ModeVisits
+from surrokit.run.explore import bound_within
+from surrokit.testing.measures.plain import written_and_read
+from surrokit.testing.targets.densities import Gaussian
 
 DIM = 4
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import surrokit as sk
+from surrokit.contracts.sampler import Tuning
 from surrokit.errors import SurrogateFitError
-from surrokit.moves import Moves
-from surrokit.plan import SETTLING
-from surrokit.records import Tuning
-from surrokit.testing.targets import Gaussian
+from surrokit.kernel.kernel import Moves
+from surrokit.plan.recipe import SETTLING
+from surrokit.testing.targets.densities import Gaussian
 
 SMALL = {"chains": 3, "warmup": 40, "draws": 30, "seed": 4, "progress": False}
 

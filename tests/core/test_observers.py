@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.discovery import make_plugins
+from surrokit.contracts.dynamics import Hamiltonian
 from surrokit.errors import ConfigurationError
-from surrokit.hamiltonian import Hamiltonian
-from surrokit.observers import EVENTS, Observers
+from surrokit.registry.discovery import make_plugins
+from surrokit.run.observers import EVENTS, Observers
 
 SMALL = {"chains": 2, "warmup": 30, "draws": 10, "seed": 4, "progress": False}
 

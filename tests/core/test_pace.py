@@ -12,18 +12,18 @@ import pytest
 from scipy.special import ndtr
 
 import surrokit as sk
-from surrokit.advice import advice
-from surrokit.bounds import transform_of
-from surrokit.budget import Budget, BudgetSpent
-from surrokit.clock import Clock
+from surrokit.cli.report import notes
+from surrokit.cost.budget import Budget, BudgetSpent
+from surrokit.cost.clock import Clock
+from surrokit.cost.pace import Pace, length_bias, settle
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning
-from surrokit.pace import Pace, length_bias, settle
-from surrokit.plan import ending
-from surrokit.recording import RecordingPotential
-from surrokit.report import notes
-from surrokit.stopping import GRACE, Stopping
-from surrokit.testing.statistics import CHECK_RATE
-from surrokit.testing.targets import Gaussian
+from surrokit.plan.plan import ending
+from surrokit.plan.stopping import GRACE, Stopping
+from surrokit.result.advice import advice
+from surrokit.targets.bounds import transform_of
+from surrokit.testing.measures.statistics import CHECK_RATE
+from surrokit.testing.targets.densities import Gaussian
 
 WALK = ("random-walk", {"step_size": 1.5})
 ALONE = {"sampler": WALK, "chains": 1, "seed": 4, "progress": False, "initial": [0.0, 0.0]}
@@ -171,7 +171,7 @@ class Dear(Gaussian):
         object.__setattr__(self, "now", [0.0])
         object.__setattr__(self, "seconds", list(seconds))
         time = types.SimpleNamespace(perf_counter=lambda: self.now[0])
-        monkeypatch.setattr("surrokit.clock.time", time)
+        monkeypatch.setattr("surrokit.cost.clock.time", time)
 
     def value(self, positions):
         cheap, dear = self.seconds

@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from surrokit.docstrings import parameter_texts, without_markup
 from surrokit.errors import ConfigurationError
-from surrokit.part_settings import COMPUTED, REQUIRED, Setting, build, settings_of
+from surrokit.registry.docstrings import parameter_texts, without_markup
+from surrokit.registry.settings import COMPUTED, REQUIRED, Setting, build, settings_of
 from surrokit.settings import HIDDEN, fraction, one_of, spread
 
 

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 import surrokit as sk
+from surrokit.contracts.observation import IterationInfo, RunInfo
 from surrokit.errors import TargetError
-from surrokit.progress import progress_bar
-from surrokit.records import IterationInfo, RunInfo
+from surrokit.run.progress import progress_bar
 
 RUN = {"chains": 2, "warmup": 20, "draws": 10, "seed": 1}
 

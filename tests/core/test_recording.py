@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning, ShapeError, TargetError
-from surrokit.recording import RecordingPotential
 
 Q = np.array([[-1.0, 0.5], [1.0, 0.0], [-0.3, 0.2]])
 LEFT = np.array([True, False, True])

@@ -11,15 +11,15 @@ import attrs
 import numpy as np
 import pytest
 
-from surrokit.catalogue import default_catalogue
-from surrokit.cli import main
-from surrokit.components import Component
+from surrokit.cli.main import main
 from surrokit.errors import ConfigurationError, MissingDependencyError, TargetError
-from surrokit.experiments import Conditions, Finished, Printed, Report, Row, Table
-from surrokit.kept_rows import KeptRows, fingerprint
-from surrokit.pictures import drawn, write_pictures
-from surrokit.reproduce import chosen_rows, reproduce
-from surrokit.reproduction_report import reproduction_text, write_text
+from surrokit.experiments.contract import Conditions, Finished, Printed, Report, Row, Table
+from surrokit.experiments.kept import KeptRows, fingerprint
+from surrokit.experiments.report import drawn, reproduction_text, write_text
+from surrokit.experiments.work import chosen_rows, reproduce
+from surrokit.output.pictures import write_pictures
+from surrokit.registry.catalogue import default_catalogue
+from surrokit.registry.components import Component
 from surrokit.testing import check_experiment
 from surrokit.testing.building import with_components
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import attrs
 import pytest
 
-from surrokit.catalogue import Catalogue, default_catalogue
-from surrokit.cli import main
-from surrokit.components import Component
+from surrokit.cli.main import main
 from surrokit.errors import ConfigurationError, MissingDependencyError
-from surrokit.experiments import Conditions, Report, Row, Table
-from surrokit.reproduce_all import chosen_experiments, made_experiments, reproduce_all
+from surrokit.experiments.contract import Conditions, Report, Row, Table
+from surrokit.experiments.series import chosen_experiments, made_experiments, reproduce_all
+from surrokit.registry.catalogue import Catalogue, default_catalogue
+from surrokit.registry.components import Component
 from surrokit.testing.building import with_components
 
 DONE: list[str] = []
@@ -103,7 +103,7 @@ def surrokit(monkeypatch, capsys, tmp_path):
 
     def run(toys, *arguments):
         catalogue = catalogue_of(*toys)
-        monkeypatch.setattr("surrokit.catalogue.default_catalogue", lambda: catalogue)
+        monkeypatch.setattr("surrokit.registry.catalogue.default_catalogue", lambda: catalogue)
         monkeypatch.setattr("surrokit.compose.default_catalogue", lambda: catalogue)
         monkeypatch.setattr(sys, "argv", ["surrokit", "reproduce", *map(str, arguments)])
         with warnings.catch_warnings(action="default"), pytest.raises(SystemExit) as caught:

@@ -11,12 +11,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.advice import advice
-from surrokit.bounds import parameters_of, transform_of
+from surrokit.cli.report import notes
+from surrokit.contracts.dynamics import Status
 from surrokit.errors import SamplingWarning
-from surrokit.records import Status
-from surrokit.report import notes
-from surrokit.summary import Summary
+from surrokit.result.advice import advice
+from surrokit.result.summary import Summary
+from surrokit.targets.bounds import parameters_of, transform_of
 
 KINDS = ["value", "gradient", "forward", "jacobian", "hessian", "metric", "rows"]
 

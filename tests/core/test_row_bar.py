@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from surrokit.row_bar import row_bar
+from surrokit.experiments.bar import row_bar
 
 
 def shown(stream):

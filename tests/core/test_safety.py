@@ -11,15 +11,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
+from surrokit.cli.report import notes
+from surrokit.contracts.sampler import StepInfo
 from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError
-from surrokit.records import StepInfo
-from surrokit.report import notes
-from surrokit.safety import MOST_RESTARTS, Watch
-from surrokit.safety_net import SafetyNet
-from surrokit.testing.checks.kernel import N_CHAINS, NARROW, WIDE, invariance
-from surrokit.testing.reference import ReferenceCorrection
-from surrokit.testing.statistics import normality
-from surrokit.testing.targets import Banana, Gaussian, Mixture
+from surrokit.plan.safety import MOST_RESTARTS
+from surrokit.run.net import SafetyNet, Watch
+from surrokit.testing.checks.kernels.kernel import N_CHAINS, NARROW, WIDE, invariance
+from surrokit.testing.measures.statistics import normality
+from surrokit.testing.parts.reference import ReferenceCorrection
+from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
 
 TWO_MODES = Mixture(half_distance=3.0, weight=0.5)
 IN_BOTH = np.array([[-3.0, 0.0], [-3.0, 0.5], [3.0, 0.0], [3.0, 0.5]])
@@ -566,7 +566,7 @@ def test_a_net_that_cannot_work_is_refused(options, message):
 
 
 def test_exact_transitions_need_a_sampler_that_can_make_them(monkeypatch):
-    monkeypatch.setattr("surrokit.parts._exact_sampler", lambda composer, exact: None)
+    monkeypatch.setattr("surrokit.plan.parts._exact_sampler", lambda composer, exact: None)
     with pytest.raises(ConfigurationError, match=r"no sampler at hand suits the target.*leave mix"):
         sk.sample(Gaussian(), surrogate=SHIFTED, safety=sk.Safety(mix=0.1), **SIZES)
 

@@ -12,8 +12,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import surrokit as sk
-from surrokit import saving
 from surrokit.errors import ConfigurationError, MissingDependencyError
+from surrokit.output import saving
 
 LABELS = ["rate", "slope", "w[0]", "w[1]"]
 

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning, ShapeError, TargetError
-from surrokit.recording import RecordingPotential
-from surrokit.starting import ATTEMPTS, drawn_positions, given_positions, spread_positions
+from surrokit.mode.starts import ATTEMPTS, drawn_positions, given_positions, spread_positions
 
 ONE = {"chains": 3, "warmup": 0, "draws": 1, "seed": 1, "progress": False, "step_size": 1e-9}
 

@@ -9,12 +9,12 @@ from numpy.testing import assert_array_equal
 
 import surrokit as sk
 from surrokit import capabilities as can
-from surrokit.bounds import BoundedPotential
+from surrokit.coordinates.parameters import Parameters
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning, TargetError
-from surrokit.parameters import Parameters
-from surrokit.recording import RecordingPotential
-from surrokit.testing.counting import Wrapped
-from surrokit.testing.summed_target import Summed
+from surrokit.targets.bounds import BoundedPotential
+from surrokit.testing.targets.counting import Wrapped
+from surrokit.testing.targets.summed import Summed
 
 ROWS, OWNERS = np.array([3, 3, 39]), np.array([0, 1, 1])
 BEFORE, AFTER = np.array([[0.1, 0.2], [-1.0, 0.5]]), np.array([[1.0, 0.4], [0.3, 0.3]])

@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from surrokit import Evaluations
+from surrokit.contracts.sampler import ChainState, StepInfo
+from surrokit.contracts.schedule import checked_learn_from
 from surrokit.errors import ConfigurationError
-from surrokit.records import ChainState, StepInfo
-from surrokit.training import checked_learn_from, training_rows
+from surrokit.surrogate.rows import training_rows
 
 # three chains: the first accepted, the second rejected, the third accepted a move that cost no row
 AFTER = ChainState(

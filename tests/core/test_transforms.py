@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 from surrokit import Parameters
-from surrokit.transforms import Transform
+from surrokit.coordinates.transforms import Transform
 
 BOUNDS = {
     "free": (None, None),

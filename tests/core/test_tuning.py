@@ -8,9 +8,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
+from surrokit.contracts.sampler import StepInfo, Tuning
 from surrokit.errors import SamplingWarning
-from surrokit.records import StepInfo, Tuning
-from surrokit.tuning import STEPS_BEFORE_COVARIANCE, Tuner, windows
+from surrokit.kernel.tuner import STEPS_BEFORE_COVARIANCE, Tuner
+from surrokit.kernel.windows import windows
 
 ALL = frozenset({"step_size", "n_steps", "metric"})
 

@@ -4,18 +4,19 @@ import numpy as np
 import pytest
 
 from surrokit.capabilities import ROWS
-from surrokit.catalogue import default_catalogue
 from surrokit.compose import make
+from surrokit.contracts.dynamics import changes_with_position
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit.hamiltonian import changes_with_position, works_by_position
-from surrokit.recording import RecordingPotential
+from surrokit.kernel.hamiltonian import works_by_position
+from surrokit.registry.catalogue import default_catalogue
 from surrokit.testing import mutants
-from surrokit.testing.checks.kernel import SURROGATES, affordable, flux, invariance
-from surrokit.testing.checks.sampler import TUNING
-from surrokit.testing.checks.training import evaluated, problem_of
-from surrokit.testing.statistics import CHECK_RATE, FAMILY_SIZE, Verdict
-from surrokit.testing.summed_target import Summed
-from surrokit.testing.targets import Banana, Gaussian, HalfPlane, Mixture, Student
+from surrokit.testing.checks.kernels.kernel import SURROGATES, affordable, flux, invariance
+from surrokit.testing.checks.kernels.sampler import TUNING
+from surrokit.testing.checks.learning.training import evaluated, problem_of
+from surrokit.testing.measures.statistics import CHECK_RATE, FAMILY_SIZE, Verdict
+from surrokit.testing.targets.densities import Banana, Gaussian, HalfPlane, Mixture, Student
+from surrokit.testing.targets.summed import Summed
 
 CATALOGUE = default_catalogue()
 N_CHAINS = 10_000  # half of what the checks of a sampler take: there are many kernels

@@ -7,8 +7,8 @@ from typing import Self
 import attrs
 import numpy as np
 
-from surrokit.protocols import Correction, Potential
-from surrokit.records import ChainState, Proposal, StepInfo
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import ChainState, Correction, Proposal, StepInfo
 from surrokit.types import Cache, Capabilities, FloatArray
 
 

@@ -7,9 +7,9 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
-from surrokit.hamiltonian import Hamiltonian, position_metric
-from surrokit.protocols import PositionMetric, Potential
-from surrokit.records import Phase
+from surrokit.contracts.dynamics import Hamiltonian, Phase, PositionMetric
+from surrokit.contracts.potential import Potential
+from surrokit.kernel.hamiltonian import position_metric
 from surrokit.types import Cache, Capabilities, FloatArray, IntArray
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import with_gradient
-from surrokit.hamiltonian import Hamiltonian
-from surrokit.protocols import Integrator, Metric
-from surrokit.records import Phase, Status
-from surrokit.testing.counting import Wrapped
+from surrokit.contracts.dynamics import Hamiltonian, Integrator, Metric, Phase, Status
+from surrokit.contracts.potential import with_gradient
+from surrokit.testing.targets.counting import Wrapped
 from surrokit.types import Cache, Capabilities, FloatArray, IntArray
 
 

@@ -8,9 +8,9 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
-from surrokit.capabilities import with_gradient
-from surrokit.protocols import Learner, Potential, Schedule, Surrogate
-from surrokit.records import Decision, Evaluations, LearningProblem, Moment
+from surrokit.contracts.learner import Evaluations, Learner, LearningProblem, Surrogate
+from surrokit.contracts.potential import Potential, with_gradient
+from surrokit.contracts.schedule import Decision, Moment, Schedule
 from surrokit.types import Capabilities, FloatArray
 
 

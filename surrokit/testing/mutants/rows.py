@@ -7,13 +7,11 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.capabilities import with_rows
-from surrokit.move_bounds import move_bounds
-from surrokit.protocols import Potential
-from surrokit.records import ChainState, Proposal, StepInfo
-from surrokit.summed_potential import RowExpansion
-from surrokit.testing.counting import Wrapped
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.rows import RowExpansion, move_bounds, with_rows
+from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
 from surrokit.testing.mutants.broken_correction import BrokenCorrection
+from surrokit.testing.targets.counting import Wrapped
 from surrokit.types import FloatArray, IntArray
 
 

@@ -13,9 +13,9 @@ import attrs
 
 import surrokit as sk
 from peers.outcome import Outcome, Task
-from surrokit.catalogue import default_catalogue
 from surrokit.errors import SamplingWarning
-from surrokit.kinds import KINDS
+from surrokit.registry.catalogue import default_catalogue
+from surrokit.registry.kinds import KINDS
 
 
 class NotThereError(LookupError):

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from surrokit.protocols import Potential
+from surrokit.contracts.potential import Potential
 from surrokit.types import FloatArray
 
 PRIOR_VARIANCE = 100.0
@@ -66,7 +66,7 @@ class Problem:
             If the data file cannot be read.
         """
         if self.potential == "simulated-logistic":
-            from surrokit_problems.simulated_logistic import simulated_regression
+            from surrokit_problems.rows.simulated_logistic import simulated_regression
 
             design, response, _ = simulated_regression(seed=2017, **self.settings)
         elif self.potential == "bank":

@@ -12,9 +12,10 @@ import numpy as np
 from exact_starts.kernels import KERNELS, Kernel
 from exact_starts.targets import CASES
 from exact_starts.trying import Outcome, Size, metropolis, pairs, tried_once
-from surrokit.protocols import Correction, Potential
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import Correction
 from surrokit.testing import mutants
-from surrokit.testing.counting import Wrapped
+from surrokit.testing.targets.counting import Wrapped
 from surrokit.types import FloatArray
 
 Spoil = Callable[[Any, Potential], tuple[Any, Correction]]

@@ -10,11 +10,12 @@ import attrs
 import numpy as np
 
 from exact_starts.targets import Case
-from surrokit.capabilities import GRADIENT, with_gradient
+from surrokit.capabilities import GRADIENT
 from surrokit.compose import make
-from surrokit.hamiltonian import changes_with_position
-from surrokit.protocols import Potential
-from surrokit.records import Evaluations, LearningProblem, Tuning
+from surrokit.contracts.dynamics import changes_with_position
+from surrokit.contracts.learner import Evaluations, LearningProblem
+from surrokit.contracts.potential import Potential, with_gradient
+from surrokit.contracts.sampler import Tuning
 from surrokit.types import FloatArray
 
 EXACT = "exact"

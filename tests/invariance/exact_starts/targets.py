@@ -7,11 +7,12 @@ import numpy as np
 
 import surrokit as sk
 from exact_starts.densities import Betas, CutNormals, Funnel, Gammas, Hole, Step
-from surrokit.bounds import BoundedPotential
-from surrokit.parameters import Bounds, Parameters
-from surrokit.protocols import Potential
-from surrokit.testing.targets import Banana, Gaussian, HalfPlane, Mixture, Student, Target
-from surrokit.transforms import Transform
+from surrokit.contracts.potential import Potential
+from surrokit.coordinates.parameters import Bounds, Parameters
+from surrokit.coordinates.transforms import Transform
+from surrokit.targets.bounds import BoundedPotential
+from surrokit.testing.targets.densities import Banana, Gaussian, HalfPlane, Mixture, Student
+from surrokit.testing.targets.target import Target
 from surrokit.types import Capabilities, FloatArray
 
 

@@ -13,12 +13,13 @@ from exact_starts.comparing import compared, z_score
 from exact_starts.kernels import EXACT, POTENTIALS, Kernel, fitted, tuned
 from exact_starts.targets import Case
 from surrokit.compose import make
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import Correction
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning
-from surrokit.protocols import Correction, Potential
-from surrokit.recording import RecordingPotential
-from surrokit.testing.checks.kernel import LEAST_ACCEPTANCE
-from surrokit.testing.reference import transitions
-from surrokit.testing.statistics import Verdict
+from surrokit.testing.checks.kernels.kernel import LEAST_ACCEPTANCE
+from surrokit.testing.measures.statistics import Verdict
+from surrokit.testing.parts.reference import transitions
 
 
 @attrs.frozen(kw_only=True)

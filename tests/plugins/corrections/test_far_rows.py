@@ -12,13 +12,13 @@ import pytest
 from scipy.special import expit
 
 import surrokit as sk
+from surrokit.contracts.sampler import ChainState
 from surrokit.errors import TargetError
-from surrokit.records import ChainState
-from surrokit.testing.reference import proposal_at
+from surrokit.testing.parts.reference import proposal_at
 from surrokit_corrections.subsampled import Subsampled
-from surrokit_problems.family import LOGISTIC
-from surrokit_problems.glm import GeneralizedLinearModel
-from surrokit_problems.logistic import LogisticRegression
+from surrokit_problems.rows.family import LOGISTIC
+from surrokit_problems.rows.glm import GeneralizedLinearModel
+from surrokit_problems.rows.logistic import LogisticRegression
 
 SIGMAS = 5.0
 """Of every comparison of a mean: a false alarm in 1.7 million."""

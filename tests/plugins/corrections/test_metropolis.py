@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surrokit.acceptance import DIVERGENCE
+from surrokit.contracts.dynamics import Status
+from surrokit.contracts.sampler import ChainState, Proposal
 from surrokit.errors import ConfigurationError
-from surrokit.records import ChainState, Proposal, Status
-from surrokit.testing.counting import CountingPotential
+from surrokit.kernel.acceptance import DIVERGENCE
+from surrokit.testing.targets.counting import CountingPotential
 from surrokit_corrections.metropolis import Metropolis
 
 

@@ -8,16 +8,16 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+from surrokit.contracts.sampler import ChainState
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, NumericalError, TargetError
-from surrokit.recording import RecordingPotential
-from surrokit.records import ChainState
-from surrokit.testing.counting import Wrapped
-from surrokit.testing.reference import proposal_at
+from surrokit.testing.parts.reference import proposal_at
+from surrokit.testing.targets.counting import Wrapped
 from surrokit_corrections.alias import AliasTable
 from surrokit_corrections.subsampled import Subsampled
-from surrokit_problems.family import LOGISTIC, PROBIT, student_errors
-from surrokit_problems.glm import GeneralizedLinearModel
-from surrokit_problems.logistic import LogisticRegression
+from surrokit_problems.rows.family import LOGISTIC, PROBIT, student_errors
+from surrokit_problems.rows.glm import GeneralizedLinearModel
+from surrokit_problems.rows.logistic import LogisticRegression
 
 SIGMAS = 5.0
 """Of every comparison of a mean: a false alarm in 1.7 million."""

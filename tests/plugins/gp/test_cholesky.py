@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surrokit.errors import SurrogateFitError
-from surrokit_gp.cholesky import JITTERS, factorised, inverse_of, solved
+from surrokit_gp.kernel.cholesky import JITTERS, factorised, inverse_of, solved
 
 
 @pytest.fixture

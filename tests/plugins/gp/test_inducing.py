@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surrokit.errors import SurrogateFitError
-from surrokit_gp.inducing import default_number, inducing_points, k_means
+from surrokit_gp.posterior.inducing import default_number, inducing_points, k_means
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from surrokit_gp.mean_functions import (
+from surrokit_gp.data.mean_functions import (
     LEAST_CURVATURE,
     Polynomial,
     chosen_kind,

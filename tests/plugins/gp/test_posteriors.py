@@ -7,14 +7,14 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from surrokit.errors import SurrogateFitError
-from surrokit.whitening import Whitening
-from surrokit_gp.exact import ExactPosterior, exact_likelihood
-from surrokit_gp.hyperparameters import Hyperparameters
-from surrokit_gp.kernel import SquaredExponential
-from surrokit_gp.mean_functions import features
-from surrokit_gp.observations import Frame, Observations
-from surrokit_gp.sparse import SparsePosterior, sparse_likelihood
-from surrokit_gp.training_rows import TrainingRows
+from surrokit.surrogate.whitening import Whitening
+from surrokit_gp.data.mean_functions import features
+from surrokit_gp.data.observations import Frame, Observations
+from surrokit_gp.data.training_rows import TrainingRows
+from surrokit_gp.kernel.hyperparameters import Hyperparameters
+from surrokit_gp.kernel.kernel import SquaredExponential
+from surrokit_gp.posterior.exact import ExactPosterior, exact_likelihood
+from surrokit_gp.posterior.sparse import SparsePosterior, sparse_likelihood
 
 DIM, N = 3, 14
 HYPER = Hyperparameters(length_scales=(1.4, 0.9, 2.0), signal_sd=2.5, noise_sd=0.4)

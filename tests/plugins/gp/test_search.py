@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit_gp.exact import exact_likelihood
-from surrokit_gp.hyperparameters import Hyperparameters, given_hyperparameters
-from surrokit_gp.likelihood import Likelihood
-from surrokit_gp.observations import Observations
-from surrokit_gp.search import Search
-from surrokit_gp.space import Space
-from surrokit_gp.sparse import sparse_likelihood
+from surrokit_gp.data.observations import Observations
+from surrokit_gp.fit.search import Search
+from surrokit_gp.fit.space import Space
+from surrokit_gp.kernel.hyperparameters import Hyperparameters, given_hyperparameters
+from surrokit_gp.posterior.exact import exact_likelihood
+from surrokit_gp.posterior.likelihood import Likelihood
+from surrokit_gp.posterior.sparse import sparse_likelihood
 
 SEARCH = Search(kernel_scales="isotropic", noise=None, n_starts=3, max_iterations=50)
 PER_DIMENSION = attrs.evolve(SEARCH, kernel_scales="per-dimension")

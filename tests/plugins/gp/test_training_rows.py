@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from surrokit.distinct import demand_numbers
+from surrokit.contracts.learner import Evaluations
 from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit.records import Evaluations
-from surrokit.whitening import Whitening
-from surrokit_gp.training_rows import TrainingRows, typical_excess
+from surrokit.surrogate.distinct import demand_numbers
+from surrokit.surrogate.whitening import Whitening
+from surrokit_gp.data.training_rows import TrainingRows, typical_excess
 
 DIM = 2
 

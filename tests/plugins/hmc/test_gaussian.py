@@ -10,11 +10,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.capabilities import GAUSSIAN
+from surrokit.contracts.dynamics import Status
+from surrokit.contracts.learner import Evaluations, LearningProblem
+from surrokit.contracts.sampler import ChainState, Tuning
+from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import CapabilityError, ConfigurationError
-from surrokit.parameters import Parameters
-from surrokit.records import ChainState, Evaluations, LearningProblem, Status, Tuning
-from surrokit.testing.counting import Fenced
-from surrokit.testing.targets import Banana, Gaussian
+from surrokit.testing.targets.counting import Fenced
+from surrokit.testing.targets.densities import Banana, Gaussian
 from surrokit_hmc.gaussian import GaussianMoves
 
 TARGET = Gaussian()
@@ -140,7 +142,7 @@ def test_bounds_make_a_normal_potential_another(rng):
 
     bounded = sk.potential(normal, parameters={"a": (0, None)})
     assert GAUSSIAN not in bounded.capabilities
-    from surrokit.bounds import BoundedPotential
+    from surrokit.targets.bounds import BoundedPotential
 
     fenced = BoundedPotential(TARGET, Parameters.declared({"a": (0, None), "b": None}))
     assert GAUSSIAN not in fenced.capabilities

@@ -7,14 +7,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.acceptance import DIVERGENCE
+from surrokit.contracts.dynamics import Hamiltonian, Phase, Status
+from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.errors import ConfigurationError
-from surrokit.hamiltonian import Hamiltonian
-from surrokit.records import ChainState, Phase, Status, Tuning
-from surrokit.testing.checks import sampler as quick
-from surrokit.testing.checks import tuning as tuned
-from surrokit.testing.counting import CountingPotential, Fenced
-from surrokit.testing.targets import Banana, Gaussian, Mixture
+from surrokit.kernel.acceptance import DIVERGENCE
+from surrokit.testing.checks.kernels import sampler as quick
+from surrokit.testing.checks.kernels import tuning as tuned
+from surrokit.testing.targets.counting import CountingPotential, Fenced
+from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
 from surrokit_hmc.half import Half
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric

@@ -8,13 +8,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.acceptance import metropolis
-from surrokit.chain_length import FIRST_LENGTH
+from surrokit.contracts.dynamics import Status
+from surrokit.contracts.sampler import ChainState, Proposal, Tuning
 from surrokit.errors import ConfigurationError
-from surrokit.records import ChainState, Proposal, Status, Tuning
-from surrokit.testing.counting import CountingPotential, Forbidden
-from surrokit.testing.reference import taken
-from surrokit.testing.targets import Banana, Gaussian
+from surrokit.kernel.acceptance import metropolis
+from surrokit.kernel.lengths import FIRST_LENGTH
+from surrokit.testing.parts.reference import taken
+from surrokit.testing.targets.counting import CountingPotential, Forbidden
+from surrokit.testing.targets.densities import Banana, Gaussian
 
 BANANA = Banana()
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.budget import Budget
-from surrokit.catalogue import Catalogue, default_catalogue
-from surrokit.composer import Composer
+from surrokit.cost.budget import Budget
+from surrokit.cost.measuring import Costs, measured_starts
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import (
     CapabilityError,
     ConfigurationError,
@@ -19,15 +19,15 @@ from surrokit.errors import (
     SurrogateFitError,
     TargetError,
 )
-from surrokit.fallback import in_words
-from surrokit.measuring import Costs, measured_starts
-from surrokit.parts import chosen_parts
-from surrokit.plan import SETTLING, SETTLING_SOON
-from surrokit.policy import Fixed
-from surrokit.recording import RecordingPotential
-from surrokit.testing.counting import CountingPotential
-from surrokit.testing.summed_target import Summed
-from surrokit.testing.targets import Gaussian
+from surrokit.plan.fallback import in_words
+from surrokit.plan.parts import chosen_parts
+from surrokit.plan.policy import Fixed
+from surrokit.plan.recipe import SETTLING, SETTLING_SOON
+from surrokit.registry.catalogue import Catalogue, default_catalogue
+from surrokit.registry.composer import Composer
+from surrokit.testing.targets.counting import CountingPotential
+from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets.summed import Summed
 from surrokit_learning import automatic
 from surrokit_learning.automatic import GRADIENTS_A_DRAW, Automatic
 from surrokit_learning.prospect import Prospect, prospect_of
@@ -452,7 +452,7 @@ def dear(monkeypatch):
             gradients=None if found.gradients is None else found.gradients * factor,
         )
 
-    monkeypatch.setattr("surrokit.planning.measured_starts", measure)
+    monkeypatch.setattr("surrokit.plan.plan.measured_starts", measure)
 
 
 def test_a_cheap_target_gets_hmc_and_says_so():
@@ -489,7 +489,7 @@ def test_the_warm_up_is_short_after_an_exploration_that_has_tuned_the_sampler(de
 
 
 def test_it_is_longer_where_the_exploration_is_not_sure_of_the_acceptance(dear, monkeypatch):
-    monkeypatch.setattr("surrokit.plan.SURE", 1.1)
+    monkeypatch.setattr("surrokit.plan.recipe.SURE", 1.1)
     run = sk.sample(Gaussian(), **SMALL)
     (deployed,) = run.adaptation.deployments
     assert len(run.warmup) == SETTLING + deployed

@@ -9,10 +9,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
+from surrokit.cli.report import notes
+from surrokit.contracts.learner import LearningProblem
+from surrokit.contracts.schedule import Decision, Moment
 from surrokit.errors import ConfigurationError
-from surrokit.records import Decision, LearningProblem, Moment
-from surrokit.report import notes
-from surrokit.testing.targets import Banana, Gaussian
+from surrokit.testing.targets.densities import Banana, Gaussian
 from surrokit_learning.rates import mean_rate
 
 SMALL = {"chains": 3, "warmup": 60, "draws": 40, "seed": 4, "progress": False}

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 
-from surrokit_learning.independence import (
+from surrokit_learning.region.independence import (
     predicted_acceptance,
     resampled,
     spread,

@@ -11,19 +11,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.capabilities import INITIAL
+from surrokit.contracts.explorer import Modes
+from surrokit.contracts.learner import Evaluations
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning
-from surrokit.mode import Mode
-from surrokit.modes import Modes
-from surrokit.recording import RecordingPotential
-from surrokit.records import Evaluations
-from surrokit.starting import drawn_positions
-from surrokit.testing.targets import Gaussian
-from surrokit_learning.curvature import foretold_covariance
-from surrokit_learning.design import mixed_design
-from surrokit_learning.independence import quotas
-from surrokit_learning.mode_search import LATER, Limits, ModeSearch
-from surrokit_learning.mode_starts import more_starts
-from surrokit_learning.mode_watch import ModeWatch, same_mode, valley_of
+from surrokit.mode.search import Mode
+from surrokit.mode.starts import drawn_positions
+from surrokit.testing.targets.densities import Gaussian
+from surrokit_learning.modes.curvature import foretold_covariance
+from surrokit_learning.modes.search import LATER, Limits, ModeSearch
+from surrokit_learning.modes.starts import more_starts
+from surrokit_learning.modes.watch import ModeWatch, same_mode, valley_of
+from surrokit_learning.region.design import mixed_design
+from surrokit_learning.region.independence import quotas
 
 DIM = 5
 

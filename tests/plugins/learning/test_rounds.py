@@ -8,12 +8,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.capabilities import FORWARD, GRADIENT, with_forward
+from surrokit.capabilities import FORWARD, GRADIENT
+from surrokit.contracts.forward import with_forward
+from surrokit.contracts.learner import LearningProblem
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, SurrogateFitError
-from surrokit.recording import RecordingPotential
-from surrokit.records import LearningProblem
-from surrokit.testing.targets import Banana, Gaussian
-from surrokit_learning.independence import predicted_acceptance
+from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit_learning.region.independence import predicted_acceptance
 
 BURST = ("sampler", {"sampler": "random-walk", "correction": "metropolis", "iterations": 20})
 FLAT = Gaussian(mean=(2.0, -1.0), covariance=((4.0, 0.0), (0.0, 0.01)))

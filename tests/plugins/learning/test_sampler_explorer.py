@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError
-from surrokit.recording import RecordingPotential
 from surrokit_corrections.metropolis import Metropolis
 from surrokit_hmc.random_walk import RandomWalk
 

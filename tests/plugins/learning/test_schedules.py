@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.records import Decision, Moment
+from surrokit.contracts.schedule import Decision, Moment
 
 STAGES = ("exploration", "warmup", "sampling")
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from surrokit_networks.activations import TANH
-from surrokit_networks.additive_nodes import AdditiveNodes
-from surrokit_networks.equations import Equations
-from surrokit_networks.rbf_nodes import RbfNodes
+from surrokit_networks.nodes.activations import TANH
+from surrokit_networks.nodes.additive import AdditiveNodes
+from surrokit_networks.nodes.rbf import RbfNodes
+from surrokit_networks.solving.equations import Equations
 
 
 def nodes_of(kind: str | None, dim: int, size: int, seed: int = 0):

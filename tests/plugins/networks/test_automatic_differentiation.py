@@ -9,10 +9,10 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 
-from surrokit.whitening import Whitening
-from surrokit_networks.activations import BUILT_IN, HALF_SQUARE, LINEAR
-from surrokit_networks.additive_nodes import AdditiveNodes
-from surrokit_networks.rbf_nodes import RbfNodes
+from surrokit.surrogate.whitening import Whitening
+from surrokit_networks.nodes.activations import BUILT_IN, HALF_SQUARE, LINEAR
+from surrokit_networks.nodes.additive import AdditiveNodes
+from surrokit_networks.nodes.rbf import RbfNodes
 
 DIM, NODES, N = 4, 9, 5
 

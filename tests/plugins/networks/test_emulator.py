@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surrokit.bounded_energy import BoundedEnergy
-from surrokit.bounds import BoundedPotential
+from surrokit.contracts.learner import Evaluations
+from surrokit.coordinates.parameters import Parameters
+from surrokit.coordinates.transforms import Transform
 from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
-from surrokit.fit_quality import fit_quality
-from surrokit.forward import gradient_of_energy
-from surrokit.gaussian_energy import GaussianEnergy, gaussian_prior
-from surrokit.parameters import Parameters
-from surrokit.records import Evaluations
+from surrokit.surrogate.quality import fit_quality
+from surrokit.surrogate.whitening import Whitening
+from surrokit.targets.bounded_energy import BoundedEnergy
+from surrokit.targets.bounds import BoundedPotential
+from surrokit.targets.forward import gradient_of_energy
+from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
 from surrokit.testing import check_potential
-from surrokit.transforms import Transform
-from surrokit.whitening import Whitening
-from surrokit_networks.activations import BUILT_IN, Activation
-from surrokit_networks.additive_nodes import AdditiveNodes
-from surrokit_networks.emulator import FittedEmulator, emulator_capabilities
-from surrokit_networks.output_network import OutputNetwork
-from surrokit_networks.rbf_nodes import RbfNodes
-from surrokit_problems.lynx_hare import COUNTS, LynxHare
+from surrokit_networks.nodes.activations import BUILT_IN, Activation
+from surrokit_networks.nodes.additive import AdditiveNodes
+from surrokit_networks.nodes.rbf import RbfNodes
+from surrokit_networks.outputs.emulator import FittedEmulator, emulator_capabilities
+from surrokit_networks.outputs.network import OutputNetwork
+from surrokit_problems.ode.lynx_hare import COUNTS, LynxHare
 
 DIM, OUTPUTS, NODES = 3, 5, 8
 SINE = Activation(
@@ -157,7 +157,7 @@ def test_the_metric_is_the_gauss_newton_matrix(emulator, q):
 
 def test_derivatives_in_blocks(emulator, q, monkeypatch):
     whole = emulator.forward_and_jacobian(q)[1]
-    monkeypatch.setattr("surrokit_networks.row_blocks._SCRATCH", 2 * DIM * NODES + 1)
+    monkeypatch.setattr("surrokit_networks.nodes.row_blocks._SCRATCH", 2 * DIM * NODES + 1)
     assert_allclose(emulator.forward_and_jacobian(q)[1], whole, rtol=1e-12, atol=1e-12)
 
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from surrokit.errors import ShapeError
-from surrokit.fit_quality import FitQuality
-from surrokit.whitening import Whitening
-from surrokit_networks.fitted import CAPABILITIES, FittedNetwork
-from surrokit_networks.polynomial import Polynomial
+from surrokit.surrogate.quality import FitQuality
+from surrokit.surrogate.whitening import Whitening
+from surrokit_networks.regression.fitted import CAPABILITIES, FittedNetwork
+from surrokit_networks.regression.polynomial import Polynomial
 
 DIM, NODES = 3, 8
 KINDS, TRENDS = (None, "additive", "rbf"), (False, True)

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 from surrokit.errors import ConfigurationError
-from surrokit_networks import greville
-from surrokit_networks.activations import SOFTPLUS
-from surrokit_networks.additive_nodes import AdditiveNodes
-from surrokit_networks.greville import DRIFT, Greville
-from surrokit_networks.moment_sums import MomentSums
+from surrokit_networks.nodes.activations import SOFTPLUS
+from surrokit_networks.nodes.additive import AdditiveNodes
+from surrokit_networks.online import greville
+from surrokit_networks.online.greville import DRIFT, Greville
+from surrokit_networks.online.moment_sums import MomentSums
+from surrokit_networks.online.start import TOLERANCE
 
 K = 9
 TIGHT = 1e-8
@@ -137,13 +138,13 @@ def test_a_tolerance_below_the_rounding_error_is_useless():
     """The negative control of the tolerance: rounding taken for new directions ruins the fit."""
     rows, targets = softplus_rows(150, 60, dim=2)  # far fewer than 60 directions to be told apart
     errors = {}
-    for tolerance in (greville.TOLERANCE, 1e-16):
+    for tolerance in (TOLERANCE, 1e-16):
         engine = Greville.empty(60, tolerance=tolerance)
         for i in range(len(rows)):
             engine._one(rows[i], targets[i])  # without repairs
         errors[tolerance] = np.linalg.norm(rows @ engine.solution - targets)
-    assert errors[greville.TOLERANCE] < 0.05 * np.linalg.norm(targets)
-    assert errors[1e-16] > 10.0 * errors[greville.TOLERANCE]
+    assert errors[TOLERANCE] < 0.05 * np.linalg.norm(targets)
+    assert errors[1e-16] > 10.0 * errors[TOLERANCE]
 
 
 def test_whitened_features_reach_full_rank_and_raw_ones_may_not():

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.records import Evaluations, LearningProblem
-from surrokit_networks.basis import Basis
-from surrokit_networks.equations import Equations
-from surrokit_networks.orthogonal import solved
-from surrokit_networks.rbf_nodes import RbfNodes
-from surrokit_networks.trend import TrendFeatures
+from surrokit.contracts.learner import Evaluations, LearningProblem
+from surrokit_networks.nodes.rbf import RbfNodes
+from surrokit_networks.solving.basis import Basis
+from surrokit_networks.solving.equations import Equations
+from surrokit_networks.solving.orthogonal import solved
+from surrokit_networks.solving.trend import TrendFeatures
 
 DIM, NOISE, LENGTH = 2, 0.3, 0.8
 

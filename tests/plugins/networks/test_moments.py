@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from surrokit_networks.basis import Basis, combined
-from surrokit_networks.equations import joined
-from surrokit_networks.moments import Moments
-from surrokit_networks.orthogonal import solved
-from surrokit_networks.row_updates import RowUpdates
-from surrokit_networks.trend import TrendFeatures
-from surrokit_networks.updates import cheaper
+from surrokit_networks.online.moments import Moments
+from surrokit_networks.online.row_updates import RowUpdates
+from surrokit_networks.online.updates import cheaper
+from surrokit_networks.solving.basis import Basis, combined
+from surrokit_networks.solving.equations import joined
+from surrokit_networks.solving.orthogonal import solved
+from surrokit_networks.solving.trend import TrendFeatures
 
 DIM, SIZE = 3, 12
 KINDS = ["additive", "rbf"]

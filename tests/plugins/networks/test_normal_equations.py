@@ -4,10 +4,10 @@ import attrs
 import numpy as np
 import pytest
 
-from surrokit_networks.basis import Basis, node_gradients
-from surrokit_networks.design import written_out
-from surrokit_networks.normal_equations import normal_equations
-from surrokit_networks.trend import TrendFeatures
+from surrokit_networks.solving.basis import Basis, node_gradients
+from surrokit_networks.solving.design import written_out
+from surrokit_networks.solving.normal_equations import normal_equations
+from surrokit_networks.solving.trend import TrendFeatures
 
 DIM, NODES = 3, 7
 KINDS, DEGREES = (None, "additive", "rbf"), (0, 1, 2)

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import surrokit as sk
+from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
-from surrokit.records import Evaluations, LearningProblem
-from surrokit.testing.plain import written_and_read
-from surrokit.testing.targets import Banana
-from surrokit_networks.learner import NetworkLearner
-from surrokit_networks.online_fit import OnlineFit
-from surrokit_networks.online_learner import OnlineLearner
-from surrokit_networks.training_rows import TrainingRows
+from surrokit.testing.measures.plain import written_and_read
+from surrokit.testing.targets.densities import Banana
+from surrokit_networks.learner.learner import NetworkLearner
+from surrokit_networks.learner.online import OnlineLearner
+from surrokit_networks.online.fit import OnlineFit
+from surrokit_networks.regression.training_rows import TrainingRows
 
 additive, rbf, additive_paper, rbf_paper = (
     partial(sk.make, "surrogate", name)

@@ -6,16 +6,16 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.gaussian_energy import GaussianEnergy, gaussian_prior
-from surrokit.records import Evaluations, LearningProblem
-from surrokit.whitening import Whitening
-from surrokit_networks import output_mixing
-from surrokit_networks.activations import BUILT_IN
-from surrokit_networks.additive_nodes import AdditiveNodes
-from surrokit_networks.equations import Equations
-from surrokit_networks.output_mixing import OutputMixing, leading_directions
-from surrokit_networks.output_network import OutputNetwork
-from surrokit_networks.rbf_nodes import RbfNodes
+from surrokit.contracts.learner import Evaluations, LearningProblem
+from surrokit.surrogate.whitening import Whitening
+from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
+from surrokit_networks.nodes.activations import BUILT_IN
+from surrokit_networks.nodes.additive import AdditiveNodes
+from surrokit_networks.nodes.rbf import RbfNodes
+from surrokit_networks.outputs import mixing as output_mixing
+from surrokit_networks.outputs.mixing import OutputMixing, leading_directions
+from surrokit_networks.outputs.network import OutputNetwork
+from surrokit_networks.solving.equations import Equations
 
 DIM, FEW, MANY = 3, 4, 30
 

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 
 import surrokit as sk
+from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import CapabilityError, SurrogateFitError
-from surrokit.fit_quality import fit_quality
-from surrokit.forward import gradient_of_energy
-from surrokit.gaussian_energy import GaussianEnergy, gaussian_prior
-from surrokit.records import Evaluations, LearningProblem
-from surrokit.whitening import Whitening
-from surrokit_networks.output_regression import OutputRegression
-from surrokit_networks.regression import Regression
-from surrokit_networks.training_rows import TrainingRows
+from surrokit.surrogate.quality import fit_quality
+from surrokit.surrogate.whitening import Whitening
+from surrokit.targets.forward import gradient_of_energy
+from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
+from surrokit_networks.outputs.regression import OutputRegression
+from surrokit_networks.regression.regression import Regression
+from surrokit_networks.regression.training_rows import TrainingRows
 
 DIM, OUTPUTS = 2, 3
 ENERGY = GaussianEnergy(

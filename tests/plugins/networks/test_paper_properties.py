@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from surrokit.records import Evaluations
-from surrokit.whitening import Whitening
+from surrokit.contracts.learner import Evaluations
+from surrokit.surrogate.whitening import Whitening
 from surrokit_networks.additive import Additive
-from surrokit_networks.basis import Basis
-from surrokit_networks.equations import Equations
 from surrokit_networks.rbf import Rbf
-from surrokit_networks.regression import Regression
-from surrokit_networks.training_rows import TrainingRows
-from surrokit_networks.trend import TrendFeatures
+from surrokit_networks.regression.regression import Regression
+from surrokit_networks.regression.training_rows import TrainingRows
+from surrokit_networks.solving.basis import Basis
+from surrokit_networks.solving.equations import Equations
+from surrokit_networks.solving.trend import TrendFeatures
 
 DIM, NODES, N = 2, 15, 80
 

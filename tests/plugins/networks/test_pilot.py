@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import surrokit as sk
+from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import SurrogateFitError
-from surrokit.fit_quality import expected_acceptance
-from surrokit.records import Evaluations, LearningProblem
-from surrokit_networks.pilot import (
+from surrokit.surrogate.quality import expected_acceptance
+from surrokit_networks.learner.pilot import (
     Candidate,
     best_of,
     candidates,
@@ -15,8 +15,8 @@ from surrokit_networks.pilot import (
     no_nodes,
     pilot_rows,
 )
-from surrokit_networks.size import TRAINED_SIZE, default_size
-from surrokit_networks.training_rows import TrainingRows
+from surrokit_networks.learner.size import TRAINED_SIZE, default_size
+from surrokit_networks.regression.training_rows import TrainingRows
 
 
 def draw(whitened, size, rng):

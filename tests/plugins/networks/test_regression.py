@@ -4,20 +4,20 @@ import attrs
 import numpy as np
 import pytest
 
+from surrokit.contracts.learner import Evaluations
 from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit.records import Evaluations
-from surrokit.whitening import Whitening
-from surrokit_networks.activations import TANH
-from surrokit_networks.additive_nodes import AdditiveNodes
-from surrokit_networks.basis import Basis
-from surrokit_networks.equations import Equations
-from surrokit_networks.normal_equations import normal_equations
-from surrokit_networks.orthogonal import solved
-from surrokit_networks.regression import Regression
-from surrokit_networks.solving import Solver
-from surrokit_networks.spectrum import Projected, dual_spectrum
-from surrokit_networks.training_rows import TrainingRows
-from surrokit_networks.trend import TrendFeatures
+from surrokit.surrogate.whitening import Whitening
+from surrokit_networks.nodes.activations import TANH
+from surrokit_networks.nodes.additive import AdditiveNodes
+from surrokit_networks.regression.regression import Regression
+from surrokit_networks.regression.training_rows import TrainingRows
+from surrokit_networks.solving.basis import Basis
+from surrokit_networks.solving.equations import Equations
+from surrokit_networks.solving.normal_equations import normal_equations
+from surrokit_networks.solving.orthogonal import solved
+from surrokit_networks.solving.solving import Solver
+from surrokit_networks.solving.spectrum import Projected, dual_spectrum
+from surrokit_networks.solving.trend import TrendFeatures
 
 DIM = 3
 
@@ -93,7 +93,7 @@ def test_as_many_rows_as_nodes_would_explode(monkeypatch):
     # Controls: no ridge, and generalised cross-validation as it is in the books.
     without = worst_error_near_the_threshold(101, lambda *each: solved(*each, 0.0))
     assert without > 5.0
-    monkeypatch.setattr("surrokit_networks.spectrum._PRICE", 1.0)
+    monkeypatch.setattr("surrokit_networks.solving.spectrum._PRICE", 1.0)
     assert worst_error_near_the_threshold(101, with_chosen_ridge) > 2.0
 
 

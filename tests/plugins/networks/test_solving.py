@@ -4,12 +4,12 @@ import attrs
 import numpy as np
 import pytest
 
-from surrokit_networks.basis import Basis
-from surrokit_networks.normal_equations import normal_equations
-from surrokit_networks.orthogonal import solved
-from surrokit_networks.solving import Solver, squared_errors
-from surrokit_networks.spectrum import Projected, dual_spectrum, largest_of_the_best
-from surrokit_networks.trend import TrendFeatures
+from surrokit_networks.solving.basis import Basis
+from surrokit_networks.solving.normal_equations import normal_equations
+from surrokit_networks.solving.orthogonal import solved
+from surrokit_networks.solving.solving import Solver, squared_errors
+from surrokit_networks.solving.spectrum import Projected, dual_spectrum, largest_of_the_best
+from surrokit_networks.solving.trend import TrendFeatures
 
 DIM = 3
 RIDGE = 0.03

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import surrokit as sk
+from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
-from surrokit.records import Evaluations, LearningProblem
 from surrokit_networks.additive import Additive
 from surrokit_networks.plugin import surrokit_components
 from surrokit_networks.rbf import Rbf
@@ -365,7 +365,7 @@ def test_the_trend_alone_is_a_surrogate(trend):
 
 def test_a_known_mode_and_hessian_take_the_place_of_the_points():
     laplace = {"mode": np.zeros(DIM), "hessian": 2.0 * np.eye(DIM)}
-    from surrokit_networks.laplace import Laplace
+    from surrokit_networks.learner.laplace import Laplace
 
     for kind in ("additive", "rbf"):
         surrogate = sk.make("surrogate", kind, n_nodes=50, laplace=Laplace(**laplace))

@@ -4,21 +4,21 @@ import attrs
 import numpy as np
 import pytest
 
-from surrokit_networks.activations import BUILT_IN
-from surrokit_networks.additive_nodes import AdditiveNodes
-from surrokit_networks.basis import Basis
-from surrokit_networks.equations import Equations
-from surrokit_networks.normal_equations import normal_equations
-from surrokit_networks.rbf_nodes import RbfNodes
-from surrokit_networks.spectrum import Projected
-from surrokit_networks.trained_hidden import (
+from surrokit_networks.nodes.activations import BUILT_IN
+from surrokit_networks.nodes.additive import AdditiveNodes
+from surrokit_networks.nodes.rbf import RbfNodes
+from surrokit_networks.regression.trained_hidden import (
     HiddenLoss,
     packed,
     trained_nodes,
     trained_on,
     unpacked,
 )
-from surrokit_networks.trend import TrendFeatures
+from surrokit_networks.solving.basis import Basis
+from surrokit_networks.solving.equations import Equations
+from surrokit_networks.solving.normal_equations import normal_equations
+from surrokit_networks.solving.spectrum import Projected
+from surrokit_networks.solving.trend import TrendFeatures
 
 KINDS = [*BUILT_IN, "rbf"]
 
@@ -118,7 +118,7 @@ def test_the_loss_does_not_depend_on_the_size_of_blocks(monkeypatch):
     nodes, equations = drawn("tanh", 5, 3), equations_of(150, 3, 1, with_gradients=True)
     loss = HiddenLoss.of(nodes, equations, TrendFeatures(dim=3, degree=1), ridge=0.1)
     value, gradient = loss.value_and_gradient(packed(nodes))
-    monkeypatch.setattr("surrokit_networks.normal_equations._BLOCK", 1)
+    monkeypatch.setattr("surrokit_networks.solving.normal_equations._BLOCK", 1)
     again, same = loss.value_and_gradient(packed(nodes))
     assert again == pytest.approx(value)
     np.testing.assert_allclose(same, gradient, rtol=1e-9, atol=1e-9)

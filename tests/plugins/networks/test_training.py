@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
+from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import SurrogateFitError
-from surrokit.records import Evaluations, LearningProblem
-from surrokit.whitening import Whitening
+from surrokit.surrogate.whitening import Whitening
 from surrokit_networks import plugin
 from surrokit_networks.additive import Additive
-from surrokit_networks.fitted import CAPABILITIES, NORMAL
+from surrokit_networks.learner.training import Training
 from surrokit_networks.quadratic import Quadratic
 from surrokit_networks.rbf import Rbf
-from surrokit_networks.regression import Regression
-from surrokit_networks.training import Training
-from surrokit_networks.training_rows import TrainingRows, tell_more
+from surrokit_networks.regression.fitted import CAPABILITIES, NORMAL
+from surrokit_networks.regression.regression import Regression
+from surrokit_networks.regression.training_rows import TrainingRows, tell_more
 
 DIM = 3
 

@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
-from surrokit.whitening import Whitening
-from surrokit_networks.polynomial import LEAST_CURVATURE, Polynomial, with_least_curvature
-from surrokit_networks.trend import TrendFeatures, n_coefficients
+from surrokit.surrogate.whitening import Whitening
+from surrokit_networks.regression.polynomial import (
+    LEAST_CURVATURE,
+    Polynomial,
+    with_least_curvature,
+)
+from surrokit_networks.solving.trend import TrendFeatures, n_coefficients
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5])

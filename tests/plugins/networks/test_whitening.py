@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
-from surrokit.whitening import Whitening
-from surrokit_networks.laplace import Laplace
+from surrokit.surrogate.whitening import Whitening
+from surrokit_networks.learner.laplace import Laplace
 
 DIM = 4
 
@@ -55,7 +55,7 @@ def test_a_covariance_that_nothing_can_mend_is_refused(monkeypatch):
     def refuse(matrix):
         raise np.linalg.LinAlgError
 
-    monkeypatch.setattr("surrokit.whitening.np.linalg.cholesky", refuse)
+    monkeypatch.setattr("surrokit.surrogate.whitening.np.linalg.cholesky", refuse)
     with pytest.raises(
         SurrogateFitError,
         match="has no Cholesky factor; give the learner positions that vary in every direction",

@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit.experiments import Conditions
-from surrokit.pictures import write_pictures
-from surrokit.reproduce import reproduce
-from surrokit_paper import figure_1
-from surrokit_paper.figure_1 import GRID, METHODS, Figure1
+from surrokit.experiments.contract import Conditions
+from surrokit.experiments.work import reproduce
+from surrokit.output.pictures import write_pictures
+from surrokit_paper.figure_1 import experiment as figure_1
+from surrokit_paper.figure_1.experiment import GRID, METHODS, Figure1
 
 TINY = {"n_points": (10, 20), "n_refits": 3, "n_data_sets": 2}
 

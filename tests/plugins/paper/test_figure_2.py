@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit.experiments import Conditions, Finished
-from surrokit.pictures import write_pictures
-from surrokit.reproduce import reproduce
-from surrokit_paper import figure_2
-from surrokit_paper.figure_2 import GRID, PATHS, Figure2
-from surrokit_paper.figure_2_report import over_repeats, report
-from surrokit_paper.leapfrog_paths import leapfrog_paths
+from surrokit.experiments.contract import Conditions, Finished
+from surrokit.experiments.work import reproduce
+from surrokit.output.pictures import write_pictures
+from surrokit_paper.chains.leapfrog_paths import leapfrog_paths
+from surrokit_paper.figure_2 import experiment as figure_2
+from surrokit_paper.figure_2.experiment import GRID, PATHS, Figure2
+from surrokit_paper.figure_2.report import over_repeats, report
 
 TINY = {"repeats": 2, "burn_in": 5, "n_states": 60, "draws": 20, "n_nodes": 10, "n_steps": 5}
 

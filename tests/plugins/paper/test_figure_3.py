@@ -10,13 +10,18 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.experiments import Conditions, Finished
-from surrokit.pictures import write_pictures
-from surrokit.reproduce import reproduce
-from surrokit_paper import figure_3
-from surrokit_paper.figure_3 import METHODS, Figure3
-from surrokit_paper.figure_3_report import growth, over_repeats, report
-from surrokit_paper.long_gaussian import DIM, exact_evaluations, noisy_evaluations, square_root
+from surrokit.experiments.contract import Conditions, Finished
+from surrokit.experiments.work import reproduce
+from surrokit.output.pictures import write_pictures
+from surrokit_paper.figure_3 import experiment as figure_3
+from surrokit_paper.figure_3.experiment import METHODS, Figure3
+from surrokit_paper.figure_3.report import growth, over_repeats, report
+from surrokit_paper.problems.long_gaussian import (
+    DIM,
+    exact_evaluations,
+    noisy_evaluations,
+    square_root,
+)
 
 TINY = {"n_points": (100, 130), "repeats": 1, "burn_in": 3, "draws": 12}
 

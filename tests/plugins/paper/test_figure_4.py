@@ -13,15 +13,16 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit.experiments import Conditions, Finished
-from surrokit.json_data import plain
-from surrokit.pictures import write_pictures
-from surrokit.reproduce import reproduce
-from surrokit_paper import acceptance_grid, acceptance_trial
-from surrokit_paper.acceptance_trial import Trial
-from surrokit_paper.figure_4 import Figure4
-from surrokit_paper.figure_4_report import report
-from surrokit_paper.grid_summary import GridSummary, coefficients, section
+from surrokit.experiments.contract import Conditions, Finished
+from surrokit.experiments.work import reproduce
+from surrokit.output.json import plain
+from surrokit.output.pictures import write_pictures
+from surrokit_paper.acceptance import grid
+from surrokit_paper.acceptance.figure_4 import Figure4
+from surrokit_paper.acceptance.figure_4_report import report
+from surrokit_paper.acceptance.grid_summary import GridSummary, coefficients, section
+from surrokit_paper.measures import acceptance_trial
+from surrokit_paper.measures.acceptance_trial import Trial
 
 TINY = {
     "dims": (2, 3),
@@ -102,14 +103,14 @@ def test_half_a_run_is_no_result(trial, monkeypatch):
 
 def test_all_surrogates_of_a_row_are_tried_alike(sampled, monkeypatch):
     seen = []
-    real = acceptance_grid.trained
+    real = grid.trained
 
     def watched(surrogate, settings, evaluations, rng):
         shown = evaluations.gradients is not None
         seen.append((surrogate, dict(settings), len(evaluations), shown))
         return real(surrogate, settings, evaluations, rng)
 
-    monkeypatch.setattr(acceptance_grid, "trained", watched)
+    monkeypatch.setattr(grid, "trained", watched)
     experiment = Figure4(**TINY)
     result = experiment.run(experiment.rows()[0], Conditions(seed=1))
     assert seen == [

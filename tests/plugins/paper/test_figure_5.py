@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.experiments import Conditions, Finished
-from surrokit_paper.figure_5 import Figure5
-from surrokit_paper.figure_5_report import report
+from surrokit.experiments.contract import Conditions, Finished
+from surrokit_paper.acceptance.figure_5 import Figure5
+from surrokit_paper.acceptance.figure_5_report import report
 
 
 def row(repeat, by_points, gradients, dim=32, hmc=0.7):

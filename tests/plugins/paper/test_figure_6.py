@@ -13,12 +13,12 @@ from scipy.stats import norm
 import surrokit as sk
 from surrokit.diagnostics import effective_sample_size
 from surrokit.errors import ConfigurationError
-from surrokit.experiments import Conditions, Finished
-from surrokit.pictures import write_pictures
-from surrokit.reproduce import reproduce
-from surrokit_paper.figure_6 import Figure6
-from surrokit_paper.figure_6_report import differences, report
-from surrokit_paper.marginals import Marginals, largest_by_chance
+from surrokit.experiments.contract import Conditions, Finished
+from surrokit.experiments.work import reproduce
+from surrokit.output.pictures import write_pictures
+from surrokit_paper.figure_6.experiment import Figure6
+from surrokit_paper.figure_6.report import differences, report
+from surrokit_paper.measures.marginals import Marginals, largest_by_chance
 
 TINY = {
     "n_rows": 500,

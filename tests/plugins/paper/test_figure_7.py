@@ -10,14 +10,14 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, SurrogateFitError, TargetError
-from surrokit.experiments import Conditions, Finished
-from surrokit.pictures import write_pictures
-from surrokit.reproduce import reproduce
-from surrokit_paper import figure_7
-from surrokit_paper.acceptance_curve import Curve, binned_acceptance
-from surrokit_paper.figure_7 import Figure7
-from surrokit_paper.figure_7_report import report, summaries
-from surrokit_paper.paper_problems import PROBLEMS
+from surrokit.experiments.contract import Conditions, Finished
+from surrokit.experiments.work import reproduce
+from surrokit.output.pictures import write_pictures
+from surrokit_paper.figure_7 import experiment as figure_7
+from surrokit_paper.figure_7.experiment import Figure7
+from surrokit_paper.figure_7.report import report, summaries
+from surrokit_paper.measures.acceptance_curve import Curve, binned_acceptance
+from surrokit_paper.problems.problems import PROBLEMS
 
 TINY = {
     "problems": "simulated",

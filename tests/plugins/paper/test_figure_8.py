@@ -11,19 +11,20 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
+from surrokit.contracts.observation import IterationInfo
 from surrokit.errors import ConfigurationError
-from surrokit.experiments import Conditions, Finished
-from surrokit.pictures import write_pictures
-from surrokit.records import IterationInfo
-from surrokit.reproduce import reproduce
-from surrokit_paper import figure_8, stop_at
-from surrokit_paper.figure_8 import Figure8
-from surrokit_paper.figure_8_picture import panels
-from surrokit_paper.figure_8_report import comparison, errors, report
-from surrokit_paper.paper_problems import PROBLEMS
-from surrokit_paper.reference_mean import with_gradients
-from surrokit_paper.running_means import means_at, part_below, relative_errors
-from surrokit_paper.stop_at import StopAt
+from surrokit.experiments.contract import Conditions, Finished
+from surrokit.experiments.work import reproduce
+from surrokit.output.pictures import write_pictures
+from surrokit_paper.chains import stop_at
+from surrokit_paper.chains.stop_at import StopAt
+from surrokit_paper.figure_8 import experiment as figure_8
+from surrokit_paper.figure_8.experiment import Figure8
+from surrokit_paper.figure_8.picture import panels
+from surrokit_paper.figure_8.report import comparison, errors, report
+from surrokit_paper.measures.reference_mean import with_gradients
+from surrokit_paper.measures.running_means import means_at, part_below, relative_errors
+from surrokit_paper.problems.problems import PROBLEMS
 
 TINY = {
     "problems": "simulated",

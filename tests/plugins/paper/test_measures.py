@@ -8,13 +8,13 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import UnknownComponentError
-from surrokit_paper.figure_1 import METHODS as OF_FIGURE_1
-from surrokit_paper.figure_3 import EXACT
-from surrokit_paper.figure_3 import METHODS as OF_FIGURE_3
-from surrokit_paper.growth import growth_power
-from surrokit_paper.methods import squared_length_scale, trained
-from surrokit_paper.processor_time import SamplingTime
+from surrokit_paper.chains.processor_time import SamplingTime
+from surrokit_paper.figure_1.experiment import METHODS as OF_FIGURE_1
+from surrokit_paper.figure_3.experiment import EXACT
+from surrokit_paper.figure_3.experiment import METHODS as OF_FIGURE_3
+from surrokit_paper.measures.growth import growth_power
 from surrokit_paper.style import LOOKS
+from surrokit_paper.surrogates.methods import squared_length_scale, trained
 
 
 @pytest.mark.parametrize("power", [0.0, 1.0, 3.0])
@@ -84,7 +84,9 @@ def test_the_length_scale_of_a_process_is_found():
 def test_only_the_kept_draws_are_timed(monkeypatch):
     clock = iter(range(1000))
     timed = SamplingTime()
-    monkeypatch.setattr("surrokit_paper.processor_time.time.process_time", lambda: next(clock))
+    monkeypatch.setattr(
+        "surrokit_paper.chains.processor_time.time.process_time", lambda: next(clock)
+    )
     sk.sample("gaussian", warmup=30, draws=20, seed=1, progress=False, observers=[timed])
     assert timed.seconds == 20
 
@@ -92,7 +94,9 @@ def test_only_the_kept_draws_are_timed(monkeypatch):
 def test_a_run_without_warm_up_is_timed_from_its_start(monkeypatch):
     clock = iter(range(1000))
     timed = SamplingTime()
-    monkeypatch.setattr("surrokit_paper.processor_time.time.process_time", lambda: next(clock))
+    monkeypatch.setattr(
+        "surrokit_paper.chains.processor_time.time.process_time", lambda: next(clock)
+    )
     sampler = ("hmc", {"metric": "identity"})
     settings = {"step_size": 0.5, "n_steps": 3, "warmup": 0, "draws": 20, "seed": 1}
     sk.sample("gaussian", sampler=sampler, progress=False, observers=[timed], **settings)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from surrokit.catalogue import default_catalogue
+from surrokit.registry.catalogue import default_catalogue
 
 PAPER = ("table-1", *(f"figure-{i}" for i in range(1, 9)))
 

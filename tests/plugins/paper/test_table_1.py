@@ -10,19 +10,23 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit.experiments import Conditions, Finished
-from surrokit.pictures import write_pictures
-from surrokit.reproduce import reproduce
-from surrokit_paper.agreement import Agreement
-from surrokit_paper.authors_accounting import ceilings, charged_seconds, seconds_by_sensitivities
-from surrokit_paper.call_seconds import seconds_of_calls
-from surrokit_paper.measured_run import measured
-from surrokit_paper.processor_time import SamplingTime
-from surrokit_paper.table_1 import Table1
-from surrokit_paper.table_1_methods import METHODS
-from surrokit_paper.table_1_paper import PRINTED
-from surrokit_paper.table_1_report import report
-from surrokit_paper.table_1_summary import agreements, summaries
+from surrokit.experiments.contract import Conditions, Finished
+from surrokit.experiments.work import reproduce
+from surrokit.output.pictures import write_pictures
+from surrokit_paper.chains.call_seconds import seconds_of_calls
+from surrokit_paper.chains.processor_time import SamplingTime
+from surrokit_paper.measures.agreement import Agreement
+from surrokit_paper.measures.authors_accounting import (
+    ceilings,
+    charged_seconds,
+    seconds_by_sensitivities,
+)
+from surrokit_paper.measures.measured_run import measured
+from surrokit_paper.table_1.experiment import Table1
+from surrokit_paper.table_1.methods import METHODS
+from surrokit_paper.table_1.paper import PRINTED
+from surrokit_paper.table_1.report import report
+from surrokit_paper.table_1.summary import agreements, summaries
 
 TINY = {
     "problems": "simulated",
@@ -87,7 +91,7 @@ def test_calls_are_timed_one_position_at_a_time(monkeypatch):
 
     target = type("Target", (), {})()
     target.value, target.value_and_gradient = slow(0.5), slow(2.0)
-    monkeypatch.setattr("surrokit_paper.call_seconds.time.process_time", lambda: clock[0])
+    monkeypatch.setattr("surrokit_paper.chains.call_seconds.time.process_time", lambda: clock[0])
     positions = np.arange(300.0).reshape(100, 3)
     assert seconds_of_calls(target, positions) == {"value": 0.5, "gradient": 2.0}
     assert all(len(batch) == 1 for batch in seen)
@@ -106,7 +110,7 @@ def test_training_after_the_warm_up_is_not_in_the_seconds_of_sampling(monkeypatc
             clock[0] += 1.0
             super().surrokit_transition_done(run, state, info)
 
-    monkeypatch.setattr("surrokit_paper.processor_time.time.process_time", lambda: clock[0])
+    monkeypatch.setattr("surrokit_paper.chains.processor_time.time.process_time", lambda: clock[0])
     timed = Tick()
     sk.sample(
         "gaussian",
@@ -373,7 +377,7 @@ def test_half_a_run_is_no_result(monkeypatch):
             if info.iteration == 250:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr("surrokit_paper.table_1.SamplingTime", Interrupting)
+    monkeypatch.setattr("surrokit_paper.table_1.experiment.SamplingTime", Interrupting)
     experiment = Table1(**{**TINY, "methods": "hmc"})
     with pytest.raises(KeyboardInterrupt):
         experiment.run(experiment.rows()[0], Conditions(seed=1))

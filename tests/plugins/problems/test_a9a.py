@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 
 from surrokit.errors import ConfigurationError, TargetError
 from surrokit_problems.a9a import a9a, a9a_regression, libsvm_matrices
-from surrokit_problems.logistic import LogisticRegression
+from surrokit_problems.rows.logistic import LogisticRegression
 
 TEXT = "-1 3:1 11:1 123:1 \n+1 1:0.5\n-1\n\n+1 2:-1.5e1 3:1\n"
 

@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import surrokit as sk
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError, EvaluationError, NumericalError, ShapeError
-from surrokit_problems.elliptic_pde import EllipticPde
-from surrokit_problems.square_mesh import SquareMesh
-from surrokit_problems.steady_flow import SteadyFlow
+from surrokit_problems.pde.elliptic_pde import EllipticPde
+from surrokit_problems.pde.square_mesh import SquareMesh
+from surrokit_problems.pde.steady_flow import SteadyFlow
 
 SMALL = {"mesh": 6, "modes": 4, "observations": 4}
 
@@ -245,7 +245,7 @@ import json
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from surrokit_problems.elliptic_pde import EllipticPde
+from surrokit_problems.pde.elliptic_pde import EllipticPde
 
 potential = EllipticPde()
 positions = 0.5 * np.cos(np.arange(60.0)).reshape(3, 20)

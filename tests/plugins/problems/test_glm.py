@@ -13,9 +13,9 @@ from surrokit import capabilities as can
 from surrokit.compose import make
 from surrokit.errors import ConfigurationError, ShapeError, TargetError
 from surrokit.testing import check_potential
-from surrokit_problems.family import LOGISTIC, PROBIT, Family, logistic_errors, student_errors
-from surrokit_problems.glm import GeneralizedLinearModel
-from surrokit_problems.logistic import LogisticRegression
+from surrokit_problems.rows.family import LOGISTIC, PROBIT, Family, logistic_errors, student_errors
+from surrokit_problems.rows.glm import GeneralizedLinearModel
+from surrokit_problems.rows.logistic import LogisticRegression
 
 
 def data(n=1500, dim=5, seed=0):

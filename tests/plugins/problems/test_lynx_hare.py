@@ -11,10 +11,10 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 from scipy.stats import lognorm, norm
 
-from surrokit.bounds import BoundedPotential
 from surrokit.errors import EvaluationError, NumericalError, ShapeError
-from surrokit_problems.lotka_volterra import log_populations
-from surrokit_problems.lynx_hare import COUNTS, TIMES, LynxHare
+from surrokit.targets.bounds import BoundedPotential
+from surrokit_problems.ode.lotka_volterra import log_populations
+from surrokit_problems.ode.lynx_hare import COUNTS, TIMES, LynxHare
 
 # Means and standard deviations of posteriordb's reference draws of
 # hudson_lynx_hare-lotka_volterra (BSD-3-Clause).

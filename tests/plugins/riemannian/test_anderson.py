@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from surrokit.contracts.dynamics import Status
 from surrokit.errors import ConfigurationError
-from surrokit.records import Status
-from surrokit_riemannian.anderson import Anderson
-from surrokit_riemannian.fixed_point import FixedPoint
+from surrokit_riemannian.integrators.anderson import Anderson
+from surrokit_riemannian.integrators.fixed_point import FixedPoint
 
 RNG = np.random.default_rng(7)
 

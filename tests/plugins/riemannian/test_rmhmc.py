@@ -9,12 +9,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
+from surrokit.contracts.dynamics import Status
+from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.errors import ConfigurationError, IndefiniteMetricError
-from surrokit.records import ChainState, Status, Tuning
 from surrokit.testing import CountingPotential, Fenced, Limited
-from surrokit.testing.checks.kernel import WIDE, invariance
-from surrokit.testing.reference import ReferenceCorrection
-from surrokit.testing.targets import Banana, Gaussian, Mixture
+from surrokit.testing.checks.kernels.kernel import WIDE, invariance
+from surrokit.testing.parts.reference import ReferenceCorrection
+from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
 from surrokit_riemannian.rmhmc import MAX_STEPS
 
 COVARIANCE = np.array([[1.3, 0.5], [0.5, 1.6]])

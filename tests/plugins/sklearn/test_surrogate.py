@@ -19,9 +19,9 @@ from sklearn.svm import SVR
 
 import surrokit as sk
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
+from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.records import Evaluations, LearningProblem
-from surrokit_sklearn.differences import NARROW, WIDE
+from surrokit_sklearn.fit.differences import NARROW, WIDE
 from surrokit_sklearn.ready_made import nystroem_ridge, polynomial_ridge
 from surrokit_sklearn.surrogate import EstimatorSurrogate
 
@@ -112,7 +112,7 @@ class TestFitted:
     def test_differences_in_blocks(self, monkeypatch):
         surrogate = fitted(SVR(), gradient="differences")
         whole = surrogate.gradient(fresh(7))
-        monkeypatch.setattr("surrokit_sklearn.differences._BLOCK", 2 * DIM * DIM * 3)
+        monkeypatch.setattr("surrokit_sklearn.fit.differences._BLOCK", 2 * DIM * DIM * 3)
         np.testing.assert_allclose(surrogate.gradient(fresh(7)), whole, rtol=1e-6)
 
     def test_variances(self):

@@ -12,8 +12,8 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
 import surrokit as sk
+from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit.records import Evaluations, LearningProblem
 
 DIM = 3
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from surrokit.distinct import least_points
+from surrokit.contracts.learner import Evaluations
 from surrokit.errors import SurrogateFitError
-from surrokit.records import Evaluations
-from surrokit.whitening import Whitening
-from surrokit_sklearn.training_rows import TrainingRows
+from surrokit.surrogate.distinct import least_points
+from surrokit.surrogate.whitening import Whitening
+from surrokit_sklearn.fit.training_rows import TrainingRows
 
 
 def rows_of(positions, values, gradients=None, tail="down-weighted", weighted=True):

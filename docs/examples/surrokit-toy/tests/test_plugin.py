@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.catalogue import default_catalogue
+from surrokit.registry.catalogue import default_catalogue
 
 EXACT = np.array([1.0, 2.0])
 """Means of toy-ridge: x ~ N(1, 1) and y | x ~ N(x^2, 1)."""

@@ -1,0 +1,1 @@
+"""Hyperparameters found, and processes fitted."""

@@ -1,0 +1,1 @@
+"""The squared exponential, and its linear algebra."""

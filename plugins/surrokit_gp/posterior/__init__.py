@@ -1,0 +1,1 @@
+"""Posteriors of processes, exact and by inducing points."""

@@ -1,0 +1,76 @@
+"""The covariance that gradients on the way to a mode foretell, few as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surrokit.contracts.learner import Evaluations
+from surrokit.types import FloatArray
+
+_USUAL = 1e-3  # what the usual curvature counts for in a direction, beside a row of data as 1
+_LEAST = 1e-4  # of the usual curvature, the least
+_APART = 1e-4  # usual standard deviations between rows below which they tell nothing but rounding
+
+
+def foretold_covariance(mode: FloatArray, slope: FloatArray, rows: Evaluations) -> FloatArray:
+    """Return the inverse of the symmetric matrix H that fits best to slope + H (q - mode).
+
+    Where rows say nothing of a direction, it has the usual curvature of the others. Searches go
+    along few directions, and in these again and again, where a covariance of positions or
+    gradients degenerates.
+
+    Parameters
+    ----------
+    mode, slope : ndarray of shape (dim,)
+        A mode, and the gradient there, which need not vanish altogether.
+    rows
+        With gradients, all finite. Those far above the least count little.
+    """
+    assert rows.gradients is not None
+    typical = float(len(mode))
+    excess = rows.values - np.min(rows.values, initial=np.inf)
+    counts = (typical / np.maximum(excess, typical)) ** 2
+    away, change = rows.positions - mode, rows.gradients - slope
+    scales = _scales(away, change, counts)
+    away, change = away / scales, change * scales
+    lengths = np.linalg.norm(away, axis=1)
+    told = lengths > _APART
+    if not told.any():
+        return np.asarray(np.diag(np.square(scales)))
+    unit, turned = away[told] / lengths[told, None], change[told] / lengths[told, None]
+    hessian = _fitted(unit, turned, counts[told])
+    return np.asarray(_inverse(hessian) * np.outer(scales, scales))
+
+
+def _scales(away: FloatArray, change: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return about a standard deviation of each coordinate; of one that never moved, a usual."""
+    moved, turned = counts @ np.square(away), counts @ np.square(change)
+    known = (moved > 0.0) & (turned > 0.0)
+    if not known.any():
+        return np.ones(away.shape[1])
+    scales = np.ones(away.shape[1])
+    scales[known] = (moved[known] / turned[known]) ** 0.25
+    scales[~known] = np.exp(np.log(scales[known]).mean())
+    return scales
+
+
+def _fitted(unit: FloatArray, turned: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return the symmetric H with the least sum of counts |H u - g|^2, drawn to a usual one."""
+    along = np.einsum("nd,nd->n", unit, turned)
+    usual = float(np.median(np.abs(along))) or 1.0
+    dim = unit.shape[1]
+    weighed = unit.T * counts
+    moments = weighed @ unit + _USUAL * np.eye(dim)
+    crossed = weighed @ turned + _USUAL * usual * np.eye(dim)
+    eigenvalues, vectors = np.linalg.eigh(moments)
+    # the normal equations are moments H + H moments = crossed + crossed^T
+    inside = vectors.T @ (crossed + crossed.T) @ vectors
+    hessian = vectors @ (inside / np.add.outer(eigenvalues, eigenvalues)) @ vectors.T
+    return np.asarray(0.5 * (hessian + hessian.T))
+
+
+def _inverse(hessian: FloatArray) -> FloatArray:
+    eigenvalues, vectors = np.linalg.eigh(hessian)
+    sizes = np.abs(eigenvalues)
+    sizes = np.maximum(sizes, _LEAST * max(float(np.median(sizes)), np.finfo(float).tiny))
+    return np.asarray((vectors / sizes) @ vectors.T)

@@ -1,0 +1,247 @@
+"""Searches for modes from many starts, and what they have found."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.capabilities import CONVEX
+from surrokit.contracts.explorer import Modes
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.potential import Potential
+from surrokit.errors import NumericalError
+from surrokit.mode.search import Mode, find_mode
+from surrokit.types import FloatArray
+from surrokit_learning.modes.curvature import foretold_covariance
+from surrokit_learning.modes.starts import more_starts
+from surrokit_learning.modes.watch import ModeWatch, same_mode, valley_of
+from surrokit_learning.region.design import inverse_curvature
+
+SLICE = 50
+"""Evaluations that one step may take, and a search that has begun a few more."""
+
+LATER = 20
+"""Evaluations that a later search may take, or twice those of the first one if these are more."""
+
+LEAST = 3
+"""Searches that are made as long as there are starts, whatever they cost."""
+
+FEW, MOST = 8, 12
+"""Starts to search from at most: the former and one for each dimension, but no more than the
+latter."""
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """What may be paid for.
+
+    Parameters
+    ----------
+    total
+        Evaluations by all searches.
+    later
+        Evaluations by those after the first. One that has begun may finish, and :data:`LEAST`
+        begin in any case.
+    searches
+        Starts at most; None for as many as ``later`` pays for.
+    """
+
+    total: int
+    later: float
+    searches: int | None
+
+    def starts(self, exact: Potential) -> int:
+        """Return from how many starts to search at most."""
+        if CONVEX in exact.capabilities:
+            return 1
+        return min(FEW + exact.dim, MOST) if self.searches is None else self.searches
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ModeSearch:
+    """How far searches have come: plain data.
+
+    Parameters
+    ----------
+    starts : ndarray of shape (n, dim)
+        Where searches may begin; the first one is the best, more follow when a mode is known.
+    widened
+        Whether these have been added.
+    at : ndarray of shape (dim,), optional
+        How far the present search has come; None between two.
+    spent
+        Evaluations by it so far.
+    calls, led
+        Of each search that has ended: evaluations, and the mode that it led to; -1 for none.
+    lowest : Mode, optional
+        The least potential that any search has come to.
+    ends : tuple of Mode
+        The different places where searches ended.
+    modes : Modes, optional
+        What is known of them; None before a search has ended.
+    rows, searched
+        What searches saw on the way where no second derivatives were to be had, and which of the
+        searches each row belongs to.
+    over
+        Whether there is nothing left to do.
+    """
+
+    starts: FloatArray
+    widened: bool = False
+    at: FloatArray | None = None
+    spent: int = 0
+    calls: tuple[int, ...] = ()
+    led: tuple[int, ...] = ()
+    lowest: Mode | None = None
+    ends: tuple[Mode, ...] = ()
+    modes: Modes | None = None
+    rows: Evaluations = attrs.field()
+    searched: tuple[int, ...] = ()
+    over: bool = False
+
+    @rows.default
+    def _none(self) -> Evaluations:
+        return Evaluations.empty(self.starts.shape[1])
+
+    @classmethod
+    def among(cls, starts: FloatArray, values: FloatArray) -> ModeSearch:
+        """Return a search that begins at the best of some ``starts (n, dim)`` of U ``values``."""
+        order = np.argsort(values != np.min(values), kind="stable")
+        _, first = np.unique(starts[order], axis=0, return_index=True)
+        return cls(starts=starts[order][np.sort(first)])
+
+    @property
+    def best(self) -> FloatArray:
+        """The best position so far, shape (dim,)."""
+        return np.asarray(self.starts[0]) if self.lowest is None else self.lowest.position
+
+    @property
+    def hessian(self) -> FloatArray | None:
+        """Second derivatives at the best position, or what stands for them, where known."""
+        return None if self.lowest is None else self.lowest.hessian
+
+    @property
+    def found(self) -> Modes | None:
+        """The modes, that of least potential first; None before a search has ended."""
+        if self.modes is None:
+            return None
+        return self.modes.taken(np.argsort(self.modes.values, kind="stable"))
+
+    @property
+    def paid(self) -> int:
+        """Evaluations so far."""
+        return sum(self.calls) + self.spent
+
+    def stepped(self, exact: Potential, limits: Limits, rng: np.random.Generator) -> ModeSearch:
+        """Return the search after about :data:`SLICE` more evaluations.
+
+        Parameters
+        ----------
+        exact
+            The target.
+        limits
+            What may be paid for.
+        rng
+            Generator, for more starts.
+        """
+        search, before = self, self.paid
+        while not search.over and search.paid < before + SLICE:
+            search = search._continued(exact, limits)
+            if search.at is None:
+                search = search._widened(exact, limits, rng)._judged(exact, limits)
+            if search.paid >= limits.total:
+                search = search.stopped()
+        return search
+
+    def stopped(self) -> ModeSearch:
+        """Return the search as it is when there is no time for more of it."""
+        return attrs.evolve(self, over=True)
+
+    # --- one search ---
+
+    def _continued(self, exact: Potential, limits: Limits) -> ModeSearch:
+        at = self.starts[len(self.led)] if self.at is None else self.at
+        watch = ModeWatch(self.modes, exact.dim)
+        slices = SLICE if not self.led else max(LATER, 2 * self.calls[0]) - self.spent
+        most = max(min(slices, limits.total - self.paid), 1)
+        try:
+            found = find_mode(exact, at, max_calls=most, until=watch)
+        except NumericalError:  # the target is not finite at this start
+            return attrs.evolve(self, spent=1)._led_to(-1)
+        search = attrs.evolve(self, spent=self.spent + found.calls)
+        if found.hessian is None:
+            search = search._with_rows(watch.seen())
+        if watch.mode is not None:
+            return search._led_to(watch.mode)
+        if self.lowest is None or found.value < self.lowest.value:
+            search = attrs.evolve(search, lowest=found)
+        if found.converged or np.array_equal(found.position, at):
+            return search._ended(exact, limits, found)
+        if self.led and found.calls >= most:
+            return search._led_to(-1)
+        return attrs.evolve(search, at=found.position)
+
+    def _with_rows(self, rows: Evaluations) -> ModeSearch:
+        joined = Evaluations.joined([self.rows, rows], self.starts.shape[1])
+        searched = (*self.searched, *[len(self.led)] * len(rows))
+        return attrs.evolve(self, rows=joined, searched=searched)
+
+    def _ended(self, exact: Potential, limits: Limits, found: Mode) -> ModeSearch:
+        """Return the state after a search ended at a known mode, or at another."""
+        known, search = same_mode(self.modes, found.position, found.value), self
+        if known is None:
+            known, calls = valley_of(exact, self.ends, found, most=limits.total - self.paid)
+            search = attrs.evolve(self, spent=self.spent + calls)
+        if known is None:
+            return attrs.evolve(search, ends=(*self.ends, found))._led_to(len(self.ends))
+        ends = list(self.ends)
+        ends[known] = min(ends[known], found, key=lambda mode: mode.value)
+        return attrs.evolve(search, ends=tuple(ends))._led_to(known)
+
+    def _led_to(self, mode: int) -> ModeSearch:
+        """Return the state after a search that led to a mode, or nowhere."""
+        led, calls = (*self.led, mode), (*self.calls, self.spent)
+        search = attrs.evolve(self, at=None, spent=0, led=led, calls=calls)
+        return attrs.evolve(search, modes=search._known()) if self.ends else search
+
+    def _known(self) -> Modes:
+        """Return the modes with what is known of them by now."""
+        return Modes(
+            positions=np.stack([end.position for end in self.ends]),
+            values=np.array([end.value for end in self.ends]),
+            covariances=np.stack([self._covariance(k) for k in range(len(self.ends))]),
+            ended=np.array([self.led.count(k) for k in range(len(self.ends))]),
+            unfinished=self.led.count(-1),
+        )
+
+    def _covariance(self, k: int) -> FloatArray:
+        end = self.ends[k]
+        if end.hessian is not None:
+            return inverse_curvature(end.hessian)
+        led = np.array(self.led)[np.array(self.searched)]
+        rows = self.rows.take(np.asarray(led == k))
+        return foretold_covariance(end.position, end.gradient, rows)
+
+    # --- whether there is another ---
+
+    def _widened(self, exact: Potential, limits: Limits, rng: np.random.Generator) -> ModeSearch:
+        """Return the search with more starts, once a mode is known."""
+        most, begun = limits.starts(exact), len(self.led)
+        if self.widened or self.modes is None or begun >= most:
+            return self
+        more = more_starts(
+            exact,
+            self.modes.positions[0],
+            self.modes.covariances[0],
+            self.starts[begun:],
+            max(most - len(self.starts), 0),
+            rng,
+        )
+        return attrs.evolve(self, starts=np.vstack([self.starts[:begun], more]), widened=True)
+
+    def _judged(self, exact: Potential, limits: Limits) -> ModeSearch:
+        """Return the search, over if no other one is to begin."""
+        begun = len(self.led)
+        paid = begun >= LEAST and sum(self.calls[1:]) >= limits.later
+        most = min(limits.starts(exact), len(self.starts))
+        return attrs.evolve(self, over=paid or begun >= most)

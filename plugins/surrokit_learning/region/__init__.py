@@ -1,0 +1,1 @@
+"""Where a surrogate is trusted, and draws from it there."""

@@ -1,0 +1,1 @@
+"""The explorer that goes round by round."""

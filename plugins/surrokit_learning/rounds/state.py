@@ -1,0 +1,263 @@
+"""Where an exploration in rounds is."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.dynamics import Status
+from surrokit.contracts.explorer import Modes
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.sampler import ChainState, StepInfo, Tuning
+from surrokit.types import BoolArray, FloatArray, IntArray
+from surrokit_learning.modes.search import ModeSearch
+from surrokit_learning.region.independence import quotas, resampled
+from surrokit_learning.region.region import WIDE
+
+Stage: TypeAlias = Literal["burst", "mode", "design", "rounds"]
+"""What the next step is for."""
+
+FAR = 10.0
+"""Times as far above the least potential as a plausible point, a step of the search is not learnt
+from."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RoundsState:
+    """Plain data, from which an exploration can be taken up again.
+
+    Parameters
+    ----------
+    chains, info
+        Where the run's chains are, and what the last step did to them.
+    stage
+        What the next step is for.
+    burst
+        State of the explorer inside, while it explores.
+    seen : Evaluations
+        Points with finite values, and gradients where they were paid for.
+    search
+        The search for the mode; None where there is none.
+    withheld : Evaluations, optional
+        What the search for the mode has paid for so far; None once it is over.
+    mode : ndarray of shape (dim,), optional
+        Least potential found.
+    hessian : ndarray of shape (dim, dim), optional
+        Second derivatives there, or what stands for them.
+    lower, upper : ndarray of shape (dim,), optional
+        Corners of the box that the first points are spread over.
+    covariance, drawn_covariance : ndarray of shape (dim, dim), optional
+        What is known of the target's; and that of the draws in the queue, which takes its place
+        if the target agrees with them.
+    queue, expected : ndarrays of shape (k, dim) and (k,)
+        Where the target is to be evaluated next, and the potential that the points are draws of.
+    predicted : ndarray of shape (k,)
+        The surrogate V at the queue; NaN where it holds no draws of a surrogate.
+    temperature, trusted
+        T, where the queue holds draws of V / T; and whether it holds draws of V itself.
+    n_design
+        Points of the first design so far.
+    acceptances, spreads
+        Of each round so far: predicted acceptance, and spread of V - U in nats.
+    n_steps, n_paid
+        Steps and exact evaluations so far.
+    max_steps, max_paid
+        Bounds on them.
+    seed
+        From the run's generator, for the draws on the next surrogate.
+    unfitted
+        Whether there are points that no surrogate shown so far has learnt from.
+    finished, settled
+        Whether no more points are wanted; and whether the last surrogate has been looked at, too.
+    tuning
+        What the run's own sampler needs.
+    """
+
+    chains: ChainState
+    info: StepInfo | None
+    stage: Stage
+    burst: Any
+    seen: Evaluations
+    search: ModeSearch | None
+    withheld: Evaluations | None
+    mode: FloatArray | None
+    hessian: FloatArray | None
+    lower: FloatArray | None
+    upper: FloatArray | None
+    covariance: FloatArray | None
+    drawn_covariance: FloatArray | None
+    queue: FloatArray
+    expected: FloatArray
+    predicted: FloatArray
+    temperature: float
+    trusted: bool
+    n_design: int
+    acceptances: tuple[float, ...]
+    spreads: tuple[float, ...]
+    n_steps: int
+    n_paid: int
+    max_steps: int
+    max_paid: int
+    seed: int
+    unfitted: bool
+    finished: bool
+    settled: bool
+    tuning: Tuning | None
+
+    @classmethod
+    def at(
+        cls, chains: ChainState, *, stage: Stage, burst: Any, max_steps: int, max_paid: int
+    ) -> RoundsState:
+        """Return the state before the first step."""
+        n, dim = chains.positions.shape
+        search = None
+        if stage == "mode":
+            search = ModeSearch.among(chains.positions, chains.values)
+        return cls(
+            chains=chains,
+            info=None,
+            stage=stage,
+            burst=burst,
+            seen=Evaluations.empty(dim),
+            search=search,
+            withheld=None if search is None else Evaluations.empty(dim),
+            mode=None,
+            hessian=None,
+            lower=None,
+            upper=None,
+            covariance=None,
+            drawn_covariance=None,
+            queue=np.empty((0, dim)),
+            expected=np.empty(0),
+            predicted=np.empty(0),
+            temperature=1.0,
+            trusted=False,
+            n_design=0,
+            acceptances=(),
+            spreads=(),
+            n_steps=0,
+            n_paid=0 if burst is not None else n,
+            max_steps=max_steps,
+            max_paid=max_paid,
+            seed=0,
+            unfitted=False,
+            finished=False,
+            settled=False,
+            tuning=None,
+        )
+
+    @property
+    def modes(self) -> Modes | None:
+        """The modes that were found; None where they were not looked for."""
+        return None if self.search is None else self.search.found
+
+    @property
+    def several(self) -> Modes | None:
+        """The modes that matter, if these are two or more; no more than there are chains."""
+        modes = self.modes
+        if modes is None or modes.matters.sum() < 2:
+            return None
+        heaviest = np.argsort(-modes.masses, kind="stable")[: max(len(self.chains.values), 2)]
+        return modes.taken(heaviest[modes.matters[heaviest]])
+
+    def shared_out(self, order: IntArray, positions: FloatArray, n: int) -> IntArray:
+        """Return n rows, the first ones of an order, or where there are several modes of each.
+
+        Parameters
+        ----------
+        order : ndarray of shape (m,)
+            Rows of positions, those to be taken first.
+        positions : ndarray of shape (k, dim)
+            What they are rows of.
+        n
+            How many to take, of each mode by what it weighs.
+        """
+        modes = self.several
+        if modes is None or not len(order):
+            return order[:n]
+        labels = modes.nearest(positions[order])
+        ranks = np.array([np.sum(labels[:i] == label) for i, label in enumerate(labels)])
+        # one of each mode, then what is due to each, then what is left
+        turn = (ranks > 0) + 1 * (ranks >= quotas(modes.masses, n)[labels])
+        return np.asarray(order[np.argsort(turn, kind="stable")[:n]])
+
+    @property
+    def best(self) -> FloatArray:
+        """The position, shape (dim,), of the least potential known."""
+        if self.mode is not None:
+            return self.mode
+        chain = int(np.argmin(self.chains.values))
+        best = self.chains.positions[chain]
+        if len(self.seen) and self.seen.values.min() < self.chains.values[chain]:
+            best = self.seen.positions[int(np.argmin(self.seen.values))]
+        return np.asarray(best)
+
+    def released(self, rows: Evaluations) -> tuple[RoundsState, Evaluations]:
+        """Return the rows to learn from; a search's wait until it is known which are far away."""
+        if self.withheld is None:
+            return self, rows
+        dim = rows.positions.shape[1]
+        withheld = Evaluations.joined([self.withheld, rows], dim)
+        if self.stage == "mode":
+            return attrs.evolve(self, withheld=withheld), Evaluations.empty(dim)
+        least = np.min(withheld.values, initial=np.inf)
+        near = withheld.values <= least + FAR * (dim + WIDE)
+        near &= self._within_starts(withheld.positions)
+        seen = self.seen.take(self._within_starts(self.seen.positions))
+        state = attrs.evolve(self, withheld=None, seen=seen)
+        return state, withheld.take(np.asarray(near))
+
+    def _within_starts(self, positions: FloatArray) -> BoolArray:
+        """Return which positions lie no farther from the modes than chains start, or draws do.
+
+        Beyond that later searches begin. Where the target has heavy tails its potential is not
+        high there, and yet there is next to nothing of its mass.
+        """
+        modes = self.modes
+        if modes is None or modes.searches == 1:
+            return np.ones(len(positions), dtype=bool)
+        usual = np.sqrt(positions.shape[1]) + 2.0
+        farthest = max(usual, float(modes.distances(self.chains.positions).max()))
+        return np.asarray(modes.distances(positions) <= farthest)
+
+    def moved(
+        self,
+        positions: FloatArray,
+        values: FloatArray,
+        log_weights: FloatArray,
+        rng: np.random.Generator,
+    ) -> RoundsState:
+        """Return the state with its chains at points chosen by importance; others stay.
+
+        Parameters
+        ----------
+        positions : ndarray of shape (k, dim)
+            Points to choose from.
+        values : ndarray of shape (k,)
+            U there.
+        log_weights : ndarray of shape (k,)
+            Log importance weights; rows with -inf are not chosen.
+        rng
+            Generator.
+        """
+        n = len(self.chains.values)
+        rows = self.shared_out(resampled(log_weights, len(values), rng), positions, n)
+        at, u = self.chains.positions.copy(), self.chains.values.copy()
+        at[: len(rows)], u[: len(rows)] = positions[rows], values[rows]
+        chains = ChainState(positions=at, values=u, cache={})
+        return attrs.evolve(self, chains=chains, info=self.idle(len(rows)))
+
+    def idle(self, n_moved: int = 0) -> StepInfo:
+        """Return what happened in a step that moved so many chains, the first ones."""
+        n = len(self.chains.values)
+        moved = np.arange(n) < n_moved
+        return StepInfo(
+            accepted=moved,
+            acceptance=moved.astype(np.float64),
+            path_acceptance=np.ones(n),
+            status=np.full(n, Status.OK, dtype=np.int64),
+            divergent=np.zeros(n, dtype=bool),
+            n_steps=np.zeros(n, dtype=np.int64),
+        )

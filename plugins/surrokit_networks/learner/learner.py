@@ -1,0 +1,363 @@
+"""The learner that every network shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.forward import Energy
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.potential import Potential
+from surrokit.errors import ShapeError, SurrogateFitError
+from surrokit.surrogate.distinct import demand_numbers, least_points
+from surrokit.surrogate.whitening import Whitening
+from surrokit.targets.forward import gradient_of_energy
+from surrokit.types import BoolArray, Capabilities, FloatArray
+from surrokit_networks.learner.exact_rows import ExactRows
+from surrokit_networks.learner.fitted_sum import FittedSum, sum_capabilities
+from surrokit_networks.learner.pilot import (
+    N_NODES,
+    Candidate,
+    Draw,
+    best_of,
+    candidates,
+    leanest_of,
+    pilot_rows,
+)
+from surrokit_networks.learner.size import TRAINED_SIZE, default_size
+from surrokit_networks.learner.training import Training
+from surrokit_networks.nodes.nodes import Nodes
+from surrokit_networks.outputs.emulator import FittedEmulator, emulator_capabilities
+from surrokit_networks.outputs.regression import OutputRegression
+from surrokit_networks.regression.fitted import CAPABILITIES, NORMAL, FittedNetwork
+from surrokit_networks.regression.frame import Frame
+from surrokit_networks.regression.regression import Regression
+from surrokit_networks.regression.training_rows import LEAST_POINTS_WITH_GRADIENTS, TrainingRows
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Fit:
+    """A fitted network, and what it was made of.
+
+    Parameters
+    ----------
+    regression
+        How.
+    frame
+        What more rows can be fitted in.
+    network
+        The potential.
+    rows
+        What it was fitted to.
+    """
+
+    regression: Regression
+    frame: Frame
+    network: FittedNetwork
+    rows: TrainingRows
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Task:
+    """What there is to fit, and where.
+
+    Parameters
+    ----------
+    rows
+        What is to be fitted: of U, or of what a known part leaves of it.
+    whitening
+        From raw to whitened positions; that of U as a whole.
+    known : Potential or None
+        The part of U that is taken as it is.
+    expected : ndarray of shape (dim, dim) or None
+        The trend's matrix before any equation; None for the identity.
+    """
+
+    rows: TrainingRows
+    whitening: Whitening
+    known: Potential | None = None
+    expected: FloatArray | None = None
+
+
+@attrs.define(kw_only=True, eq=False)
+class NetworkLearner:
+    """Keeps every evaluation observed, and fits a network to all of them when asked.
+
+    Parameters
+    ----------
+    dim
+        Numbers in a position.
+    seed
+        From which the nodes are drawn: the same nodes at every fit.
+    n_nodes : int, optional
+        How many nodes; None to choose by dimension and data. With more values there may be
+        more nodes; those that were there before stay.
+    draws
+        Ways to draw the nodes; with several the best one is chosen.
+    training
+        How they are trained.
+    energy : Energy, optional
+        Of a forward potential whose outputs are learnt; None to learn U itself.
+    convex
+        Whether every network fitted is a positive definite quadratic, without any node.
+    most_nodes : int, optional
+        A bound on the nodes where their number is left to the learner.
+    known : ExactRows, optional
+        What is taken of U as it is; the network is fitted to the rest, and both are added.
+    """
+
+    dim: int
+    seed: int
+    n_nodes: int | None
+    draws: tuple[Draw, ...]
+    training: Training
+    energy: Energy | None = None
+    convex: bool = False
+    most_nodes: int | None = None
+    known: ExactRows | None = None
+    _blocks: list[Evaluations] = attrs.field(factory=list, init=False, repr=False)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Values, or outputs; and their derivatives where it trains on nothing else."""
+        train_on = self.training.regression.train_on
+        needed = {"value"} if self.energy is None else {"value", "outputs"}
+        return frozenset(needed | (set() if train_on in ("auto", "values") else self._derivatives))
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What it needs, and derivatives where there are any, unless it trains on values alone."""
+        return self.needs | (
+            self._derivatives if self.training.regression.uses_gradients else frozenset()
+        )
+
+    @property
+    def provides(self) -> Capabilities:
+        """What a fitted network, or an emulator of a forward map, can do."""
+        if self.energy is not None:
+            return emulator_capabilities(self.energy)
+        own = CAPABILITIES | NORMAL if self.convex else CAPABILITIES
+        return own if self.known is None else sum_capabilities(self.known.capabilities, own)
+
+    @property
+    def _derivatives(self) -> frozenset[str]:
+        return frozenset({"gradient"} if self.energy is None else {"jacobian"})
+
+    def observe(self, evaluations: Evaluations) -> None:
+        """Take in exact evaluations; rows without a finite value are ignored when fitting.
+
+        Raises
+        ------
+        ShapeError
+            If the positions have another dimension than the problem.
+        ConfigurationError
+            If a value is NaN, or a position that has a value; the message names the row.
+        """
+        used = self.checked(evaluations)
+        if len(used):
+            self._blocks.append(used)
+
+    def checked(self, evaluations: Evaluations) -> Evaluations:
+        """Return what is used of evaluations, if they can be learnt from.
+
+        Raises
+        ------
+        ShapeError, ConfigurationError
+            As :meth:`observe`.
+        """
+        if evaluations.positions.shape[1] != self.dim:
+            raise ShapeError(
+                f"positions of evaluations must have shape (n, {self.dim}), "
+                f"got {evaluations.positions.shape}; pass evaluations of the same target"
+            )
+        demand_numbers(evaluations)
+        return self._used(evaluations)
+
+    def fitted(self) -> FittedNetwork | FittedEmulator | FittedSum:
+        """Return the network, or the emulator, fitted to everything observed.
+
+        With a ``known`` part, the sum of that part and the network.
+
+        Every fit whitens anew: it depends on the seed and the rows, and on no fit before it.
+
+        Raises
+        ------
+        SurrogateFitError
+            If there are too few points with a finite value, or they cannot be fitted.
+        """
+        task = self._task()
+        way = self._chosen(task)
+        nodes, held = self._drawn(task, way)
+        fitted = self._regression(way, task).fitted(nodes, task.whitening, task.rows, held)
+        if not isinstance(fitted, FittedNetwork):
+            return fitted
+        network = attrs.evolve(fitted, convex=self.convex)
+        if self.known is None:
+            return network
+        return FittedSum(known=task.known, network=network, capabilities=self.provides)
+
+    def fit(self) -> Fit:
+        """Return the network that ``fitted`` returns, and what it was made of.
+
+        For a network that learns the potential itself, and the whole of it.
+
+        Raises
+        ------
+        SurrogateFitError
+            As :meth:`fitted`.
+        """
+        task = self._task()
+        way = self._chosen(task)
+        nodes, held = self._drawn(task, way)
+        regression = self._regression(way, task)
+        assert isinstance(regression, Regression)
+        assert task.known is None
+        frame, network = regression.fit(nodes, task.whitening, task.rows, held)
+        return Fit(regression=regression, frame=frame, network=network, rows=task.rows)
+
+    def _task(self) -> Task:
+        rows = self.rows()
+        whitening = self.training.whitening(rows)
+        if self.known is None:
+            return Task(rows=rows, whitening=whitening)
+        part = self.known.part(whitening)
+        return Task(
+            rows=rows if part.potential is None else rows.less(part.potential),
+            whitening=whitening,
+            known=part.potential,
+            expected=part.matrix,
+        )
+
+    def _drawn(self, task: Task, way: Candidate) -> tuple[Nodes | None, BoolArray | None]:
+        """Return the nodes, and which rows are held out."""
+        whitened = task.whitening.apply(task.rows.positions)
+        nodes = way.draw(whitened, self._size(task.rows), np.random.default_rng(self.seed))
+        return nodes, self.training.held(task.rows, np.random.default_rng([self.seed, 1]))
+
+    def _chosen(self, task: Task) -> Candidate:
+        """Return how nodes are drawn, and the trend, as small networks of each kind suggest."""
+        rows, whitening = task.rows, task.whitening
+        n_equations = len(rows) + self.dim * int(self._with_derivatives(rows).sum())
+        size = min(self._size(rows), N_NODES)
+        part = pilot_rows(rows, n_equations, np.random.default_rng([self.seed, 2]))
+        whitened = whitening.apply(part.positions)
+
+        def error(way: Candidate) -> float:
+            nodes = way.draw(whitened, size, np.random.default_rng(self.seed))
+            regression = self._regression(way, task, hidden="random")
+            if isinstance(regression, OutputRegression):
+                return regression.expected_variance(nodes, whitening, part)
+            return regression.fitted(nodes, whitening, part).gcv_error
+
+        trend = self.training.trend
+        ways = candidates(self.draws, trend)
+        if self._nodes_are_optional:
+            return leanest_of(ways, trend, error)
+        return best_of(ways, error)
+
+    @property
+    def _nodes_are_optional(self) -> bool:
+        """Whether outputs may be learnt by a trend alone, as all is left to the learner."""
+        given = (self.n_nodes, self.training.regression.ridge)
+        return self.energy is not None and given == (None, None)
+
+    def _size(self, rows: TrainingRows) -> int:
+        if self.n_nodes is not None:
+            return self.n_nodes
+        size = default_size(self.dim, len(rows), int(self._with_derivatives(rows).sum()))
+        if self.most_nodes is not None:
+            size = min(size, self.most_nodes)
+        trained = self.training.regression.hidden == "trained"
+        return min(size, TRAINED_SIZE) if trained else size
+
+    def _regression(
+        self, way: Candidate, task: Task, **changes: Any
+    ) -> Regression | OutputRegression:
+        regression = attrs.evolve(
+            self.training.regression, trend=way.trend, expected=task.expected, **changes
+        )
+        if self.energy is None:
+            return regression
+        return OutputRegression(regression=regression, energy=self.energy)
+
+    def state(self) -> dict[str, Any]:
+        """Return the seed of the nodes, and all rows observed."""
+        return {"seed": self.seed, "rows": attrs.asdict(self.observed())}
+
+    def restored(self, state: Mapping[str, Any]) -> Self:
+        """Return a learner with the same settings that goes on from what ``state`` returned."""
+        return attrs.evolve(self, seed=int(state["seed"])).of_rows(Evaluations(**state["rows"]))
+
+    def _used(self, evaluations: Evaluations) -> Evaluations:
+        """Keep what is used only: Jacobians of large maps take memory."""
+        derivatives = self.training.regression.uses_gradients
+        if self.energy is None:
+            return Evaluations(
+                positions=evaluations.positions,
+                values=evaluations.values,
+                gradients=evaluations.gradients if derivatives else None,
+            )
+        jacobians = evaluations.jacobians if derivatives else None
+        return Evaluations(
+            positions=evaluations.positions,
+            values=evaluations.values,
+            gradients=self._gradients(evaluations) if derivatives else None,
+            outputs=evaluations.outputs,
+            jacobians=jacobians,
+        )
+
+    def _gradients(self, evaluations: Evaluations) -> FloatArray | None:
+        """Return gradients of U, made from Jacobians where none was handed over."""
+        outputs, jacobians = evaluations.outputs, evaluations.jacobians
+        if self.energy is None or outputs is None or jacobians is None:
+            return evaluations.gradients
+        with np.errstate(all="ignore"):
+            _, made = gradient_of_energy(self.energy, outputs, jacobians, evaluations.positions)
+        if evaluations.gradients is None:
+            return made
+        return np.where(np.isfinite(evaluations.gradients), evaluations.gradients, made)
+
+    def _with_derivatives(self, rows: TrainingRows) -> BoolArray:
+        return rows.with_gradient if self.energy is None else rows.with_jacobian
+
+    def rows(self) -> TrainingRows:
+        """Return what a fit would learn from.
+
+        Raises
+        ------
+        SurrogateFitError
+            If there are too few points with a finite value.
+        """
+        observed = self.observed()
+        if self.energy is not None and observed.outputs is None:
+            raise SurrogateFitError(
+                "a network that learns the outputs of a forward map got no evaluations with "
+                "outputs; pass such, or learn the potential: learns='potential'"
+            )
+        rows = TrainingRows.of(observed, self.training.tail, needs_outputs=self.energy is not None)
+        enough = (
+            LEAST_POINTS_WITH_GRADIENTS
+            if np.count_nonzero(self._with_derivatives(rows)) >= LEAST_POINTS_WITH_GRADIENTS
+            else least_points(self.dim)
+        )
+        rows.demand_enough(enough, len(observed))
+        return rows
+
+    def forget(self) -> None:
+        """Drop all rows."""
+        self._blocks = []
+
+    def of_rows(self, evaluations: Evaluations) -> Self:
+        """Return a learner with the same seed and settings that has observed these rows."""
+        learner = attrs.evolve(self)
+        learner._blocks = [evaluations]
+        return learner
+
+    def observed(self) -> Evaluations:
+        """Return everything observed."""
+        # Joined once, so that the next call finds one block.
+        self._blocks = [Evaluations.joined(self._blocks, self.dim)]
+        return self._blocks[0]

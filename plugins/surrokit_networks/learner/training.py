@@ -1,0 +1,153 @@
+"""What both kinds of network set about their training."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import attrs
+import numpy as np
+
+from surrokit.errors import ConfigurationError
+from surrokit.settings import one_of, spread
+from surrokit.surrogate.distinct import Tail
+from surrokit.surrogate.whitening import Whitening
+from surrokit.types import BoolArray
+from surrokit_networks.learner.laplace import Laplace
+from surrokit_networks.online.updates import Updates
+from surrokit_networks.regression.regression import Regression
+from surrokit_networks.regression.training_rows import TrainingRows, tell_more
+from surrokit_networks.solving.trend import Trend
+
+Learns: TypeAlias = Literal["auto", "potential", "outputs"]
+"""What is learnt of a forward potential: U itself, or the outputs of its map."""
+
+_LEAST_HELD, _MOST_HELD = 2, 200
+"""Bounds of how many points are held out."""
+
+_LEAST_FOR_HOLDING = 10
+"""Points from which on some are held out."""
+
+
+def _share(_: object, __: object, value: float) -> None:
+    if not 0.0 <= value <= 0.5:
+        raise ConfigurationError(
+            f"hold_out must be a part between 0 and 0.5 of the points, got {value!r}; 0 holds none "
+            "out"
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Training:
+    """How a network is trained, whatever its nodes.
+
+    Parameters
+    ----------
+    regression
+        How trend and weights are found.
+    whiten
+        Whether nodes see whitened positions, or the positions themselves.
+    tail
+        What far-tail rows count.
+    hold_out
+        Part of the points at which a twin of the fit is judged; the fit itself uses all.
+    learns
+        Of a forward potential: ``"outputs"`` or ``"potential"``; ``"auto"``: outputs where the
+        target has a forward map.
+    laplace : Laplace, optional
+        Mode and Hessian, where they are known: they whiten in place of the training points.
+    updates
+        How a learner takes in what comes after its first fit. ``"refit"``: all rows are kept, and
+        every fit is one to all of them. ``"greville"`` and ``"moments"``: the first fit fixes
+        whitening, nodes, the trend's matrix and the origin, and its rows and all later ones go into
+        Proposition 1's updates or into normal equations, at O(s^2) each, and are not kept (see
+        :class:`~surrokit_networks.learner.online.OnlineLearner`). ``"auto"``: refits as long as
+        the schedule deploys once or points are few, then what is cheaper.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting makes no sense.
+    """
+
+    regression: Regression = attrs.field(
+        factory=lambda: Regression(trend="auto"), metadata=spread()
+    )
+    whiten: bool = True
+    tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
+    hold_out: float = attrs.field(default=0.1, validator=_share)
+    learns: Learns = attrs.field(default="auto", validator=one_of("auto", "potential", "outputs"))
+    laplace: Laplace | None = None
+    updates: Updates = attrs.field(
+        default="auto", validator=one_of("auto", "refit", "greville", "moments")
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.updates in ("greville", "moments") and self.regression.hidden == "trained":
+            raise ConfigurationError(
+                f"updates={self.updates!r} keeps the nodes of the first fit, but hidden='trained' "
+                "trains them at every fit; use hidden='random', or updates='refit'"
+            )
+
+    @classmethod
+    def paper(cls, ridge: float, updates: Updates = "auto") -> Training:
+        """Return the training of the paper's experiments.
+
+        Raw coordinates, no trend, level by the least U, values alone, a fixed ridge, every row
+        counted in full, nothing held out.
+
+        Parameters
+        ----------
+        ridge
+            lambda.
+        updates
+            How what comes later is taken in.
+        """
+        return cls(
+            regression=Regression(
+                level="minimum", trend="constant", train_on="values", ridge=ridge
+            ),
+            whiten=False,
+            tail="full",
+            hold_out=0.0,
+            learns="potential",
+            updates=updates,
+        )
+
+    @property
+    def trend(self) -> Trend:
+        """The trend of the regression; where a mode and Hessian are known, theirs by default."""
+        trend = self.regression.trend
+        return "laplace" if trend == "auto" and self.laplace is not None else trend
+
+    def whitening(self, rows: TrainingRows) -> Whitening:
+        """Return the whitening of training rows: by gradients, if they are used and there.
+
+        Raises
+        ------
+        SurrogateFitError
+            If the rows cannot be whitened.
+        """
+        if self.laplace is not None:
+            return self.laplace.whitening
+        if not self.whiten:
+            return Whitening.identity(rows.positions.shape[1])
+        known = rows.with_gradient
+        if self.regression.uses_gradients and tell_more(known, rows.positions.shape[1]):
+            return Whitening.of_gradients(
+                rows.positions[known], rows.gradients[known], rows.weights[known]
+            )
+        return Whitening.of(rows.positions, rows.weights, drops_noise=True)
+
+    def held(self, rows: TrainingRows, rng: np.random.Generator) -> BoolArray | None:
+        """Return which rows are held out, shape (n,); None if none are.
+
+        They are drawn among those that are not down-weighted: the sampler will be where they are.
+        """
+        n_held = round(self.hold_out * len(rows))
+        eligible = np.flatnonzero(rows.trust == 1.0)
+        n_held = min(max(n_held, _LEAST_HELD), _MOST_HELD)
+        if not self.hold_out or len(rows) < _LEAST_FOR_HOLDING or len(eligible) < 2 * n_held:
+            return None
+        held = np.zeros(len(rows), dtype=bool)
+        held[rng.permutation(eligible)[:n_held]] = True
+        return held

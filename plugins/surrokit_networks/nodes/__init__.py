@@ -1,0 +1,1 @@
+"""Nodes of random networks, their activations, and how they are drawn."""

@@ -1,0 +1,1 @@
+"""Fits that take in rows as they come."""

@@ -1,0 +1,1 @@
+"""Networks of the outputs of a forward map."""

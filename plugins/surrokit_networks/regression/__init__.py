@@ -1,0 +1,1 @@
+"""From training rows to a fitted network of the potential."""

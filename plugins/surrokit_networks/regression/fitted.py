@@ -1,0 +1,193 @@
+"""The potential that a fitted network is."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.shapes import checked_matrices, checked_positions, checked_vectors
+from surrokit.surrogate.quality import FitQuality
+from surrokit.types import Capabilities, FloatArray
+from surrokit_networks.nodes.nodes import WeightedNodes
+from surrokit_networks.regression.polynomial import Polynomial
+
+CAPABILITIES: Capabilities = frozenset(
+    {
+        can.GRADIENT,
+        can.GRADIENT_ALONE,
+        can.HESSIAN,
+        can.HESSIAN_DERIVATIVE,
+        can.HESSIAN_PRODUCT,
+        can.HESSIAN_DIAGONAL,
+    }
+)
+"""What every fitted network can do."""
+
+NORMAL: Capabilities = frozenset({can.CONVEX, can.GAUSSIAN})
+"""What a positive definite quadratic without any nodes is besides."""
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class FittedNetwork:
+    """V(q) = sum_i v_i a_i(q) + b, equation (10) of the paper, on a trend; in nats.
+
+    Frozen and safe to share between threads. Every array it returns is new. Methods raise
+    :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
+
+    Parameters
+    ----------
+    dim
+        Numbers in a position.
+    trend : Polynomial or None
+        What is added to the nodes; None for a constant.
+    nodes : WeightedNodes or None
+        The weighted sum; None for a trend alone.
+    level
+        b.
+    n_nodes
+        How many nodes the sum has.
+    n_points
+        Distinct points that it was fitted to.
+    ridge
+        lambda in lambda |v|^2.
+    degrees
+        Effective number of parameters.
+    gcv_error
+        Generalised cross-validation estimate of the mean squared error of an equation (of V - U,
+        or of a component of the whitened gradient) on new points like the training points; ``inf``
+        for a fit that passes through every point.
+    quality : FitQuality or None
+        Error at points held out from a twin of the fit; None where there were too few.
+    convex
+        Whether it is known to be a trend of degree two alone, with a positive definite matrix.
+    """
+
+    dim: int
+    trend: Polynomial | None
+    nodes: WeightedNodes | None
+    level: float
+    n_nodes: int
+    n_points: int
+    ridge: float
+    degrees: float
+    gcv_error: float
+    quality: FitQuality | None = None
+    convex: bool = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Gradient, by itself as well, and all that concerns the Hessian.
+
+        A trend alone that is convex is ``gaussian`` too.
+        """
+        return CAPABILITIES | NORMAL if self.convex else CAPABILITIES
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of the normal density that a convex trend is, shape (dim,)."""
+        return self._normal()[0]
+
+    @property
+    def factor(self) -> FloatArray:
+        """L, lower triangular of shape (dim, dim); L L^T is the covariance of a convex trend."""
+        return self._normal()[1]
+
+    def __repr__(self) -> str:
+        held_out = "none" if self.quality is None else f"{self.quality.variance:.3g}"
+        return (
+            f"FittedNetwork(dim={self.dim}, n_nodes={self.n_nodes}, n_points={self.n_points}, "
+            f"ridge={self.ridge:.3g}, degrees={self.degrees:.1f}, gcv_error={self.gcv_error:.3g}, "
+            f"held_out_variance={held_out})"
+        )
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        value = np.full(len(q), self.level)
+        if self.nodes is not None:
+            value += self.nodes.value(q)
+        if self.trend is not None:
+            value += self.trend.value(q)
+        return value
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        if self.nodes is None:
+            return np.zeros_like(q) if self.trend is None else self.trend.gradient(q)
+        gradient = self.nodes.gradient(q)
+        if self.trend is not None:
+            gradient += self.trend.gradient(q)
+        return gradient
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return V, shape (n,), and its gradient, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        if self.nodes is None:
+            return self.value(q), self.gradient(q)
+        value, gradient = self.nodes.value_and_gradient(q)
+        value += self.level
+        if self.trend is not None:
+            trend, slope = self.trend.value_and_gradient(q)
+            value += trend
+            gradient += slope
+        return value, gradient
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives of V, shape (n, dim, dim)."""
+        q = checked_positions(positions, self.dim)
+        if self.nodes is None:
+            return self._flat(q) if self.trend is None else self.trend.hessian(q)
+        hessian = self.nodes.hessian(q)
+        if self.trend is not None:
+            hessian += self.trend.matrix
+        return hessian
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
+        q = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, q)
+        product = np.zeros_like(q) if self.nodes is None else self.nodes.hessian_product(q, u)
+        if self.trend is not None:
+            product += u @ self.trend.matrix
+        return product
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        diagonal = np.zeros_like(q) if self.nodes is None else self.nodes.hessian_diagonal(q)
+        if self.trend is not None:
+            diagonal += np.diag(self.trend.matrix)
+        return diagonal
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), with c (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        c = checked_vectors(weights, q)
+        if self.nodes is None:
+            return np.zeros_like(q)
+        return self.nodes.hessian_diagonal_gradient(q, c)
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), shape (n, dim), G the Hessian and A symmetric (n, dim, dim)."""
+        q = checked_positions(positions, self.dim)
+        matrices = checked_matrices(matrices, q)
+        if self.nodes is None:
+            return np.zeros_like(q)
+        return self.nodes.hessian_trace_gradient(q, matrices)
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, shape (n, dim), G the Hessian and u of shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        vectors = checked_vectors(vectors, q)
+        if self.nodes is None:
+            return np.zeros_like(q)
+        return self.nodes.hessian_form_gradient(q, vectors)
+
+    def _normal(self) -> tuple[FloatArray, FloatArray]:
+        assert self.convex and self.trend is not None and self.nodes is None  # noqa: PT018
+        return self.trend.normal()
+
+    def _flat(self, q: FloatArray) -> FloatArray:
+        return np.zeros((len(q), self.dim, self.dim))

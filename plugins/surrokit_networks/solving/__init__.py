@@ -1,0 +1,1 @@
+"""Least squares: equations, bases, and how coefficients are solved for."""

@@ -1,0 +1,1 @@
+"""Figures 4 and 5: acceptance over sizes."""

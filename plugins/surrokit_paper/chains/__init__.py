@@ -1,0 +1,1 @@
+"""The chains of the paper, and how they are timed."""

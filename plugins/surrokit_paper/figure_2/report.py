@@ -1,0 +1,153 @@
+"""What the rows of figure 2 say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from surrokit.experiments.contract import Cell, Finished, Printed, Report, Table
+
+PAPER = {"hmc": 0.97, "paper": 0.88}
+"""Overall acceptance, as the caption of figure 2 has it."""
+
+LOW, HIGH = 0.1, 0.9
+"""Between these quantiles lie 80 % of the repeats."""
+
+NOTES = (
+    "acceptance is the mean of the exact acceptance probabilities of a chain, and in the table "
+    "its mean over repeats, with the standard error of that mean.",
+    "the paper gives neither step size nor number of steps; ours are set for its acceptance of "
+    "HMC. Its surrogate's acceptance is then measured, in many chains where the paper has one.",
+    "the surrogates of one repeat see the same training points: states of exact HMC, as in the "
+    "authors' code, repetitions included. The paper's text says accepted proposals.",
+    "effective draws are bulk effective draws of the parameter that has fewest, for each draw.",
+)
+
+
+def over_repeats(finished: Sequence[Finished]) -> list[dict[str, Any]]:
+    """Return what the repeats of each method say.
+
+    Parameters
+    ----------
+    finished
+        Rows of figure 2.
+
+    Returns
+    -------
+    list of dict
+        ``method``, ``label``, ``repeats``; ``mean`` of the acceptance, its ``standard_error`` (None
+        for a single repeat), ``low``, ``median`` and ``high``; ``ess_per_draw``, a median.
+    """
+    groups: dict[str, list[Finished]] = {}
+    for row in finished:
+        groups.setdefault(row.settings["method"], []).append(row)
+    found = []
+    for method, rows in groups.items():
+        numbers = np.array([row.result["acceptance"] for row in rows])
+        ess = [row.result["ess"] / row.settings["draws"] for row in rows]
+        low, median, high = np.quantile(numbers, [LOW, 0.5, HIGH])
+        several = len(numbers) > 1
+        found.append(
+            {
+                "method": method,
+                "label": rows[0].settings["label"],
+                "repeats": len(rows),
+                "mean": float(numbers.mean()),
+                "standard_error": float(numbers.std(ddof=1) / len(numbers) ** 0.5)
+                if several
+                else None,
+                "low": float(low),
+                "median": float(median),
+                "high": float(high),
+                "ess_per_draw": float(np.median(ess)),
+            }
+        )
+    return found
+
+
+def drawn_rows(finished: Sequence[Finished]) -> dict[str, Finished]:
+    """Return, by method, the rows whose forces and paths were kept.
+
+    Parameters
+    ----------
+    finished
+        Rows of figure 2.
+    """
+    return {row.settings["method"]: row for row in finished if "drawn" in row.result}
+
+
+def report(finished: Sequence[Finished]) -> Report:
+    """Return acceptance over repeats, the paths that are drawn, and the paper's two numbers.
+
+    Parameters
+    ----------
+    finished
+        Rows of figure 2.
+    """
+    groups = over_repeats(finished)
+    means = {group["method"]: group["mean"] for group in groups}
+    tables = [
+        Table(
+            title="acceptance",
+            columns=(
+                "method",
+                "repeats",
+                "mean",
+                "standard error",
+                f"{LOW:.0%} of repeats below",
+                "median",
+                f"{1 - HIGH:.0%} above",
+                "min ESS a draw",
+            ),
+            lines=tuple(
+                (
+                    group["label"],
+                    group["repeats"],
+                    group["mean"],
+                    group["standard_error"],
+                    group["low"],
+                    group["median"],
+                    group["high"],
+                    group["ess_per_draw"],
+                )
+                for group in groups
+            ),
+        )
+    ]
+    paths = _paths(drawn_rows(finished))
+    if paths:
+        tables.append(
+            Table(
+                title="proposals that are drawn",
+                columns=("method", "path", "acceptance", "distance from HMC's"),
+                lines=tuple(paths),
+            )
+        )
+    return Report(
+        tables=tuple(tables),
+        printed=tuple(
+            Printed(what=f"overall acceptance, {what}", printed=PAPER[method], ours=means[method])
+            for method, what in (("hmc", "HMC"), ("paper", "surrogate"))
+            if method in means
+        ),
+        figures={"over_repeats": groups},
+        notes=NOTES,
+    )
+
+
+def _paths(rows: dict[str, Finished]) -> list[tuple[Cell, ...]]:
+    """Return a line for each path: where it ends, seen from the end of HMC's."""
+    exact = _ends(rows["hmc"]) if "hmc" in rows else None
+    lines: list[tuple[Cell, ...]] = []
+    for row in rows.values():
+        ends = _ends(row)
+        for i, acceptance in enumerate(row.result["drawn"]["acceptance"]):
+            distance = None if exact is None else float(np.linalg.norm(ends[i] - exact[i]))
+            lines.append((row.settings["label"], i + 1, acceptance, distance))
+    return lines
+
+
+def _ends(row: Finished) -> Any:
+    return np.array(row.result["drawn"]["paths"])[:, -1]

@@ -1,0 +1,1 @@
+"""Figure 3 of the paper."""

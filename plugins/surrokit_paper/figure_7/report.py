@@ -1,0 +1,200 @@
+"""What the rows of figure 7 say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.experiments.contract import Finished, Printed, Report, Table
+from surrokit_paper.measures.acceptance_curve import Curve
+from surrokit_paper.surrogates.schemes import SCHEMES
+
+LEVEL = 0.9
+"""Part of HMC's acceptance that counts as having reached it."""
+
+PAPER_HMC = {"simulated": 0.76, "bank": 0.70, "a9a": 0.72, "pde": 0.91}
+"""Acceptance of HMC in table 1."""
+
+NOTES = (
+    "acceptance is the mean of the exact acceptance probabilities in a bin of training points; the "
+    "curve is the median over runs, and its band goes from 5 % to 95 % of them.",
+    "training points are the positions at which the target was evaluated since the burn-in, those "
+    "along exact paths and rejected proposals included.",
+    "the paper's network sees whitened inputs: in raw coordinates, which the paper has, the "
+    "recursion of its Proposition 1 is numerically meaningless.",
+    "the paper does not say at which rate its surrogate is deployed anew; (1 + t)^-kappa is ours.",
+    "a9a: the paper's random projection is lost. On orthonormal directions of the standardised "
+    "features its step size gives nearly its acceptance of HMC.",
+)
+
+
+@attrs.frozen(kw_only=True)
+class Summary:
+    """What the runs of one scheme on one problem say.
+
+    Parameters
+    ----------
+    problem, label, scheme
+        Which.
+    runs
+        How many.
+    hmc
+        Average acceptance of HMC; None if it was not run.
+    curve
+        Acceptance over training points.
+    numbers
+        Medians of ``starting_points``, ``points``, ``deployments``, ``seconds`` and
+        ``training_seconds``.
+    """
+
+    problem: str
+    label: str
+    scheme: str
+    runs: int
+    hmc: float | None
+    curve: Curve
+    numbers: dict[str, float]
+
+    @property
+    def reached(self) -> float | None:
+        """After how many points 0.9 times HMC's acceptance is reached, at first."""
+        return None if self.hmc is None else self.curve.reached(LEVEL * self.hmc)
+
+    @property
+    def stays(self) -> float | None:
+        """After how many points it is reached for good."""
+        return None if self.hmc is None else self.curve.stays(LEVEL * self.hmc)
+
+    @property
+    def last_ratio(self) -> float | None:
+        """Acceptance in the last quarter of the curve over HMC's."""
+        if self.hmc is None or self.curve.last is None:
+            return None
+        return self.curve.last / self.hmc
+
+
+def hmc_acceptance(finished: Sequence[Finished]) -> dict[str, float]:
+    """Return the average acceptance of HMC on each problem."""
+    found: dict[str, list[float]] = {}
+    for row in finished:
+        if row.settings["method"] == "hmc":
+            found.setdefault(row.settings["problem"], []).append(row.result["acceptance"])
+    return {problem: float(np.mean(numbers)) for problem, numbers in found.items()}
+
+
+def summaries(finished: Sequence[Finished]) -> list[Summary]:
+    """Return a summary for each problem and scheme with finished rows, in their order.
+
+    Parameters
+    ----------
+    finished
+        Rows of figure 7.
+    """
+    hmc = hmc_acceptance(finished)
+    groups: dict[tuple[str, str], list[Finished]] = {}
+    for row in finished:
+        if row.settings["method"] in SCHEMES:
+            key = row.settings["problem"], row.settings["method"]
+            groups.setdefault(key, []).append(row)
+    return [
+        Summary(
+            problem=problem,
+            label=rows[0].settings["label"],
+            scheme=scheme,
+            runs=len(rows),
+            hmc=hmc.get(problem),
+            curve=Curve.over_runs(
+                rows[0].result["edges"], [row.result["acceptance"] for row in rows]
+            ),
+            numbers={name: _median(rows, name) for name in _NUMBERS},
+        )
+        for (problem, scheme), rows in groups.items()
+    ]
+
+
+def report(finished: Sequence[Finished]) -> Report:
+    """Return the table, and the paper's acceptances of HMC beside ours.
+
+    Parameters
+    ----------
+    finished
+        Rows of figure 7.
+    """
+    found = summaries(finished)
+    hmc = hmc_acceptance(finished)
+    return Report(
+        tables=(
+            Table(
+                columns=(
+                    "problem",
+                    "surrogate",
+                    "runs",
+                    "HMC's acceptance",
+                    "at the end",
+                    "0.9 of HMC's after",
+                    "for good after",
+                    "starting points",
+                    "deployments",
+                    "seconds a run",
+                ),
+                lines=tuple(_line(summary) for summary in found),
+            ),
+        ),
+        printed=tuple(_printed(found, hmc)),
+        figures={
+            "hmc_acceptance": hmc,
+            "curves": [
+                {
+                    **attrs.asdict(summary),
+                    "reached": summary.reached,
+                    "stays": summary.stays,
+                    "last_ratio": summary.last_ratio,
+                }
+                for summary in found
+            ],
+        },
+        notes=NOTES,
+    )
+
+
+_NUMBERS = ("starting_points", "points", "deployments", "seconds", "training_seconds")
+
+
+def _line(summary: Summary) -> tuple[Any, ...]:
+    return (
+        summary.label,
+        SCHEMES[summary.scheme].label,
+        summary.runs,
+        summary.hmc,
+        summary.curve.last,
+        summary.reached,
+        summary.stays,
+        summary.numbers["starting_points"],
+        summary.numbers["deployments"],
+        summary.numbers["seconds"],
+    )
+
+
+def _printed(found: Sequence[Summary], hmc: dict[str, float]) -> list[Printed]:
+    figures = [
+        Printed(what=f"acceptance of HMC, {problem} (table 1)", printed=number, ours=hmc[problem])
+        for problem, number in PAPER_HMC.items()
+        if problem in hmc
+    ]
+    figures += [
+        Printed(
+            what=f"ARNS-HMC's acceptance at the end over HMC's, {summary.problem}",
+            printed="comparable",
+            ours=summary.last_ratio,
+        )
+        for summary in found
+        if summary.scheme == "paper"
+    ]
+    return figures
+
+
+def _median(rows: Sequence[Finished], name: str) -> float:
+    return float(np.median([row.result[name] for row in rows]))

@@ -1,0 +1,1 @@
+"""The surrogates of the paper, and how they are trained."""

@@ -1,0 +1,293 @@
+"""The methods of table 1: the paper's four, and others that the paper does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from surrokit_paper.problems.names import names_among
+from surrokit_paper.problems.problems import PDE, PROBLEMS, PaperProblem
+
+Arguments = dict[str, Any]
+
+_METRICS: Mapping[str, dict[str, Any]] = {
+    "hessian": {"trusted": True},
+    "softabs": {"hardness": 200.0},
+}
+
+HMC, RMHMC, TUNED = "hmc", "rmhmc", "hmc-tuned"
+"""Methods on the exact potential, in names of rows."""
+
+_LOGISTIC = tuple(name for name in PROBLEMS if name != PDE)
+_CHAINS = 4
+
+
+@attrs.frozen(kw_only=True)
+class Sizes:
+    """How long runs are.
+
+    Parameters
+    ----------
+    burn_in, discard
+        Iterations of exact HMC before the kept draws, and how many of them nothing is learnt from.
+    draws
+        Kept draws, of all chains together.
+    settling
+        Iterations of exact HMC from 0 that bring RMHMC to where it starts.
+    riemannian_burn_in, riemannian_draws
+        Iterations of exact RMHMC.
+    surrogate_riemannian_draws
+        Kept draws of RMHMC on a surrogate.
+    warmup
+        Of this project's own methods with the paper's step size, and of tuned HMC; None for what
+        comes by default.
+    n_nodes
+        Of the paper's network; None for s as in the paper.
+    convex_metric
+        Metric of RNS-RMHMC where the paper takes the network's whole Hessian: ``"hessian"``, or
+        ``"softabs"``, which bears one that is not positive definite.
+    """
+
+    burn_in: int
+    discard: int
+    draws: int
+    settling: int
+    riemannian_burn_in: int
+    riemannian_draws: int
+    surrogate_riemannian_draws: int
+    warmup: int | None
+    n_nodes: int | None
+    convex_metric: str
+
+
+@attrs.frozen(kw_only=True)
+class TableMethod:
+    """A line of the table for each problem that it is for.
+
+    Parameters
+    ----------
+    name
+        Word in the names of rows.
+    label
+        What tables and pictures say.
+    what
+        Its settings, for the reader.
+    arguments
+        Returns keywords for :func:`surrokit.sample`, as plain data.
+    problems
+        Names of those that it is for.
+    of_paper
+        Whether the paper's table has it; it then runs without the safety net.
+    settles
+        Whether it starts where exact HMC comes in ``settling`` iterations.
+    sees_outputs
+        Whether it needs the elliptic problem with its outputs.
+    """
+
+    name: str
+    label: str
+    what: str
+    arguments: Callable[[PaperProblem, Sizes], Arguments]
+    problems: tuple[str, ...] = PROBLEMS
+    of_paper: bool = False
+    settles: bool = False
+    sees_outputs: bool = False
+
+
+def _one_chain(problem: PaperProblem, draws: int) -> Arguments:
+    return {
+        "sampler": ("hmc", {"metric": "identity"}),
+        "step_size": problem.step_size,
+        "n_steps": problem.n_steps,
+        "chains": 1,
+        "draws": draws,
+    }
+
+
+def _hmc(problem: PaperProblem, sizes: Sizes) -> Arguments:
+    return {**_one_chain(problem, sizes.draws), "warmup": sizes.burn_in}
+
+
+def _riemannian(problem: PaperProblem, metric: Any) -> Arguments:
+    return {
+        "sampler": ("rmhmc", {"metric": metric}),
+        "step_size": problem.riemannian_step_size,
+        "n_steps": problem.riemannian_n_steps,
+        "chains": 1,
+    }
+
+
+def _rmhmc(problem: PaperProblem, sizes: Sizes) -> Arguments:
+    return {
+        **_riemannian(problem, problem.metric),
+        "warmup": sizes.riemannian_burn_in,
+        "draws": sizes.riemannian_draws,
+    }
+
+
+def _learnt_once(problem: PaperProblem, sizes: Sizes, ridge: float) -> Arguments:
+    """Return the paper's network, and the exact HMC whose states it learns from."""
+    sampler = {"metric": "identity", "step_size": problem.step_size, "n_steps": problem.n_steps}
+    explorer = {
+        "sampler": ("hmc", sampler),
+        "iterations": sizes.burn_in,
+        "discard": sizes.discard,
+        "learn_from": "states",
+    }
+    n_nodes = sizes.n_nodes or problem.n_nodes
+    return {
+        "surrogate": ("additive-paper", {"n_nodes": n_nodes, "ridge": ridge}),
+        "explorer": ("sampler", explorer),
+        "schedule": "once",
+        "warmup": sizes.burn_in,
+    }
+
+
+def _rns_hmc(problem: PaperProblem, sizes: Sizes) -> Arguments:
+    return {
+        **_one_chain(problem, sizes.draws),
+        **_learnt_once(problem, sizes, problem.ridge),
+    }
+
+
+def _rns_rmhmc(problem: PaperProblem, sizes: Sizes) -> Arguments:
+    metric: Any = problem.surrogate_metric
+    if metric == "hessian":
+        # a network of a convex potential is nearly convex, and the authors do not look either
+        metric = (sizes.convex_metric, _METRICS[sizes.convex_metric])
+    return {
+        **_riemannian(problem, metric),
+        **_learnt_once(problem, sizes, problem.riemannian_ridge),
+        "draws": sizes.surrogate_riemannian_draws,
+    }
+
+
+def _surrogate_of_ours(settings: Mapping[str, Any]) -> Callable[..., Arguments]:
+    def arguments(problem: PaperProblem, sizes: Sizes) -> Arguments:
+        return {
+            **_one_chain(problem, sizes.draws),
+            "surrogate": ("additive", dict(settings)),
+            "warmup": sizes.warmup,
+        }
+
+    return arguments
+
+
+def _emulator(problem: PaperProblem, sizes: Sizes) -> Arguments:
+    return {**_one_chain(problem, sizes.draws), "surrogate": "additive", "explorer": "rounds"}
+
+
+def _tuned(problem: PaperProblem, sizes: Sizes) -> Arguments:
+    return {**_four_chains(sampler="hmc")(problem, sizes), "warmup": sizes.warmup}
+
+
+def _four_chains(**parts: Any) -> Callable[..., Arguments]:
+    def arguments(problem: PaperProblem, sizes: Sizes) -> Arguments:  # noqa: ARG001
+        return {**parts, "chains": _CHAINS, "draws": -(-sizes.draws // _CHAINS)}
+
+    return arguments
+
+
+METHODS: Mapping[str, TableMethod] = {
+    method.name: method
+    for method in (
+        TableMethod(
+            name=HMC,
+            label="HMC",
+            what="the paper's step size and number of steps, unit masses, one chain from 0",
+            arguments=_hmc,
+            of_paper=True,
+        ),
+        TableMethod(
+            name=RMHMC,
+            label="RMHMC",
+            what="the paper's step size and number of steps, one chain; Fisher metric, for the PDE "
+            "the Gauss-Newton matrix",
+            arguments=_rmhmc,
+            of_paper=True,
+            settles=True,
+            sees_outputs=True,
+        ),
+        TableMethod(
+            name="rns-hmc",
+            label="RNS-HMC",
+            what="HMC on the paper's network, which learns once, from the states of a burn-in of "
+            "exact HMC",
+            arguments=_rns_hmc,
+            of_paper=True,
+        ),
+        TableMethod(
+            name="rns-rmhmc",
+            label="RNS-RMHMC",
+            what="RMHMC on the paper's network, which learns once, from the states of a burn-in of "
+            "exact HMC; the metric is the network's Hessian, for the PDE its diagonal",
+            arguments=_rns_rmhmc,
+            of_paper=True,
+        ),
+        TableMethod(
+            name="trend",
+            label="default surrogate, values",
+            what="HMC as in the paper on the surrogate additive, which learns from values alone; "
+            "exploration and warm-up as they come",
+            arguments=_surrogate_of_ours({"train_on": "values"}),
+        ),
+        TableMethod(
+            name="gradients",
+            label="default surrogate, gradients",
+            what="the same, learning from gradients too",
+            arguments=_surrogate_of_ours({}),
+        ),
+        TableMethod(
+            name="emulator",
+            label="emulator of the forward map",
+            what="HMC as in the paper on the surrogate additive, which learns outputs and "
+            "Jacobians; explorer rounds",
+            arguments=_emulator,
+            problems=(PDE,),
+            sees_outputs=True,
+        ),
+        TableMethod(
+            name="sub-chains",
+            label="sub-chains",
+            what="sampler sub-chain on the surrogate additive, explorer rounds; four chains, all "
+            "tuned",
+            arguments=_four_chains(sampler="sub-chain", surrogate="additive", explorer="rounds"),
+            sees_outputs=True,
+        ),
+        TableMethod(
+            name="subsampled",
+            label="subsampled correction",
+            what="sampler gaussian on the surrogate quadratic, explorer rounds, correction "
+            "subsampled; four chains",
+            arguments=_four_chains(
+                sampler="gaussian",
+                surrogate="quadratic",
+                explorer="rounds",
+                correction="subsampled",
+            ),
+            problems=_LOGISTIC,
+        ),
+        TableMethod(
+            name="automatic",
+            label="sample(target)",
+            what="everything picked by itself; four chains",
+            arguments=_four_chains(),
+            sees_outputs=True,
+        ),
+        TableMethod(
+            name=TUNED,
+            label="HMC, all tuned",
+            what="exact HMC with a dense mass matrix, step size and number of steps tuned in "
+            "warm-up; four chains. The posterior that others are compared with",
+            arguments=_tuned,
+        ),
+    )
+}
+"""By name, in the order of the tables."""
+
+
+def chosen_methods(value: Any) -> tuple[str, ...]:
+    """Return names of methods, each once; see :func:`surrokit_paper.problems.names.names_among`."""
+    return names_among(value, "methods", METHODS)

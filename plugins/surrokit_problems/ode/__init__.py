@@ -1,0 +1,1 @@
+"""The lynx and the hare."""

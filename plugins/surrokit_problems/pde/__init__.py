@@ -1,0 +1,1 @@
+"""An elliptic equation on the unit square."""

@@ -1,0 +1,172 @@
+"""Expansions of terms that are functions of one linear predictor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+from scipy import sparse
+
+from surrokit.contracts.rows import USUAL_ORDER
+from surrokit.types import FloatArray, IntArray
+from surrokit_problems.data.design import Design, along, blocks, gram, products
+from surrokit_problems.rows.family import Family
+
+_STEPS_AT_ONCE = 16384  # more, and what is made of them leaves the processor's cache
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class LinearExpansion:
+    """Expansions of the terms f(x_i . q) at one point, with a normal prior kept as it is.
+
+    Parameters
+    ----------
+    family
+        f and its derivatives.
+    design : array or sparse array of shape (n_rows, dim)
+        x_i.
+    response : ndarray of shape (n_rows,)
+        Of every row.
+    predictors : ndarray of shape (n_rows,)
+        x_i . centre.
+    centre, gradient : ndarray of shape (dim,)
+        Where the terms were expanded, and the sum of their gradients there.
+    hessian : ndarray of shape (dim, dim)
+        The sum of their Hessians there.
+    level
+        U at the centre, prior included, in nats.
+    precision
+        Of the prior.
+    cubic : ndarray of shape (dim (dim + 1) / 2, dim), optional
+        A sixth of the sum of the terms' third derivatives there, by pairs of two indices (those of
+        unlike ones doubled) and the third; if the terms are expanded to third order.
+    """
+
+    family: Family
+    design: Design
+    response: FloatArray
+    predictors: FloatArray
+    centre: FloatArray
+    gradient: FloatArray
+    hessian: FloatArray
+    level: float
+    precision: float
+    cubic: FloatArray | None = None
+    _slope: FloatArray = attrs.field(init=False)
+    _bend: FloatArray = attrs.field(init=False)
+    _pairs: tuple[IntArray, IntArray] = attrs.field(init=False)
+    _prepared: tuple[FloatArray, ...] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        # a normal prior is a quadratic as well: of V's derivatives at the centre
+        bend = self.hessian + self.precision * np.eye(len(self.centre))
+        object.__setattr__(self, "_slope", self.gradient + self.precision * self.centre)
+        object.__setattr__(self, "_bend", 0.5 * bend)
+        object.__setattr__(self, "_pairs", np.triu_indices(len(self.centre)))
+        prepared = self.family.prepared(self.predictors, self.response)
+        object.__setattr__(self, "_prepared", prepared)
+
+    @classmethod
+    def at(
+        cls,
+        centre: FloatArray,
+        family: Family,
+        design: Design,
+        response: FloatArray,
+        precision: float,
+    ) -> LinearExpansion:
+        """Return the expansions at ``centre (dim,)``: one pass over the rows."""
+        predictors = np.empty(len(response))
+        level = 0.5 * precision * float(centre @ centre)
+        gradient, hessian = np.zeros(len(centre)), np.zeros((len(centre), len(centre)))
+        for rows, block in blocks(design, 1):
+            e, y = block @ centre, response[rows]
+            predictors[rows] = e
+            level += float(family.value(e, y).sum())
+            gradient += block.T @ family.first(e, y)
+            hessian += gram(block, family.second(e, y))
+        return cls(
+            family=family,
+            design=design,
+            response=response,
+            predictors=predictors,
+            centre=centre,
+            gradient=gradient,
+            hessian=hessian,
+            level=level,
+            precision=precision,
+        )
+
+    def with_third_order(self) -> LinearExpansion:
+        """Return the expansions with the terms' third derivatives: one pass over the rows.
+
+        In rows times dim^3 operations, half of them spared, by matrix products.
+        """
+        assert self.family.third is not None
+        third = self.family.third(self.predictors, self.response)
+        first, second = self._pairs
+        cubic = np.zeros((len(self.centre), len(first)))
+        for rows, block in blocks(self.design, len(first)):
+            x = block.toarray() if sparse.issparse(block) else block
+            cubic += (x * third[rows, None]).T @ (x[:, first] * x[:, second])
+        cubic *= np.where(first == second, 1.0, 2.0)
+        return attrs.evolve(self, cubic=np.ascontiguousarray(cubic.T / 6.0))
+
+    @property
+    def order(self) -> int:
+        """To which the terms are expanded."""
+        return USUAL_ORDER if self.cubic is None else 3
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim)."""
+        h = positions - self.centre
+        slopes = h @ self._bend
+        slopes += self._slope
+        if self.cubic is not None:
+            first, second = self._pairs
+            slopes += (h[:, first] * h[:, second]) @ self.cubic
+        return np.asarray(np.einsum("ij,ij->i", slopes, h) + self.level)
+
+    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
+        """Return D_i(q), shape (m,), for pairs of a row and a position."""
+        steps = along(self.design, rows, owners, (positions - self.centre)[None])
+        return np.asarray(self._of_rows(rows, steps)[0])
+
+    def changes(
+        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
+    ) -> FloatArray:
+        """Return D_i(q') - D_i(q), shape (m,), for pairs of a row and a move."""
+        ends = np.array([before, after])
+        ends -= self.centre
+        remaining = self._of_rows(rows, along(self.design, rows, owners, ends))
+        return np.asarray(remaining[1] - remaining[0])
+
+    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, shape (n,)."""
+        total = np.zeros(len(before))
+        ends = np.concatenate([before, after])
+        ends -= self.centre
+        for rows, block in blocks(self.design, len(ends)):
+            prepared = [each[rows] for each in self._prepared]
+            here, there = self._remaining(prepared, products(block, ends)).reshape(
+                2, len(total), -1
+            )
+            there -= here
+            total += np.maximum(there, 0.0, out=there).sum(axis=1)
+        return total
+
+    def _of_rows(self, rows: IntArray, steps: FloatArray) -> FloatArray:
+        return self._remaining([each.take(rows) for each in self._prepared], steps)
+
+    def _remaining(self, prepared: Sequence[FloatArray], steps: FloatArray) -> FloatArray:
+        """Return what the expansions leave out, shape (k, m), for steps of the predictors."""
+        if steps.size <= _STEPS_AT_ONCE:
+            return self.family.remaining_of(prepared, steps, self.order)
+        found = np.empty(steps.shape)
+        width = max(1, _STEPS_AT_ONCE // len(steps))
+        for start in range(0, steps.shape[1], width):
+            part = slice(start, start + width)
+            some = [each[part] for each in prepared]
+            found[:, part] = self.family.remaining_of(some, steps[:, part], self.order)
+        return found

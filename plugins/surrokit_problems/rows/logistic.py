@@ -1,0 +1,306 @@
+"""Bayesian logistic regression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from surrokit import capabilities as can
+from surrokit.shapes import checked_matrices, checked_positions, checked_vectors
+from surrokit.types import Capabilities, FloatArray
+from surrokit_problems.data.data_file import array_from, design_from
+from surrokit_problems.data.design import (
+    Design,
+    back,
+    check_binary,
+    checked_design,
+    forms,
+    gram,
+    squares,
+)
+from surrokit_problems.rows.family import LOGISTIC
+from surrokit_problems.rows.linear_rows import LinearRows
+
+_OFFERED: Capabilities = frozenset(
+    {
+        can.GRADIENT,
+        can.GRADIENT_ALONE,
+        can.HESSIAN,
+        can.HESSIAN_DERIVATIVE,
+        can.HESSIAN_PRODUCT,
+        can.HESSIAN_DIAGONAL,
+        can.METRIC,
+        can.METRIC_DERIVATIVE,
+        can.METRIC_PRODUCT,
+        can.ROWS,
+        can.ROWS_THIRD_ORDER,
+    }
+)
+_NUMBERS_IN_A_BLOCK = 200_000
+_NUMBERS_FOR_ONE = 400_000
+_RESULTS_IN_A_BLOCK = 1_000_000
+_FACTORS_IN_A_PRODUCT = 8
+
+
+class LogisticRegression(LinearRows):
+    """U of the coefficients b: responses Bernoulli(1 / (1 + exp(-x . b))), prior N(0, variance I).
+
+    U(b) = sum_i log(1 + exp(x_i . b)) - sum_i y_i x_i . b + b . b / (2 variance), in nats; section
+    5.1 of Zhang, Shahbaba and Zhao (2017).
+
+    Parameters
+    ----------
+    design : array_like or SciPy sparse matrix of shape (n_rows, dim)
+        Covariates, a column of ones included where an intercept is wanted. Not copied if in
+        double precision and C order (or compressed rows): leave it as it is while the potential
+        lives. A sparse one is never made dense.
+    response : array_like of shape (n_rows,)
+        Zeros and ones.
+    prior_variance
+        Of every coefficient.
+
+    Raises
+    ------
+    ConfigurationError
+        If a response is not 0 or 1, an entry of the design is not finite, or the variance is not
+        positive.
+    ShapeError
+        If the design is not a matrix with a row for each response.
+
+    Notes
+    -----
+    Rows are worked through in blocks that stay in the processor's cache, so that the product with
+    the transpose finds them there; the sizes were measured. For a value, which uses each block
+    once, blocks only bound the temporaries. Methods raise
+    :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
+    """
+
+    def __init__(
+        self,
+        design: npt.ArrayLike | sparse.sparray | sparse.spmatrix,
+        response: npt.ArrayLike,
+        prior_variance: float = 100.0,
+    ) -> None:
+        x, y = checked_design(design, response, prior_variance)
+        check_binary(y)
+        super().__init__(x, y, LOGISTIC, 1.0 / prior_variance)
+        self._weighted_rows = y @ x
+        self._unweighted_rows = (1.0 - y) @ x
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it offers besides the value; ``convex`` only with its prior."""
+        return _OFFERED | {can.CONVEX} if self._precision > 0.0 else _OFFERED
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at coefficients of shape (n, dim)."""
+        b = checked_positions(positions, self.dim)
+        total = np.zeros(len(b))
+        for _, odds in self._blocks(b, reused=False):
+            total += _sum_of_logs(odds)
+        return self._completed(total, b)
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, dim)."""
+        b = checked_positions(positions, self.dim)
+        total, gradient = np.zeros(len(b)), np.zeros(b.shape)
+        for rows, odds in self._blocks(b):
+            total += _sum_of_logs(odds)
+            gradient += back(rows, np.divide(1.0, odds, out=odds))
+        return self._completed(total, b), gradient - self._weighted_rows + self._precision * b
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of U alone, shape (n, dim)."""
+        b = checked_positions(positions, self.dim)
+        gradient = np.zeros(b.shape)
+        for rows, odds in self._blocks(b):
+            gradient += back(rows, np.divide(1.0, odds, out=odds))
+        return np.asarray(gradient - self._weighted_rows + self._precision * b)
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return X^T diag(p (1 - p)) X + I / variance, shape (n, dim, dim)."""
+        b = checked_positions(positions, self.dim)
+        hessian = np.empty((len(b), self.dim, self.dim))
+        hessian[:] = self._precision * np.eye(self.dim)
+        for rows, odds in self._blocks(b):
+            for matrix, variances in zip(hessian, _variances(odds).T, strict=True):
+                matrix += gram(rows, variances)
+        return hessian
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
+        b = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, b)
+        product = self._precision * u
+        for rows, odds in self._blocks(b):
+            along = rows @ u.T
+            along *= _variances(odds)
+            product += back(rows, along)
+        return product
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, dim)."""
+        b = checked_positions(positions, self.dim)
+        diagonal = np.full(b.shape, self._precision)
+        for rows, odds in self._blocks(b):
+            diagonal += back(squares(rows), _variances(odds))
+        return diagonal
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), for ``weights (n, dim)``."""
+        b = checked_positions(positions, self.dim)
+        c = checked_vectors(weights, b)
+        return self._bent(b, lambda rows: squares(rows) @ c.T)
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the Hessian, shape (n, dim), for ``matrices (n, dim, dim)``.
+
+        It is sum_i p (1 - p) (1 - 2 p) (x_i . A x_i) x_ik; a matrix product of all rows with each
+        A is most of its cost.
+        """
+        b = checked_positions(positions, self.dim)
+        a = checked_matrices(matrices, b)
+
+        return self._bent(b, lambda rows: np.column_stack([forms(rows, matrix) for matrix in a]))
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the Hessian, shape (n, dim), with u in ``vectors (n, dim)``."""
+        b = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, b)
+        return self._bent(b, lambda rows: np.square(rows @ u.T))
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the Fisher matrix plus the prior's, shape (n, dim, dim): the Hessian."""
+        return self.hessian(positions)
+
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the metric times a vector, shape (n, dim): :meth:`hessian_product`."""
+        return self.hessian_product(positions, vectors)
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the metric, shape (n, dim): :meth:`hessian_trace_gradient`."""
+        return self.hessian_trace_gradient(positions, matrices)
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the metric, shape (n, dim): :meth:`hessian_form_gradient`."""
+        return self.hessian_form_gradient(positions, vectors)
+
+    def _of(self, design: Design, response: FloatArray) -> Self:
+        chosen = type(self)(design, response)
+        chosen._precision = 0.0
+        return chosen
+
+    def _bent(self, b: FloatArray, weights: Callable[[Design], FloatArray]) -> FloatArray:
+        """Return sum_i p (1 - p) (1 - 2 p) x_i times a form of row i, given (rows, n): (n, dim)."""
+        total = np.zeros(b.shape)
+        for rows, odds in self._blocks(b):
+            p = 1.0 / odds
+            bends = p - p * p
+            p *= -2.0
+            p += 1.0
+            bends *= p
+            bends *= weights(rows)
+            total += back(rows, bends)
+        return total
+
+    def _blocks(self, b: FloatArray, reused: bool = True) -> Iterator[tuple[Design, FloatArray]]:
+        """Yield blocks of the design with 1 + exp(-x . b), shape (rows in the block, n)."""
+        minus_b = np.ascontiguousarray(-b.T)
+        size = _RESULTS_IN_A_BLOCK // max(1, len(b))
+        if reused and not sparse.issparse(self._design):
+            numbers = _NUMBERS_IN_A_BLOCK if len(b) > 1 else _NUMBERS_FOR_ONE
+            size = min(size, numbers // self.dim)
+        size = max(1024, size)
+        for start in range(0, self.n_rows, size):
+            rows = self._design if size >= self.n_rows else self._design[start : start + size]
+            with np.errstate(over="ignore", invalid="ignore"):
+                odds = rows @ minus_b
+                np.exp(odds, out=odds)
+                odds += 1.0
+            yield rows, odds
+
+    def _completed(self, total: FloatArray, b: FloatArray) -> FloatArray:
+        """Add the rest of U to sum_i log(1 + exp(-x_i . b)); do it again where that overflowed."""
+        value = total + self._rest(b)
+        far = np.flatnonzero(~np.isfinite(value))
+        if far.size:
+            value[far] = self._far_value(b[far])
+        return value
+
+    def _far_value(self, b: FloatArray) -> FloatArray:
+        """Return U by logaddexp, which is slow and cannot overflow before U does."""
+        total = np.zeros(len(b))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, self.n_rows, _RESULTS_IN_A_BLOCK // len(b) or 1):
+                rows = self._design[start : start + (_RESULTS_IN_A_BLOCK // len(b) or 1)]
+                total += np.logaddexp(0.0, -(rows @ b.T)).sum(axis=0)
+            value = total + self._rest(b)
+        return np.where(np.isfinite(value), value, np.inf)
+
+    def _rest(self, b: FloatArray) -> FloatArray:
+        """Return what needs no rows: sum_i (1 - y_i) x_i . b and the prior.
+
+        log(1 + exp(z)) - y z = log(1 + exp(-z)) + (1 - y) z, and with the minus sign the gradient
+        gets its 1 / (1 + exp(-z)) from numbers that the value has made already.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            prior = 0.5 * self._precision * np.square(b).sum(axis=1)
+            rest: FloatArray = b @ self._unweighted_rows + prior
+        return rest
+
+
+def logistic(
+    design: str | Path | npt.ArrayLike,
+    response: str | Path | npt.ArrayLike,
+    prior_variance: float = 100.0,
+) -> LogisticRegression:
+    """Return a regression on arrays or files.
+
+    Parameters
+    ----------
+    design : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
+        Covariates, a column of ones included where an intercept is wanted; or the path of an .npy
+        or .npz file that holds them.
+    response : array_like of shape (n_rows,), or path
+        Zeros and ones.
+    prior_variance
+        Of every coefficient.
+
+    Raises
+    ------
+    ConfigurationError
+        If numbers make no sense.
+    ShapeError
+        If the shapes do not agree.
+    TargetError
+        If a file cannot be read.
+    """
+    x, y = design_from(design), array_from(response, "response")
+    return LogisticRegression(x, y, prior_variance)
+
+
+def _sum_of_logs(factors: FloatArray) -> FloatArray:
+    """Return the sum of logarithms over the first axis, by logarithms of products of eight.
+
+    A logarithm costs four multiplications. ``inf`` where a product overflows. Factors are at least
+    1, so the absolute error stays near 1e-16 for each of them.
+    """
+    n_products = len(factors) // _FACTORS_IN_A_PRODUCT
+    n_multiplied = n_products * _FACTORS_IN_A_PRODUCT
+    shape = (_FACTORS_IN_A_PRODUCT, n_products, factors.shape[1])
+    grouped = factors[:n_multiplied].reshape(shape)
+    with np.errstate(over="ignore"):
+        products = np.multiply.reduce(grouped, axis=0)
+    total: FloatArray = np.log(products).sum(axis=0) + np.log(factors[n_multiplied:]).sum(axis=0)
+    return total
+
+
+def _variances(odds: FloatArray) -> FloatArray:
+    """Return p (1 - p) with p = 1 / odds."""
+    p = 1.0 / odds
+    return np.asarray(p - p * p)

@@ -1,0 +1,1 @@
+"""Metrics that change with position."""

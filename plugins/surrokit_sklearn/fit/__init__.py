@@ -1,0 +1,1 @@
+"""From evaluations to a fitted regressor."""

@@ -1,0 +1,1 @@
+"""Surrogates as regressors of scikit-learn."""

@@ -1,0 +1,189 @@
+"""The networks of random nodes as scikit-learn regressors."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from surrokit_sklearn.regressors.regressor import SurrogateRegressor
+
+
+class AdditiveNetworkRegressor(SurrogateRegressor):
+    """A network of random additive nodes a(w . z + b): the surrogate ``additive``.
+
+    Zhang, Shahbaba and Zhao (2017), section 3.1. The weights of the nodes are the solution of a
+    ridge regression, so a fit needs no iterations.
+
+    Parameters
+    ----------
+    n_nodes : int, optional
+        How many nodes; None to choose from the dimension and the number of equations.
+    activation
+        ``"softplus"``, ``"tanh"``, ``"cosine"`` or an
+        :class:`surrokit_networks.nodes.activations.Activation`.
+    weight_scale : float, optional
+        Directions are w ~ N(0, weight_scale^2 I / dim); None to choose from a few.
+    bias_scale
+        Biases are b ~ N(0, bias_scale^2).
+    draws
+        How directions are drawn: ``"gaussian"``, ``"orthogonal"`` or ``"quasi-random"``.
+    hidden
+        Whether w and b stay as they were drawn (``"random"``) or are ``"trained"``.
+    trend
+        The polynomial under the network: ``"constant"``, ``"linear"``, ``"quadratic"`` or
+        ``"auto"``. A quadratic is kept convex, as suits a potential.
+    train_on
+        ``"values"``, ``"gradients"``, ``"values-and-gradients"``, or ``"auto"`` for what there is.
+    gradient_weight
+        What the squared error of a gradient counts.
+    whiten
+        Whether z is the whitened input, or the input itself.
+    level
+        ``"trained"``, or ``"minimum"`` for the least training target.
+    ridge : float, optional
+        The ridge; None to choose it from the data.
+    choose_ridge
+        How: ``"gcv"`` for generalised cross-validation, or ``"held-out"``.
+    tail
+        ``"full"``, or ``"down-weighted"`` for less weight where the target is far above its least.
+    hold_out
+        Part of the points at which a second fit is judged, for ``surrogate_.quality``.
+    learns
+        What is learnt of a forward potential; of no effect here.
+    laplace : Laplace, optional
+        Mode and Hessian of the target, where they are known.
+    updates
+        How ``partial_fit`` takes in rows. ``"refit"``: all rows are kept and fitted afresh;
+        ``"greville"`` or ``"moments"``: the first fit fixes coordinates and nodes, and later
+        rows go into recursive least squares or into normal equations and are not kept.
+        ``"auto"`` is ``"refit"`` here.
+    random_state : int, RandomState or None
+        From which the nodes are drawn.
+    """
+
+    _surrogate = "additive"
+
+    def __init__(
+        self,
+        *,
+        n_nodes: int | None = None,
+        activation: Any = "softplus",
+        weight_scale: float | None = None,
+        bias_scale: float = 1.0,
+        draws: Literal["gaussian", "orthogonal", "quasi-random"] = "orthogonal",
+        hidden: Literal["random", "trained"] = "random",
+        trend: Literal["auto", "constant", "linear", "quadratic", "laplace"] = "constant",
+        train_on: Literal["auto", "values", "gradients", "values-and-gradients"] = "auto",
+        gradient_weight: float = 1.0,
+        whiten: bool = True,
+        level: Literal["trained", "minimum"] = "trained",
+        ridge: float | None = None,
+        choose_ridge: Literal["gcv", "held-out"] = "gcv",
+        tail: Literal["down-weighted", "full"] = "full",
+        hold_out: float = 0.1,
+        learns: Literal["auto", "potential", "outputs"] = "auto",
+        laplace: Any = None,
+        updates: Literal["auto", "refit", "greville", "moments"] = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_nodes = n_nodes
+        self.activation = activation
+        self.weight_scale = weight_scale
+        self.bias_scale = bias_scale
+        self.draws = draws
+        self.hidden = hidden
+        self.trend = trend
+        self.train_on = train_on
+        self.gradient_weight = gradient_weight
+        self.whiten = whiten
+        self.level = level
+        self.ridge = ridge
+        self.choose_ridge = choose_ridge
+        self.tail = tail
+        self.hold_out = hold_out
+        self.learns = learns
+        self.laplace = laplace
+        self.updates = updates
+        self.random_state = random_state
+
+
+class RBFNetworkRegressor(SurrogateRegressor):
+    """A network of random radial nodes exp(-|z - c|^2 / (2 l^2)): the surrogate ``rbf``.
+
+    Zhang, Shahbaba and Zhao (2017), section 3.1. The weights of the nodes are the solution of a
+    ridge regression, so a fit needs no iterations. Far from the training inputs predictions fall
+    back to the trend.
+
+    Parameters
+    ----------
+    n_nodes : int, optional
+        How many nodes; None to choose from the dimension and the number of equations.
+    centre_scale
+        Centres are c ~ N(0, centre_scale^2 I).
+    widths
+        ``"dimension"`` for l^2 = width_scale * dim, or ``"chi-square"`` for widths that are drawn.
+    width_scale : float, optional
+        See ``widths``; None to choose from a few.
+    draws
+        How centres are drawn: ``"gaussian"``, ``"orthogonal"``, ``"quasi-random"``, or ``"data"``
+        for training inputs.
+    hidden
+        Whether c and l stay as they were drawn (``"random"``) or are ``"trained"``.
+    trend, train_on, gradient_weight, whiten, level, ridge, choose_ridge, tail, hold_out, learns
+        See :class:`AdditiveNetworkRegressor`.
+    laplace : Laplace, optional
+        Mode and Hessian of the target, where they are known.
+    updates
+        How ``partial_fit`` takes in rows. ``"refit"``: all rows are kept and fitted afresh;
+        ``"greville"`` or ``"moments"``: the first fit fixes coordinates and nodes, and later
+        rows go into recursive least squares or into normal equations and are not kept.
+        ``"auto"`` is ``"refit"`` here.
+    random_state : int, RandomState or None
+        From which the nodes are drawn.
+    """
+
+    _surrogate = "rbf"
+
+    def __init__(
+        self,
+        *,
+        n_nodes: int | None = None,
+        centre_scale: float = 1.0,
+        widths: Literal["dimension", "chi-square"] = "dimension",
+        width_scale: float | None = None,
+        draws: Literal["gaussian", "orthogonal", "quasi-random", "data"] = "gaussian",
+        hidden: Literal["random", "trained"] = "random",
+        trend: Literal["auto", "constant", "linear", "quadratic", "laplace"] = "constant",
+        train_on: Literal["auto", "values", "gradients", "values-and-gradients"] = "auto",
+        gradient_weight: float = 1.0,
+        whiten: bool = True,
+        level: Literal["trained", "minimum"] = "trained",
+        ridge: float | None = None,
+        choose_ridge: Literal["gcv", "held-out"] = "gcv",
+        tail: Literal["down-weighted", "full"] = "full",
+        hold_out: float = 0.1,
+        learns: Literal["auto", "potential", "outputs"] = "auto",
+        laplace: Any = None,
+        updates: Literal["auto", "refit", "greville", "moments"] = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_nodes = n_nodes
+        self.centre_scale = centre_scale
+        self.widths = widths
+        self.width_scale = width_scale
+        self.draws = draws
+        self.hidden = hidden
+        self.trend = trend
+        self.train_on = train_on
+        self.gradient_weight = gradient_weight
+        self.whiten = whiten
+        self.level = level
+        self.ridge = ridge
+        self.choose_ridge = choose_ridge
+        self.tail = tail
+        self.hold_out = hold_out
+        self.learns = learns
+        self.laplace = laplace
+        self.updates = updates
+        self.random_state = random_state

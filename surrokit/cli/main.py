@@ -1,0 +1,243 @@
+"""The command line: ``surrokit plugins``, ``surrokit sample`` and ``surrokit reproduce``."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surrokit.cli.exit_status import INTERRUPTED
+from surrokit.errors import ConfigurationError, NothingReportedError, SurrokitError
+
+if TYPE_CHECKING:
+    from surrokit.result.run import Run
+
+
+def _with_known_ending(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    from surrokit.output.saving import check_ending
+
+    try:
+        if path is not None:
+            check_ending(path)
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error)) from error
+    return path
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="surrokit")
+def cli() -> None:
+    """Exact posterior draws from expensive models, driven by cheap learned surrogates."""
+
+
+@cli.command()
+@click.argument("names", nargs=-1)
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Also write JSON here.")
+def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
+    """List every part: its kind, name and plugin; or show the settings of the parts NAMES."""
+    from surrokit.cli.parts import part_rows, print_parts, print_settings
+    from surrokit.output.json import write_json
+    from surrokit.registry.catalogue import default_catalogue
+
+    entries = default_catalogue().named(names)
+    rows = part_rows(entries) if names or json_path is not None else []
+    if names:
+        print_settings(rows)
+    else:
+        print_parts(entries)
+    if json_path is not None:
+        write_json(json_path, rows)
+
+
+@cli.command()
+@click.argument("target")
+@click.option("--sampler", default=None, help="Name of a sampler.  [default: picked]")
+@click.option(
+    "--surrogate",
+    default=None,
+    help='Name of a surrogate, or "none" for the exact potential throughout.  [default: picked, or '
+    "none where a sampler is named]",
+)
+@click.option("--explorer", default=None, help="What looks around before there is a surrogate.")
+@click.option("--schedule", default=None, help="When to learn.  [default: once]")
+@click.option("--correction", default=None, help="What decides.  [default: metropolis]")
+@click.option("--policy", default=None, help="What picks the rest.  [default: automatic]")
+@click.option("--chains", default=4, show_default=True, help="Chains, advanced as one batch.")
+@click.option(
+    "--warmup", type=int, default=None, help="Iterations before any is kept.  [default: 1000]"
+)
+@click.option("--draws", type=int, default=None, help="Draws kept of each chain.  [default: 1000]")
+@click.option("--max-calls", type=int, default=None, help="Stop before more exact calls.")
+@click.option("--max-seconds", type=float, default=None, help="Stop after so long.")
+@click.option("--target-ess", type=float, default=None, help="Stop at this ESS of the worst.")
+@click.option("--target-rhat", type=float, default=None, help="Stop at this R-hat of the worst.")
+@click.option("--step-size", type=float, default=None, help="Taken as it is.  [default: tuned]")
+@click.option("--n-steps", type=int, default=None, help="Longest path.  [default: tuned]")
+@click.option("--seed", type=int, default=None, help="For draws that can be had again.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of a part, such as surrogate.n_nodes=500 or target.path=FILE; repeatable.",
+)
+@click.option("--compare", is_flag=True, help="Run plain HMC too, and show its cost beside.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    callback=_with_known_ending,
+    help="Save the draws here: as netCDF (.nc), or a table (.csv, .parquet).",
+)
+def sample(
+    target: str,
+    sampler: str | None,
+    surrogate: str | None,
+    explorer: str | None,
+    schedule: str | None,
+    correction: str | None,
+    policy: str | None,
+    settings: tuple[str, ...],
+    compare: bool,
+    json_path: Path | None,
+    out: Path | None,
+    **sizes: Any,
+) -> None:
+    """Draw from TARGET: a registered name, or path/to/file.py:object.
+
+    The target decides every acceptance exactly; a surrogate only proposes. Where neither a sampler
+    nor a surrogate is named, what is not given is picked by what the calls of the target cost.
+    """
+    from surrokit.cli.report import print_run
+    from surrokit.cli.settings import parsed_settings, specs_of
+    from surrokit.cli.target import resolved_target
+    from surrokit.output.json import write_json
+    from surrokit.output.saving import check_can_save, check_folder
+    from surrokit.registry.catalogue import default_catalogue
+
+    parts = parsed_settings(settings)
+    if json_path is not None:
+        check_folder(json_path)
+    if out is not None:
+        check_can_save(out)
+    exact = resolved_target(target, parts.pop("target", {}))
+    names = {
+        "sampler": sampler,
+        "surrogate": surrogate,
+        "explorer": explorer,
+        "schedule": schedule,
+        "correction": correction,
+        "policy": policy,
+    }
+    catalogue = default_catalogue()
+    run = _sample(exact, **specs_of(names, parts, catalogue), **sizes)
+    wanted = compare and run.stopped != "interrupted"
+    baseline = _sample(exact, sampler=catalogue.pick("sampler"), **sizes) if wanted else None
+    print_run(run, baseline)
+    if json_path is not None:
+        figures = run.to_dict()
+        if baseline is not None:
+            figures["compare"] = baseline.to_dict()
+        write_json(json_path, figures)
+    if out is not None:
+        run.save(out)
+        click.echo(f"draws saved to {out}")
+    if "interrupted" in (run.stopped, baseline and baseline.stopped):
+        sys.exit(INTERRUPTED)
+
+
+@cli.command()
+@click.argument("name")
+@click.option(
+    "--out",
+    default="reproduced",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder for picture, figures and finished rows.",
+)
+@click.option("--quick", is_flag=True, help="Smaller sizes: minutes instead of hours.")
+@click.option("--seed", default=1, show_default=True, help="From which all randomness comes.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="ROW",
+    help='A row to do, or the first words of several; with "all" an experiment, or EXPERIMENT/ROW; '
+    "repeatable.  [default: all]",
+)
+@click.option("--fresh", is_flag=True, help="Do rows again that are finished already.")
+@click.option(
+    "--data",
+    envvar="SURROKIT_DATA",
+    type=click.Path(path_type=Path),
+    help="Folder with data files, for experiments that need some.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help='A setting of the experiment, such as repeats=3; with "all" of those that have it; '
+    "repeatable.",
+)
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Also write JSON here.")
+def reproduce(
+    name: str,
+    out: Path,
+    quick: bool,
+    seed: int,
+    only: tuple[str, ...],
+    fresh: bool,
+    data: Path | None,
+    settings: tuple[str, ...],
+    json_path: Path | None,
+) -> None:
+    """Make a table or figure of a paper again.
+
+    NAME is an experiment that "surrokit plugins" lists, or "all" for every one of them.
+
+    Finished rows are kept in the folder, so an interrupted command goes on where it stopped.
+    """
+    from surrokit.cli.reproduce import Command, reproduce_every, reproduce_one
+    from surrokit.cli.settings import parsed_values
+    from surrokit.registry.catalogue import default_catalogue
+    from surrokit.registry.components import ALL
+
+    values = parsed_values(settings)
+    command = Command(out=out, seed=seed, data=data, only=only, fresh=fresh, json_path=json_path)
+    if name == ALL:
+        names = default_catalogue().names("experiment")
+        status = reproduce_every(names, values, command, quick=quick)
+    else:
+        quickly = {"quick": True} if quick else {}
+        status = reproduce_one(name, {**quickly, **values}, command)
+    if status:
+        sys.exit(status)
+
+
+def _sample(target: Any, **arguments: Any) -> Run:
+    from surrokit.compose import sample as draw
+
+    return draw(target, **arguments)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"Warning: {message}", err=True)
+
+
+def main() -> None:
+    """Run the command line; errors of surrokit's own end in one line, not in a traceback."""
+    warnings.showwarning = _show_warning
+    try:
+        sys.exit(cli(standalone_mode=False) or 0)
+    except SurrokitError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(INTERRUPTED if isinstance(error, NothingReportedError) else 1)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,100 @@
+"""``--set part.setting=value`` of the command line."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from surrokit.errors import ConfigurationError
+from surrokit.registry.catalogue import Catalogue
+from surrokit.registry.kinds import KINDS, Kind
+
+_PARTS = ("target", *(kind for kind in KINDS if kind not in ("potential", "experiment")))
+
+
+def parsed_settings(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return part to settings.
+
+    Values are read as Python literals, and taken as text where they are none.
+
+    Raises
+    ------
+    ConfigurationError
+        If an item is not ``part.setting=value``, or there is no such part.
+    """
+    parsed: dict[str, dict[str, Any]] = {}
+    for item in settings:
+        key, equals, value = item.partition("=")
+        part, dot, setting = key.partition(".")
+        if not (equals and dot and setting.isidentifier()):
+            raise ConfigurationError(
+                f"--set takes part.setting=value, got {item!r}; for example surrogate.n_nodes=500"
+            )
+        if part not in _PARTS:
+            raise ConfigurationError(
+                f"--set {item!r}: there is no part {part!r}; parts are {', '.join(_PARTS)}"
+            )
+        parsed.setdefault(part, {})[setting] = _literal(value)
+    return parsed
+
+
+def parsed_values(settings: Iterable[str]) -> dict[str, Any]:
+    """Return setting to value, for a command that makes a single part.
+
+    Raises
+    ------
+    ConfigurationError
+        If an item is not ``setting=value``.
+    """
+    parsed: dict[str, Any] = {}
+    for item in settings:
+        setting, equals, value = item.partition("=")
+        if not (equals and setting.isidentifier()):
+            raise ConfigurationError(
+                f"--set takes setting=value, got {item!r}; for example n_points=100"
+            )
+        parsed[setting] = _literal(value)
+    return parsed
+
+
+def specs_of(
+    names: Mapping[str, str | None],
+    settings: Mapping[str, dict[str, Any]],
+    catalogue: Catalogue,
+) -> dict[str, Any]:
+    """Join names of parts with their settings into arguments of :func:`surrokit.sample`.
+
+    Parameters
+    ----------
+    names
+        Kind to name, None where none is given.
+    settings
+        Kind to settings, which go to the default of its kind where no name is given.
+    catalogue
+        Knows the defaults.
+
+    Raises
+    ------
+    ConfigurationError
+        If settings are given for a surrogate where none is wanted.
+    """
+    specs: dict[str, Any] = {}
+    for kind in cast(Mapping[Kind, Any], {**names, **settings}):
+        name = names.get(kind)
+        if kind not in settings:
+            specs[kind] = name
+        elif name == "none":
+            raise ConfigurationError(
+                f"there is no {kind} to set {', '.join(settings[kind])} of; name one with --{kind}"
+            )
+        else:
+            specs[kind] = (name or catalogue.pick(kind), settings[kind])
+    return specs
+
+
+def _literal(value: str) -> Any:
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return value

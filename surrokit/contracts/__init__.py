@@ -1,0 +1,7 @@
+"""What every kind of part must do, beside the records that travel with it.
+
+Positions come in rows: every array that holds positions has shape ``(n, dim)``. Potentials are
+U(q) = -log density + constant, in nats. The random generator is always an argument. Parts are
+frozen: a changed part is a new one. Records are frozen too, and the only things that travel between
+the parts.
+"""

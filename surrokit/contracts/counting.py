@@ -1,0 +1,108 @@
+"""Exact calls, counted where they are paid for.
+
+That is at the innermost potential, below every wrapper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from surrokit import capabilities as can
+from surrokit.contracts.methods import METHODS, CallKind
+from surrokit.contracts.potential import Potential
+from surrokit.types import Capabilities, FloatArray
+
+Count: TypeAlias = Callable[[CallKind, int], None]
+"""Takes note, before a call, of its kind and of how many positions it evaluates; it may raise."""
+
+KINDS: Mapping[str, CallKind] = {
+    method.name: method.kind for method in METHODS if method.kind is not None
+}
+"""What a call of each method counts as; of a forward potential, U and its gradient are calls of
+its map."""
+
+_OF_FORWARD: Mapping[str, CallKind] = {"value": "forward"}
+_OF_JACOBIAN: Mapping[str, CallKind] = {"value_and_gradient": "jacobian", "gradient": "jacobian"}
+
+
+def count_nothing(kind: CallKind, n: int) -> None:
+    """Take no note of a call."""
+    del kind, n
+
+
+def counted(potential: Potential, count: Count) -> Potential:
+    """Return a potential that reports every call that it pays for.
+
+    A potential may have a method ``counted(count)`` that returns such a copy of itself: wrappers
+    count at the potential that they wrap, since one call of theirs may pay for several there.
+    Of any other potential each call of a method is one.
+
+    Parameters
+    ----------
+    potential
+        Whose calls.
+    count
+        Told before each of them.
+    """
+    if hasattr(type(potential), "counted"):
+        own: Potential = potential.counted(count)  # type: ignore[attr-defined]
+        return own
+    return CountedPotential(potential, count)
+
+
+class CountedPotential:
+    """A potential of which each call of a method is reported, and which is otherwise the same.
+
+    Parameters
+    ----------
+    inner
+        The potential.
+    count
+        Told before each call.
+    kinds
+        Kinds of methods that are another than :data:`KINDS` says.
+    """
+
+    def __init__(
+        self, inner: Potential, count: Count, kinds: Mapping[str, CallKind] | None = None
+    ) -> None:
+        offered = inner.capabilities
+        self._inner = inner
+        self._count = count
+        self._kinds = {
+            **KINDS,
+            **(_OF_FORWARD if can.FORWARD in offered else {}),
+            **(_OF_JACOBIAN if can.JACOBIAN in offered else {}),
+            **(kinds or {}),
+        }
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self._inner.dim
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the inner potential offers."""
+        return self._inner.capabilities
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        self._count(self._kinds["value"], len(positions))
+        return self._inner.value(positions)
+
+    def __getattr__(self, name: str) -> Any:
+        """Find what the inner potential has; a method that evaluates it is counted."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        attribute = getattr(self._inner, name)
+        kind = self._kinds.get(name)
+        if kind is None:
+            return attribute
+
+        def evaluate(positions: FloatArray, *factors: FloatArray) -> Any:
+            self._count(kind, len(positions))
+            return attribute(positions, *factors)
+
+        return evaluate

@@ -1,0 +1,274 @@
+"""Potentials with matrices: Hessians, metrics, their products and derivatives.
+
+Riemannian samplers ask for these. G is the potential's Hessian or its ``metric``, as the names of
+the methods say; positions come in rows of shape ``(n, dim)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, cast
+
+import attrs
+
+from surrokit.capabilities import (
+    HESSIAN,
+    HESSIAN_DERIVATIVE,
+    HESSIAN_DIAGONAL,
+    HESSIAN_PRODUCT,
+    METRIC,
+    METRIC_DERIVATIVE,
+    METRIC_PRODUCT,
+    require,
+)
+from surrokit.contracts.potential import Potential, demand
+from surrokit.types import FloatArray
+
+
+class HessianPotential(Potential, Protocol):
+    """A potential with capability ``hessian``."""
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives of U, shape (n, dim, dim)."""
+        ...
+
+
+class HessianDerivativePotential(HessianPotential, Protocol):
+    """A potential with capability ``hessian-derivative``: how its Hessian G(q) changes with q.
+
+    The forces of Riemannian dynamics, equations (7) to (9) of the paper, need two contractions of
+    the third derivatives, and never the ``dim`` matrices d_k G themselves.
+    """
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, shape (n, dim).
+
+        Each row has its own symmetric A, in ``matrices`` of shape (n, dim, dim).
+        """
+        ...
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, shape (n, dim).
+
+        Each row has its own u, in ``vectors`` of shape (n, dim).
+        """
+        ...
+
+
+class MetricPotential(Potential, Protocol):
+    """A potential with capability ``metric``."""
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the Fisher or Gauss-Newton matrix of the target, shape (n, dim, dim)."""
+        ...
+
+
+class HessianProductPotential(Potential, Protocol):
+    """A potential with capability ``hessian-product``."""
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, shape (n, dim), with u in ``vectors (n, dim)``.
+
+        It costs less than the Hessian.
+        """
+        ...
+
+
+class HessianDiagonalPotential(Potential, Protocol):
+    """A potential with capability ``hessian-diagonal``."""
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, dim)."""
+        ...
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj for each k, shape (n, dim), with c in ``weights (n, dim)``."""
+        ...
+
+
+class MetricDerivativePotential(MetricPotential, Protocol):
+    """A potential with capability ``metric-derivative``: how G(q) = ``metric`` changes with q."""
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, shape (n, dim).
+
+        Each row has its own symmetric A, in ``matrices`` of shape (n, dim, dim).
+        """
+        ...
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, shape (n, dim), with u in ``vectors (n, dim)``."""
+        ...
+
+
+class MetricProductPotential(MetricPotential, Protocol):
+    """A potential with capability ``metric-product``."""
+
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, shape (n, dim), with u in ``vectors (n, dim)``.
+
+        It costs less than the metric.
+        """
+        ...
+
+
+def with_hessian(potential: Potential) -> HessianPotential:
+    """Return the potential, typed as one that gives Hessians.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    demand(potential, HESSIAN)
+    return cast("HessianPotential", potential)
+
+
+def with_hessian_derivative(potential: Potential) -> HessianDerivativePotential:
+    """Return the potential, typed as one that gives contractions of its Hessian's derivative.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    demand(potential, HESSIAN_DERIVATIVE)
+    return cast("HessianDerivativePotential", potential)
+
+
+def with_hessian_product(potential: Potential) -> HessianProductPotential:
+    """Return the potential, typed as one that gives products of its Hessian with vectors.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    demand(potential, HESSIAN_PRODUCT)
+    return cast("HessianProductPotential", potential)
+
+
+def with_hessian_diagonal(potential: Potential) -> HessianDiagonalPotential:
+    """Return the potential, typed as one that gives the diagonal of its Hessian.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    demand(potential, HESSIAN_DIAGONAL)
+    return cast("HessianDiagonalPotential", potential)
+
+
+def with_metric(potential: Potential) -> MetricPotential:
+    """Return the potential, typed as one that gives its Fisher or Gauss-Newton matrix.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    demand(potential, METRIC)
+    return cast("MetricPotential", potential)
+
+
+def with_metric_derivative(potential: Potential) -> MetricDerivativePotential:
+    """Return the potential, typed as one that gives contractions of its metric's derivative.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    demand(potential, METRIC_DERIVATIVE)
+    return cast("MetricDerivativePotential", potential)
+
+
+def with_metric_product(potential: Potential) -> MetricProductPotential:
+    """Return the potential, typed as one that gives products of its metric with vectors.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    demand(potential, METRIC_PRODUCT)
+    return cast("MetricProductPotential", potential)
+
+
+@attrs.frozen
+class MatrixField:
+    """G(q), and how it changes: the four things that both kinds of matrix offer.
+
+    Parameters
+    ----------
+    name
+        ``"hessian"``: second derivatives of U. ``"metric"``: Fisher or Gauss-Newton matrix.
+    """
+
+    name: Literal["hessian", "metric"]
+
+    @property
+    def derivative(self) -> str:
+        """The capability that goes with the two contractions."""
+        return f"{self.name}-derivative"
+
+    @property
+    def quick_product(self) -> str:
+        """The capability of a product that is cheaper than the matrix."""
+        return f"{self.name}-product"
+
+    def matrix(self, potential: Potential, positions: FloatArray) -> FloatArray:
+        """Return G at positions (n, dim), shape (n, dim, dim).
+
+        Raises
+        ------
+        CapabilityError
+            If the potential does not offer it; so do the other methods.
+        """
+        return self._method(potential, self.name, self.name)(positions)
+
+    def product(
+        self, potential: Potential, positions: FloatArray, vectors: FloatArray
+    ) -> FloatArray:
+        """Return G u, shape (n, dim), with u in ``vectors (n, dim)``."""
+        return self._method(potential, self.quick_product, f"{self.name}_product")(
+            positions, vectors
+        )
+
+    def trace_gradient(
+        self, potential: Potential, positions: FloatArray, matrices: FloatArray
+    ) -> FloatArray:
+        """Return tr(A d_k G) for each k, shape (n, dim), with A in ``matrices (n, dim, dim)``."""
+        return self._method(potential, self.derivative, f"{self.name}_trace_gradient")(
+            positions, matrices
+        )
+
+    def form_gradient(
+        self, potential: Potential, positions: FloatArray, vectors: FloatArray
+    ) -> FloatArray:
+        """Return u^T d_k G u for each k, shape (n, dim), with u in ``vectors (n, dim)``."""
+        return self._method(potential, self.derivative, f"{self.name}_form_gradient")(
+            positions, vectors
+        )
+
+    def _method(
+        self, potential: Potential, capability: str, name: str
+    ) -> Callable[..., FloatArray]:
+        require(
+            "this computation",
+            frozenset({capability}),
+            potential.capabilities,
+            type(potential).__name__,
+            "use a potential that has it",
+        )
+        method: Any = getattr(potential, name)
+        function: Callable[..., FloatArray] = method
+        return function
+
+
+HESSIAN_FIELD = MatrixField("hessian")
+"""Second derivatives of U."""
+
+METRIC_FIELD = MatrixField("metric")
+"""The potential's own metric."""

@@ -1,0 +1,103 @@
+"""The methods by which potentials are evaluated: one table of what each takes, gives and costs.
+
+Wrappers that pass on whatever their potential can do, and those who count or check, go by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+import attrs
+import numpy.typing as npt
+
+from surrokit import capabilities as can
+from surrokit.shapes import checked_matrices, checked_vectors, checked_weights
+from surrokit.types import FloatArray
+
+CallKind: TypeAlias = Literal[
+    "value", "gradient", "forward", "jacobian", "hessian", "metric", "rows"
+]
+"""Kinds of exact calls, counted in positions (``rows``: in data rows)."""
+
+CALL_KINDS: tuple[CallKind, ...] = (
+    "value",
+    "gradient",
+    "forward",
+    "jacobian",
+    "hessian",
+    "metric",
+    "rows",
+)
+"""All of them."""
+
+
+Factor: TypeAlias = Literal["vectors", "matrices", "weights"]
+"""What goes with each position: ``(n, dim)``, ``(n, dim, dim)``, or ``(n, m, dim)``."""
+
+_CHECKS = {
+    "vectors": checked_vectors,
+    "matrices": checked_matrices,
+    "weights": checked_weights,
+}
+
+
+@attrs.frozen
+class Method:
+    """A method that evaluates a potential at positions.
+
+    Parameters
+    ----------
+    name
+        Of the method.
+    capability
+        Which it goes with; None for one that every potential has.
+    kind
+        What a call counts as.
+    factor
+        What it takes with each position; None for nothing.
+    gives_matrices
+        Whether it gives arrays of shape (n, dim, dim).
+    """
+
+    name: str
+    capability: str | None
+    kind: CallKind | None
+    factor: Factor | None = None
+    gives_matrices: bool = False
+
+    def checked_factors(self, factors: npt.ArrayLike, positions: FloatArray) -> FloatArray:
+        """Return what goes with ``positions (n, dim)`` as a double-precision array.
+
+        Raises
+        ------
+        ShapeError
+            If it has another shape than this method takes.
+        """
+        assert self.factor is not None
+        return _CHECKS[self.factor](factors, positions)
+
+
+METHODS: tuple[Method, ...] = (
+    Method("value", None, "value"),
+    Method("value_and_gradient", can.GRADIENT, "gradient"),
+    Method("gradient", can.GRADIENT_ALONE, "gradient"),
+    Method("hessian", can.HESSIAN, "hessian", gives_matrices=True),
+    Method("hessian_trace_gradient", can.HESSIAN_DERIVATIVE, "hessian", "matrices"),
+    Method("hessian_form_gradient", can.HESSIAN_DERIVATIVE, "hessian", "vectors"),
+    Method("hessian_product", can.HESSIAN_PRODUCT, "hessian", "vectors"),
+    Method("hessian_diagonal", can.HESSIAN_DIAGONAL, "hessian"),
+    Method("hessian_diagonal_gradient", can.HESSIAN_DIAGONAL, "hessian", "vectors"),
+    Method("metric", can.METRIC, "metric", gives_matrices=True),
+    Method("metric_trace_gradient", can.METRIC_DERIVATIVE, "metric", "matrices"),
+    Method("metric_form_gradient", can.METRIC_DERIVATIVE, "metric", "vectors"),
+    Method("metric_product", can.METRIC_PRODUCT, "metric", "vectors"),
+    Method("forward", can.FORWARD, "forward"),
+    Method("forward_and_jacobian", can.JACOBIAN, "jacobian"),
+    Method("forward_hessian_product", can.FORWARD_HESSIAN, "jacobian", "weights"),
+    Method("variance", can.VARIANCE, None),
+)
+"""All of them; ``kind`` is that of potentials without a forward map."""
+
+BY_NAME: Mapping[str, Method] = {method.name: method for method in METHODS}
+"""The same by name."""

@@ -1,0 +1,147 @@
+"""The contract of potentials, with gradients or known distributions.
+
+What matrices they may have is in :mod:`surrokit.contracts.matrices`, forward maps are in
+:mod:`surrokit.contracts.forward`, and sums over rows of data in :mod:`surrokit.contracts.rows`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+import numpy as np
+
+from surrokit.capabilities import CONVEX, GAUSSIAN, GRADIENT, GRADIENT_ALONE, require
+from surrokit.types import Capabilities, FloatArray
+
+
+class Potential(Protocol):
+    """U(q) = -log density + constant, for rows of positions.
+
+    What else it can do is said by ``capabilities`` (names in :mod:`surrokit.capabilities`). A
+    potential is pure: the same positions give the same values, and nothing it is given changes.
+    """
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Names of what it can do beyond its value."""
+        ...
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim); ``inf`` outside the support."""
+        ...
+
+
+class GradientPotential(Potential, Protocol):
+    """A potential with capability ``gradient``."""
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, dim)."""
+        ...
+
+
+class GradientAlonePotential(Potential, Protocol):
+    """A potential with capability ``gradient-alone``: the gradient costs less by itself."""
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of U, shape (n, dim)."""
+        ...
+
+
+class InitialPotential(Potential, Protocol):
+    """A potential with capability ``initial``."""
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return positions, shape (n, dim), from which chains may start."""
+        ...
+
+
+class ConvexPotential(Potential, Protocol):
+    """A potential with capability ``convex``: its Hessian is positive definite everywhere."""
+
+
+class GaussianPotential(Potential, Protocol):
+    """A potential with capability ``gaussian``: a normal distribution, exactly.
+
+    U(q) = |L^-1 (q - mean)|^2 / 2 + constant at every q, so that whoever knows mean and L can draw
+    from exp(-U).
+    """
+
+    @property
+    def mean(self) -> FloatArray:
+        """Its mean, shape (dim,)."""
+        ...
+
+    @property
+    def factor(self) -> FloatArray:
+        """L, lower triangular of shape (dim, dim); L L^T is the covariance."""
+        ...
+
+
+def demand(potential: Potential, name: str) -> None:
+    """Raise unless a potential has a capability.
+
+    Raises
+    ------
+    CapabilityError
+        If it has not.
+    """
+    require(
+        "this computation",
+        frozenset({name}),
+        potential.capabilities,
+        type(potential).__name__,
+        "use a potential that has it",
+    )
+
+
+def with_gradient(potential: Potential) -> GradientPotential:
+    """Return the potential, typed as one that gives gradients.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    demand(potential, GRADIENT)
+    return cast("GradientPotential", potential)
+
+
+def with_gradient_alone(potential: Potential) -> GradientAlonePotential:
+    """Return the potential, typed as one that gives gradients without values.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not.
+    """
+    demand(potential, GRADIENT_ALONE)
+    return cast("GradientAlonePotential", potential)
+
+
+def with_convex(potential: Potential) -> ConvexPotential:
+    """Return the potential, typed as one whose Hessian is positive definite everywhere.
+
+    Raises
+    ------
+    CapabilityError
+        If it is not.
+    """
+    demand(potential, CONVEX)
+    return potential
+
+
+def with_gaussian(potential: Potential) -> GaussianPotential:
+    """Return the potential, typed as one that is known to be that of a normal distribution.
+
+    Raises
+    ------
+    CapabilityError
+        If it is not.
+    """
+    demand(potential, GAUSSIAN)
+    return cast("GaussianPotential", potential)

@@ -1,0 +1,1 @@
+"""Exact calls: made, counted, kept, timed and limited."""

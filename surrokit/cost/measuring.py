@@ -1,0 +1,112 @@
+"""What calls of a target cost, measured at the starts of the chains."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+
+from surrokit.capabilities import GRADIENT
+from surrokit.contracts.potential import with_gradient
+from surrokit.contracts.sampler import ChainState
+from surrokit.cost.recording import RecordingPotential
+from surrokit.mode.starts import started
+from surrokit.types import FloatArray
+
+_CHEAP = 5e-3  # seconds, below which a call is timed a few times more
+_FEW, _MORE = 2, 4  # a first call at one position may have to be compiled
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Costs:
+    """Seconds that exact calls take.
+
+    Parameters
+    ----------
+    value, gradient
+        A call at one position; ``gradient``, with the value, is None where the target has none.
+    values, gradients
+        A call at one position of each chain.
+    """
+
+    value: float
+    gradient: float | None
+    values: float
+    gradients: float | None
+
+
+def measured_starts(
+    target: RecordingPotential,
+    initial: FloatArray | None,
+    chains: int,
+    rng: np.random.Generator,
+    now: Callable[[], float] = time.perf_counter,
+) -> tuple[FloatArray, Costs]:
+    """Find starts at which the target is finite, and time a few calls there.
+
+    Parameters
+    ----------
+    target
+        Counts the calls; whoever evaluates the starts next pays nothing for them.
+    initial : ndarray of shape (chains, dim), optional
+        The user's starts.
+    chains
+        How many.
+    rng
+        Generator for starts that are drawn.
+    now
+        A clock, in seconds.
+
+    Returns
+    -------
+    starts : ndarray of shape (chains, dim)
+        Where the target, and its gradient if it has one, is finite.
+    costs
+        Of its calls.
+
+    Raises
+    ------
+    TargetError
+        If there are no such starts.
+    """
+    has_gradient = GRADIENT in target.capabilities
+    took = 0.0
+
+    def begin(positions: FloatArray) -> tuple[FloatArray, ChainState]:
+        nonlocal took
+        before, cache = now(), {}
+        if has_gradient:
+            values, cache["gradient"] = with_gradient(target).value_and_gradient(positions)
+        else:
+            values = target.value(positions)
+        took = now() - before
+        return positions, ChainState(positions=positions, values=values, cache=cache)
+
+    with target.remembering():
+        starts = started(begin, target.target, initial, chains, rng)
+        target.drain()
+    one = starts[:1]
+    gradient = _least(lambda: target.value_and_gradient(one), now) if has_gradient else None
+    value = _least(lambda: target.value(one), now)
+    target.drain()  # they are in the batch as well
+    whole = chains * (value if gradient is None else gradient)
+    batch = min(took, whole)
+    costs = Costs(
+        value=value,
+        gradient=gradient,
+        values=batch if gradient is None else batch * min(value / gradient, 1.0),
+        gradients=None if gradient is None else batch,
+    )
+    return starts, costs
+
+
+def _least(call: Callable[[], object], now: Callable[[], float]) -> float:
+    """Return seconds of a call, the least of a few."""
+    seconds: list[float] = []
+    while len(seconds) < _FEW or (len(seconds) < _MORE and min(seconds) < _CHEAP):
+        before = now()
+        call()
+        seconds.append(now() - before)
+    return max(min(seconds), 1e-9)  # so that costs can be divided by one another

@@ -1,0 +1,356 @@
+"""The wrapper through which every exact call goes: it counts, and keeps what was paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.contracts.counting import counted
+from surrokit.contracts.forward import Energy, with_forward
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.methods import BY_NAME, Method
+from surrokit.contracts.potential import (
+    GradientAlonePotential,
+    InitialPotential,
+    Potential,
+    with_gaussian,
+    with_gradient,
+)
+from surrokit.contracts.rows import RowExpansion, of_order, with_rows
+from surrokit.coordinates.transforms import Transform
+from surrokit.cost.broken_gradients import BrokenGradients
+from surrokit.cost.budget import calls_paid
+from surrokit.cost.calls import ExactCalls, Guard, OnError
+from surrokit.cost.failures import FailureLog
+from surrokit.cost.rows import RecordedExpansion
+from surrokit.errors import TargetError
+from surrokit.shapes import checked_positions
+from surrokit.targets.bounds import transform_of
+from surrokit.targets.forward import gradient_of_energy
+from surrokit.types import Capabilities, FloatArray, IntArray
+
+
+class RecordingPotential:
+    """A target of which every evaluation is counted, and kept until it is drained.
+
+    A position where the target raises, or returns NaN or -inf, gets the value ``inf``, and so is
+    rejected and counted. A position where U is
+    finite and its gradient is not counts as a failure too: paths that follow the gradient end
+    there. Of the first failure a warning tells (see :mod:`surrokit.cost.failures`).
+
+    Calls are counted at the innermost potential (:func:`surrokit.contracts.counting.counted`).
+    What is counted: ``gradient`` for positions where value and gradient were evaluated together
+    (or the gradient alone), ``value`` for the value alone; for a forward potential ``jacobian``
+    and ``forward`` instead. Products, diagonals and derivatives of the Hessian count as
+    ``hessian``, those of the metric as ``metric``, second derivatives of outputs as ``jacobian``.
+    Of a summed potential an expansion of all rows counts as one ``hessian``, and single rows that
+    are evaluated, bounded or copied count as ``rows``.
+
+    Parameters
+    ----------
+    target
+        The exact potential.
+    keep
+        Whether evaluations are kept for a learner. If so a gradient is always evaluated with its
+        value, so that there is something to learn from.
+    on_error
+        ``"reject"``, or ``"raise"`` to stop at the first exception of the target.
+    """
+
+    def __init__(self, target: Potential, *, keep: bool, on_error: OnError = "reject") -> None:
+        self.target = target
+        self.keep = keep
+        self.derivatives = False
+        self._exact = ExactCalls(on_error)
+        self._paid = counted(target, self._exact.count)
+        self._blocks: list[Evaluations] = []
+        self._n_outputs: int | None = None
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.target.dim
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the target offers."""
+        return self.target.capabilities
+
+    @property
+    def transform(self) -> Transform:
+        """The map to the user's coordinates."""
+        return transform_of(self.target)
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """Positions evaluated so far, by kind of call."""
+        return dict(self._exact.counts)
+
+    @property
+    def paid(self) -> float:
+        """Calls of all kinds so far, data rows as parts of an evaluation of all of them."""
+        rows = self.n_rows if can.ROWS in self.capabilities else None
+        return calls_paid(self._exact.counts, rows)
+
+    @property
+    def failures(self) -> int:
+        """Positions at which the target raised, or returned NaN or -inf."""
+        return self._exact.failures
+
+    @property
+    def broken_gradients(self) -> BrokenGradients:
+        """Where U is finite and its gradient is not, in the user's coordinates."""
+        likeliest = self._exact.likeliest_broken
+        if likeliest is None:
+            return BrokenGradients()
+        value, position = likeliest
+        return BrokenGradients(
+            count=self._exact.broken_gradients,
+            value=value,
+            position=transform_of(self.target).to_bounded(position),
+        )
+
+    @property
+    def failure_log(self) -> FailureLog:
+        """What tells of these."""
+        return self._exact.log
+
+    def guarded(self, guard: Guard | None) -> None:
+        """Have a guard asked before each call from now on; None for no guard."""
+        self._exact.guard = guard
+
+    @contextmanager
+    def remembering(self) -> Iterator[None]:
+        """Remember the last batch of each kind in the block: asked for again, it is free, once."""
+        self._exact.remembers = True
+        try:
+            yield
+        finally:
+            self._exact.remembers = False
+
+    @property
+    def energy(self) -> Energy:
+        """The target's energy; cheap, and not counted."""
+        return with_forward(self.target).energy
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of a normal target, shape (dim,); not counted."""
+        return with_gaussian(self.target).mean
+
+    @property
+    def factor(self) -> FloatArray:
+        """Factor L of a normal target's covariance, shape (dim, dim); not counted."""
+        return with_gaussian(self.target).factor
+
+    def drain(self) -> Evaluations:
+        """Return what was evaluated since the last time, and forget it."""
+        blocks, self._blocks = self._blocks, []
+        return Evaluations.joined(blocks, self.dim)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return exact U, shape (n,); ``inf`` where it could not be evaluated.
+
+        With ``derivatives`` set, its gradient (for a forward potential its Jacobian) is evaluated,
+        counted and kept as well, where the target offers one.
+        """
+        if self.derivatives and self.keep and can.GRADIENT in self.capabilities:
+            return self.value_and_gradient(positions)[0]
+        if can.FORWARD in self.capabilities:
+            return self._valued_outputs(positions)[0]
+        target = self._paid
+        results = self._exact.evaluate("value", lambda q: (target.value(q),), positions)
+        values = self._values(results, len(positions))
+        self._store(positions=positions, values=values)
+        return values
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return exact U, shape (n,), and its gradient, shape (n, dim); NaN where U failed."""
+        if can.JACOBIAN in self.capabilities:
+            return self._through_jacobian(positions)
+        target = with_gradient(self._paid)
+        results = self._exact.evaluate("gradient", target.value_and_gradient, positions)
+        values = self._values(results, len(positions))
+        gradients = np.full(positions.shape, np.nan) if results is None else results[1]
+        self._exact.count_broken_gradients(positions, values, gradients)
+        self._store(positions=positions, values=values, gradients=gradients)
+        return values, gradients
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the exact gradient, shape (n, dim), with its value where values are kept."""
+        if self.keep or can.JACOBIAN in self.capabilities:
+            return self.value_and_gradient(positions)[1]
+        target = cast(GradientAlonePotential, self._paid)
+        results = self._exact.evaluate("gradient", lambda q: (target.gradient(q),), positions)
+        # remembered results have the value, too
+        gradients = np.full(positions.shape, np.nan) if results is None else results[-1]
+        self._look_at_lone(positions, gradients)
+        return gradients
+
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs of the forward map, shape (n, m); NaN where it failed."""
+        return self._known_outputs(self._valued_outputs(positions)[1], len(positions))
+
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+        target = with_forward(self._paid)
+        results = self._exact.evaluate("jacobian", target.forward_and_jacobian, positions)
+        if results is None:
+            outputs = self._known_outputs(None, len(positions))
+            self._exact.count_nan(outputs)
+            return outputs, np.full((*outputs.shape, self.dim), np.nan)
+        self._differentiated(positions, *results)
+        return results[0], results[1]
+
+    def __getattr__(self, name: str) -> Any:
+        """Find a method that gives matrices, or contractions of them.
+
+        :mod:`surrokit.contracts.methods` has them all.
+        """
+        method = BY_NAME.get(name)
+        if method is None or method.kind is None:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return partial(self._with_factors if method.factor else self._plain, method)
+
+    @property
+    def n_rows(self) -> int:
+        """Terms of a summed target."""
+        return with_rows(self._paid).n_rows
+
+    def expanded(self, centre: FloatArray, order: int = 2) -> RowExpansion:
+        """Return the exact expansions of all terms at ``centre (dim,)``; they go on counting.
+
+        Third-order terms have the price of about ``dim / 2`` Hessians, and count as that many.
+        """
+        self._exact.count("hessian", 1 if order == 2 else 1 + self.dim // 2)
+        inner = with_rows(self._paid).expanded(centre, **of_order(order))
+        return RecordedExpansion(inner, self.n_rows, self._exact)
+
+    def row_bounds(self, factor: FloatArray, order: int = 2) -> FloatArray:
+        """Return the bounds psi of the terms, shape (n_rows,)."""
+        self._exact.count("rows", self.n_rows)
+        return with_rows(self._paid).row_bounds(factor, **of_order(order))
+
+    def selected(self, rows: IntArray) -> Potential:
+        """Return the sum of some rows' terms alone; from then on they are not counted."""
+        self._exact.count("rows", len(rows))
+        return with_rows(self._paid).selected(rows)
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return starting positions of the target's own, shape (n, dim)."""
+        return cast(InitialPotential, self._paid).initial(rng, n)
+
+    def _plain(self, method: Method, positions: FloatArray) -> FloatArray:
+        assert method.kind is not None
+        function = getattr(self._paid, method.name)
+        results = self._exact.evaluate(method.kind, lambda q: (function(q),), positions)
+        if results is not None:
+            return results[0]
+        return np.full((*positions.shape, *[self.dim] * method.gives_matrices), np.nan)
+
+    def _with_factors(
+        self, method: Method, positions: FloatArray, factors: FloatArray
+    ) -> FloatArray:
+        assert method.kind is not None
+        q = checked_positions(positions, self.dim)
+        given = method.checked_factors(factors, q)
+        function, shape = getattr(self._paid, method.name), given.shape[1:]
+
+        def evaluate(rows: FloatArray) -> tuple[FloatArray]:
+            return (function(rows[:, : self.dim], rows[:, self.dim :].reshape(-1, *shape)),)
+
+        # side by side, so that a row that has to be evaluated alone keeps its own factor
+        rows = np.hstack([q, given.reshape(len(given), -1)])
+        results = self._exact.evaluate(method.kind, evaluate, rows)
+        return np.full(q.shape, np.nan) if results is None else results[0]
+
+    def _valued_outputs(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        target = with_forward(self._paid)
+        results = self._exact.evaluate("forward", lambda q: (target.forward(q),), positions)
+        outputs = None if results is None else results[0]
+        if outputs is None:
+            values = self._values(None, len(positions))
+        else:
+            self._n_outputs = outputs.shape[1]
+            values = self._energies(outputs, positions)
+        self._store(positions=positions, values=values, outputs=outputs)
+        return values, outputs
+
+    def _through_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        target = with_forward(self._paid)
+        results = self._exact.evaluate("jacobian", target.forward_and_jacobian, positions)
+        if results is None:
+            values = self._values(None, len(positions))
+            self._store(positions=positions, values=values)
+            return values, np.full(positions.shape, np.nan)
+        return self._differentiated(positions, *results)
+
+    def _differentiated(
+        self, positions: FloatArray, outputs: FloatArray, jacobians: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return U and its gradient from what was paid for, and keep all of it."""
+        self._n_outputs = outputs.shape[1]
+        with np.errstate(all="ignore"):
+            values, gradients = gradient_of_energy(self.energy, outputs, jacobians, positions)
+        values = self._exact.decidable(values)
+        self._exact.count_broken_gradients(positions, values, gradients)
+        self._store(
+            positions=positions,
+            values=values,
+            gradients=gradients,
+            outputs=outputs,
+            jacobians=jacobians,
+        )
+        return values, gradients
+
+    def _look_at_lone(self, positions: FloatArray, gradients: FloatArray) -> None:
+        """Pay for U where a lone gradient is not finite: outside the support it need not be."""
+        broken = ~np.isfinite(gradients).all(axis=1)
+        if broken.any():
+            where = positions[broken]
+            results = self._exact.evaluate("value", lambda q: (self._paid.value(q),), where)
+            self._exact.count_broken_gradients(
+                where, self._values(results, len(where)), gradients[broken]
+            )
+
+    def _values(self, results: tuple[FloatArray, ...] | None, n: int) -> FloatArray:
+        return self._exact.decidable(np.full(n, np.nan) if results is None else results[0])
+
+    def _energies(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"):  # a failed row's outputs are NaN
+            return self._exact.decidable(self.energy.value(outputs, positions))
+
+    def _known_outputs(self, outputs: FloatArray | None, n: int) -> FloatArray:
+        if outputs is not None:
+            return outputs
+        if self._n_outputs is None:
+            raise TargetError(
+                "the forward map failed at the very first positions, so the number of its "
+                "outputs is not known; start where it can be evaluated"
+            )
+        return np.full((n, self._n_outputs), np.nan)
+
+    def _store(
+        self,
+        *,
+        positions: FloatArray,
+        values: FloatArray,
+        gradients: FloatArray | None = None,
+        outputs: FloatArray | None = None,
+        jacobians: FloatArray | None = None,
+    ) -> None:
+        if self.keep:
+            self._blocks.append(
+                Evaluations(
+                    positions=positions,
+                    values=values,
+                    gradients=gradients,
+                    outputs=outputs,
+                    jacobians=jacobians,
+                )
+            )

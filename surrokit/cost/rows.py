@@ -1,0 +1,89 @@
+"""The expansion of a summed target's terms, with every row that is touched counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.rows import RowExpansion
+from surrokit.cost.calls import ExactCalls
+from surrokit.types import FloatArray, IntArray
+
+
+@attrs.frozen(eq=False)
+class RecordedExpansion:
+    """Counts data rows as ``rows``: one for each row and position, or each row and move.
+
+    Where the target raises or returns NaN the result is NaN, and so is rejected and counted.
+
+    Parameters
+    ----------
+    inner
+        The target's own expansion.
+    n_rows
+        Rows of the target.
+    exact
+        Counts, and tames failures.
+    """
+
+    inner: RowExpansion
+    n_rows: int
+    exact: ExactCalls
+
+    @property
+    def centre(self) -> FloatArray:
+        """Where the terms were expanded, shape (dim,)."""
+        return self.inner.centre
+
+    @property
+    def gradient(self) -> FloatArray:
+        """Sum of the terms' gradients there, shape (dim,)."""
+        return self.inner.gradient
+
+    @property
+    def hessian(self) -> FloatArray:
+        """Sum of the terms' Hessians there, shape (dim, dim)."""
+        return self.inner.hessian
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim); not counted."""
+        return self.inner.value(positions)
+
+    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
+        """Return D_i(q), shape (m,), and count m rows."""
+        return self._counted(
+            lambda pairs: self.inner.remainders(positions, rows[pairs], owners[pairs]), len(rows)
+        )
+
+    def changes(
+        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
+    ) -> FloatArray:
+        """Return D_i(q') - D_i(q), shape (m,), and count m rows."""
+        return self._counted(
+            lambda pairs: self.inner.changes(before, after, rows[pairs], owners[pairs]), len(rows)
+        )
+
+    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        """Return sum_i max(0, D_i(q') - D_i(q)), shape (n,), and count every row n times."""
+        return self._counted(
+            lambda moves: self.inner.increases(before[moves], after[moves]),
+            len(before),
+            each=self.n_rows,
+        )
+
+    def _counted(
+        self, function: Callable[[IntArray], FloatArray], n: int, each: int = 1
+    ) -> FloatArray:
+        def evaluate(chosen: FloatArray) -> tuple[FloatArray]:
+            self.exact.count("rows", each * len(chosen))
+            return (function(chosen.astype(np.int64)),)
+
+        # pairs, or moves, go by their numbers, so that one which has to be evaluated alone can be
+        numbers = np.arange(n, dtype=np.float64)
+        results = self.exact.evaluate("rows", evaluate, numbers)
+        if results is None:
+            return np.full(n, np.nan)
+        self.exact.count_nan(results[0])
+        return results[0]

@@ -1,0 +1,178 @@
+"""What came of one experiment, or of several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from surrokit.experiments.contract import Cell, Finished, Report
+from surrokit.output.json import plain
+
+
+@attrs.frozen(kw_only=True)
+class Reproduction:
+    """What came of an experiment.
+
+    Parameters
+    ----------
+    name, title, settings
+        Those of the experiment.
+    seed
+        The seed.
+    versions
+        Packages to versions.
+    finished
+        Its finished rows, kept ones included.
+    asked
+        Rows that were asked for, finished or not.
+    not_run
+        Row to the reason why it could not be done here.
+    left
+        Rows that are still to be done, asked for or not.
+    report
+        What the finished rows say; without tables if there are none.
+    fresh
+        Whether rows were done again that had been kept.
+    """
+
+    name: str
+    title: str
+    settings: Mapping[str, Any]
+    seed: int
+    versions: Mapping[str, str]
+    finished: tuple[Finished, ...]
+    asked: tuple[str, ...]
+    not_run: Mapping[str, str]
+    left: tuple[str, ...]
+    report: Report
+    fresh: bool = False
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether rows that were asked for are still to be done."""
+        return not set(self.left).isdisjoint(self.asked)
+
+    @property
+    def n_done(self) -> int:
+        """How many of the rows that were asked for are finished."""
+        return len(self.asked) - len(set(self.asked).intersection([*self.not_run, *self.left]))
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know: of the experiment itself, and of rows that are missing."""
+        found = list(self.report.notes)
+        for reason, rows in by_reason(self.not_run).items():
+            found.append(f"not done: {listed(rows)}; {reason}")
+        stopped = [row for row in self.left if row in self.asked]
+        if stopped:
+            how = " without --fresh" if self.fresh else ""
+            found.append(f"still to be done: {listed(stopped)}; the same command{how} goes on.")
+        others = [row for row in self.left if row not in self.asked]
+        if others:
+            found.append(f"not asked for: {listed(others)}; without --only all are done.")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data for JSON."""
+        report = self.report
+        tables = [{"title": t.title, "lines": t.records()} for t in report.tables]
+        figures = {
+            "experiment": self.name,
+            "title": self.title,
+            "complete": not self.left and not self.not_run,
+            "seed": self.seed,
+            "settings": self.settings,
+            "versions": self.versions,
+            "tables": tables,
+            "printed": [attrs.asdict(figure) for figure in report.printed],
+            "figures": report.figures,
+            "notes": self.notes,
+            "rows": [attrs.asdict(row) for row in self.finished],
+            "not_run": self.not_run,
+            "left": self.left,
+        }
+        made: dict[str, Any] = plain(figures, self.name)
+        return made
+
+
+def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return reason to names, from name to reason."""
+    found: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        found.setdefault(reason, []).append(name)
+    return found
+
+
+def listed(rows: Sequence[str]) -> str:
+    """Return names in one line, many of them by the first two."""
+    if len(rows) <= 3:
+        return ", ".join(rows)
+    return f"{rows[0]}, {rows[1]} and {len(rows) - 2} more"
+
+
+@attrs.frozen(kw_only=True)
+class AllReproduced:
+    """What came of several experiments.
+
+    Parameters
+    ----------
+    outcomes
+        Experiment to what came of it, for those that were begun.
+    not_made
+        Experiment to the reason why it cannot be done here at all.
+    failures
+        Experiment, or row of one, to an error that nobody expects.
+    waiting
+        Experiments that an interrupt left to be done, the one that it came upon included.
+    fresh
+        Whether rows were done again that had been kept.
+    """
+
+    outcomes: Mapping[str, Reproduction]
+    not_made: Mapping[str, str]
+    failures: Mapping[str, str]
+    waiting: tuple[str, ...] = ()
+    fresh: bool = False
+
+    @property
+    def n_done(self) -> int:
+        """How many rows that were asked for are finished."""
+        return sum(outcome.n_done for outcome in self.outcomes.values())
+
+    def lines(self) -> list[tuple[Cell, ...]]:
+        """Return of each experiment: its name, rows finished, rows asked for, and minutes."""
+        return [
+            (
+                name,
+                outcome.n_done,
+                len(outcome.asked),
+                round(sum(row.seconds for row in outcome.finished) / 60, 1),
+            )
+            for name, outcome in self.outcomes.items()
+        ]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know: what could not be done and why, and what is still to be done."""
+        reasons = {**self.not_made, **self.failures}
+        for name, outcome in self.outcomes.items():
+            for row, reason in outcome.not_run.items():
+                reasons.setdefault(f"{name}/{row}", reason)
+        found = [f"not done: {listed(what)}; {why}" for why, what in by_reason(reasons).items()]
+        if self.waiting:
+            how = " without --fresh" if self.fresh else ""
+            waiting = ", ".join(self.waiting)
+            found.append(f"still to be done: {waiting}; the same command{how} goes on.")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data for JSON."""
+        return {
+            "experiments": {name: each.to_dict() for name, each in self.outcomes.items()},
+            "not_made": dict(self.not_made),
+            "failures": dict(self.failures),
+            "waiting": list(self.waiting),
+            "notes": self.notes,
+        }

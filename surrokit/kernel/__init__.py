@@ -1,0 +1,1 @@
+"""Transitions of chains, and the warm-up that tunes them."""

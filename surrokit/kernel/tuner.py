@@ -1,0 +1,312 @@
+"""Step size, path length and mass matrix, found in warm-up.
+
+Step size: a short search by halving or doubling, then dual averaging (Hoffman and Gelman 2014,
+arXiv:1111.4246, section 3.2) of the acceptance on the potential that the sampler moves on. On a
+surrogate that is the integrator's own error: a smaller step cannot cure the surrogate.
+Covariance: in windows that double in length, as in Stan (Stan reference manual, section
+"Hamiltonian Monte Carlo, automatic parameter tuning"), pooled within chains. Length of
+sub-chains: see :mod:`surrokit.kernel.lengths`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.sampler import Sampler, StepInfo, Tuning
+from surrokit.kernel.lengths import LengthSearch
+from surrokit.kernel.tuner_state import TunerState
+from surrokit.kernel.windows import collected, pooled, windows
+from surrokit.types import BoolArray, FloatArray
+
+FIRST_STEP_SIZE = 0.5
+"""Where the search for a step size begins, if nothing better is known."""
+
+STEPS_BEFORE_COVARIANCE = 10
+"""Longest path, in steps, while the scales of the target are not known."""
+
+_SEARCH_ACCEPTANCE = 0.8  # the search ends where acceptance crosses this
+_MAX_SEARCH = 30
+_GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75  # Hoffman and Gelman (2014), equation (6)
+_CENTRE = math.log(10.0)  # shrinking is towards ten times the step size found, as theirs
+_TOLD = 100  # iterations that a step size from elsewhere counts as
+_AVERAGED = 10  # iterations of dual averaging from which on its average is trusted
+_FORGET = 0.8  # a chain's recent acceptance remembers about five iterations
+_FARTHEST = 200.0  # log step sizes stay within, whatever acceptance says
+_STUCK = 0.1  # below this part of the median chain's acceptance a chain is stuck
+
+
+def tuning_of(sampler: Sampler) -> Tuning | None:
+    """Return what tuning has found for a sampler, if it was tuned and says so."""
+    tuning = getattr(sampler, "tuning", None)
+    return tuning if isinstance(tuning, Tuning) else None
+
+
+@attrs.frozen(kw_only=True)
+class Tuner:
+    """Tunes whatever a sampler leaves free, over a warm-up of known length.
+
+    Parameters
+    ----------
+    tunes
+        What the sampler leaves free.
+    target_acceptance
+        Mean acceptance that the step size aims at.
+    n_iterations
+        Length of the warm-up.
+    largest_step
+        Step size that it never exceeds; a sampler that knows one says so by an attribute of that
+        name.
+    known
+        What an earlier run has found for the sampler; without a warm-up that is kept.
+    """
+
+    tunes: frozenset[str]
+    target_acceptance: float
+    n_iterations: int
+    largest_step: float = math.inf
+    known: Tuning | None = None
+
+    @classmethod
+    def of(cls, sampler: Sampler, n_iterations: int) -> Tuner:
+        """Return the tuner that suits a sampler."""
+        return cls(
+            tunes=sampler.tunes,
+            target_acceptance=sampler.target_acceptance,
+            n_iterations=n_iterations,
+            largest_step=getattr(sampler, "largest_step", math.inf),
+            known=tuning_of(sampler),
+        )
+
+    def start(
+        self,
+        chains: int,
+        dim: int,
+        *,
+        covariance: FloatArray | None = None,
+        step_size: float | None = None,
+        tuning: Tuning | None = None,
+    ) -> TunerState:
+        """Return the state before the first iteration, with what is already known.
+
+        Parameters
+        ----------
+        chains, dim
+            Sizes.
+        covariance : ndarray of shape (dim, dim), optional
+            Of the target, until a window gives a better one.
+        step_size
+            Where the search for a step size begins.
+        tuning
+            What was found elsewhere; then nothing is searched and no covariance estimated. The
+            step size goes on adapting from there, as slowly as after a warm-up.
+        """
+        step = FIRST_STEP_SIZE if step_size is None else step_size
+        if not self.n_iterations and covariance is None and step_size is None:
+            tuning = tuning or self.known
+        if tuning is not None:
+            step, covariance = tuning.step_size, tuning.covariance
+        log_step = min(math.log(step), math.log(self.largest_step))
+        searching = 0 if self.n_iterations and tuning is None else -1
+        return TunerState(
+            iteration=0,
+            log_step=log_step,
+            averaged_log_step=log_step,
+            error=0.0,
+            centre=log_step + (_CENTRE if tuning is None else 0.0),
+            # the noise of a few iterations must not undo what many have told
+            averaged=0 if tuning is None else _TOLD,
+            searching=searching,
+            direction=0,
+            recent=np.ones(chains),
+            count=0,
+            mean=np.zeros((chains, dim)),
+            scatter=np.zeros((chains, dim, dim)),
+            covariance=covariance,
+            lengths=LengthSearch(normal_variance=0.5 * dim),
+            given=tuning,
+        )
+
+    def tuning(self, state: TunerState) -> Tuning:
+        """Return what a sampler is to use next, or after the warm-up what it is to keep."""
+        over = state.iteration >= self.n_iterations
+        log_step = state.averaged_log_step if over and state.averaged else state.log_step
+        return Tuning(
+            step_size=math.exp(log_step),
+            covariance=state.covariance,
+            n_steps=self._n_steps(state),
+            length=self._length(state) if "length" in self.tunes else None,
+        )
+
+    def tuned(self, state: TunerState, sampler: Sampler) -> Sampler:
+        """Return the sampler to use next, or after the warm-up the one to keep."""
+        keeps = state.given is not None and state.given is self.known and not self.n_iterations
+        if keeps or not self.tunes:
+            return sampler
+        return sampler.tuned(self.tuning(state))
+
+    def update(self, state: TunerState, positions: FloatArray, info: StepInfo) -> TunerState:
+        """Return the state after an iteration.
+
+        Parameters
+        ----------
+        state
+            The state before it.
+        positions : ndarray of shape (chains, dim)
+            Where the chains are after it.
+        info
+            What it did to them.
+        """
+        told = ~np.isnan(info.path_acceptance)  # of a chain with nothing to decide nothing is
+        recent = _FORGET * state.recent + (1 - _FORGET) * info.path_acceptance
+        recent = np.where(told, recent, state.recent)
+        before = state
+        state = attrs.evolve(state, iteration=state.iteration + 1, recent=recent)
+        if not self.tunes:
+            return state
+        moving = ~_stuck(recent)
+        if self._tries_lengths(before):
+            state = attrs.evolve(state, lengths=state.lengths.updated(info, moving))
+        judged = moving & told
+        if "step_size" in self.tunes and judged.any():
+            state = self._stepped(state, float(info.path_acceptance[judged].mean()))
+        return self._windowed(state, positions, moving)
+
+    def passed(self, state: TunerState, positions: FloatArray) -> TunerState:
+        """Return the state after an iteration that another kernel made.
+
+        It tells nothing of the step size, but its positions count towards the covariance.
+        """
+        state = attrs.evolve(state, iteration=state.iteration + 1)
+        if not self.tunes:
+            return state
+        return self._windowed(state, positions, np.ones(len(positions), dtype=bool))
+
+    def restarted(self, state: TunerState) -> TunerState:
+        """Return the state from which tuning goes on, on a potential that is quite another.
+
+        The step size is searched again from where it is. Positions collected so far are dropped;
+        the last covariance stays until the next window ends.
+        """
+        return attrs.evolve(
+            state,
+            searching=0 if state.iteration < self.n_iterations else -1,
+            direction=0,
+            recent=np.ones_like(state.recent),
+            count=0,
+            mean=np.zeros_like(state.mean),
+            scatter=np.zeros_like(state.scatter),
+            lengths=LengthSearch(normal_variance=state.lengths.normal_variance),
+        )
+
+    def settled(self, state: TunerState) -> TunerState:
+        """Return the state at the end of a warm-up that ends here, though it may be early.
+
+        The first steps of dual averaging are far out, and a search that goes up is one step ahead:
+        of these the last is kept that was accepted.
+        """
+        if state.iteration >= self.n_iterations:
+            return state
+        if state.averaged < _AVERAGED:
+            ahead = math.log(2.0) if state.direction > 0 else 0.0
+            found = state.centre - _CENTRE if state.searching < 0 else state.log_step - ahead
+            state = attrs.evolve(state, log_step=found, averaged=0)
+        return attrs.evolve(state, iteration=self.n_iterations, searching=-1)
+
+    def _searches_step(self, state: TunerState) -> bool:
+        over = state.iteration >= self.n_iterations
+        return state.searching >= 0 and "step_size" in self.tunes and not over
+
+    def _n_steps(self, state: TunerState) -> int | None:
+        if self._searches_step(state):
+            return 1
+        if state.given is not None:
+            return state.given.n_steps
+        unknown = state.covariance is None and "n_steps" in self.tunes
+        return STEPS_BEFORE_COVARIANCE if unknown else None
+
+    def _length(self, state: TunerState) -> int:
+        if state.given is not None and state.given.length is not None:
+            return state.given.length
+        return state.lengths.upcoming() if self._tries_lengths(state) else state.lengths.best()
+
+    def _tries_lengths(self, state: TunerState) -> bool:
+        known = state.given is not None and state.given.length is not None
+        over = state.iteration >= self.n_iterations
+        settled = state.covariance is not None and not self._searches_step(state)
+        return "length" in self.tunes and settled and not known and not over
+
+    def _stepped(self, state: TunerState, acceptance: float) -> TunerState:
+        most = min(_FARTHEST, math.log(self.largest_step))
+        if state.searching >= 0:
+            return _searched(state, acceptance, most)
+        t = state.averaged + 1
+        weight = 1.0 / (t + _T0)
+        error = (1 - weight) * state.error + weight * (self.target_acceptance - acceptance)
+        log_step = state.centre - math.sqrt(t) / _GAMMA * error
+        log_step = min(max(log_step, -_FARTHEST), most)
+        eta = t**-_KAPPA
+        return attrs.evolve(
+            state,
+            averaged=t,
+            error=error,
+            log_step=log_step,
+            averaged_log_step=eta * log_step + (1 - eta) * state.averaged_log_step,
+        )
+
+    def _windowed(self, state: TunerState, positions: FloatArray, moving: BoolArray) -> TunerState:
+        first, ends = windows(self.n_iterations)
+        if state.given is not None or not ends or not first < state.iteration <= ends[-1]:
+            return state
+        state = collected(state, positions)
+        if state.iteration not in ends:
+            return state
+        covariance = pooled(state, moving)
+        emptied = attrs.evolve(
+            state, count=0, mean=np.zeros_like(state.mean), scatter=np.zeros_like(state.scatter)
+        )
+        if covariance is None:
+            return emptied
+        restarted = attrs.evolve(
+            emptied,
+            covariance=covariance,
+            searching=0,
+            direction=0,
+            lengths=state.lengths.aged(),
+        )
+        # in a metric that fits, the step of order dim^-1/4 is the better guess
+        fits = state.covariance is None and "metric" in self.tunes
+        return attrs.evolve(restarted, log_step=0.0) if fits else restarted
+
+
+def _stuck(recent: FloatArray) -> BoolArray:
+    return np.asarray(recent < _STUCK * np.median(recent))
+
+
+def _searched(state: TunerState, acceptance: float, most: float) -> TunerState:
+    """Return the state after an iteration of the search; no log step size is beyond ``most``."""
+    high = acceptance > _SEARCH_ACCEPTANCE
+    direction = 1 if high else -1
+    over = state.direction not in (0, direction) or state.searching >= _MAX_SEARCH
+    over = over or (high and state.log_step >= most)
+    if not over:
+        return attrs.evolve(
+            state,
+            log_step=min(state.log_step + direction * math.log(2.0), most),
+            searching=state.searching + 1,
+            direction=direction,
+        )
+    # of the two last steps tried, the smaller is the one that was accepted
+    log_step = state.log_step if high else state.log_step - math.log(2.0)
+    return attrs.evolve(
+        state,
+        searching=-1,
+        direction=0,
+        log_step=log_step,
+        averaged_log_step=log_step,
+        centre=log_step + _CENTRE,
+        error=0.0,
+        averaged=0,
+    )

@@ -1,0 +1,1 @@
+"""Where a potential is least, and where chains start."""

@@ -1,0 +1,52 @@
+"""How often independent draws of the normal approximation at a mode would be accepted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surrokit.contracts.potential import Potential
+from surrokit.mode.search import Mode
+
+N_DRAWS = 40
+"""Draws that are evaluated."""
+
+
+def laplace_acceptance(
+    target: Potential, mode: Mode, rng: np.random.Generator, n: int = N_DRAWS
+) -> float | None:
+    """Return the mean acceptance of moves between independent draws of N(mode, H^-1).
+
+    Over all pairs of some draws, each of which is evaluated once. A few draws say little of tails
+    that are heavier than the approximation's: the figure flatters where it is not near 1.
+
+    Parameters
+    ----------
+    target
+        The exact potential; it pays ``n`` values.
+    mode
+        Its mode, with second derivatives.
+    rng
+        Generator.
+    n
+        How many draws, at least 2.
+
+    Returns
+    -------
+    float or None
+        None where no positive definite matrix of second derivatives is known.
+    """
+    if mode.hessian is None:
+        return None
+    try:
+        factor = np.linalg.cholesky(mode.hessian)
+    except np.linalg.LinAlgError:
+        return None
+    z = rng.standard_normal((n, len(factor)))
+    # H = C C^T, so that h = q - mode solves C^T h = z
+    values = target.value(mode.position + np.linalg.solve(factor.T, z.T).T)
+    with np.errstate(invalid="ignore"):
+        excess = 0.5 * np.square(z).sum(axis=1) - values
+        accepted = np.exp(np.minimum(excess[None, :] - excess[:, None], 0.0))
+    accepted[~np.isfinite(accepted)] = 0.0
+    np.fill_diagonal(accepted, 0.0)
+    return float(accepted.sum() / (n * (n - 1)))

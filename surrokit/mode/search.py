@@ -1,0 +1,393 @@
+"""Where a potential is least: SciPy's optimisers, with the derivatives that a target offers.
+
+Newton's method in a trust region where second derivatives are to be had, with the Gauss-Newton
+matrix for a forward map, whose Jacobian brings it for nothing; L-BFGS where there are gradients
+alone. Everything is evaluated through the potential, one position at a time, so that a recording
+potential counts and keeps it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TypeAlias, cast
+
+import attrs
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.contracts.matrices import HessianProductPotential
+from surrokit.contracts.potential import Potential, with_gradient
+from surrokit.errors import EvaluationError, NumericalError, ShapeError
+from surrokit.mode.second_derivatives import (
+    gauss_newton_at,
+    matrix_of,
+    newton_decrement,
+    scaling,
+    second_derivatives,
+)
+from surrokit.types import FloatArray
+
+Until: TypeAlias = Callable[[FloatArray, float, FloatArray], bool]
+"""Says of a position (dim,), the potential and its gradient there whether a search may end."""
+
+TOLERANCE = 1e-3
+"""Nats above the mode at which a search may end: a hundredth of a standard deviation or so."""
+
+_STEADY = 3
+"""L-BFGS ends when so many iterations in a row lowered the potential by less than the tolerance."""
+_MEMORY = 30  # corrections that L-BFGS keeps: few against the cost of an evaluation
+_SHORTER = 0.5  # of the way to where the potential is not finite, the search may go next
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Mode:
+    """The least potential that was found.
+
+    Parameters
+    ----------
+    position : ndarray of shape (dim,)
+        Where.
+    value : float
+        The potential there, in nats.
+    gradient : ndarray of shape (dim,)
+        Its gradient there.
+    decrement : float or None
+        g^T H^-1 g / 2, by how many nats a Newton step would still lower the potential; None where
+        no positive definite matrix is known.
+    hessian : ndarray of shape (dim, dim) or None
+        Second derivatives there, or the Gauss-Newton or Fisher matrix in place of them.
+    converged : bool
+        Whether the search ended because there was nothing left to gain.
+    calls : int
+        Evaluations that it took, each of value and gradient or of second derivatives.
+    """
+
+    position: FloatArray
+    value: float
+    gradient: FloatArray
+    decrement: float | None
+    hessian: FloatArray | None
+    converged: bool
+    calls: int
+
+    @property
+    def gradient_norm(self) -> float:
+        """Euclidean length of the gradient."""
+        return float(np.linalg.norm(self.gradient))
+
+
+def find_mode(
+    potential: Potential,
+    start: FloatArray,
+    *,
+    max_calls: int = 200,
+    tolerance: float = TOLERANCE,
+    until: Until | None = None,
+) -> Mode:
+    """Look for the least potential near a start.
+
+    A position that cannot be evaluated, or where the potential is not finite, is stepped back
+    from. One search sees one mode.
+
+    Parameters
+    ----------
+    potential
+        One with capability ``gradient``.
+    start : ndarray of shape (dim,)
+        A position where potential and gradient are finite.
+    max_calls
+        Evaluations after which the best position so far is returned.
+    tolerance
+        Nats: the search ends where a Newton step would gain less, or L-BFGS does.
+    until
+        Is shown each position (dim,) that was paid for and is finite, the potential and its
+        gradient there; where it returns True the search ends.
+
+    Returns
+    -------
+    Mode
+        The best position seen, converged or not.
+
+    Raises
+    ------
+    CapabilityError
+        If the potential has no gradient.
+    NumericalError
+        If the potential or its gradient is not finite at the start.
+    ShapeError
+        If ``start`` is not one position.
+    """
+    start = np.array(start, dtype=np.float64)
+    if start.shape != (potential.dim,):
+        raise ShapeError(
+            f"start must be one position of shape ({potential.dim},), got {start.shape}; pass the "
+            "best of several starts"
+        )
+    search = _Search(potential, max_calls, tolerance, until)
+    try:
+        if not search.at(start).finite:
+            raise NumericalError(
+                "the potential or its gradient is not finite at the start of the search for a "
+                "mode; start where it can be evaluated"
+            )
+        if search.matrix is not None:
+            _trust_region(search, start)
+        elif can.HESSIAN_PRODUCT in potential.capabilities:
+            _trust_region_of_products(search, start)
+        else:
+            _quasi_newton(search, start)
+    except _Enough:
+        pass
+    return search.mode()
+
+
+class _Enough(Exception):  # noqa: N818 - not an error
+    """The search has converged, or may pay for no more."""
+
+
+class _Outside(Exception):  # noqa: N818 - not an error
+    """The potential is not finite where the search went."""
+
+    def __init__(self, position: FloatArray) -> None:
+        super().__init__()
+        self.position = position
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Point:
+    """A position that has been paid for."""
+
+    position: FloatArray
+    value: float
+    gradient: FloatArray
+    gauss_newton: FloatArray | None
+
+    @property
+    def finite(self) -> bool:
+        return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
+
+
+class _Search:
+    """What a search pays for, and the best that it has seen."""
+
+    def __init__(
+        self, potential: Potential, max_calls: int, tolerance: float, until: Until | None
+    ) -> None:
+        self.potential = with_gradient(potential)
+        self.until = until
+        self.max_calls = max_calls
+        self.tolerance = tolerance
+        self.calls = 0
+        self.best: _Point | None = None
+        self.last: _Point | None = None
+        self.hessian: FloatArray | None = None  # at the best
+        self.decrement: float | None = None
+        self.converged = False
+        self.steady = 0
+        self.matrix = matrix_of(potential)
+
+    def at(self, position: FloatArray) -> _Point:
+        """Return what is known at a position; the best and the last are not paid for again.
+
+        Raises
+        ------
+        _Enough
+            If nothing more may be paid, or whoever is shown the position has seen enough.
+        """
+        for point in (self.last, self.best):
+            if point is not None and np.array_equal(point.position, position):
+                return point
+        self._pay()
+        point = self.last = self._evaluated(np.array(position))
+        if point.finite and (self.best is None or point.value < self.best.value):
+            self.best, self.hessian, self.decrement = point, None, None
+        if self._seen_enough(point):
+            raise _Enough
+        return point
+
+    def _seen_enough(self, point: _Point) -> bool:
+        if self.until is None or not point.finite:
+            return False
+        return self.until(point.position, point.value, point.gradient)
+
+    def matrix_at(self, point: _Point) -> FloatArray | None:
+        """Return second derivatives at the best point; None at one that will be left again.
+
+        Raises
+        ------
+        _Enough
+            If a Newton step from there would gain next to nothing, or nothing more may be paid.
+        """
+        if point is not self.best:
+            return None
+        if self.hessian is None:
+            matrix = point.gauss_newton
+            if matrix is None:
+                self._pay()
+                matrix = second_derivatives(self.matrix, self.potential, point.position)
+            if not np.isfinite(matrix).all():
+                raise _Enough
+            self.hessian = 0.5 * (matrix + matrix.T)
+            self.decrement = newton_decrement(self.hessian, point.gradient)
+            if self.decrement is not None and self.decrement < self.tolerance:
+                self.converged = True
+                raise _Enough
+        return self.hessian
+
+    def product(self, position: FloatArray, vector: FloatArray) -> FloatArray:
+        """Return the Hessian times a vector."""
+        self._pay()
+        potential = cast(HessianProductPotential, self.potential)
+        return np.asarray(potential.hessian_product(position[None], vector[None])[0])
+
+    def iterated(self, value: float) -> None:
+        """Hear of the value that an iteration ended with.
+
+        Raises
+        ------
+        _Enough
+            If several in a row have lowered it by next to nothing.
+        """
+        self.steady = self.steady + 1 if self.last_value - value < self.tolerance else 0
+        self.last_value = value
+        if self.steady == _STEADY:
+            self.converged = True
+            raise _Enough
+
+    last_value = np.inf
+
+    def mode(self) -> Mode:
+        """Return the best so far."""
+        assert self.best is not None
+        return Mode(
+            position=self.best.position,
+            value=self.best.value,
+            gradient=self.best.gradient,
+            decrement=self.decrement,
+            hessian=self.hessian,
+            converged=self.converged,
+            calls=self.calls,
+        )
+
+    def _pay(self) -> None:
+        if self.calls >= self.max_calls:
+            raise _Enough
+        self.calls += 1
+
+    def _evaluated(self, position: FloatArray) -> _Point:
+        matrix: FloatArray | None = None
+        with np.errstate(all="ignore"):
+            try:
+                if self.matrix == "gauss-newton":
+                    value, gradient, matrix = gauss_newton_at(self.potential, position)
+                else:
+                    values, gradients = self.potential.value_and_gradient(position[None])
+                    value, gradient = float(values[0]), gradients[0]
+            except EvaluationError:
+                value, gradient = np.inf, np.full(len(position), np.nan)
+        return _Point(
+            position=position,
+            value=value if np.isfinite(value) else np.inf,
+            gradient=np.asarray(gradient, dtype=np.float64),
+            gauss_newton=matrix,
+        )
+
+
+def _trust_region(search: _Search, start: FloatArray) -> None:
+    """Newton's method in the coordinates in which the first matrix is the identity."""
+    from scipy.optimize import minimize
+
+    first = search.at(start)
+    matrix = search.matrix_at(first)
+    assert matrix is not None
+    turn = scaling(matrix)
+
+    def fun(y: FloatArray) -> float:
+        return search.at(start + turn @ y).value
+
+    def jac(y: FloatArray) -> FloatArray:
+        point = search.at(start + turn @ y)
+        return turn.T @ point.gradient if point.finite else np.ones_like(y)
+
+    def hess(y: FloatArray) -> FloatArray:
+        matrix = search.matrix_at(search.at(start + turn @ y))
+        # a position that did not lower the potential is not gone to
+        return np.eye(len(y)) if matrix is None else turn.T @ matrix @ turn
+
+    radius = max(1.0, 1.01 * float(np.linalg.norm(turn.T @ first.gradient)))
+    options = {
+        "initial_trust_radius": radius,
+        "max_trust_radius": 1e6 * radius,
+        "gtol": 0.0,
+        "maxiter": search.max_calls,
+    }
+    _quietly(
+        minimize, fun, np.zeros_like(start), jac, hess=hess, method="trust-exact", options=options
+    )
+
+
+def _trust_region_of_products(search: _Search, start: FloatArray) -> None:
+    from scipy.optimize import minimize
+
+    def fun(q: FloatArray) -> float:
+        return search.at(q).value
+
+    def jac(q: FloatArray) -> FloatArray:
+        point = search.at(q)
+        return point.gradient if point.finite else np.ones_like(q)
+
+    _quietly(
+        minimize,
+        fun,
+        start,
+        jac,
+        hessp=search.product,
+        method="trust-ncg",
+        callback=lambda q: search.iterated(search.at(q).value),
+        options={"gtol": 0.0, "maxiter": search.max_calls},
+    )
+
+
+def _quasi_newton(search: _Search, start: FloatArray) -> None:
+    """L-BFGS, in a box that keeps it from where the potential is not finite."""
+    from scipy.optimize import minimize
+
+    def fun(q: FloatArray) -> tuple[float, FloatArray]:
+        point = search.at(q)
+        if not point.finite:
+            raise _Outside(point.position)
+        return point.value, point.gradient
+
+    half = np.inf
+    at = start
+    while True:
+        try:
+            _quietly(
+                minimize,
+                fun,
+                at,
+                True,
+                method="L-BFGS-B",
+                bounds=None if np.isinf(half) else np.stack([at - half, at + half], axis=1),
+                callback=lambda q: search.iterated(search.at(q).value),
+                options={"maxcor": _MEMORY, "maxfun": search.max_calls, "ftol": 0.0, "gtol": 0.0},
+            )
+        except _Outside as met:
+            assert search.best is not None
+            at = search.best.position
+            half = _SHORTER * float(np.abs(met.position - at).max())
+            continue
+        assert search.best is not None
+        if np.abs(search.best.position - at).max() < half:  # not at an edge of the box
+            return
+        at = search.best.position
+
+
+def _quietly(
+    minimize: Callable[..., object], fun: object, x0: FloatArray, jac: object, **how: object
+) -> None:
+    """Minimise; that a search ends for want of precision is no news."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        minimize(fun, x0, jac=jac, **how)

@@ -1,0 +1,70 @@
+"""Second derivatives for the search of a mode, or what stands for them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.contracts.forward import offers_curvatures, with_forward
+from surrokit.contracts.matrices import with_hessian, with_metric
+from surrokit.contracts.potential import Potential
+from surrokit.errors import EvaluationError
+from surrokit.targets.curvature import gauss_newton
+from surrokit.targets.forward import gradient_of_energy
+from surrokit.types import FloatArray
+
+LARGEST_HESSIAN = 500
+"""Dimension up to which a whole matrix of second derivatives is asked for."""
+
+_FLAT = 1e-10  # of the largest curvature, the least that scales a direction
+
+
+def matrix_of(potential: Potential) -> str | None:
+    """Return where second derivatives, or what stands for them, are to come from."""
+    offered = potential.capabilities
+    if offered >= {can.FORWARD, can.JACOBIAN} and offers_curvatures(with_forward(potential).energy):
+        return "gauss-newton"
+    if potential.dim > LARGEST_HESSIAN:
+        return None
+    return next((name for name in (can.HESSIAN, can.METRIC) if name in offered), None)
+
+
+def second_derivatives(name: str | None, potential: Potential, q: FloatArray) -> FloatArray:
+    """Return the Hessian or the metric at one position; NaN where it cannot be evaluated."""
+    try:
+        if name == can.HESSIAN:
+            return np.asarray(with_hessian(potential).hessian(q[None])[0])
+        return np.asarray(with_metric(potential).metric(q[None])[0])
+    except EvaluationError:
+        return np.full((len(q), len(q)), np.nan)
+
+
+def gauss_newton_at(potential: Potential, q: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    """Return value, gradient and Gauss-Newton matrix from one Jacobian."""
+    target = with_forward(potential)
+    outputs, jacobian = target.forward_and_jacobian(q[None])
+    values, gradients = gradient_of_energy(target.energy, outputs, jacobian, q[None])
+    return (
+        float(values[0]),
+        gradients[0],
+        gauss_newton(target.energy, outputs, jacobian, q[None])[0],
+    )
+
+
+def newton_decrement(hessian: FloatArray, gradient: FloatArray) -> float | None:
+    """Return g^T H^-1 g / 2; None where H is not positive definite."""
+    try:
+        half = np.linalg.solve(np.linalg.cholesky(hessian), gradient)
+    except np.linalg.LinAlgError:
+        return None
+    return 0.5 * float(half @ half)
+
+
+def scaling(matrix: FloatArray) -> FloatArray:
+    """Return T with T^T |matrix| T = identity; flat directions keep a scale of the others."""
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    sizes = np.abs(eigenvalues)
+    largest = float(sizes.max())
+    if largest == 0.0:
+        return np.eye(len(matrix))
+    return np.asarray(vectors / np.sqrt(np.maximum(sizes, _FLAT * largest)))

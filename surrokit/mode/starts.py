@@ -1,0 +1,239 @@
+"""Where chains start, and what the user has paid for already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from surrokit.arguments import numbers
+from surrokit.capabilities import INITIAL
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.potential import InitialPotential, Potential
+from surrokit.contracts.sampler import ChainState
+from surrokit.coordinates.parameters import Parameters
+from surrokit.errors import ShapeError, TargetError
+from surrokit.targets.bounds import describe_position, parameters_of, transform_of
+from surrokit.types import BoolArray, FloatArray
+
+Began = TypeVar("Began")
+
+SPREAD = 2.0
+"""Chains start uniformly within this distance of 0 on the whole line, as Stan's do."""
+
+WIDER = (2.0, 4.0)
+"""Times as far out one looks for other modes, in turn."""
+
+_CENTRING = 500  # draws of a target's own starts, by which their centre is known
+
+ATTEMPTS = 100
+"""How often a chain's start is drawn again where the target is not finite."""
+
+
+def given_positions(
+    initial: Mapping[str, Any] | npt.ArrayLike, target: Potential, chains: int
+) -> FloatArray:
+    """Return a user's starting positions in the sampling coordinates, shape (chains, dim).
+
+    Parameters
+    ----------
+    initial
+        One position (dim,) for all chains, one for each, or values by name.
+    target
+        What will be sampled.
+    chains
+        How many are wanted.
+
+    Raises
+    ------
+    ShapeError
+        If the shape is neither.
+    TargetError
+        If a number is not finite or not inside its bounds; the message names the parameter.
+    """
+    parameters = parameters_of(target)
+    values = parameters.position(initial)  # type: ignore[arg-type]
+    if values.shape not in ((target.dim,), (chains, target.dim)):
+        raise ShapeError(
+            f"initial must have shape ({target.dim},) for all chains or ({chains}, {target.dim}) "
+            f"for each, got {values.shape}"
+        )
+    bounded = np.broadcast_to(values, (chains, target.dim))
+    _check_inside(bounded, parameters)
+    return transform_of(target).to_unbounded(bounded)
+
+
+def _check_inside(positions: FloatArray, parameters: Parameters) -> None:
+    lower, upper = parameters.bounds()
+    inside = np.isfinite(positions) & (positions > lower) & (positions < upper)
+    if inside.all():
+        return
+    chain, i = np.argwhere(~inside)[0]
+    bound = "" if not parameters.bounded else f" strictly between {lower[i]:g} and {upper[i]:g}"
+    raise TargetError(
+        f"initial value of {parameters.labels[i]!r} in chain {chain} is {positions[chain, i]}; "
+        f"it must be finite{bound}"
+    )
+
+
+def drawn_positions(target: Potential, rng: np.random.Generator, n: int) -> FloatArray:
+    """Draw starting positions in the sampling coordinates, shape (n, dim).
+
+    The target draws its own if it can; else they are uniform on the whole line.
+    """
+    if INITIAL in target.capabilities:
+        return cast(InitialPotential, target).initial(rng, n)
+    return rng.uniform(-SPREAD, SPREAD, size=(n, target.dim))
+
+
+def spread_positions(target: Potential, rng: np.random.Generator, n: int) -> FloatArray:
+    """Draw positions farther apart than starts of chains, in the sampling coordinates, (n, dim).
+
+    They come in pairs, mirrored about a centre. Those of a target that draws its own starts are
+    such starts, and then ones twice as far out; parameters between two bounds are uniform between
+    them; all others are uniform within :data:`WIDER` times the distance of starts.
+    """
+    half = (n + 1) // 2
+    centre = np.zeros(target.dim)
+    if INITIAL in target.capabilities:
+        draws = cast(InitialPotential, target).initial(rng, _CENTRING + half)
+        centre = draws[:_CENTRING].mean(axis=0)
+        away = (draws[_CENTRING:] - centre) * np.resize([1.0, 2.0], half)[:, None]
+    else:
+        uniform = rng.uniform(-1.0, 1.0, size=(half, target.dim))
+        away = SPREAD * np.resize(WIDER, half)[:, None] * uniform
+        between = transform_of(target).between
+        away[:, between] = 2.0 * np.arctanh(uniform[:, between])
+    return np.stack([centre + away, centre - away], axis=1).reshape(2 * half, target.dim)[:n]
+
+
+def started(
+    begin: Callable[[FloatArray], tuple[Began, ChainState]],
+    target: Potential,
+    initial: FloatArray | None,
+    chains: int,
+    rng: np.random.Generator,
+) -> Began:
+    """Begin at positions where the target is finite.
+
+    Parameters
+    ----------
+    begin
+        Evaluates the target at positions (chains, dim); returns what is to be had, and the chains.
+    target
+        Draws positions, if it can, and names parameters.
+    initial : ndarray of shape (chains, dim), optional
+        The user's positions in the sampling coordinates; None has them drawn, again and again for
+        chains at which the target is not finite.
+    chains
+        How many.
+    rng
+        Generator for the positions.
+
+    Raises
+    ------
+    TargetError
+        If the target is not finite at the user's positions, or nowhere to be found finite; the
+        message names the parameters.
+    """
+    positions = drawn_positions(target, rng, chains) if initial is None else initial
+    for _ in range(ATTEMPTS):
+        began, state = begin(positions)
+        bad = ~(np.isfinite(state.values) & _finite_gradient(state).all(axis=1))
+        if not bad.any():
+            return began
+        if initial is not None:
+            raise TargetError(_complaint(state, bad, target))
+        positions = positions.copy()
+        positions[bad] = drawn_positions(target, rng, int(bad.sum()))
+    raise TargetError(
+        f"no start was found in {ATTEMPTS} attempts at which the target is finite: "
+        f"{_complaint(state, bad, target)}; pass initial=..."
+    )
+
+
+def _finite_gradient(state: ChainState) -> BoolArray:
+    gradient = state.cache.get("gradient")
+    return np.isfinite(state.positions if gradient is None else gradient)
+
+
+def _complaint(state: ChainState, bad: BoolArray, target: Potential) -> str:
+    chain = int(np.flatnonzero(bad)[0])
+    value = state.values[chain]
+    labels = parameters_of(target).labels
+    at = describe_position(target, state.positions[chain])
+    if np.isfinite(value):
+        finite = _finite_gradient(state)[chain]
+        culprits = ", ".join(labels[i] for i in np.flatnonzero(~finite))
+        return f"the gradient is not finite in {culprits} at the start of chain {chain} ({at})"
+    return (
+        f"the target has potential {value} at the start of chain {chain} ({at}); "
+        "start inside its support, where it can be evaluated"
+    )
+
+
+def paid_evaluations(
+    evaluations: Evaluations | tuple[npt.ArrayLike, ...], exact: Potential
+) -> Evaluations:
+    """Return evaluations in the sampling coordinates of a target.
+
+    Parameters
+    ----------
+    evaluations
+        In the user's coordinates, U without any Jacobian; or a tuple of positions, potentials and
+        perhaps gradients. Rows on or outside the bounds are left out.
+    exact
+        The target.
+
+    Raises
+    ------
+    ShapeError
+        If the arrays do not fit each other, or the target.
+    """
+    if not isinstance(evaluations, Evaluations):
+        if not isinstance(evaluations, tuple | list) or not 2 <= len(evaluations) <= 3:
+            raise ShapeError(
+                "evaluations must be (positions, values) or (positions, values, gradients), got "
+                f"{_described(evaluations)}"
+            )
+        names = ("positions", "values", "gradients")
+        arrays = {
+            name: numbers(f"{name} of evaluations", array)
+            for name, array in zip(names, evaluations, strict=False)
+            if array is not None
+        }
+        evaluations = Evaluations(**arrays)
+    if evaluations.positions.shape[1] != exact.dim:
+        raise ShapeError(
+            f"evaluations have positions of {evaluations.positions.shape[1]} numbers, but the "
+            f"target has dim {exact.dim}"
+        )
+    return _in_sampling_coordinates(evaluations, exact)
+
+
+def _described(evaluations: object) -> str:
+    if isinstance(evaluations, tuple | list):
+        return f"{len(evaluations)} items"
+    return f"a {type(evaluations).__name__}"
+
+
+def _in_sampling_coordinates(evaluations: Evaluations, exact: Potential) -> Evaluations:
+    transform = transform_of(exact)
+    z = transform.to_unbounded(evaluations.positions)
+    inside = np.asarray(np.isfinite(z).all(axis=1))
+    kept = evaluations.take(inside)
+    z = z[inside]
+    d = transform.derivatives(z)
+
+    def pulled(array: FloatArray | None, by: FloatArray, plus: FloatArray | float):  # type: ignore[no-untyped-def]
+        return None if array is None else array * by - plus
+
+    return Evaluations(
+        positions=z,
+        values=kept.values - transform.log_jacobian(z),
+        gradients=pulled(kept.gradients, d.first, d.log_first),
+        outputs=kept.outputs,
+        jacobians=pulled(kept.jacobians, d.first[:, None, :], 0.0),
+    )

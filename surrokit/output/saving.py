@@ -1,0 +1,186 @@
+"""Draws on disk, in the form that the ending of the file's name asks for."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+
+from surrokit.errors import ConfigurationError, MissingDependencyError
+from surrokit.output.arviz import Draws, to_arviz
+from surrokit.types import FloatArray, IntArray
+
+Columns: TypeAlias = dict[str, FloatArray | IntArray]
+"""Name to one number for each draw of each chain."""
+
+
+def save(draws: Draws, path: str | os.PathLike[str]) -> None:
+    """Write draws to a file; one that is there already is replaced when all is done.
+
+    Parameters
+    ----------
+    draws
+        Of a run.
+    path
+        Where; its ending is one of ``.nc``, ``.csv``, ``.parquet`` and ``.zarr``.
+
+    Raises
+    ------
+    ConfigurationError
+        If the ending is another one, or the file cannot be written.
+    MissingDependencyError
+        If a library that the form needs is not installed.
+    """
+    check_can_save(path)
+    path = Path(path)
+    written = path if path.suffix.lower() == ".zarr" else _beside(path)
+    try:
+        _form(path).write(draws, written)
+        if written != path:
+            written.replace(path)
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot write {path}: {error.strerror or error}; give a file in a folder that you may "
+            "write to"
+        ) from error
+    finally:
+        if written != path:
+            written.unlink(missing_ok=True)
+
+
+def check_can_save(path: str | os.PathLike[str]) -> None:
+    """Find out before a long run whether its result can be saved.
+
+    Raises
+    ------
+    ConfigurationError
+        If the ending is none that is known, the folder does not exist, or the file is a folder.
+    MissingDependencyError
+        If a library that the form needs is not installed.
+    """
+    form = _form(Path(path))
+    check_folder(path)
+    if Path(path).is_dir() and form is not _FORMS[".zarr"]:
+        raise ConfigurationError(f"cannot write {path}: it is a folder; give the name of a file")
+    for name in form.needs:
+        if find_spec(name) is None:
+            raise MissingDependencyError(
+                f"{name} is needed to save draws as {form.name} and is not installed; run "
+                f"python -m pip install {form.install}"
+            )
+
+
+def check_ending(path: str | os.PathLike[str]) -> None:
+    """Find out whether the ending of a path says how draws are to be written.
+
+    Raises
+    ------
+    ConfigurationError
+        If it does not.
+    """
+    _form(Path(path))
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Find out before a long run whether there is a folder to write a file to.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none.
+    """
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise ConfigurationError(f"cannot write {path}: there is no folder {folder}; make it first")
+
+
+def columns_of(draws: Draws) -> Columns:
+    """Return chain, draw (both counted from 0) and every number of a position, one row a draw.
+
+    Arrays have shape (chains * draws,), chain after chain. A parameter that is called ``chain`` or
+    ``draw`` keeps its name, and the index gets an underscore.
+    """
+    n_chains, n_draws, dim = draws.draws.shape
+    index = {
+        "chain": np.repeat(np.arange(n_chains), n_draws),
+        "draw": np.tile(np.arange(n_draws), n_chains),
+    }
+    taken = set(draws.labels)
+    numbers = draws.draws.reshape(n_chains * n_draws, dim)
+    return {
+        **{(f"{name}_" if name in taken else name): array for name, array in index.items()},
+        **{label: numbers[:, i] for i, label in enumerate(draws.labels)},
+    }
+
+
+@attrs.frozen(kw_only=True)
+class _Form:
+    """How draws are written: what that needs, and what to install for it."""
+
+    name: str
+    write: Callable[[Draws, Path], None]
+    needs: tuple[str, ...] = ()
+    install: str = ""
+
+
+def _form(path: Path) -> _Form:
+    form = _FORMS.get(path.suffix.lower())
+    if form is None:
+        known = ", ".join(f"{ending} ({form.name})" for ending, form in _FORMS.items())
+        raise ConfigurationError(
+            f"the ending of {path.name!r} does not say how to write draws; use one of {known}"
+        )
+    return form
+
+
+def _beside(path: Path) -> Path:
+    """Return a name in the same folder, which can take the place of the file at once."""
+    return path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
+
+
+def _write_netcdf(draws: Draws, path: Path) -> None:
+    to_arviz(draws).to_netcdf(os.fspath(path), engine="h5netcdf")
+
+
+def _write_zarr(draws: Draws, path: Path) -> None:
+    to_arviz(draws).to_zarr(os.fspath(path))
+
+
+def _write_csv(draws: Draws, path: Path) -> None:
+    columns = columns_of(draws)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        # numbers of Python are written so that they can be read back exactly
+        writer.writerows(zip(*(array.tolist() for array in columns.values()), strict=True))
+
+
+def _write_parquet(draws: Draws, path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table(columns_of(draws)), os.fspath(path))
+
+
+_FORMS = {
+    ".nc": _Form(
+        name="netCDF for ArviZ",
+        write=_write_netcdf,
+        needs=("arviz", "h5netcdf", "h5py"),
+        install="'surrokit[arviz]'",
+    ),
+    ".csv": _Form(name="a table as text", write=_write_csv),
+    ".parquet": _Form(name="a table", write=_write_parquet, needs=("pyarrow",), install="pyarrow"),
+    ".zarr": _Form(
+        name="Zarr for ArviZ",
+        write=_write_zarr,
+        needs=("arviz", "zarr"),
+        install="'surrokit[arviz]' zarr",
+    ),
+}

@@ -1,0 +1,104 @@
+"""What a run goes on with where its surrogate is not worth what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from surrokit.contracts.sampler import Correction, Sampler
+from surrokit.contracts.schedule import Schedule
+from surrokit.plan.parts import Parts
+
+HOPELESS = 0.01
+"""Part forgotten in an iteration below which a surrogate is dropped, whatever its calls cost."""
+
+_NEEDED = 0.25  # of the steps of a sub-chain, which is rather too long than too short
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Fallback:
+    """An exact kernel, and what an independent draw is expected to cost with it.
+
+    Parameters
+    ----------
+    name
+        What to call it.
+    sampler, correction
+        The kernel; not bound to a potential yet.
+    schedule
+        One that learns nothing.
+    seconds_per_draw
+        Seconds that it takes for one about independent draw of every chain; with its share in the
+        warm-up that going on would take.
+    seconds_per_value
+        Seconds that the target's value takes, for one position of every chain.
+    steps_per_draw
+        Integrator steps in that draw; None where nothing is integrated.
+    described
+        Kind of part to its name, for the output.
+    """
+
+    name: str
+    sampler: Sampler
+    correction: Correction
+    schedule: Schedule
+    seconds_per_draw: float
+    seconds_per_value: float
+    steps_per_draw: float | None = None
+    described: Mapping[str, str] = attrs.field(factory=dict)
+
+    def instead_of(self, parts: Parts) -> Parts:
+        """Return the parts of a run that goes on without its surrogate."""
+        return attrs.evolve(
+            parts,
+            sampler=self.sampler,
+            correction=self.correction,
+            schedule=self.schedule,
+            explorer=None,
+            learner=None,
+            ready=None,
+            exact_sampler=None,
+            described={**parts.described, **self.described},
+        )
+
+    def complaint(self, forgotten: float, seconds: float = 0.0, steps: float = 0.0) -> str | None:
+        """Return why the surrogate is to be dropped, or None.
+
+        Where an iteration forgets a part f, draws are worth f / (2 - f) independent ones each: with
+        independent proposals f is their acceptance, in general 1 less the correlation with
+        the draw before.
+
+        Parameters
+        ----------
+        forgotten
+            f, predicted or measured.
+        seconds
+            That an iteration on the surrogate takes; at the least what the exact values take.
+        steps
+            Integrator steps of an iteration on the surrogate. Where a draw takes very many, it
+            would with an exact kernel.
+        """
+        if not forgotten >= HOPELESS:
+            return f"an iteration on the surrogate would forget {max(forgotten, 0.0):.3f} only"
+        worth = forgotten / (2.0 - forgotten)
+        on_surrogate = max(seconds, self.seconds_per_value) / worth
+        exact = self.seconds_per_draw
+        if self.steps_per_draw is not None:
+            exact *= max(_NEEDED * steps / self.steps_per_draw, 1.0)
+        if on_surrogate <= exact:
+            return None
+        return (
+            f"a draw on the surrogate would be worth {worth:.2g} independent ones, of which each "
+            f"would take {in_words(on_surrogate)}, and {in_words(exact)} with {self.name}"
+        )
+
+
+def in_words(seconds: float) -> str:
+    """Return a time with its unit."""
+    if seconds >= 60:
+        return f"{seconds / 60:.3g} min"
+    if seconds >= 1:
+        return f"{seconds:.3g} s"
+    number, unit = (1e3 * seconds, "ms") if seconds >= 1e-4 else (1e6 * seconds, "us")
+    return f"{number:.0f} {unit}" if number >= 10 else f"{number:.2g} {unit}"

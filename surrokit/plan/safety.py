@@ -1,0 +1,104 @@
+"""The settings of the safety net, for proposals on a surrogate that are hardly ever accepted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from surrokit.errors import ConfigurationError
+from surrokit.settings import fraction, is_number, not_negative_integer, one_of, positive_integer
+
+MOST_RESTARTS = 3
+"""After so many restarts draws are kept, whatever happens."""
+
+PATHS_WORK = 0.1  # below this acceptance on its own potential a sampler does not work at all
+
+
+def _check_mix(_: object, attribute: Any, value: object) -> None:
+    if not is_number(value) or not 0 <= value < 1:  # type: ignore[operator]
+        raise ConfigurationError(
+            f"{attribute.name} must be a probability of at least 0 and below 1, got {value!r}"
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Safety:
+    """When proposals on a surrogate count as collapsed, and what is done about it.
+
+    In warm-up a collapse brings in a block of exact transitions. The surrogate learns from what
+    they pay for, whatever the schedule says, and from the proposals that were evaluated since the
+    last fit; then it is fitted and deployed again, and tuning goes on. A collapse is one of:
+
+    - a chain has not moved for ``patience`` iterations;
+    - over ``patience`` iterations a chain's acceptance was below ``collapse`` times that of its
+      paths, which is what a perfect surrogate would give;
+    - that of all chains together was below ``promise`` times what the surrogate's own held-out
+      error predicts, and below half of the paths'.
+
+    Where the exact transitions themselves are hardly ever accepted, the step size is to blame; the
+    net then gives up.
+
+    From the first kept draw on nothing of the kind happens: a kernel that answered to the path
+    would bias the draws. What remains is ``mix``, a fixed probability, drawn independently of the
+    past, with which an iteration is an exact transition. A collapse among kept draws is a warning;
+    with ``restart`` the draws so far become warm-up, the surrogate is repaired, and draws begin
+    again, at most three times. Each kept draw is then made by a kernel that was fixed before the
+    first of them; but that they were kept at all depends on them, which is why it must be asked
+    for.
+
+    Parameters
+    ----------
+    patience
+        Iterations: how long a chain may stand still, and over how many acceptance is averaged.
+    collapse, promise
+        Parts of the expected acceptance, between 0 and 1, below which a surrogate is repaired.
+    block
+        Exact transitions in one repair.
+    rescues
+        Repairs at most, in warm-up; 0 switches the net off.
+    mix
+        Probability that an iteration after the exploration, kept or not, is an exact transition.
+    restart
+        Whether a collapse among kept draws starts them again.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting is out of range.
+    """
+
+    patience: int = attrs.field(default=40, validator=positive_integer)
+    collapse: float = attrs.field(default=0.1, validator=fraction)
+    promise: float = attrs.field(default=0.25, validator=fraction)
+    block: int = attrs.field(default=10, validator=positive_integer)
+    rescues: int = attrs.field(default=5, validator=not_negative_integer)
+    mix: float = attrs.field(default=0.0, validator=_check_mix)
+    restart: bool = attrs.field(default=False, validator=one_of(True, False))
+
+    def is_futile(self, acceptance: float) -> bool:
+        """Return whether even exact transitions failed: then no surrogate is to blame."""
+        return acceptance < PATHS_WORK
+
+    @property
+    def shortest(self) -> int:
+        """Iterations that a repair needs: the exact ones, and as many as patience to tune in."""
+        return self.block + self.patience
+
+
+def checked_safety(safety: object) -> Safety:
+    """Return the settings of a run's safety net; the usual ones for None.
+
+    Raises
+    ------
+    ConfigurationError
+        If something else is given.
+    """
+    if safety is None:
+        return Safety()
+    if not isinstance(safety, Safety):
+        raise ConfigurationError(
+            f"safety must be a surrokit.Safety(...) or None for the usual one, got {safety!r}; to "
+            "switch it off pass surrokit.Safety(rescues=0)"
+        )
+    return safety

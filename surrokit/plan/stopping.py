@@ -1,0 +1,202 @@
+"""Watches a run's budget while it is spent."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surrokit.contracts.methods import CallKind
+from surrokit.coordinates.transforms import Transform
+from surrokit.cost.budget import Budget, BudgetSpent, Length, StopReason, calls_paid
+from surrokit.cost.clock import Clock
+from surrokit.cost.pace import Pace
+from surrokit.cost.recording import RecordingPotential
+from surrokit.diagnostics import LEAST_OF, effective_sample_size, r_hat
+from surrokit.result.trace import History
+from surrokit.types import FloatArray
+
+FIRST_LOOK = 50
+"""Kept draws of a chain before which nothing is said of their quality."""
+
+_GROWTH = 1.2  # from one look to the next: few of them, and at most a fifth is drawn in vain
+_MOST_GROWTH = 2.0
+
+GRACE = 0.1
+"""Part of ``max_seconds`` by which a settled number of draws may exceed it before it is cut."""
+
+_CALLS_MARGIN, _SECONDS_MARGIN = 1.0, 0.5  # calls have no grace
+
+
+class Stopping:
+    """Says when a run's budget is spent, or its draws are good enough.
+
+    Parameters
+    ----------
+    budget
+        The limits.
+    target
+        The exact potential, whose calls count.
+    clock
+        Whose seconds count.
+    transform
+        To the coordinates in which draws are judged.
+    chains
+        What an iteration pays at least for, if every chain moves.
+
+    Attributes
+    ----------
+    stopped
+        Why the run ends, if it ends here.
+    length
+        How the number of draws comes about.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        target: RecordingPotential,
+        clock: Clock,
+        transform: Transform,
+        chains: int,
+    ) -> None:
+        self.budget = budget
+        self._target = target
+        self._clock = clock
+        self._transform = transform
+        self._chains = chains
+        self.stopped: StopReason = "draws"
+        self.length: Length = "fixed"
+        self._pace = Pace()
+        self._grace = 0.0
+        self._most_draws = 0
+        self._next_look = 0
+
+    def guard(self, kind: CallKind, n: int) -> None:
+        """Raise ``BudgetSpent`` before a call that the budget does not allow for.
+
+        Parameters
+        ----------
+        kind
+            Kind of call.
+        n
+            Positions, or data rows, to be evaluated.
+        """
+        self._check(calls_paid({kind: n}, self._target.n_rows if kind == "rows" else None))
+
+    def _check(self, more: float) -> None:
+        seconds = self._clock.elapsed() / (1.0 + self._grace)
+        reason = self.budget.spent(self._target.paid + more, seconds)
+        if reason is not None:
+            raise BudgetSpent(reason)
+
+    def check_before_iteration(self, *, exact: bool) -> None:
+        """Raise ``BudgetSpent`` where an iteration cannot be paid for.
+
+        Parameters
+        ----------
+        exact
+            Whether it may pay for a whole position of each chain, and not only for data rows.
+        """
+        self._check(self._chains if exact else 0)
+
+    def check(self) -> None:
+        """Raise ``BudgetSpent`` where a limit is exceeded."""
+        self._check(0)
+
+    # --- how many draws ---
+
+    def warmup_begins(self) -> None:
+        """Take note that iterations from here on are those of the kernel that will draw."""
+        self._grace = 0.0
+        self._pace.begin(*self._used())
+
+    def iteration_done(self) -> None:
+        """Take note of what an iteration of warm-up has cost."""
+        self._pace.add(*self._used())
+
+    def _used(self) -> tuple[float, float]:
+        return self._target.paid, self._clock.elapsed() - self._clock.seconds["training"]
+
+    def draws_begin(self, wanted: int) -> int:
+        """Return how many draws of each chain there are to be at most, now that none is kept.
+
+        Parameters
+        ----------
+        wanted
+            As many as were asked for.
+        """
+        self.stopped, self.length, self._grace = "draws", "fixed", 0.0
+        self._next_look = self._first_look()
+        most: float = wanted
+        if self.budget.max_calls is not None:
+            rest = self.budget.max_calls - self._target.paid
+            most = self._allowed(most, "max_calls", self._pace.settled(0, rest, _CALLS_MARGIN))
+        if self.budget.max_seconds is not None:
+            rest = self.budget.max_seconds - self._clock.elapsed()
+            n = self._pace.settled(1, rest, _SECONDS_MARGIN)
+            self._grace = GRACE if n < math.inf else 0.0
+            most = self._allowed(most, "max_seconds", n)
+        self._most_draws = int(most)
+        return self._most_draws
+
+    def _allowed(self, most: float, limit: StopReason, n: float) -> float:
+        if n < most:
+            self.stopped = limit
+        return min(n, most)
+
+    def cut(self, reason: StopReason) -> None:
+        """Take note that the run ends where a limit, or whatever else, happened to fall."""
+        self.stopped, self.length = reason, "cut"
+
+    # --- draws that are good enough ---
+
+    def used(self, part: Budget) -> bool:
+        """Return whether a part of the budget is used up, or the next iteration would do so."""
+        calls = self._target.paid + self._chains
+        return part.spent(calls, self._clock.elapsed()) is not None
+
+    def reached(self, kept: History) -> StopReason | None:
+        """Return which of the targets the kept draws have reached, at growing intervals."""
+        if not self.budget.looks_at_draws or len(kept) < self._next_look:
+            return None
+        draws = self._transform.to_bounded(kept.positions())
+        growth = _GROWTH
+        if self.budget.target_ess is not None:
+            ess = _least_ess(draws, self.budget.target_ess)
+            if ess >= self.budget.target_ess:
+                return self._judged("target_ess")
+            if ess > 0:
+                growth = min(max(self.budget.target_ess / ess, 1.05), _MOST_GROWTH)
+        if self.budget.target_rhat is not None:
+            growth = min(growth, _GROWTH)
+            if float(np.max(r_hat(draws))) <= self.budget.target_rhat:
+                return self._judged("target_rhat")
+        self._next_look = math.ceil(growth * len(kept))
+        return None
+
+    @property
+    def expected(self) -> int:
+        """Kept draws of each chain at which the run may end, as far as that is known."""
+        looked = self._next_look if self.budget.looks_at_draws else self._most_draws
+        return min(self._most_draws, looked)
+
+    def _judged(self, reason: StopReason) -> StopReason:
+        self.stopped, self.length = reason, "judged"
+        return reason
+
+    def _first_look(self) -> int:
+        if self.budget.target_ess is None or self.budget.target_rhat is not None:
+            return FIRST_LOOK
+        # draws are hardly ever worth more than twice as many independent ones
+        return max(FIRST_LOOK, math.ceil(0.5 * self.budget.target_ess / self._chains))
+
+
+def _least_ess(draws: FloatArray, target: float) -> float:
+    """Return the least effective sample size; where it is far from the target, a bound of it."""
+    least = math.inf
+    for kind in LEAST_OF:
+        least = float(np.minimum(least, np.min(effective_sample_size(draws, kind))))
+        if not least * _MOST_GROWTH > target:  # or NaN: the next look is as late as can be
+            break
+    return least

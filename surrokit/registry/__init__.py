@@ -1,0 +1,1 @@
+"""From entry points to parts."""

@@ -1,0 +1,211 @@
+"""From kind and name to the registered component."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import attrs
+
+from surrokit.errors import ComponentClashError, PluginError, UnknownComponentError
+from surrokit.registry.components import Component
+from surrokit.registry.discovery import Plugins, default_plugins
+from surrokit.registry.kinds import KINDS, Kind
+from surrokit.registry.purposes import DEFAULT
+from surrokit.registry.settings import Setting
+
+_HOOK = "surrokit_components"
+_ONE_OF_THEM = "uninstall one, or switch it off with SURROKIT_DISABLE_PLUGINS"
+
+
+@attrs.frozen(kw_only=True)
+class Entry:
+    """A component and the plugin that offers it."""
+
+    component: Component
+    plugin: str
+
+    def settings(self) -> dict[str, Setting]:
+        """Return name to setting; see :meth:`surrokit.Component.settings`."""
+        return self.component.settings(self.plugin)
+
+    def make(self, settings: Mapping[str, Any]) -> Any:
+        """Return the part; see :meth:`surrokit.Component.make`."""
+        return self.component.make(settings, self.plugin)
+
+
+@attrs.frozen(kw_only=True)
+class Catalogue:
+    """All registered components by kind and name."""
+
+    entries: dict[tuple[Kind, str], Entry]
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Iterate in the order of kinds, then of names."""
+        order = {kind: i for i, kind in enumerate(KINDS)}
+        yield from (
+            self.entries[key] for key in sorted(self.entries, key=lambda k: (order[k[0]], k[1]))
+        )
+
+    def names(self, kind: Kind) -> list[str]:
+        """Return the names of one kind, sorted."""
+        return sorted(name for k, name in self.entries if k == kind)
+
+    def get(self, kind: Kind, name: str) -> Component:
+        """Return a component; :meth:`entry` says whose it is.
+
+        Raises
+        ------
+        UnknownComponentError
+            If there is none; the message names the nearest ones.
+        """
+        return self.entry(kind, name).component
+
+    def entry(self, kind: Kind, name: str) -> Entry:
+        """Return a component with its plugin.
+
+        Raises
+        ------
+        UnknownComponentError
+            If there is none; the message names the nearest ones.
+        """
+        try:
+            return self.entries[kind, name]
+        except KeyError:
+            raise UnknownComponentError(self._unknown(kind, name)) from None
+
+    def serving(self, kind: Kind, purpose: str) -> Component | None:
+        """Return the component that serves a purpose, if there is one.
+
+        Purposes of the core are in :mod:`surrokit.registry.purposes`.
+
+        Parameters
+        ----------
+        kind, purpose
+            What is looked for.
+        """
+        for entry in self:
+            if entry.component.kind == kind and purpose in entry.component.purposes:
+                return entry.component
+        return None
+
+    def pick(self, kind: Kind, purpose: str = DEFAULT) -> str:
+        """Return the name of the component that serves a purpose.
+
+        Raises
+        ------
+        UnknownComponentError
+            If there is none.
+        """
+        found = self.serving(kind, purpose)
+        if found is not None:
+            return found.name
+        names = self.names(kind)
+        if not names:
+            raise UnknownComponentError(self._unknown(kind, purpose))
+        raise UnknownComponentError(
+            f"no {kind} is registered that serves as {purpose!r}; name one of "
+            f"{', '.join(names)}, or enable the plugin that has it"
+        )
+
+    def named(self, names: Sequence[str]) -> list[Entry]:
+        """Return the entries of these names, of whatever kinds; without names all.
+
+        Raises
+        ------
+        UnknownComponentError
+            If nothing has a name; the message names the nearest ones.
+        """
+        known = {name for _, name in self.entries}
+        for name in names:
+            if name not in known:
+                raise UnknownComponentError(
+                    f"no part is named {name!r}; {_near(name, sorted(known))}surrokit plugins "
+                    "lists them"
+                )
+        return [entry for entry in self if not names or entry.component.name in names]
+
+    def _unknown(self, kind: Kind, name: str) -> str:
+        names = self.names(kind)
+        if kind not in KINDS:
+            return f"there is no kind {kind!r}; kinds are: {', '.join(KINDS)}"
+        if not names:
+            return (
+                f"no {_plural(kind)} are registered, so there is no {name!r}; install surrokit "
+                "itself (a bare checkout on the path announces no plugins): "
+                "python -m pip install ."
+            )
+        elsewhere = [k for k, n in self.entries if n == name]
+        hint = f"{name!r} is the name of a {elsewhere[0]}; " if elsewhere else _near(name, names)
+        return f"no {kind} is named {name!r}; {hint}registered are: {', '.join(names)}"
+
+
+def _plural(kind: Kind) -> str:
+    return "policies" if kind == "policy" else f"{kind}s"
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+
+
+def make_catalogue(plugins: Plugins) -> Catalogue:
+    """Ask every plugin what it offers.
+
+    Raises
+    ------
+    ComponentClashError
+        If two plugins claim one name or one purpose of a kind.
+    PluginError
+        If a plugin returns something else than components.
+    """
+    entries: dict[tuple[Kind, str], Entry] = {}
+    serving: dict[tuple[Kind, str], Entry] = {}
+    for implementation in plugins.manager.hook.surrokit_components.get_hookimpls():
+        label = plugins.label_of(implementation.plugin)
+        for component in _offered(implementation.function, label):
+            entry = Entry(component=component, plugin=label)
+            known = entries.setdefault((component.kind, component.name), entry)
+            if known.component is not component:
+                raise ComponentClashError(
+                    f"{known.plugin} and {label} both register a {component.kind} named "
+                    f"{component.name!r}; {_ONE_OF_THEM}"
+                )
+            for purpose in component.purposes:
+                first = serving.setdefault((component.kind, purpose), entry)
+                if first.component is not component:
+                    raise ComponentClashError(
+                        f"{component.kind} {first.component.name!r} of {first.plugin} and "
+                        f"{component.name!r} of {label} both claim to serve as {purpose!r}; "
+                        f"{_ONE_OF_THEM}"
+                    )
+    return Catalogue(entries=entries)
+
+
+def _offered(hook: Callable[[], Any], label: str) -> list[Component]:
+    try:
+        offered = hook()
+    except Exception as error:
+        raise PluginError(
+            f"plugin {label} raised {type(error).__name__} in {_HOOK}: {error}; fix it, or switch "
+            "it off with SURROKIT_DISABLE_PLUGINS"
+        ) from error
+    if not isinstance(offered, list | tuple):
+        raise PluginError(
+            f"plugin {label} returned {offered!r} from {_HOOK}; it must return a list of Components"
+        )
+    for component in offered:
+        if not isinstance(component, Component):
+            raise PluginError(
+                f"plugin {label} returned {component!r} from {_HOOK}; every item must be a "
+                "Component"
+            )
+    return list(offered)
+
+
+@cache
+def default_catalogue() -> Catalogue:
+    """Return the catalogue of the plugins announced on this machine, built on first use."""
+    return make_catalogue(default_plugins())

@@ -1,0 +1,98 @@
+"""Every hook, the markers that name them, and nothing else.
+
+A plugin is a module, announced in the entry-point group ``surrokit``, with functions of these
+names decorated with :data:`surrokit.hookimpl`. Hooks decide who exists and who is told; they
+never decide what a Markov kernel does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from surrokit.contracts.observation import IterationInfo, RunInfo
+    from surrokit.contracts.potential import Potential
+    from surrokit.contracts.sampler import ChainState
+    from surrokit.registry.components import Component
+    from surrokit.result.run import Run
+
+
+GROUP = "surrokit"
+"""Name of the project for pluggy, and of the entry-point group."""
+
+hookspec = pluggy.HookspecMarker(GROUP)
+hookimpl = pluggy.HookimplMarker(GROUP)
+"""Decorates a plugin's functions that implement a hook of :mod:`surrokit.registry.hooks`."""
+
+
+# --- Registration: called once, when the catalogue is first needed. ---
+
+
+@hookspec
+def surrokit_components() -> Sequence[Component]:
+    """Return everything that the plugin offers, of whatever kind."""
+    return ()
+
+
+# --- Observation: called between transitions, never inside one. What is returned is ignored. ---
+
+
+@hookspec
+def surrokit_run_started(run: RunInfo) -> None:
+    """Be told that a run begins, before its first exact call.
+
+    Parameters
+    ----------
+    run
+        Sizes and parts.
+    """
+
+
+@hookspec
+def surrokit_transition_done(run: RunInfo, state: ChainState, info: IterationInfo) -> None:
+    """Be told what an iteration did.
+
+    Parameters
+    ----------
+    run
+        Sizes and parts.
+    state
+        Where the chains are now, in the sampling coordinates.
+    info
+        Stage, acceptance, exact calls and seconds so far.
+    """
+
+
+@hookspec
+def surrokit_surrogate_deployed(
+    run: RunInfo, surrogate: Potential, evaluations: int, reason: str
+) -> None:
+    """Be told that the sampler moves on a new surrogate from here on.
+
+    Parameters
+    ----------
+    run
+        Sizes and parts.
+    surrogate
+        The fitted potential.
+    evaluations
+        Rows that it was fitted to.
+    reason
+        Why now, in words.
+    """
+
+
+@hookspec
+def surrokit_run_finished(run: RunInfo, outcome: Run) -> None:
+    """Be told that a run is over, interrupted ones included.
+
+    Parameters
+    ----------
+    run
+        Sizes and parts.
+    outcome
+        The result that the caller gets.
+    """

@@ -1,0 +1,76 @@
+"""The kinds of part, and the members that a part of each kind must have."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol, TypeAlias, get_args
+
+from surrokit.registry.factory import load_object
+
+Kind: TypeAlias = Literal[
+    "potential",
+    "surrogate",
+    "explorer",
+    "schedule",
+    "sampler",
+    "integrator",
+    "metric",
+    "correction",
+    "policy",
+    "experiment",
+]
+"""What a part can be."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""All kinds, in the order in which ``surrokit plugins`` lists them."""
+
+
+_PROTOCOLS: dict[Kind, tuple[str, ...]] = {
+    "potential": ("surrokit.protocols:Potential",),
+    "surrogate": ("surrokit.protocols:Surrogate", "surrokit.protocols:Potential"),
+    "explorer": ("surrokit.protocols:Explorer",),
+    "schedule": ("surrokit.protocols:Schedule",),
+    "sampler": ("surrokit.protocols:Sampler",),
+    "integrator": ("surrokit.protocols:Integrator",),
+    "metric": ("surrokit.protocols:Metric", "surrokit.contracts.dynamics:PositionMetric"),
+    "correction": ("surrokit.protocols:Correction",),
+    "policy": ("surrokit.plan.policy:Policy",),
+    "experiment": ("surrokit.experiments.contract:Experiment",),
+}
+"""Protocols of each kind by their paths, since most of them know of components."""
+
+
+def protocols_of(kind: Kind) -> tuple[type, ...]:
+    """Return the protocols of a kind; a part has all members of one of them."""
+    return tuple(load_object(path, f"the protocol of kind {kind}") for path in _PROTOCOLS[kind])
+
+
+def members_of(protocol: type) -> list[str]:
+    """Return the names that a protocol declares, inherited ones too, sorted."""
+    declared: set[str] = set()
+    for base in protocol.__mro__:
+        if base not in (Protocol, object) and getattr(base, "_is_protocol", False):
+            declared |= vars(base).keys() | vars(base).get("__annotations__", {}).keys()
+    return sorted(name for name in declared if not name.startswith("_"))
+
+
+def missing_members(kind: Kind, part: Any) -> dict[str, list[str]]:
+    """Return protocol to the members that a part lacks of it; nothing where it has all of one.
+
+    Parameters
+    ----------
+    kind
+        What the part shall be.
+    part
+        The part. No property of it is evaluated.
+    """
+    lacking = {}
+    for protocol in protocols_of(kind):
+        missing = [name for name in members_of(protocol) if not _has(part, name)]
+        if not missing:
+            return {}
+        lacking[protocol.__name__] = missing
+    return lacking
+
+
+def _has(part: Any, name: str) -> bool:
+    return hasattr(type(part), name) or hasattr(part, name)

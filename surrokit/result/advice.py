@@ -1,0 +1,248 @@
+"""What is wrong with a run's draws, where figures alone would not say it, and what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surrokit.capabilities import GRADIENT
+from surrokit.contracts.dynamics import Status
+from surrokit.cost.budget import calls_paid
+from surrokit.cost.pace import length_bias
+from surrokit.result.mode_visits import ModeVisits
+from surrokit.types import FloatArray
+
+if TYPE_CHECKING:
+    from surrokit.result.run import Run
+    from surrokit.result.trace import Trace
+    from surrokit.types import FloatArray
+
+FEWEST_ITERATIONS = 20
+"""Of fewer kept iterations nothing is said."""
+
+_NOTHING = 0.02  # path acceptance, or part of moves, below which next to nothing is accepted
+_LITTLE = 0.05  # the same of acceptance, where the paths work; of moves, where paths fail
+_PATHS_WORK = 0.2  # path acceptance above which the step size is not to blame
+_MANY_FAILURES = 0.05  # part of the paths
+_CLOSE = 1000  # numbers between a draw and a bound; a density that is finite there has none
+_SOME = 1e-3  # part of the paths that may diverge unmentioned where they are the target's own
+_WITHIN_REACH = 2.0  # nats above the highest of the draws
+_LONG = 50  # iterations without a move
+_BIASED = 0.1  # part of the Monte Carlo error of a mean
+_BY_CHANCE = 1e-3  # chance of standing still for that long, somewhere in the run
+
+
+def advice(run: Run) -> list[str]:
+    """Return complaints about the kept draws, each with what to do about it."""
+    found = [_broken_gradients(run), _broke_its_word(run), _separate_modes(run), _cut(run)]
+    found += _at_bounds(run)
+    if len(run.kept) >= FEWEST_ITERATIONS:
+        rejected = _rejected(run)
+        found += [rejected or _stuck(run.kept), *_unsolved(run.kept)]
+        found += [] if rejected else _diverged(run)
+    return [complaint for complaint in found if complaint is not None]
+
+
+def _broken_gradients(run: Run) -> str | None:
+    """Return a complaint where paths ended at a place that draws might have reached."""
+    broken = run.broken_gradients
+    if broken.position is None or run.surrogate is not None or GRADIENT not in run.sampler.needs:
+        return None
+    reached = np.max(run.kept.values, initial=-np.inf) + _WITHIN_REACH
+    if broken.value > reached:  # an overflow far out, where there is no probability
+        return None
+    at = ", ".join(
+        f"{label} = {x:.6g}" for label, x in zip(run.labels, broken.position, strict=True)
+    )
+    return (
+        f"at {broken.count} positions, the likeliest of them {at}, the gradient is not finite "
+        "though the potential is: paths end there, so that draws miss this region and what lies "
+        "behind it; mend the gradient, or use what goes without it there: a surrogate, such as "
+        "surrogate='additive', or sampler='random-walk'"
+    )
+
+
+def _at_bounds(run: Run) -> list[str | None]:
+    """Return a complaint for each number whose draws cannot be told from a bound, hardly."""
+    columns = run.draws.reshape(-1, run.draws.shape[2])
+    return [
+        _at_bound(label, columns[:, i], bound)
+        for bounds in run.parameters.bounds()
+        for i, (label, bound) in enumerate(zip(run.labels, bounds, strict=True))
+        if np.isfinite(bound)
+    ]
+
+
+def _at_bound(label: str, draws: FloatArray, bound: float) -> str | None:
+    close = int((np.abs(draws - bound) <= _CLOSE * np.spacing(np.abs(bound))).sum())
+    if not close:
+        return None
+    return (
+        f"{close} of {len(draws)} draws of {label!r} lie within {_CLOSE} floating-point numbers of "
+        f"its bound {bound:g}: whatever probability lies closer than the last of them is lost; "
+        "move the bound to 0, where numbers are dense (1 - p in place of p), or sample a "
+        "logarithm"
+    )
+
+
+def _broke_its_word(run: Run) -> str | None:
+    late = run.adaptation.deployed_though_frozen
+    if not late:
+        return None
+    harm = "kept draws are not touched by that"
+    if not run.adaptation.frozen_before_draws:
+        harm = "draws were kept under adaptation"
+    return (
+        f"schedule {run.parts['schedule']!r} had said that it was frozen, and yet deployed "
+        f"{len(late)} more surrogates, the first after iteration {late[0]}: {harm}; mend the "
+        "schedule, whose decision says frozen only where nothing will be deployed from then on"
+    )
+
+
+def _cut(run: Run) -> str | None:
+    if run.length != "cut" or run.stopped not in ("max_calls", "max_seconds"):
+        return None
+    few = run.stopped == "max_seconds" and 0 < len(run.kept) < FEWEST_ITERATIONS
+    bias = length_bias(_costs(run))  # NaN where no mean can be judged by anything
+    if not (few or bias > _BIASED):
+        return None
+    part = "a part" if few else f"up to about {bias:.2f}"
+    return (
+        f"{run.stopped} cut the draws off after {len(run.kept)} of each chain; where the cost of "
+        f"an iteration depends on position, so does their number, and means are off by {part} of "
+        f"their Monte Carlo error{' that so few cannot tell' if few else ''}; ask for a number of "
+        "draws, or allow for more of them"
+    )
+
+
+def _costs(run: Run) -> FloatArray:
+    """Return what iterations cost of the limit that ended them, from the second one on."""
+    if run.stopped == "max_seconds":
+        return np.diff(run.kept.seconds)
+    used = [
+        calls_paid(dict(zip(run.kept.calls, row, strict=True)), run.n_rows)
+        for row in zip(*run.kept.calls.values(), strict=True)
+    ]
+    return np.diff(np.array(used, dtype=np.float64))
+
+
+def _separate_modes(run: Run) -> str | None:
+    if run.modes is None or not len(run.kept) or run.modes.matters.sum() < 2:
+        return None
+    visits = ModeVisits.of(run.modes, run.kept.positions)
+    if visits.joined:
+        return None
+    missed = "; draws miss modes altogether" if visits.missed.any() else ""
+    return (
+        f"the target has {len(visits.modes)} modes, and chains went from one to another "
+        f"{visits.moves} times{missed}: {visits.told(run.labels)}. How many draws lie at each says "
+        "where chains began, and nothing of the target; begin chains at all of them with "
+        "initial=..., and weigh each by itself, or find coordinates in which they are one"
+    )
+
+
+def _rejected(run: Run) -> str | None:
+    moves = float(run.kept.accepted.mean())
+    paths, exact = _mean(run.kept.path_acceptance), _mean(run.kept.acceptance)
+    if paths < _NOTHING and moves < _LITTLE:
+        return (
+            "next to nothing was accepted, for the paths themselves fail (path acceptance "
+            f"{paths:.3f}): {_about_steps(run)}"
+        )
+    if run.surrogate is not None and exact < _LITTLE and paths > _PATHS_WORK:
+        return (
+            f"next to nothing was accepted (acceptance {exact:.3f}, of the paths alone "
+            f"{paths:.3f}): the surrogate is wrong where the chains are; explore for longer, "
+            "learn for longer with schedule='greville', use another surrogate, or mix in exact "
+            "transitions with safety=surrokit.Safety(mix=0.1)"
+        )
+    if moves < _NOTHING:
+        return (
+            f"next to nothing was accepted: chains moved in {moves:.3f} of the kept iterations; "
+            f"start elsewhere with initial=..., warm up for longer, or use {_other_parts(run)}"
+        )
+    return None
+
+
+def _mean(acceptance: FloatArray) -> float:
+    """Return the mean where there was something to decide; NaN if there never was."""
+    known = acceptance[~np.isnan(acceptance)]
+    return float(known.mean()) if known.size else float("nan")
+
+
+def _about_steps(run: Run) -> str:
+    """Return whose fault a path's failure is, and what the user can change about it."""
+    step = run.kept.step_size[-1]
+    if "step_size" not in run.sampler.tunes and not np.isnan(step):
+        return (
+            f"the step size of {step:.3g} is too large; pass a smaller step_size, or leave it out "
+            "so that warm-up finds one"
+        )
+    if "step_size" in run.sampler.tunes and not len(run.warmup):
+        return f"no warm-up tuned the step size of {step:.3g}; pass warmup=... or step_size=..."
+    return (
+        "warm-up found no steps that work where the chains are; look at the target there "
+        "(surrokit.check_gradient compares its gradient with its value), start elsewhere with "
+        f"initial=..., warm up for longer, or use {_other_parts(run)}"
+    )
+
+
+def _other_parts(run: Run) -> str:
+    return "another sampler" if run.surrogate is None else "another surrogate or sampler"
+
+
+def _stuck(kept: Trace) -> str | None:
+    longest = np.array([_longest_stand(moves) for moves in kept.accepted])
+    chain = int(longest.argmax())
+    usual = float(kept.accepted.mean(axis=1).max())  # of the best chain: the others may stand, too
+    chance = kept.accepted.size * (1.0 - usual) ** int(longest[chain])
+    if longest[chain] < _LONG or chance > _BY_CHANCE:
+        return None
+    return (
+        f"chain {chain} did not move for {longest[chain]} kept iterations, though up to "
+        f"{usual:.2f} of a chain's proposals were accepted: it sits where they hardly ever are, "
+        "and draws miss part of the target; warm up for longer, start elsewhere, or with a "
+        "surrogate mix in exact transitions with safety=surrokit.Safety(mix=0.1)"
+    )
+
+
+def _longest_stand(moved: np.ndarray) -> int:
+    ends = np.flatnonzero(np.concatenate([[True], moved, [True]]))
+    return int(np.diff(ends).max()) - 1
+
+
+def _unsolved(kept: Trace) -> list[str | None]:
+    n_paths = kept.status.size
+    unsolved = int((kept.status == Status.NOT_CONVERGED).sum())
+    no_return = int((kept.status == Status.NOT_REVERSIBLE).sum())
+    return [
+        f"the implicit equations of {unsolved} of {n_paths} kept paths were not solved, and these "
+        "were rejected; lower step_size, or let the integrator make more iterations"
+        if unsolved > _MANY_FAILURES * n_paths
+        else None,
+        f"{no_return} of {n_paths} kept paths did not lead back to where they began, and were "
+        "rejected; lower step_size"
+        if no_return > _MANY_FAILURES * n_paths
+        else None,
+    ]
+
+
+def _diverged(run: Run) -> list[str | None]:
+    kept, n_paths = run.kept, run.kept.status.size
+    # of a surrogate they tell that it bends, and where the target does not paths still come by
+    unmentioned = _SOME if run.surrogate is None else _MANY_FAILURES
+    not_finite = int((kept.status == Status.NOT_FINITE).sum())
+    diverged = int((kept.divergent & (kept.status == Status.OK)).sum())
+    return [
+        f"{not_finite} of {n_paths} kept paths met a position, momentum or gradient that is not "
+        "finite, and were rejected: the potential cannot be followed there, and draws may miss "
+        "what lies behind; mend its gradient, declare bounds, or lower step_size"
+        if not_finite > _MANY_FAILURES * n_paths
+        else None,
+        f"{diverged} of {n_paths} kept paths diverged: the potential bends too sharply there for "
+        "the step, and draws may miss the region; raise target_acceptance of the sampler or lower "
+        "step_size, or give the target other parameters, such as logarithms"
+        if diverged > unmentioned * n_paths
+        else None,
+    ]

@@ -1,0 +1,99 @@
+"""How draws are shared out among the modes that were found, and whether chains go between them."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.explorer import Modes
+from surrokit.types import BoolArray, FloatArray, IntArray
+
+ENOUGH = 40
+"""Moves of chains from one mode to another after which their shares of the draws mean something."""
+
+SELDOM = 0.1
+"""Part of the moves that independent draws would make, below which chains hardly move between."""
+
+_MOST_NUMBERS = 4  # of a mode's place that a message tells, those in which modes differ most
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ModeVisits:
+    """Draws by mode.
+
+    Parameters
+    ----------
+    modes
+        Those that matter.
+    searches
+        Searches in all, those included that led to others.
+    shares : ndarray of shape (k,)
+        Part of the draws that belongs to each.
+    missed : ndarray of shape (k,)
+        Which of them no draw has come near.
+    moves
+        How often a chain went from one to another.
+    expected
+        How often independent draws would.
+    """
+
+    modes: Modes
+    searches: int
+    shares: FloatArray
+    missed: BoolArray
+    moves: int
+    expected: float
+
+    @classmethod
+    def of(cls, modes: Modes, positions: FloatArray) -> ModeVisits:
+        """Return where draws lie, from ``positions (chains, draws, dim)``."""
+        chains, draws, dim = positions.shape
+        searches, modes = modes.searches, modes.taken(modes.matters)
+        rows = positions.reshape(-1, dim)
+        visited: IntArray = modes.nearest(rows).reshape(chains, draws)
+        shares = np.bincount(visited.ravel(), minlength=len(modes)) / visited.size
+        return cls(
+            modes=modes,
+            searches=searches,
+            shares=shares,
+            missed=np.array([_missed(modes, k, rows) for k in range(len(modes))]),
+            moves=int((np.diff(visited, axis=1) != 0).sum()),
+            expected=chains * (draws - 1) * float(1.0 - np.square(shares).sum()),
+        )
+
+    @property
+    def joined(self) -> bool:
+        """Whether chains have been to every mode, and go between them as a matter of course."""
+        if self.missed.any():
+            return False
+        return self.moves >= ENOUGH or self.moves >= SELDOM * self.expected
+
+    def told(self, labels: list[str]) -> str:
+        """Return each mode's place, height and share of the draws, in words.
+
+        Parameters
+        ----------
+        labels
+            A name for each number of a position.
+        """
+        modes = self.modes
+        heights = modes.values - modes.values[0]
+        return "; ".join(
+            f"{self._place(k, labels)} ("
+            + (f"potential {modes.values[0]:.6g}" if k == 0 else f"{heights[k]:.3g} nats higher")
+            + f", {modes.ended[k]} of {self.searches} searches, "
+            f"{100 * self.shares[k]:.3g} % of the draws)"
+            for k in range(len(modes))
+        )
+
+    def _place(self, k: int, labels: list[str]) -> str:
+        sds = np.sqrt(np.diagonal(self.modes.covariances, axis1=1, axis2=2)).mean(axis=0)
+        apart = np.ptp(self.modes.positions, axis=0) / sds
+        told = np.sort(np.argsort(-apart, kind="stable")[:_MOST_NUMBERS])
+        place = ", ".join(f"{labels[i]} = {self.modes.places[k, i]:.4g}" for i in told)
+        return place + (", ..." if len(labels) > _MOST_NUMBERS else "")
+
+
+def _missed(modes: Modes, k: int, draws: FloatArray) -> bool:
+    """Return whether no draw lies where nearly all of a normal distribution about a mode does."""
+    return bool(modes.squares(k, draws).min() > (np.sqrt(draws.shape[1]) + 2.0) ** 2)

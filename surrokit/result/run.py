@@ -1,0 +1,341 @@
+"""Run: the draws, and the account of what they cost."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.dynamics import Status
+from surrokit.contracts.explorer import Modes
+from surrokit.coordinates.parameters import Parameters
+from surrokit.cost.broken_gradients import BrokenGradients
+from surrokit.cost.budget import Length, StopReason, calls_paid
+from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
+from surrokit.result.summary import Summary
+from surrokit.result.trace import Trace
+from surrokit.surrogate.quality import FitQuality, fit_quality_of
+from surrokit.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from surrokit.contracts.potential import Potential
+    from surrokit.contracts.sampler import Sampler
+    from surrokit.output.arviz import Draws
+
+
+@attrs.frozen(kw_only=True)
+class Rescue:
+    """One repair of a surrogate.
+
+    Parameters
+    ----------
+    iteration
+        After which iteration of the run, counted from 1, it began.
+    reason
+        What was seen, in words.
+    """
+
+    iteration: int
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class Adaptation:
+    """What changed in the course of a run.
+
+    Parameters
+    ----------
+    deployments
+        Iterations, counted from 1 over the whole run, after which a new surrogate was deployed.
+    training_rows
+        Exact evaluations that the learner observed.
+    frozen_before_draws
+        Whether the kernel of every kept draw was the same, and no schedule could have changed it;
+        if not, draws were kept under adaptation, and are exact only in the limit of one that
+        vanishes. It is what the run saw, whatever the schedule says.
+    rescues
+        Repairs of the surrogate by the safety net, in warm-up.
+    restarts
+        Where draws became warm-up, and began again.
+    mix
+        Probability with which a kept iteration was an exact transition.
+    deployed_though_frozen
+        Iterations after which the schedule deployed a surrogate though it had said that it was
+        frozen.
+    """
+
+    deployments: tuple[int, ...]
+    training_rows: int
+    frozen_before_draws: bool
+    rescues: tuple[Rescue, ...] = ()
+    restarts: tuple[Rescue, ...] = ()
+    mix: float = 0.0
+    deployed_though_frozen: tuple[int, ...] = ()
+
+    @property
+    def last_deployment(self) -> int | None:
+        """The iteration of the last deployment; None if there was none."""
+        return self.deployments[-1] if self.deployments else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, with the number of deployments and the last of them."""
+        return {
+            **attrs.asdict(self),
+            "n_deployments": len(self.deployments),
+            "last_deployment": self.last_deployment,
+        }
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Run:
+    """The result of :func:`surrokit.sample`.
+
+    Parameters
+    ----------
+    parameters
+        Names and shapes.
+    kept, warmup
+        Everything about each kept iteration, and each one of warm-up and exploration.
+    calls
+        Exact evaluations by kind, in positions (``rows``: in data rows), exploration and training
+        included. ``gradient`` counts positions evaluated with value and gradient together.
+    failures
+        Positions at which the target raised, or returned NaN or U = -inf; they were rejected.
+        Broken gradients are among them.
+    broken_gradients
+        Where U is finite and its gradient is not: how often that was met, and the likeliest place.
+    seconds
+        ``warmup`` (exploration included), ``training`` and ``sampling``.
+    adaptation
+        How often a surrogate was deployed, and when last.
+    stopped
+        Why the run ended: ``draws`` if it drew all that was asked for, one of the limits of
+        :class:`~surrokit.cost.budget.Budget`, ``interrupted``, or ``error``.
+    length
+        How the number of kept draws came about: ``fixed`` before the first of them, ``judged`` by
+        what they look like, or ``cut`` where a limit or an interrupt happened to fall.
+    parts
+        What it was made of.
+    surrogate
+        The potential that the last proposals were made on; None if that was the exact one.
+    sampler
+        As tuned.
+    choice
+        What was picked automatically, and why; None where nothing was.
+    n_rows
+        Data rows of a target that is a sum over rows.
+    modes
+        Where searches for modes ended; None where nobody searched.
+    """
+
+    parameters: Parameters
+    kept: Trace
+    warmup: Trace
+    calls: Mapping[str, int]
+    failures: int
+    broken_gradients: BrokenGradients = attrs.Factory(BrokenGradients)
+    seconds: Mapping[str, float]
+    adaptation: Adaptation
+    stopped: StopReason
+    parts: Mapping[str, str]
+    surrogate: Potential | None
+    sampler: Sampler
+    choice: str | None = None
+    n_rows: int | None = None
+    length: Length = "fixed"
+    modes: Modes | None = None
+
+    @property
+    def draws(self) -> FloatArray:
+        """Kept draws in the user's coordinates, shape (chains, draws, dim)."""
+        return self.kept.draws
+
+    @property
+    def outputs(self) -> FloatArray | None:
+        """Forward outputs of the kept draws, shape (chains, draws, m); None without a map."""
+        return self.kept.outputs
+
+    @property
+    def acceptance(self) -> FloatArray:
+        """Part of the kept iterations in which each chain moved, shape (chains,)."""
+        accepted = self.kept.accepted
+        return accepted.mean(axis=1) if accepted.shape[1] else np.full(len(accepted), np.nan)
+
+    @property
+    def divergences(self) -> IntArray:
+        """Kept iterations in which each chain's path failed, shape (chains,)."""
+        return np.asarray(self.kept.divergent.sum(axis=1))
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run ended by itself, and not by an interrupt or an error."""
+        return self.stopped not in ("interrupted", "error")
+
+    @property
+    def labels(self) -> list[str]:
+        """A name for each number of a position."""
+        return self.parameters.labels
+
+    @property
+    def fit_quality(self) -> FitQuality | None:
+        """Held-out error of the surrogate, if it says so; None without a surrogate."""
+        return None if self.surrogate is None else fit_quality_of(self.surrogate)
+
+    @property
+    def path_failures(self) -> dict[str, int]:
+        """Paths of kept iterations that failed, all chains together, by how they failed.
+
+        ``not-finite``, ``not-converged`` and ``not-reversible``: the names of
+        :class:`~surrokit.contracts.dynamics.Status`. Each was a rejection.
+        """
+        status = self.kept.status
+        return {
+            failure.name.lower().replace("_", "-"): int((status == failure).sum())
+            for failure in Status
+            if failure is not Status.OK
+        }
+
+    def __getitem__(self, name: str) -> FloatArray:
+        """Return the draws of one parameter, shape (chains, draws, *shape).
+
+        Raises
+        ------
+        KeyError
+            If there is none of that name.
+        """
+        if name not in self.parameters.specs:
+            known = ", ".join(self.parameters.specs)
+            raise KeyError(f"no parameter is named {name!r}; there are {known}")
+        columns = self.draws[:, :, self.parameters.slices()[name]]
+        return columns.reshape(*columns.shape[:2], *self.parameters.specs[name].shape)
+
+    def ess(self, kind: EssKind = "least") -> FloatArray:
+        """Return the effective sample size of each number, shape (dim,).
+
+        By default the least of three: ``bulk`` for means, ``tail``, and ``square`` for spreads;
+        see :func:`surrokit.diagnostics.effective_sample_size`.
+        """
+        return effective_sample_size(self.draws, kind)
+
+    def rhat(self) -> FloatArray:
+        """Return R-hat of each number, shape (dim,); see :func:`surrokit.diagnostics.r_hat`."""
+        return r_hat(self.draws)
+
+    @property
+    def total_calls(self) -> float:
+        """Exact calls of all kinds, single data rows as parts of an evaluation of all rows."""
+        return calls_paid(self.calls, self.n_rows)
+
+    def calls_per_effective_draw(self) -> float:
+        """Return exact calls, all kinds and phases together, over the smallest ESS."""
+        return float(self.total_calls / np.min(self.ess()))
+
+    def summary(self) -> Summary:
+        """Return mean, sd, quantiles, ESS, R-hat, Monte Carlo error and cost of each number."""
+        return Summary.of(self.draws, self.labels, self.total_calls)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures of a run, without its draws, as plain data for JSON.
+
+        What is not finite, such as R-hat of a parameter that never moved, is None.
+        """
+        ess = self.ess()
+        figures = {
+            "parts": dict(self.parts),
+            "choice": self.choice,
+            "stopped": self.stopped,
+            "length": self.length,
+            "complete": self.complete,
+            "chains": self.draws.shape[0],
+            "draws": self.draws.shape[1],
+            "acceptance": self.acceptance.tolist(),
+            "divergences": self.divergences.tolist(),
+            "calls": dict(self.calls),
+            "failures": self.failures,
+            "broken_gradients": self.broken_gradients.count,
+            "seconds": dict(self.seconds),
+            "path_failures": self.path_failures,
+            "adaptation": self.adaptation.to_dict(),
+            "modes": None if self.modes is None else self.modes.to_dict(),
+            "held_out": None if self.fit_quality is None else self.fit_quality.to_dict(),
+            "ess": {
+                "min": float(np.min(ess)),
+                "median": float(np.median(ess)),
+                "max": float(np.max(ess)),
+            },
+            "calls_per_effective_draw": self.calls_per_effective_draw(),
+            "rhat_max": float(np.max(self.rhat())),
+            "summary": self.summary().to_dict(),
+        }
+        return {name: _without_nan(value) for name, value in figures.items()}
+
+    def to_arviz(self) -> Any:
+        """Return the draws as the installed ArviZ keeps them: a DataTree, or InferenceData.
+
+        Raises
+        ------
+        MissingDependencyError
+            If ArviZ is not installed.
+        """
+        from surrokit.output.arviz import to_arviz
+
+        return to_arviz(self._to_write())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the draws to a file, in the form that its ending asks for.
+
+        ``.nc`` (netCDF) and ``.zarr`` hold draws and statistics as ArviZ reads them. ``.csv`` and
+        ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw`` and one for
+        each of ``labels``.
+
+        Raises
+        ------
+        ConfigurationError
+            If the ending is another one, or the file cannot be written.
+        MissingDependencyError
+            If a library that the form needs is not installed.
+        """
+        from surrokit.output.saving import save
+
+        save(self._to_write(), path)
+
+    def _to_write(self) -> Draws:
+        from surrokit.output.arviz import Draws
+
+        return Draws(
+            draws=self.draws,
+            labels=self.labels,
+            groups={
+                "posterior": {name: self[name] for name in self.parameters.specs},
+                "sample_stats": self.kept.statistics(),
+                "warmup_sample_stats": self.warmup.statistics(),
+            },
+            attributes={
+                "inference_library": "surrokit",
+                "sampling_time": self.seconds["sampling"],
+                "stopped": self.stopped,
+                "length": self.length,
+                **({} if self.choice is None else {"choice": self.choice}),
+                **{f"calls_{kind}": n for kind, n in self.calls.items()},
+            },
+        )
+
+    def __repr__(self) -> str:
+        chains, draws, dim = self.draws.shape
+        state = "" if self.complete else ", incomplete"
+        return (
+            f"<Run: {chains} chains of {draws} draws of {dim} numbers{state}; "
+            f"{self.total_calls:.0f} exact calls>"
+        )
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nan(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,169 @@
+"""What happened at each iteration, gathered as it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from surrokit.contracts.methods import CALL_KINDS
+from surrokit.contracts.sampler import ChainState, StepInfo
+from surrokit.coordinates.transforms import Transform
+from surrokit.types import BoolArray, FloatArray, IntArray
+
+_UNDISTURBED = 0.1  # the least part of a machine's time that others surely left alone
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Trace:
+    """Iterations of one phase of a run; arrays have shape (chains, iterations) at first.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (chains, iterations, dim)
+        In the user's coordinates.
+    positions : ndarray of shape (chains, iterations, dim)
+        The same in the sampling coordinates.
+    values : ndarray
+        Exact U in the sampling coordinates, Jacobian included; NaN where the correction did not
+        evaluate it.
+    accepted, divergent : ndarray of bool
+        Whether the chain moved, and whether its path failed.
+    acceptance, path_acceptance : ndarray
+        Exact acceptance probability, or an unbiased estimate of it, and the same if the potential
+        that the sampler moved on were the target. NaN where there was nothing to decide, for the
+        proposal was where the chain stood.
+    n_steps : ndarray of int
+        Integrator steps.
+    status : ndarray of int
+        :class:`~surrokit.contracts.dynamics.Status` of each path.
+    step_size : ndarray of shape (iterations,)
+        In use at each iteration; NaN for samplers without.
+    seconds : ndarray of shape (iterations,)
+        Since the run began.
+    calls : dict of str to ndarray of shape (iterations,)
+        Exact calls of each kind since the run began.
+    outputs : ndarray of shape (chains, iterations, m), optional
+        Forward outputs, where the target has them.
+    """
+
+    draws: FloatArray
+    positions: FloatArray
+    values: FloatArray
+    accepted: BoolArray
+    divergent: BoolArray
+    acceptance: FloatArray
+    path_acceptance: FloatArray
+    n_steps: IntArray
+    status: IntArray
+    step_size: FloatArray
+    seconds: FloatArray
+    calls: Mapping[str, IntArray]
+    outputs: FloatArray | None
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def statistics(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what ArviZ calls sampler statistics, by its names, each (chains, iterations).
+
+        ``lp`` is left out where a correction did not evaluate the target at every draw.
+        """
+        known = not np.isnan(self.values).any()
+        return {
+            **({"lp": -self.values} if known else {}),
+            "acceptance_rate": self.acceptance,
+            "diverging": self.divergent,
+            "n_steps": self.n_steps,
+            "step_size": np.tile(self.step_size, (len(self.draws), 1)),
+        }
+
+
+class History:
+    """Gathers a :class:`Trace`.
+
+    Parameters
+    ----------
+    chains, dim
+        Sizes.
+    """
+
+    def __init__(self, chains: int, dim: int) -> None:
+        self._chains = chains
+        self._dim = dim
+        self._positions: list[FloatArray] = []
+        self._values: list[FloatArray] = []
+        self._infos: list[StepInfo] = []
+        self._numbers: list[tuple[float, ...]] = []
+        self._outputs: list[FloatArray] = []
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def add(
+        self,
+        state: ChainState,
+        info: StepInfo,
+        *,
+        step_size: float,
+        seconds: float,
+        calls: Mapping[str, int],
+        outputs: FloatArray | None,
+    ) -> None:
+        """Take in one iteration."""
+        if outputs is not None:
+            self._outputs.append(outputs)
+        self._positions.append(state.positions)
+        self._values.append(state.values)
+        self._infos.append(info)
+        self._numbers.append((step_size, seconds, *(calls[kind] for kind in CALL_KINDS)))
+
+    def extend(self, later: History) -> None:
+        """Take in all iterations of a history that came after this one."""
+        for name in ("_positions", "_values", "_infos", "_numbers", "_outputs"):
+            getattr(self, name).extend(getattr(later, name))
+
+    def positions(self) -> FloatArray:
+        """Return where the chains were, shape (chains, iterations, dim)."""
+        positions = np.empty((self._chains, len(self), self._dim))
+        for i, row in enumerate(self._positions):
+            positions[:, i] = row
+        return positions
+
+    def last(self, n: int) -> tuple[float, float, float]:
+        """Return acceptance, seconds of one left undisturbed, and steps of the last n iterations.
+
+        Acceptance, as the part that moved, and integrator steps of a chain, are means.
+        """
+        acceptance = float(np.mean([info.move_probability for info in self._infos[-n:]]))
+        seconds = np.diff([row[1] for row in self._numbers[-n - 1 :]])
+        steps = float(np.mean([info.n_steps for info in self._infos[-n:]]))
+        return acceptance, float(np.quantile(seconds, _UNDISTURBED)), steps
+
+    def trace(self, transform: Transform) -> Trace:
+        """Return what was gathered, draws taken back to the user's coordinates."""
+        n = len(self)
+        positions = self.positions()
+        numbers = np.array(self._numbers).reshape(n, 2 + len(CALL_KINDS))
+        calls = numbers[:, 2:].astype(np.int64)
+        return Trace(
+            draws=transform.to_bounded(positions),
+            positions=positions,
+            values=self._by_chain(self._values),
+            accepted=self._by_chain([info.accepted for info in self._infos]).astype(bool),
+            divergent=self._by_chain([info.divergent for info in self._infos]).astype(bool),
+            acceptance=self._by_chain([info.acceptance for info in self._infos]),
+            path_acceptance=self._by_chain([info.path_acceptance for info in self._infos]),
+            n_steps=self._by_chain([info.n_steps for info in self._infos]).astype(np.int64),
+            status=self._by_chain([info.status for info in self._infos]).astype(np.int64),
+            step_size=numbers[:, 0],
+            seconds=numbers[:, 1],
+            calls=dict(zip(CALL_KINDS, calls.T, strict=True)),
+            outputs=np.stack(self._outputs, axis=1) if self._outputs else None,
+        )
+
+    def _by_chain(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        return np.array(arrays).reshape(len(self), self._chains).T

@@ -1,0 +1,1 @@
+"""The loop over iterations, and what it keeps in hand."""

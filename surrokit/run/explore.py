@@ -1,0 +1,101 @@
+"""Drives an explorer: its steps, what it learns, and the fits that it wants to be shown."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from surrokit.contracts.explorer import Explorer, Findings
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import ChainState, StepInfo
+from surrokit.cost.budget import Budget
+from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import SurrogateFitError
+from surrokit.run.learning import Learning
+from surrokit.run.recorder import Recorder
+from surrokit.types import FloatArray
+
+
+def bound_within(explorer: Explorer, target: RecordingPotential, budget: Budget) -> Explorer:
+    """Return an explorer of a target that knows how many exact calls are left to it, if it asks.
+
+    Parameters
+    ----------
+    explorer
+        One that plans ahead has a method ``within``.
+    target
+        Knows what has been paid.
+    budget
+        Without a limit on calls the explorer is told nothing.
+    """
+    bound = explorer.with_potential(target)
+    within = getattr(bound, "within", None)
+    if within is None or budget.max_calls is None:
+        return bound
+    told: Explorer = within(max(budget.max_calls - math.ceil(target.paid), 1))
+    return told
+
+
+class Exploring:
+    """An explorer, and how far it has come.
+
+    Parameters
+    ----------
+    explorer
+        Bound to the exact potential.
+    learning
+        Learns from what the explorer chooses.
+    recorder
+        Knows what was paid for, and whose time it was.
+    """
+
+    def __init__(self, explorer: Explorer, learning: Learning, recorder: Recorder) -> None:
+        self._explorer = explorer
+        self._learning = learning
+        self._recorder = recorder
+        self._clock = recorder.clock
+        self._state: Any = None
+
+    @property
+    def info(self) -> StepInfo | None:
+        """What the last step did to the chains; None where it moved none."""
+        info: StepInfo | None = self._state.info
+        return info
+
+    def begin(self, positions: FloatArray, warmup: int) -> ChainState:
+        """Begin at ``positions (n, dim)``, and return the state of the chains there."""
+        self._state = self._explorer.start(positions, warmup)
+        chains: ChainState = self._state.chains
+        return chains
+
+    def step(self, rng: np.random.Generator) -> Evaluations:
+        """Explore for one iteration; return rows to learn from that are not observed yet."""
+        explorer = self._explorer
+        with self._clock.phase("warmup"):
+            state = explorer.step(self._state, rng)
+            self._state, rows = explorer.learn(state, self._recorder.paid(state.chains))
+        if not explorer.wants_fit(self._state):
+            return rows
+        self._learning.observe(rows)
+        surrogate = self._fitted()
+        with self._clock.phase("warmup"):
+            self._state = explorer.informed(self._state, surrogate)
+        return Evaluations.empty(rows.positions.shape[1])
+
+    def done(self) -> bool:
+        """Return whether the explorer has seen enough."""
+        return self._explorer.done(self._state)
+
+    def findings(self) -> Findings:
+        """Return what was found so far."""
+        with self._clock.phase("warmup"):
+            return self._explorer.findings(self._state)
+
+    def _fitted(self) -> Potential | None:
+        try:
+            return self._learning.fitted()
+        except SurrogateFitError:
+            return None

@@ -1,0 +1,104 @@
+"""The progress bar: acceptance, exact calls spent, time left."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from surrokit.contracts.observation import IterationInfo, RunInfo
+    from surrokit.contracts.potential import Potential
+    from surrokit.contracts.sampler import ChainState
+
+_FORGET = 0.98
+
+
+@contextmanager
+def progress_bar(*, enabled: bool) -> Iterator[list[ProgressBar]]:
+    """Show a bar while the block runs, if standard error is a terminal.
+
+    Yields
+    ------
+    list of ProgressBar
+        The observer that drives the bar, or nothing.
+    """
+    if not (enabled and sys.stderr.isatty()):
+        yield []
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.fields[stage]:<11}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("acceptance {task.fields[acceptance]}"),
+        TextColumn("{task.fields[learnt]}"),
+        TextColumn("{task.fields[calls]} exact calls"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        yield [ProgressBar(progress)]
+
+
+class ProgressBar:
+    """An observer that moves a bar."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: TaskID | None = None
+        self._acceptance = float("nan")
+        self._surrogates = 0
+
+    def surrokit_run_started(self, run: RunInfo) -> None:
+        """Draw the bar."""
+        self._task = self._progress.add_task(
+            "",
+            total=run.warmup + run.draws,
+            stage="starting",
+            acceptance="-",
+            learnt="",
+            calls=0,
+        )
+
+    def surrokit_surrogate_deployed(
+        self,
+        run: RunInfo,  # noqa: ARG002
+        surrogate: Potential,  # noqa: ARG002
+        evaluations: int,
+        reason: str,
+    ) -> None:
+        """Say how many surrogates there were, and whether the last was a repair."""
+        assert self._task is not None
+        self._surrogates += 1
+        repaired = ", repaired" if reason.startswith("safety net") else ""
+        learnt = f"surrogate {self._surrogates} of {evaluations} rows{repaired}"
+        self._progress.update(self._task, learnt=learnt)
+
+    def surrokit_transition_done(
+        self,
+        run: RunInfo,
+        state: ChainState,  # noqa: ARG002
+        info: IterationInfo,
+    ) -> None:
+        """Move the bar."""
+        assert self._task is not None
+        if info.step is not None:
+            now = float(info.step.move_probability.mean())
+            before = now if np.isnan(self._acceptance) else self._acceptance
+            self._acceptance = _FORGET * before + (1 - _FORGET) * now
+        expected = run.warmup + run.draws
+        self._progress.update(
+            self._task,
+            completed=info.iteration,
+            total=max(expected, info.iteration),  # draws that begin again make a run longer
+            stage=info.stage,
+            acceptance="-" if np.isnan(self._acceptance) else f"{self._acceptance:.2f}",
+            calls=sum(n for kind, n in info.calls.items() if kind != "rows"),
+        )

@@ -1,0 +1,88 @@
+"""What a run writes down as it goes: iterations, what they paid for, and when."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surrokit.capabilities import FORWARD
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.observation import IterationInfo
+from surrokit.contracts.sampler import ChainState, StepInfo
+from surrokit.contracts.schedule import Stage
+from surrokit.cost.clock import Clock
+from surrokit.cost.recording import RecordingPotential
+from surrokit.result.trace import History
+from surrokit.types import FloatArray, IntArray
+
+
+class Recorder:
+    """Writes down a run.
+
+    Parameters
+    ----------
+    target
+        The exact potential, recorded.
+    chains
+        How many.
+    clock
+        The run's.
+    """
+
+    def __init__(self, target: RecordingPotential, chains: int, clock: Clock) -> None:
+        self.clock = clock
+        self.iteration = 0
+        self.warmup = History(chains, target.dim)
+        self.kept = History(chains, target.dim)
+        self.has_outputs = FORWARD in target.capabilities
+        self._target = target
+        self._chains = chains
+        self._outputs: FloatArray | None = None
+
+    def paid(self, state: ChainState) -> Evaluations:
+        """Return what was paid for since the last time; outputs of ``state`` are remembered."""
+        paid = self._target.drain()
+        if self.has_outputs and paid.outputs is not None:
+            self._remember(paid.outputs, paid.find(state.positions))
+        return paid
+
+    def add(
+        self, stage: Stage, state: ChainState, step: StepInfo | None, step_size: float | None
+    ) -> IterationInfo:
+        """Take in one iteration; one that moved no chain leaves no row in the histories."""
+        self.iteration += 1
+        seconds, calls = self.clock.elapsed(), self._target.calls
+        if step is not None:
+            history = self.kept if stage == "sampling" else self.warmup
+            history.add(
+                state,
+                step,
+                step_size=step_size if step_size is not None else float("nan"),
+                seconds=seconds,
+                calls=calls,
+                outputs=self._outputs,
+            )
+        return IterationInfo(
+            stage=stage, iteration=self.iteration, step=step, calls=calls, seconds=seconds
+        )
+
+    def places(self) -> tuple[FloatArray, FloatArray]:
+        """Return all positions of kept iterations, and all of those before, shapes (n, dim)."""
+        dim = self._target.dim
+        kept, before = self.kept.positions(), self.warmup.positions()
+        return kept.reshape(-1, dim), before.reshape(-1, dim)
+
+    def lately(self) -> FloatArray:
+        """Return the positions of the second half of the warm-up, shape (n, dim)."""
+        before = self.warmup.positions()
+        return before[:, before.shape[1] // 2 :].reshape(-1, self._target.dim)
+
+    def begin_again(self) -> None:
+        """Make warm-up of the draws so far."""
+        self.warmup.extend(self.kept)
+        self.kept = History(self._chains, self._target.dim)
+
+    def _remember(self, paid: FloatArray, found: IntArray) -> None:
+        if self._outputs is None:
+            self._outputs = np.full((self._chains, paid.shape[1]), np.nan)
+        fresh = found >= 0
+        self._outputs = np.where(fresh[:, None], paid[found], self._outputs)

@@ -1,0 +1,1 @@
+"""What surrogates are made from, and how good they are."""

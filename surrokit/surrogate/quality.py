@@ -1,0 +1,112 @@
+"""How well a surrogate does where it was not fitted."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+
+from surrokit.capabilities import GRADIENT
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.potential import Potential, with_gradient
+from surrokit.types import FloatArray
+
+
+def expected_acceptance(variance: float) -> float:
+    """Return the acceptance of independent draws from exp(-V) to expect, under exact decisions.
+
+    Errors are taken as normal: the log ratio is then N(-variance, 2 variance), and the mean of
+    min(1, ratio) is erfc(sqrt(variance) / 2). Shorter paths are accepted more often.
+
+    Parameters
+    ----------
+    variance
+        Var(V - U), in nats squared; may be ``inf``.
+    """
+    return math.erfc(math.sqrt(variance) / 2.0)
+
+
+@attrs.frozen(kw_only=True)
+class FitQuality:
+    """Errors of a surrogate V at exact evaluations that it was not fitted to.
+
+    Parameters
+    ----------
+    variance
+        Var(V - U), in nats squared: equation (15) of Zhang, Shahbaba and Zhao (2017). A potential
+        is known up to a constant, so the mean of V - U does not count.
+    gradient_error : float or None
+        Root of sum |L^T grad(V - U)|^2 / sum |L^T grad U|^2, where z = L^-1 (q - mu) is the
+        whitened position; None where no gradient is known.
+    n_points
+        How many points were held out.
+    """
+
+    variance: float
+    gradient_error: float | None
+    n_points: int
+
+    @property
+    def acceptance(self) -> float:
+        """Predicted acceptance of independent draws from exp(-V), under exact decisions."""
+        return expected_acceptance(self.variance)
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Return the figures, the predicted acceptance among them, as plain data."""
+        return {**attrs.asdict(self), "acceptance": self.acceptance}
+
+
+def fit_quality(
+    fitted: Potential, held_out: Evaluations, factor: FloatArray | None = None
+) -> FitQuality | None:
+    """Compare a surrogate with exact evaluations that it was not fitted to.
+
+    Parameters
+    ----------
+    fitted
+        The surrogate.
+    held_out
+        Exact evaluations, best of points as the sampler will see them. Rows without a finite value
+        are left out; rows without a finite gradient count for the values only.
+    factor : ndarray of shape (dim, dim), optional
+        L of the whitening; None for the identity.
+
+    Returns
+    -------
+    FitQuality or None
+        None with fewer than two rows, which have no variance.
+    """
+    finite = np.isfinite(held_out.values)
+    rows = held_out if finite.all() else held_out.take(finite)
+    if len(rows) < 2:
+        return None
+    known = (
+        np.zeros(len(rows), dtype=bool)
+        if rows.gradients is None
+        else np.isfinite(rows.gradients).all(axis=1)
+    )
+    gradient_error = None
+    if GRADIENT in fitted.capabilities and rows.gradients is not None and known.any():
+        values, gradients = with_gradient(fitted).value_and_gradient(rows.positions)
+        exact = rows.gradients[known]
+        gradient_error = _relative(gradients[known] - exact, exact, factor)
+    else:
+        values = fitted.value(rows.positions)
+    return FitQuality(
+        variance=float(np.var(values - rows.values)),
+        gradient_error=gradient_error,
+        n_points=len(rows),
+    )
+
+
+def _relative(errors: FloatArray, exact: FloatArray, factor: FloatArray | None) -> float:
+    if factor is not None:
+        errors, exact = errors @ factor, exact @ factor
+    return float(np.linalg.norm(errors) / max(float(np.linalg.norm(exact)), np.finfo(float).tiny))
+
+
+def fit_quality_of(surrogate: Potential) -> FitQuality | None:
+    """Return what a surrogate says of its own held-out error, if it says anything."""
+    quality = getattr(surrogate, "quality", None)
+    return quality if isinstance(quality, FitQuality) else None

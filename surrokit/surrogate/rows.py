@@ -1,0 +1,54 @@
+"""Which of the evaluations paid for a surrogate learns from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.sampler import ChainState, StepInfo
+from surrokit.contracts.schedule import LearnFrom
+from surrokit.types import BoolArray, FloatArray, IntArray
+
+
+def training_rows(
+    learn_from: LearnFrom, paid: Evaluations, state: ChainState, info: StepInfo
+) -> Evaluations:
+    """Choose the rows to learn from after one iteration.
+
+    Parameters
+    ----------
+    learn_from
+        The choice.
+    paid
+        What the iteration evaluated.
+    state, info
+        Where the chains are after it, and what it did to them.
+
+    Returns
+    -------
+    Evaluations
+        Values are exact in every row, and positions without one are left out; gradients are there
+        where this iteration paid for them.
+    """
+    if learn_from == "all":
+        return paid
+    chosen: BoolArray = ~np.isnan(state.values)  # a correction may not have evaluated them
+    if learn_from == "accepted":
+        chosen &= info.accepted
+    positions = state.positions[chosen]
+    found = paid.find(positions)
+    return Evaluations(
+        positions=positions,
+        values=state.values[chosen],
+        gradients=_looked_up(paid.gradients, found),
+        outputs=_looked_up(paid.outputs, found),
+        jacobians=_looked_up(paid.jacobians, found),
+    )
+
+
+def _looked_up(array: FloatArray | None, found: IntArray) -> FloatArray | None:
+    if array is None:
+        return None
+    rows: FloatArray = array[found]
+    rows[found < 0] = np.nan
+    return rows

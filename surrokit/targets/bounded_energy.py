@@ -1,0 +1,89 @@
+"""The energy of a forward potential with bounded parameters, seen from the whole line."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.forward import (
+    Energy,
+    energy_capabilities,
+    with_curvature_derivatives,
+    with_curvatures,
+)
+from surrokit.coordinates.transforms import Transform, congruent, crossed, plus_diagonal
+from surrokit.types import Capabilities, FloatArray
+
+
+@attrs.frozen(eq=False)
+class BoundedEnergy:
+    """The energy of a forward potential with bounded parameters, in unbounded coordinates.
+
+    Parameters
+    ----------
+    inner
+        Energy in the user's coordinates.
+    transform
+        The map from unbounded to bounded.
+    """
+
+    inner: Energy
+    transform: Transform
+
+    def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), Jacobian included."""
+        value = self.inner.value(outputs, self.transform.to_bounded(positions))
+        return value - self.transform.log_jacobian(positions)
+
+    def value_and_gradients(
+        self, outputs: FloatArray, positions: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return U (n,), its gradient in the outputs (n, m), and in z (n, dim)."""
+        value, by_outputs, by_positions = self.inner.value_and_gradients(
+            outputs, self.transform.to_bounded(positions)
+        )
+        d = self.transform.derivatives(positions)
+        return (
+            value - self.transform.log_jacobian(positions),
+            by_outputs,
+            by_positions * d.first - d.log_first,
+        )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the inner energy offers."""
+        return energy_capabilities(self.inner)
+
+    def curvatures(
+        self, outputs: FloatArray, positions: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the inner curvatures in z, the Jacobian's own included, which is not negative.
+
+        Shapes (n, m) or (n, m, m), and (n, dim, dim).
+        """
+        inner = with_curvatures(self.inner)
+        by_outputs, by_positions = inner.curvatures(outputs, self.transform.to_bounded(positions))
+        d = self.transform.derivatives(positions)
+        return by_outputs, plus_diagonal(congruent(by_positions, d), -d.log_second)
+
+    def curvature_gradients(
+        self,
+        outputs: FloatArray,
+        positions: FloatArray,
+        by_outputs_weights: FloatArray,
+        by_positions_weights: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the gradients of sum(X * C) + tr(B R) in the outputs (n, m), and in z (n, dim).
+
+        C and R are those of :meth:`curvatures`, X and B their weights, of the same shapes.
+        """
+        inner = with_curvature_derivatives(self.inner)
+        d = self.transform.derivatives(positions)
+        _, log_third = self.transform.third_derivatives(positions)
+        bounded, weights = self.transform.to_bounded(positions), by_positions_weights
+        by_outputs, by_positions = inner.curvature_gradients(
+            outputs, bounded, by_outputs_weights, congruent(weights, d)
+        )
+        _, curvature = inner.curvatures(outputs, bounded)
+        gradient = d.first * by_positions + 2.0 * d.second * crossed(weights, curvature, d)
+        return by_outputs, gradient - np.einsum("nkk->nk", weights) * log_third

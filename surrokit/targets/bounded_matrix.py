@@ -1,0 +1,130 @@
+"""The Hessian or the metric of a potential with bounded parameters, seen from the whole line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.matrices import HESSIAN_FIELD, MatrixField
+from surrokit.contracts.potential import Potential, with_gradient
+from surrokit.coordinates.transforms import (
+    Derivatives,
+    Transform,
+    congruent,
+    crossed,
+    plus_diagonal,
+    products,
+)
+from surrokit.rowwise import despite_failures, unless_failed
+from surrokit.types import FloatArray
+
+
+@attrs.frozen(eq=False)
+class BoundedMatrix:
+    """G_ij = q'_i M_ij q'_j + [i = j] (g_i q''_i - l''_i) at unbounded z, M being the inner matrix.
+
+    l is the logarithm of the Jacobian. g is the inner gradient where M is the Hessian; it is left
+    out where M is a metric, whose chain rule has none, and -l'' is not negative.
+
+    Parameters
+    ----------
+    inner
+        The potential in the user's coordinates.
+    transform
+        From unbounded to bounded.
+    field
+        Which matrix.
+    """
+
+    inner: Potential
+    transform: Transform
+    field: MatrixField
+
+    def matrix(self, z: FloatArray) -> FloatArray:
+        """Return G at z of shape (n, dim), shape (n, dim, dim)."""
+        q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
+        gradient, (matrix,), failed = self._evaluated(q, lambda: self.field.matrix(self.inner, q))
+        return unless_failed(plus_diagonal(congruent(matrix, d), _bend(gradient, d)), failed)
+
+    def product(self, z: FloatArray, u: FloatArray) -> FloatArray:
+        """Return G u, shape (n, dim)."""
+        q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
+        gradient, (product,), failed = self._evaluated(
+            q, lambda: self.field.product(self.inner, q, d.first * u)
+        )
+        return unless_failed(d.first * product + u * _bend(gradient, d), failed)
+
+    def trace_gradient(self, z: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, shape (n, dim), with A in ``weights (n, dim, dim)``."""
+        q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
+        return self._derivative(
+            z,
+            lambda: self.field.trace_gradient(self.inner, q, congruent(weights, d)),
+            lambda matrix: crossed(weights, matrix, d),
+            np.einsum("nkk->nk", weights),
+        )
+
+    def form_gradient(self, z: FloatArray, u: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, shape (n, dim): the trace with A = u u^T."""
+        q = self.transform.to_bounded(z)
+        scaled = u * self.transform.derivatives(z).first
+        return self._derivative(
+            z,
+            lambda: self.field.form_gradient(self.inner, q, scaled),
+            lambda matrix: u * products(matrix, scaled),
+            np.square(u),
+        )
+
+    def _derivative(
+        self,
+        z: FloatArray,
+        contraction: Callable[[], FloatArray],
+        across: Callable[[FloatArray], FloatArray],
+        diagonal: FloatArray,
+    ) -> FloatArray:
+        """Return sum_ij A_ij d_k G_ij.
+
+        Parameters
+        ----------
+        z : ndarray of shape (n, dim)
+            Unbounded positions.
+        contraction
+            Evaluates sum_ij A_ij q'_i q'_j dM_ij/dq_k.
+        across
+            From M to sum_j A_kj M_kj q'_j.
+        diagonal : ndarray of shape (n, dim)
+            A_kk.
+        """
+        q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
+        third, log_third = self.transform.third_derivatives(z)
+        gradient, (matrix, inside), failed = self._evaluated(
+            q, lambda: self.field.matrix(self.inner, q), contraction
+        )
+        bend = -log_third
+        if gradient is not None:
+            inside = inside + products(matrix, diagonal * d.second)
+            bend = gradient * third - log_third
+        total = d.first * inside + 2.0 * d.second * across(matrix) + diagonal * bend
+        return unless_failed(total, failed)
+
+    def _evaluated(
+        self, q: FloatArray, *evaluations: Callable[[], FloatArray]
+    ) -> tuple[FloatArray | None, list[FloatArray], dict[int, Exception]]:
+        """Return the inner gradient, where the chain rule has it, and what else was asked for."""
+        if self.field != HESSIAN_FIELD:
+            return None, *despite_failures(*evaluations)
+        # without a gradient a row has no curvature of the transform, and so no Hessian
+        inner = with_gradient(self.inner)
+        (gradient, *results), failed = despite_failures(
+            lambda: inner.value_and_gradient(q)[1], *evaluations
+        )
+        return gradient, results, failed
+
+
+def _bend(gradient: FloatArray | None, d: Derivatives) -> FloatArray:
+    """Return what the transform's own curvature adds to the diagonal, shape (n, dim)."""
+    if gradient is None:
+        return -d.log_second
+    return np.asarray(gradient * d.second - d.log_second)

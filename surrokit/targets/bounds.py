@@ -1,0 +1,299 @@
+"""A target with bounded parameters, seen from the whole line."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import attrs
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.contracts.counting import Count, counted
+from surrokit.contracts.forward import Energy, ForwardHessianPotential, ForwardPotential
+from surrokit.contracts.matrices import (
+    HESSIAN_FIELD,
+    METRIC_FIELD,
+    HessianDiagonalPotential,
+    HessianPotential,
+    HessianProductPotential,
+)
+from surrokit.contracts.potential import (
+    GradientAlonePotential,
+    GradientPotential,
+    InitialPotential,
+    Potential,
+)
+from surrokit.coordinates.parameters import Parameters
+from surrokit.coordinates.transforms import Transform, products
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.rowwise import despite_failures, mapped, unless_failed
+from surrokit.shapes import checked_matrices, checked_positions, checked_vectors, checked_weights
+from surrokit.targets.bounded_energy import BoundedEnergy
+from surrokit.targets.bounded_matrix import BoundedMatrix
+from surrokit.types import Capabilities, FloatArray
+
+
+@attrs.frozen(eq=False)
+class BoundedPotential:
+    """A potential of bounded parameters q, as one of unbounded z with the Jacobian in it.
+
+    U(z) = U(q(z)) - log |dq/dz|. What the inner potential can do is passed on through the chain
+    rule. A Hessian needs the gradient as well, and its derivative needs both; of the
+    Hessian's diagonal the gradient needs a product with the Hessian, and second derivatives of
+    outputs need the Jacobian: without these they are left out. So are ``convex``, ``gaussian`` and
+    ``rows``, since the Hessian in z has the gradient in it.
+
+    Parameters
+    ----------
+    inner
+        Potential in the user's coordinates.
+    parameters
+        Names, shapes and bounds.
+
+    Raises
+    ------
+    ShapeError
+        If the parameters do not hold as many numbers as the potential takes.
+    ConfigurationError
+        If none of them has a bound.
+    """
+
+    inner: Potential
+    parameters: Parameters
+    transform: Transform = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.parameters.dim != self.inner.dim:
+            raise ShapeError(
+                f"parameters hold {self.parameters.dim} numbers, but the potential takes "
+                f"{self.inner.dim}; declare every number of the position vector"
+            )
+        if not self.parameters.bounded:
+            raise ConfigurationError(
+                "none of the parameters has a bound, so there is nothing to transform; use the "
+                "potential as it is, with the parameters as its attribute 'parameters' for their "
+                "names"
+            )
+
+    @transform.default
+    def _transform(self) -> Transform:
+        return Transform.of(self.parameters)
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.inner.dim
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the inner potential offers, less what bounds take away (see above)."""
+        offered = self.inner.capabilities
+        lost = {can.CONVEX, can.GAUSSIAN, can.ROWS, can.ROWS_THIRD_ORDER}
+        if not offered & {can.HESSIAN, can.HESSIAN_PRODUCT}:
+            lost.add(can.HESSIAN_DIAGONAL)
+        if can.JACOBIAN not in offered:
+            lost.add(can.FORWARD_HESSIAN)
+        return offered - lost
+
+    def counted(self, count: Count) -> BoundedPotential:
+        """Return a copy that reports what it pays for at the inner potential."""
+        return attrs.evolve(self, inner=counted(self.inner, count))
+
+    @property
+    def energy(self) -> Energy:
+        """The inner potential's energy, of outputs and unbounded positions."""
+        return BoundedEnergy(cast(ForwardPotential, self.inner).energy, self.transform)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U at unbounded positions of shape (n, dim), shape (n,)."""
+        z = checked_positions(positions, self.dim)
+
+        def from_inner(value: FloatArray) -> tuple[FloatArray]:
+            return (value - self.transform.log_jacobian(z),)
+
+        q = self.transform.to_bounded(z)
+        return mapped(lambda: (self.inner.value(q),), from_inner, len(q))[0]
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        inner = cast(GradientPotential, self.inner)
+
+        def from_inner(value: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return value - self.transform.log_jacobian(z), self._pulled_back(z, gradient)
+
+        q = self.transform.to_bounded(z)
+        return mapped(lambda: inner.value_and_gradient(q), from_inner, len(q))
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        inner = cast(GradientAlonePotential, self.inner)
+
+        def from_inner(gradient: FloatArray) -> tuple[FloatArray]:
+            return (self._pulled_back(z, gradient),)
+
+        q = self.transform.to_bounded(z)
+        return mapped(lambda: (inner.gradient(q),), from_inner, len(q))[0]
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives in z, shape (n, dim, dim)."""
+        return self._hessian.matrix(checked_positions(positions, self.dim))
+
+    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, G the Hessian in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        return self._hessian.product(z, checked_vectors(vectors, z))
+
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, G the Hessian in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        return self._hessian.trace_gradient(z, checked_matrices(matrices, z))
+
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, G the Hessian in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        return self._hessian.form_gradient(z, checked_vectors(vectors, z))
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the inner metric in z, plus the Jacobian's own curvature, which is not negative.
+
+        Shape (n, dim, dim).
+        """
+        return self._metric.matrix(checked_positions(positions, self.dim))
+
+    def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return G u, G the metric in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        return self._metric.product(z, checked_vectors(vectors, z))
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) for each k, G the metric in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        return self._metric.trace_gradient(z, checked_matrices(matrices, z))
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u for each k, G the metric in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        return self._metric.form_gradient(z, checked_vectors(vectors, z))
+
+    @property
+    def _hessian(self) -> BoundedMatrix:
+        return BoundedMatrix(self.inner, self.transform, HESSIAN_FIELD)
+
+    @property
+    def _metric(self) -> BoundedMatrix:
+        return BoundedMatrix(self.inner, self.transform, METRIC_FIELD)
+
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        q = self.transform.to_bounded(z)
+        inner = cast(HessianDiagonalPotential, self.inner)
+        d = self.transform.derivatives(z)
+        (gradient, diagonal), causes = despite_failures(
+            lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
+            lambda: inner.hessian_diagonal(q),
+        )
+        total = np.square(d.first) * diagonal + gradient * d.second - d.log_second
+        return unless_failed(total, causes)
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum_j c_j d_k G_jj for each k, G the Hessian in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        c = checked_vectors(weights, z)
+        q = self.transform.to_bounded(z)
+        inner = cast(HessianDiagonalPotential, self.inner)
+        d = self.transform.derivatives(z)
+        third, log_third = self.transform.third_derivatives(z)
+        (gradient, diagonal, inside, pulled), causes = despite_failures(
+            lambda: cast(GradientPotential, inner).value_and_gradient(q)[1],
+            lambda: inner.hessian_diagonal(q),
+            lambda: inner.hessian_diagonal_gradient(q, c * np.square(d.first)),
+            lambda: self._inner_product(q, c * d.second),
+        )
+        total = d.first * (inside + pulled + 2.0 * c * diagonal * d.second)
+        total += c * (gradient * third - log_third)
+        return unless_failed(total, causes)
+
+    def _inner_product(self, q: FloatArray, vectors: FloatArray) -> FloatArray:
+        if can.HESSIAN_PRODUCT in self.inner.capabilities:
+            return cast(HessianProductPotential, self.inner).hessian_product(q, vectors)
+        return products(cast(HessianPotential, self.inner).hessian(q), vectors)
+
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs at unbounded positions, shape (n, m)."""
+        z = checked_positions(positions, self.dim)
+        return cast(ForwardPotential, self.inner).forward(self.transform.to_bounded(z))
+
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and their derivatives in z, shape (n, m, dim)."""
+        z = checked_positions(positions, self.dim)
+        inner = cast(ForwardPotential, self.inner)
+
+        def from_inner(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return outputs, jacobian * self.transform.derivatives(z).first[:, None, :]
+
+        q = self.transform.to_bounded(z)
+        return mapped(lambda: inner.forward_and_jacobian(q), from_inner, len(q))
+
+    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k F_m for each k, in z, shape (n, dim)."""
+        z = checked_positions(positions, self.dim)
+        by_outputs = checked_weights(weights, z)
+        q = self.transform.to_bounded(z)
+        inner = cast(ForwardHessianPotential, self.inner)
+        d = self.transform.derivatives(z)
+        (jacobian, product), causes = despite_failures(
+            lambda: inner.forward_and_jacobian(q)[1],
+            lambda: inner.forward_hessian_product(q, by_outputs * d.first[:, None, :]),
+        )
+        along = np.einsum("nmk,nmk->nk", by_outputs, jacobian)
+        return unless_failed(d.first * product + d.second * along, causes)
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return unbounded starting positions, shape (n, dim)."""
+        return self.transform.to_unbounded(cast(InitialPotential, self.inner).initial(rng, n))
+
+    def _pulled_back(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+        d = self.transform.derivatives(z)
+        return gradient * d.first - d.log_first
+
+
+def with_bounds(potential: Potential, parameters: Parameters) -> Potential:
+    """Return a potential of bounded parameters, from the whole line; itself where none has bounds.
+
+    Parameters
+    ----------
+    potential
+        In the user's coordinates.
+    parameters
+        Of it.
+    """
+    return BoundedPotential(potential, parameters) if parameters.bounded else potential
+
+
+def parameters_of(potential: Potential) -> Parameters:
+    """Return the parameters that a potential declares, or unbounded ones called q[i]."""
+    declared = getattr(potential, "parameters", None)
+    return declared if isinstance(declared, Parameters) else Parameters.unnamed(potential.dim)
+
+
+def transform_of(potential: Potential) -> Transform:
+    """Return the map from a potential's sampling coordinates to the user's."""
+    declared = getattr(potential, "transform", None)
+    if isinstance(declared, Transform):
+        return declared
+    return Transform.of(Parameters.unnamed(potential.dim))
+
+
+_SHOWN = 10  # numbers of a position in a message
+
+
+def describe_position(potential: Potential, position: FloatArray) -> str:
+    """Return a sampling position (dim,) in words: each parameter's name and its value."""
+    where = transform_of(potential).to_bounded(position)
+    labels = parameters_of(potential).labels
+    shown = [f"{label} = {x:.6g}" for label, x in zip(labels, where, strict=True)]
+    more = [f"and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else []
+    return ", ".join([*shown[:_SHOWN], *more])

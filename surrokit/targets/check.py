@@ -1,0 +1,150 @@
+"""Whether a gradient agrees with differences of the value."""
+
+from __future__ import annotations
+
+import warnings
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from surrokit.arguments import numbers
+from surrokit.contracts.potential import Potential, with_gradient
+from surrokit.errors import GradientWarning, ShapeError
+from surrokit.targets.bounds import parameters_of, transform_of
+from surrokit.targets.precision import is_single, single_precision_of
+from surrokit.types import FloatArray
+
+_STEP = 1e-5  # near the cube root of double precision, best for central differences
+_TOLERANCE = 1e-3
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class GradientCheck:
+    """What :func:`check_gradient` found.
+
+    Parameters
+    ----------
+    labels
+        Name of each number.
+    given : ndarray of shape (dim,)
+        The gradient of the target, in the sampling coordinates.
+    differences : ndarray of shape (dim,)
+        Central differences of its value.
+    single
+        Functions of the target that seem to compute in single precision.
+    """
+
+    labels: list[str]
+    given: FloatArray
+    differences: FloatArray
+    single: frozenset[str] = frozenset()
+
+    @property
+    def wrong(self) -> list[str]:
+        """Names of the parameters in which the two disagree."""
+        size = np.maximum(np.abs(self.given), np.abs(self.differences))
+        scale = np.maximum(size, 1e-3 * size.max(initial=0.0) + 1e-6)
+        off = ~(np.abs(self.given - self.differences) <= _TOLERANCE * scale)
+        return [label for label, is_off in zip(self.labels, off, strict=True) if is_off]
+
+    @property
+    def ok(self) -> bool:
+        """Whether they agree in all."""
+        return not self.wrong
+
+    def __str__(self) -> str:
+        rows = [f"{'parameter':>12} {'gradient':>14} {'differences':>14}"]
+        wrong = set(self.wrong)
+        for label, given, difference in zip(self.labels, self.given, self.differences, strict=True):
+            flag = "  <- disagrees" if label in wrong else ""
+            rows.append(f"{label:>12} {given:14.6g} {difference:14.6g}{flag}")
+        if wrong and self.single:
+            rows.append(_about_precision(self.single))
+        return "\n".join(rows)
+
+
+def _about_precision(single: frozenset[str]) -> str:
+    """Return why a right gradient may look wrong, and how to go on."""
+    functions = " and ".join(sorted(single, reverse=True))
+    return (
+        f"{functions} seem to be in single precision (float32), which is too coarse for "
+        "differences; compute in double precision (with JAX by jax.config.update("
+        "'jax_enable_x64', True) before anything else) and check again"
+    )
+
+
+def _single(target: Potential, values: FloatArray) -> frozenset[str]:
+    own = frozenset({"value"}) if is_single(values) and values.any() else frozenset()
+    return single_precision_of(target) or own
+
+
+def check_gradient(target: Potential, position: npt.ArrayLike) -> GradientCheck:
+    """Compare a target's gradient with central differences of its value.
+
+    Costs one gradient and 2 dim values.
+
+    Parameters
+    ----------
+    target
+        As made by :func:`surrokit.potential`, or any potential with gradient.
+    position : array_like of shape (dim,)
+        Where, in the user's coordinates; best not at a mode, where all is zero.
+
+    Raises
+    ------
+    ShapeError
+        If the position has another shape.
+    CapabilityError
+        If the target has no gradient.
+    """
+    parameters = parameters_of(target)
+    user = numbers("position", position)
+    if user.shape != (target.dim,):
+        raise ShapeError(f"position must have shape ({target.dim},), got {user.shape}")
+    z = transform_of(target).to_unbounded(user[None])
+    gradient = with_gradient(target).value_and_gradient(z)[1][0]
+    steps = np.diag(_STEP * np.maximum(1.0, np.abs(z[0])))
+    values = target.value(np.concatenate([z + steps, z - steps]))
+    differences = (values[: target.dim] - values[target.dim :]) / (2.0 * np.diag(steps))
+    return GradientCheck(
+        labels=parameters.labels,
+        given=gradient,
+        differences=differences,
+        single=_single(target, values),
+    )
+
+
+def warn_if_gradient_disagrees(
+    target: Potential, position: FloatArray, gradient: FloatArray
+) -> None:
+    """Warn if a known gradient disagrees with the slope along itself; pays two values.
+
+    Along itself a right gradient has the slope of its own length, and every wrong one another.
+
+    Parameters
+    ----------
+    target
+        The potential.
+    position, gradient : ndarray of shape (dim,)
+        In the sampling coordinates.
+    """
+    length = float(np.linalg.norm(gradient))
+    if not np.isfinite(length) or length == 0.0:
+        return
+    direction = gradient / length
+    step = 10.0 * _STEP * max(1.0, float(np.abs(position).max()))
+    values = target.value(np.stack([position + step * direction, position - step * direction]))
+    slope = float(values[0] - values[1]) / (2.0 * step)
+    # this leaves room for curvature and for noise in the value, and still catches a
+    # sign, a factor of two, a missing term or a wrong order of parameters
+    if np.isfinite(slope) and abs(slope - length) > 0.3 * length:
+        single = _single(target, values)
+        hint = f". But {_about_precision(single)}" if single else ""
+        warnings.warn(
+            f"the gradient does not agree with the value: along it the target's slope is "
+            f"{slope:.6g}, but its length is {length:.6g}. Draws stay exact, acceptance suffers; "
+            f"see surrokit.check_gradient(target, position){hint}",
+            GradientWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,231 @@
+"""Curvatures of energies, and the Gauss-Newton matrices that are made of them.
+
+For the derivative of G = J^T C J + R, J is the Jacobian of the map F, and C and R are the energy's
+curvatures in the outputs and in the positions. With W = C J A, for a symmetric A,
+
+    tr(A d_k G) = 2 sum_mi W_mi d_i d_k F_m + sum (J A J^T) * d_k C + tr(A d_k R),
+
+so second derivatives of the map enter in one contraction only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.forward import (
+    Energy,
+    ForwardDerivatives,
+    with_curvature_derivatives,
+    with_curvatures,
+)
+from surrokit.coordinates.transforms import products
+from surrokit.rowwise import mapped
+from surrokit.types import FloatArray
+
+
+def gauss_newton(
+    energy: Energy, outputs: FloatArray, jacobian: FloatArray, positions: FloatArray
+) -> FloatArray:
+    """Return J^T C J + R, the Gauss-Newton matrix of U(q) = energy(forward(q), q).
+
+    C and R are the energy's curvatures in the outputs and in the positions.
+
+    Parameters
+    ----------
+    energy
+        One that offers curvatures.
+    outputs : ndarray of shape (n, m)
+        Outputs of the forward map.
+    jacobian : ndarray of shape (n, m, dim)
+        J, their derivatives.
+    positions : ndarray of shape (n, dim)
+        Where.
+
+    Returns
+    -------
+    ndarray of shape (n, dim, dim)
+        Symmetric, without negative eigenvalues.
+
+    Raises
+    ------
+    CapabilityError
+        If the energy does not offer curvatures.
+    """
+    by_outputs, by_positions = with_curvatures(energy).curvatures(outputs, positions)
+    diagonal = by_outputs.ndim == 2
+    weighted = by_outputs[:, :, None] * jacobian if diagonal else by_outputs @ jacobian
+    matrices = np.asarray(jacobian.transpose(0, 2, 1) @ weighted)
+    # symmetric up to rounding only; a Cholesky factor reads one half, a product both
+    return 0.5 * (matrices + matrices.transpose(0, 2, 1)) + by_positions
+
+
+def metric_of_outputs(
+    energy: Energy,
+    forward_and_jacobian: Callable[[], tuple[FloatArray, FloatArray]],
+    positions: FloatArray,
+) -> FloatArray:
+    """Return the Gauss-Newton matrix, shape (n, dim, dim), also when the map fails at some rows.
+
+    Raises
+    ------
+    EvaluationError
+        If the map raises one; it then carries the matrices where the map succeeded.
+    """
+
+    def matrices(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray]:
+        return (gauss_newton(energy, outputs, jacobian, positions),)
+
+    return mapped(forward_and_jacobian, matrices, len(positions))[0]
+
+
+def gauss_newton_product(
+    energy: Energy, at: ForwardDerivatives, positions: FloatArray, vectors: FloatArray
+) -> FloatArray:
+    """Return G u for each position, without G.
+
+    Parameters
+    ----------
+    energy
+        One that offers curvatures.
+    at
+        The forward map at the positions.
+    positions : ndarray of shape (n, dim)
+        Where.
+    vectors : ndarray of shape (n, dim)
+        u.
+
+    Returns
+    -------
+    ndarray of shape (n, dim)
+        The products.
+
+    Raises
+    ------
+    CapabilityError
+        If the energy does not offer curvatures.
+    """
+    by_outputs, by_positions = with_curvatures(energy).curvatures(at.outputs, positions)
+    inside = at.pulled_back(_curved(by_outputs, at.pushed(vectors)))
+    return inside + products(by_positions, vectors)
+
+
+def gauss_newton_trace_gradient(
+    energy: Energy, at: ForwardDerivatives, positions: FloatArray, matrices: FloatArray
+) -> FloatArray:
+    """Return tr(A d_k G) for each k and position.
+
+    Parameters
+    ----------
+    energy
+        One that offers curvatures with their derivatives.
+    at
+        The forward map at the positions.
+    positions : ndarray of shape (n, dim)
+        Where.
+    matrices : ndarray of shape (n, dim, dim)
+        A, symmetric.
+
+    Returns
+    -------
+    ndarray of shape (n, dim)
+        The traces.
+
+    Raises
+    ------
+    CapabilityError
+        If the energy does not offer derivatives of its curvatures.
+    """
+    curved = with_curvature_derivatives(energy)
+    by_outputs, _ = curved.curvatures(at.outputs, positions)
+    jacobian = at.jacobian()
+    turned = jacobian @ matrices
+    diagonal = by_outputs.ndim == 2
+    weights = (
+        np.einsum("nmk,nmk->nm", turned, jacobian)
+        if diagonal
+        else turned @ jacobian.transpose(0, 2, 1)
+    )
+    in_outputs, in_positions = curved.curvature_gradients(at.outputs, positions, weights, matrices)
+    bent = by_outputs[:, :, None] * turned if diagonal else by_outputs @ turned
+    total = 2.0 * at.hessian_product(bent)
+    return total + at.pulled_back(in_outputs) + in_positions
+
+
+def gauss_newton_form_gradient(
+    energy: Energy, at: ForwardDerivatives, positions: FloatArray, vectors: FloatArray
+) -> FloatArray:
+    """Return u^T d_k G u for each k and position: the trace with A = u u^T, at less cost.
+
+    Parameters
+    ----------
+    energy, at, positions
+        As in :func:`gauss_newton_trace_gradient`.
+    vectors : ndarray of shape (n, dim)
+        u.
+
+    Returns
+    -------
+    ndarray of shape (n, dim)
+        The forms.
+
+    Raises
+    ------
+    CapabilityError
+        If the energy does not offer derivatives of its curvatures.
+    """
+    curved = with_curvature_derivatives(energy)
+    by_outputs, _ = curved.curvatures(at.outputs, positions)
+    along = at.pushed(vectors)
+    weights = np.square(along) if by_outputs.ndim == 2 else along[:, :, None] * along[:, None, :]
+    in_outputs, in_positions = curved.curvature_gradients(
+        at.outputs, positions, weights, vectors[:, :, None] * vectors[:, None, :]
+    )
+    total = 2.0 * at.hessian_form(_curved(by_outputs, along), vectors)
+    return total + at.pulled_back(in_outputs) + in_positions
+
+
+def _curved(by_outputs: FloatArray, along: FloatArray) -> FloatArray:
+    """Return C v, shape (n, m), with C by its diagonals or in full."""
+    return by_outputs * along if by_outputs.ndim == 2 else products(by_outputs, along)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class KnownDerivatives:
+    """Derivatives from a Jacobian that is there, and products with the second ones.
+
+    Parameters
+    ----------
+    outputs : ndarray of shape (n, m)
+        Of the map.
+    known_jacobian : ndarray of shape (n, m, dim)
+        Their derivatives.
+    product
+        From W, shape (n, m, dim), to sum over m and i of W_mi d_i d_k F_m, shape (n, dim).
+    """
+
+    outputs: FloatArray
+    known_jacobian: FloatArray
+    product: Callable[[FloatArray], FloatArray]
+
+    def pushed(self, vectors: FloatArray) -> FloatArray:
+        """Return J u, shape (n, m)."""
+        return np.asarray(np.einsum("nmk,nk->nm", self.known_jacobian, vectors))
+
+    def pulled_back(self, by_outputs: FloatArray) -> FloatArray:
+        """Return J^T b, shape (n, dim)."""
+        return np.asarray(np.einsum("nm,nmk->nk", by_outputs, self.known_jacobian))
+
+    def jacobian(self) -> FloatArray:
+        """Return J, shape (n, m, dim)."""
+        return self.known_jacobian
+
+    def hessian_product(self, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k F_m, shape (n, dim)."""
+        return self.product(weights)
+
+    def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return the same for W = b u^T."""
+        return self.product(by_outputs[:, :, None] * vectors[:, None, :])

@@ -1,0 +1,367 @@
+"""Targets whose expense lies in a forward map: U(q) = energy(forward(q), q)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from surrokit import capabilities as can
+from surrokit.arguments import check_flag, check_functions, check_methods
+from surrokit.contracts.counting import Count, count_nothing
+from surrokit.contracts.forward import (
+    Energy,
+    ForwardDerivatives,
+    offers_curvature_derivatives,
+    offers_curvatures,
+)
+from surrokit.contracts.methods import CallKind
+from surrokit.contracts.potential import Potential
+from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.rowwise import mapped, row_by_row
+from surrokit.shapes import checked_matrices, checked_positions, checked_vectors, checked_weights
+from surrokit.targets.bounds import with_bounds
+from surrokit.targets.curvature import (
+    KnownDerivatives,
+    gauss_newton_form_gradient,
+    gauss_newton_trace_gradient,
+    metric_of_outputs,
+)
+from surrokit.targets.functions import Function, declared_parameters
+from surrokit.targets.gaussian import GaussianEnergy, Prior
+from surrokit.targets.precision import Precision
+from surrokit.types import Capabilities, FloatArray
+
+
+def forward_potential(
+    forward: Function,
+    jacobian: Function | None = None,
+    hessian: Function | None = None,
+    *,
+    data: npt.ArrayLike | None = None,
+    noise_sd: npt.ArrayLike | None = None,
+    prior: Prior | None = None,
+    energy: Energy | None = None,
+    dim: int | None = None,
+    parameters: Mapping[str, Parameter | Bounds | None] | None = None,
+    batched: bool = False,
+) -> Potential:
+    """Make a target from an expensive map and a cheap misfit.
+
+    Parameters
+    ----------
+    forward
+        The map from one position (dim,) to outputs (m,).
+    jacobian
+        Its derivatives, shape (m, dim), if there are any.
+    hessian
+        Its second derivatives, shape (m, dim, dim), if there are any; they need ``jacobian``.
+        Samplers whose mass matrix is the Gauss-Newton matrix take its derivative from them.
+    data : array_like of shape (m,), optional
+        What was observed, with independent normal errors.
+    noise_sd : float or array_like of shape (m,), optional
+        Standard deviation of those errors.
+    prior
+        -log prior and its gradient, such as :func:`gaussian_prior`; None for a flat one. A prior
+        that also has a metric is a :class:`CurvedPrior`.
+    energy
+        Instead of ``data``, ``noise_sd`` and ``prior``: any cheap function of outputs and
+        positions.
+    dim, parameters, batched
+        As for :func:`surrokit.potential`.
+
+    Returns
+    -------
+    Potential
+        Of unbounded coordinates, with capability ``forward``, and ``jacobian`` and ``gradient``
+        where ``jacobian`` is given; then also ``metric``, the Gauss-Newton matrix, where the
+        energy offers curvatures. That of ``data`` does, unless its prior has none. With ``hessian``
+        also ``forward-hessian``, and ``metric-derivative`` where the energy offers derivatives of
+        its curvatures.
+
+    Raises
+    ------
+    ConfigurationError
+        If neither or both of ``energy`` and ``data`` with ``noise_sd`` are given, or ``hessian``
+        without ``jacobian``, or something is not of its kind.
+    ShapeError
+        If ``data`` or ``noise_sd`` are no numbers, or do not fit each other.
+    """
+    check_functions(forward=forward, jacobian=jacobian, hessian=hessian)
+    check_flag("batched", batched)
+    if hessian is not None and jacobian is None:
+        raise ConfigurationError(
+            "hessian is given without jacobian; second derivatives are of use together with the "
+            "first ones only, so give both"
+        )
+    declared = declared_parameters(dim, parameters)
+    inner = MappedPotential(
+        parameters=declared,
+        forward=forward,
+        jacobian=jacobian,
+        hessian=hessian,
+        energy=_energy(data, noise_sd, prior, energy),
+        batched=batched,
+    )
+    return with_bounds(inner, declared)
+
+
+def _energy(
+    data: npt.ArrayLike | None,
+    noise_sd: npt.ArrayLike | None,
+    prior: Prior | None,
+    energy: Energy | None,
+) -> Energy:
+    check_methods("prior", prior, ("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")
+    check_methods("energy", energy, ("value", "value_and_gradients"), "a surrokit.protocols.Energy")
+    if energy is not None:
+        if data is not None or noise_sd is not None or prior is not None:
+            raise ConfigurationError(
+                "energy is given together with data, noise_sd or prior; an energy holds all "
+                "three, so leave them out"
+            )
+        return energy
+    if data is None or noise_sd is None:
+        raise ConfigurationError(
+            "a forward potential needs data and noise_sd, or an energy; "
+            f"data is {'missing' if data is None else 'given'}, "
+            f"noise_sd is {'missing' if noise_sd is None else 'given'}"
+        )
+    return GaussianEnergy(data=data, noise_sd=noise_sd, prior=prior)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class MappedPotential:
+    """A forward map and an energy, in the user's coordinates."""
+
+    parameters: Parameters
+    forward_function: Function = attrs.field(alias="forward")
+    jacobian_function: Function | None = attrs.field(alias="jacobian")
+    hessian_function: Function | None = attrs.field(default=None, alias="hessian")
+    energy: Energy
+    batched: bool
+    count: Count = count_nothing
+    precision: Precision = attrs.field(factory=Precision, repr=False)
+
+    def counted(self, count: Count) -> MappedPotential:
+        """Return a copy that reports calls of its functions, second derivatives as ``jacobian``."""
+        return attrs.evolve(self, count=count)
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.parameters.dim
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """``forward``, and ``jacobian`` and ``gradient`` if there are derivatives.
+
+        Also ``metric`` if the energy offers curvatures as well. With second derivatives
+        ``forward-hessian``, and ``metric-derivative`` if those of the curvatures are offered too.
+        """
+        if self.jacobian_function is None:
+            return frozenset({can.FORWARD})
+        offered = {can.FORWARD, can.JACOBIAN, can.GRADIENT}
+        if offers_curvatures(self.energy):
+            offered.add(can.METRIC)
+        if self.hessian_function is not None:
+            offered.add(can.FORWARD_HESSIAN)
+            if offers_curvature_derivatives(self.energy):
+                offered.add(can.METRIC_DERIVATIVE)
+        return frozenset(offered)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        return value_of_outputs(self.energy, lambda: self.forward(q), q)
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        return value_and_gradient_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
+
+        C and R are the energy's curvatures (:class:`surrokit.contracts.forward.CurvedEnergy`).
+        """
+        q = checked_positions(positions, self.dim)
+        return metric_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        a = checked_matrices(matrices, q)
+        return self._with_derivatives(
+            lambda at: gauss_newton_trace_gradient(self.energy, at, q, a), q
+        )
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        u = checked_vectors(vectors, q)
+        return self._with_derivatives(
+            lambda at: gauss_newton_form_gradient(self.energy, at, q, u), q
+        )
+
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs, shape (n, m).
+
+        Raises
+        ------
+        EvaluationError
+            If the function raised at some positions.
+        ShapeError
+            If the function returns another shape.
+        """
+        return self._evaluated("forward", lambda q: (self._outputs(q),), positions)[0]
+
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+        outputs, jacobian = self._evaluated(
+            "jacobian", lambda q: (self._outputs(q), self._jacobian(q)), positions
+        )
+        if jacobian.shape != (*outputs.shape, self.dim):
+            raise ShapeError(
+                f"the jacobian function must return shape {(outputs.shape[1], self.dim)} for each "
+                f"position, got {jacobian.shape[1:]}"
+            )
+        return outputs, jacobian
+
+    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim)."""
+        q = checked_positions(positions, self.dim)
+        w = checked_weights(weights, q)
+
+        def contracted(hessian: FloatArray) -> tuple[FloatArray]:
+            return (_contracted(hessian, w),)
+
+        def evaluate() -> tuple[FloatArray, ...]:
+            return self._evaluated("jacobian", lambda rows: (self._hessian(rows),), q)
+
+        return mapped(evaluate, contracted, len(q))[0]
+
+    def _with_derivatives(
+        self, function: Callable[[ForwardDerivatives], FloatArray], q: FloatArray
+    ) -> FloatArray:
+        """Return a function of the outputs with their first and second derivatives, (n, dim)."""
+
+        def derived(
+            outputs: FloatArray, jacobian: FloatArray, hessian: FloatArray
+        ) -> tuple[FloatArray]:
+            product = partial(_contracted, hessian)
+            known = KnownDerivatives(outputs=outputs, known_jacobian=jacobian, product=product)
+            return (function(known),)
+
+        def evaluate(row: FloatArray) -> tuple[FloatArray, ...]:
+            return self._outputs(row), self._jacobian(row), self._hessian(row)
+
+        def evaluated() -> tuple[FloatArray, ...]:
+            self.count("jacobian", len(q))  # the first derivatives, beside the second
+            return self._evaluated("jacobian", evaluate, q)
+
+        return mapped(evaluated, derived, len(q))[0]
+
+    def _outputs(self, q: FloatArray) -> FloatArray:
+        # a map with one output may return a number, and its jacobian a vector
+        outputs = self.precision.doubled("forward", self.forward_function(q))
+        return _checked(outputs[..., None] if outputs.ndim < q.ndim else outputs, q, "forward", 0)
+
+    def _jacobian(self, q: FloatArray) -> FloatArray:
+        assert self.jacobian_function is not None
+        jacobian = self.precision.doubled("jacobian", self.jacobian_function(q))
+        return _checked(
+            jacobian[..., None, :] if jacobian.shape == q.shape else jacobian, q, "jacobian", 1
+        )
+
+    def _hessian(self, q: FloatArray) -> FloatArray:
+        assert self.hessian_function is not None
+        hessian = np.asarray(self.hessian_function(q), dtype=np.float64)
+        if hessian.ndim == q.ndim + 1:  # a map with one output may return its matrix alone
+            hessian = hessian[..., None, :, :]
+        return _checked(hessian, q, "hessian", 2)
+
+    def _evaluated(
+        self,
+        kind: CallKind,
+        evaluate: Callable[[FloatArray], tuple[FloatArray, ...]],
+        positions: FloatArray,
+    ) -> tuple[FloatArray, ...]:
+        q = checked_positions(positions, self.dim)
+        self.count(kind, len(q))
+        return evaluate(q.copy()) if self.batched else row_by_row(evaluate, q)
+
+
+def _checked(array: FloatArray, q: FloatArray, what: str, more_axes: int) -> FloatArray:
+    dim = q.shape[-1]
+    right_rows = array.shape[: q.ndim - 1] == q.shape[:-1]
+    squares = more_axes < 2 or array.shape[q.ndim :] == (dim, dim)
+    if array.ndim != q.ndim + more_axes or not right_rows or not squares:
+        rows = "" if q.ndim == 1 else "n, "
+        expected = f"({rows}m{', dim' * more_axes or (',' if q.ndim == 1 else '')})"
+        raise ShapeError(
+            f"the {what} function must return shape {expected} for positions of shape {q.shape}, "
+            f"got {array.shape}"
+        )
+    return array
+
+
+def _contracted(hessian: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return sum over m and i of weights[n, m, i] hessian[n, m, i, k], shape (n, dim)."""
+    if weights.shape[1] != hessian.shape[1]:
+        raise ShapeError(
+            f"weights must hold one row for each of the {hessian.shape[1]} outputs, got "
+            f"{weights.shape[1]}; pass shape {hessian.shape[:3]}"
+        )
+    n, dim = len(hessian), hessian.shape[3]
+    flat = hessian.reshape(n, -1, dim)
+    return np.asarray(np.matmul(weights.reshape(n, 1, -1), flat)[:, 0])
+
+
+def gradient_of_energy(
+    energy: Energy, outputs: FloatArray, jacobian: FloatArray, positions: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return U, shape (n,), and J^T dU/doutputs + dU/dq, shape (n, dim)."""
+    value, by_outputs, by_positions = energy.value_and_gradients(outputs, positions)
+    gradient = np.einsum("nm,nmd->nd", by_outputs, jacobian) + by_positions
+    return value, gradient
+
+
+def value_of_outputs(
+    energy: Energy, forward: Callable[[], FloatArray], positions: FloatArray
+) -> FloatArray:
+    """Return U, shape (n,), of what a forward map gives, also when it fails at some positions.
+
+    Raises
+    ------
+    EvaluationError
+        If the map raises one; it then carries U where the map succeeded.
+    """
+
+    def value(outputs: FloatArray) -> tuple[FloatArray]:
+        return (energy.value(outputs, positions),)
+
+    return mapped(lambda: (forward(),), value, len(positions))[0]
+
+
+def value_and_gradient_of_outputs(
+    energy: Energy,
+    forward_and_jacobian: Callable[[], tuple[FloatArray, FloatArray]],
+    positions: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return U, shape (n,), and its gradient, shape (n, dim), of outputs and Jacobian.
+
+    Raises
+    ------
+    EvaluationError
+        If the map raises one; it then carries U and gradient where the map succeeded.
+    """
+
+    def both(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return gradient_of_energy(energy, outputs, jacobian, positions)
+
+    return mapped(forward_and_jacobian, both, len(positions))

@@ -1,0 +1,266 @@
+"""Targets from plain functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from surrokit import capabilities as can
+from surrokit.arguments import check_flag, check_functions
+from surrokit.contracts.counting import Count, CountedPotential
+from surrokit.contracts.methods import CallKind
+from surrokit.contracts.potential import Potential
+from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.rowwise import row_by_row
+from surrokit.settings import is_whole
+from surrokit.shapes import checked_positions
+from surrokit.targets.bounds import with_bounds
+from surrokit.targets.precision import Precision
+from surrokit.types import Capabilities, FloatArray
+
+Function = Callable[[FloatArray], Any]
+"""A user's function of one position (dim,), or of rows of them."""
+
+
+def potential(
+    value: Function | None = None,
+    gradient: Function | None = None,
+    *,
+    log_density: Function | None = None,
+    value_and_gradient: Function | None = None,
+    dim: int | None = None,
+    parameters: Mapping[str, Parameter | Bounds | None] | None = None,
+    batched: bool = False,
+) -> Potential:
+    """Make a target from functions.
+
+    Parameters
+    ----------
+    value
+        U(q) = -log density + constant, in nats.
+    gradient
+        Gradient of whichever of ``value`` and ``log_density`` is given, shape (dim,).
+    log_density
+        Log density, up to a constant, instead of ``value``.
+    value_and_gradient
+        One function that returns U and its gradient, instead of ``value`` and ``gradient``.
+    dim
+        Numbers in a position; not needed with ``parameters``.
+    parameters
+        Name to bounds: a pair, None, or :func:`surrokit.vector`. The functions receive the
+        numbers in this order, inside their bounds, and return gradients in them; sampling happens
+        on the whole line.
+    batched
+        Whether the functions take rows, shape (n, dim), and return (n,) and (n, dim).
+
+    Returns
+    -------
+    Potential
+        Of unbounded coordinates; it carries the parameters.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is not clear what the target is, or how many numbers it takes, or something that
+        should be a function is none.
+    """
+    check_functions(
+        value=value,
+        gradient=gradient,
+        log_density=log_density,
+        value_and_gradient=value_and_gradient,
+    )
+    check_flag("batched", batched)
+    declared = declared_parameters(dim, parameters)
+    sign = 1.0 if log_density is None else -1.0
+    function = _one_value_function(value, log_density, value_and_gradient, gradient)
+    inner = FunctionPotential(
+        declared,
+        function,
+        gradient=gradient,
+        joint=value_and_gradient,
+        sign=sign,
+        batched=batched,
+    )
+    return with_bounds(inner, declared)
+
+
+def declared_parameters(
+    dim: int | None, parameters: Mapping[str, Parameter | Bounds | None] | None
+) -> Parameters:
+    """Return what a user declared: parameters, or only how many numbers there are.
+
+    Raises
+    ------
+    ConfigurationError
+        If neither is given, or the two disagree.
+    """
+    if dim is not None and not is_whole(dim, 1):
+        raise ConfigurationError(f"dim must be a whole number of at least 1, got {dim!r}")
+    if parameters is not None:
+        declared = Parameters.declared(parameters)
+        if dim is not None and dim != declared.dim:
+            raise ConfigurationError(
+                f"dim is {dim}, but the parameters hold {declared.dim} numbers; leave dim out"
+            )
+        return declared
+    if dim is None:
+        raise ConfigurationError(
+            "the number of parameters is not known; pass dim=..., or parameters={name: bounds}"
+        )
+    return Parameters.unnamed(int(dim))
+
+
+def _one_value_function(
+    value: Function | None,
+    log_density: Function | None,
+    joint: Function | None,
+    gradient: Function | None,
+) -> Function | None:
+    given = [
+        name
+        for name, function in (
+            ("value", value),
+            ("log_density", log_density),
+            ("value_and_gradient", joint),
+        )
+        if function is not None
+    ]
+    if len(given) != 1:
+        raise ConfigurationError(
+            "a target needs exactly one of value, log_density and value_and_gradient, got "
+            f"{' and '.join(given) or 'none'}"
+        )
+    if joint is not None and gradient is not None:
+        raise ConfigurationError(
+            "gradient is given twice, by itself and in value_and_gradient; leave one out"
+        )
+    return value if value is not None else log_density
+
+
+@attrs.frozen(eq=False)
+class FunctionPotential:
+    """A potential in the user's coordinates, from functions of one position or of rows.
+
+    Parameters
+    ----------
+    parameters
+        Names and shapes.
+    function
+        The value; None if ``joint`` gives it.
+    gradient
+        Its gradient, if there is one.
+    joint
+        Value and gradient from one function.
+    sign
+        1 for potentials, -1 for log densities.
+    batched
+        Whether the functions take rows.
+    precision
+        Notes whether they compute in single precision.
+    """
+
+    parameters: Parameters
+    function: Function | None
+    gradient_function: Function | None = attrs.field(alias="gradient")
+    joint: Function | None
+    sign: float
+    batched: bool
+    precision: Precision = attrs.field(factory=Precision, repr=False)
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.parameters.dim
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """``gradient`` if a function gives it."""
+        if self.joint is not None:
+            return frozenset({can.GRADIENT})
+        if self.gradient_function is not None:
+            return frozenset({can.GRADIENT, can.GRADIENT_ALONE})
+        return frozenset()
+
+    def counted(self, count: Count) -> Potential:
+        """Return a copy that reports its calls; one function for both pays for both."""
+        kinds: dict[str, CallKind] = {"value": "gradient"} if self.function is None else {}
+        return CountedPotential(self, count, kinds)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim).
+
+        Raises
+        ------
+        EvaluationError
+            If the function raised at some of them.
+        ShapeError
+            If the function returns another shape.
+        """
+        if self.function is None:
+            return self.value_and_gradient(positions)[0]
+        return self._evaluated(self._only_value, positions, (np.empty(0),))[0]
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, dim); raises as ``value`` does."""
+        values, gradients = self._evaluated(
+            self._both, positions, (np.empty(0), np.empty((0, self.dim)))
+        )
+        return values, gradients
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of U, shape (n, dim); raises as ``value`` does."""
+        return self._evaluated(self._only_gradient, positions, (np.empty((0, self.dim)),))[0]
+
+    def _only_value(self, q: FloatArray) -> tuple[FloatArray, ...]:
+        assert self.function is not None
+        return (self._checked(self.function(q), q.shape[:-1], "value"),)
+
+    def _only_gradient(self, q: FloatArray) -> tuple[FloatArray, ...]:
+        assert self.gradient_function is not None
+        return (self._checked(self.gradient_function(q), q.shape, "gradient"),)
+
+    def _both(self, q: FloatArray) -> tuple[FloatArray, ...]:
+        if self.joint is None:
+            return (*self._only_value(q), *self._only_gradient(q))
+        try:
+            value, gradient = self.joint(q)
+        except (TypeError, ValueError) as error:
+            if "unpack" not in str(error):
+                raise
+            raise ShapeError(
+                f"value_and_gradient must return a pair (value, gradient): {error}"
+            ) from error
+        return (
+            self._checked(value, q.shape[:-1], "value"),
+            self._checked(gradient, q.shape, "gradient"),
+        )
+
+    def _checked(self, result: npt.ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
+        array = self.precision.doubled(what, result)
+        if array.shape != shape and array.shape == (*shape, 1) and not self.batched:
+            array = array[..., 0]  # one number in an array of length one is a common slip
+        if array.shape != shape:
+            one = "rows of positions" if self.batched else "one position"
+            raise ShapeError(
+                f"the {what} function, called with {one}, must return shape {shape}, "
+                f"got {array.shape}"
+                + ("" if self.batched else "; pass batched=True if it takes rows")
+            )
+        return self.sign * array
+
+    def _evaluated(
+        self,
+        evaluate: Callable[[FloatArray], tuple[FloatArray, ...]],
+        positions: FloatArray,
+        of_no_rows: tuple[FloatArray, ...],
+    ) -> tuple[FloatArray, ...]:
+        q = checked_positions(positions, self.dim)
+        if self.batched:
+            return evaluate(q.copy())
+        return row_by_row(evaluate, q) if len(q) else of_no_rows

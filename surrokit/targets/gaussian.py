@@ -1,0 +1,266 @@
+"""Normal errors and normal priors: the energy of most forward potentials."""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from surrokit import capabilities as can
+from surrokit.arguments import numbers
+from surrokit.contracts.forward import CURVATURE_DERIVATIVES, CURVATURES
+from surrokit.contracts.matrices import MetricDerivativePotential
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.types import Capabilities, FloatArray
+
+
+class Prior(Protocol):
+    """What :func:`forward_potential` takes as a prior: a potential with gradient.
+
+    One that names ``metric`` in an attribute ``capabilities`` is a :class:`CurvedPrior`; one that
+    names ``metric-derivative`` as well has the method of that name, ``metric_trace_gradient``.
+    """
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return -log prior, shape (n,), and its gradient, shape (n, dim)."""
+        ...
+
+
+class CurvedPrior(Prior, Protocol):
+    """A prior with capability ``metric``."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Names of what it can do beyond its gradient."""
+        ...
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return a curvature of -log prior without negative eigenvalues, shape (n, dim, dim)."""
+        ...
+
+
+def gaussian_prior(mean: npt.ArrayLike = 0.0, sd: npt.ArrayLike = 1.0) -> GaussianPrior:
+    """Return independent normal priors.
+
+    Parameters
+    ----------
+    mean, sd : float or array_like of shape (dim,)
+        Of each parameter, in the user's coordinates.
+
+    Raises
+    ------
+    ConfigurationError
+        If a standard deviation is not positive, or a mean not finite.
+    ShapeError
+        If they are no numbers.
+    """
+    return GaussianPrior(mean=mean, sd=sd)
+
+
+def _positive(name: str, array: FloatArray) -> None:
+    if not (np.isfinite(array).all() and (array > 0).all()):
+        raise ConfigurationError(f"{name} must be positive and finite, got {array}")
+
+
+def _finite(name: str, array: FloatArray) -> None:
+    if not np.isfinite(array).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        where = f" at {list(place)}" if place else ""
+        raise ConfigurationError(
+            f"{name} must be finite, got {array[place]}{where}; leave out what is not known"
+        )
+
+
+def _array(name: str, value: npt.ArrayLike) -> FloatArray:
+    array = numbers(name, value).copy()
+    array.setflags(write=False)
+    return array
+
+
+def _mean(given: npt.ArrayLike) -> FloatArray:
+    return _array("mean of a prior", given)
+
+
+def _sd(given: npt.ArrayLike) -> FloatArray:
+    return _array("sd of a prior", given)
+
+
+def _data(given: npt.ArrayLike) -> FloatArray:
+    return _array("data", given)
+
+
+def _noise_sd(given: npt.ArrayLike) -> FloatArray:
+    return _array("noise_sd", given)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class GaussianPrior:
+    """Independent normal priors; see :func:`gaussian_prior`."""
+
+    mean: FloatArray = attrs.field(converter=_mean)
+    sd: FloatArray = attrs.field(converter=_sd)
+
+    def __attrs_post_init__(self) -> None:
+        _finite("mean of a prior", self.mean)
+        _positive("sd of a prior", self.sd)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """``metric``, the precision, and ``metric-derivative``: it does not change."""
+        return frozenset({can.METRIC, can.METRIC_DERIVATIVE})
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return -log prior + constant, shape (n,), and its gradient, shape (n, dim).
+
+        Raises
+        ------
+        ShapeError
+            If mean or sd do not fit the positions.
+        """
+        self._check(positions)
+        scaled = (positions - self.mean) / self.sd
+        return 0.5 * np.square(scaled).sum(axis=1), scaled / self.sd
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the precision for every position, shape (n, dim, dim).
+
+        Raises
+        ------
+        ShapeError
+            If mean or sd do not fit the positions.
+        """
+        self._check(positions)
+        n, dim = positions.shape
+        matrices = np.zeros((n, dim, dim))
+        matrices[:, np.arange(dim), np.arange(dim)] = 1.0 / np.square(self.sd)
+        return matrices
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the precision, for A in ``matrices (n, dim, dim)``: zeros."""
+        del matrices
+        return np.zeros_like(positions)
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the precision, for u in ``vectors (n, dim)``: zeros."""
+        del vectors
+        return np.zeros_like(positions)
+
+    def _check(self, positions: FloatArray) -> None:
+        for name, array in (("mean", self.mean), ("sd", self.sd)):
+            if array.shape not in ((), positions.shape[1:]):
+                raise ShapeError(
+                    f"{name} of a prior must be one number or have shape {positions.shape[1:]}, "
+                    f"got {array.shape}"
+                )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class GaussianEnergy:
+    """Half the squared misfit in units of the noise, plus minus the log prior.
+
+    Parameters
+    ----------
+    data : array_like of shape (m,)
+        What was observed.
+    noise_sd : float or array_like of shape (m,)
+        Standard deviation of its errors.
+    prior
+        -log prior and its gradient; None for a flat one.
+    """
+
+    data: FloatArray = attrs.field(converter=_data)
+    noise_sd: FloatArray = attrs.field(converter=_noise_sd)
+    prior: Prior | None = None
+
+    def __attrs_post_init__(self) -> None:
+        _positive("noise_sd", self.noise_sd)
+        _finite("data", self.data)
+        if self.data.ndim != 1:
+            raise ShapeError(f"data must have shape (m,), got {self.data.shape}; flatten it")
+        if self.noise_sd.shape not in ((), self.data.shape):
+            raise ShapeError(
+                f"noise_sd must be one number or have the shape of data, {self.data.shape}, "
+                f"got {self.noise_sd.shape}"
+            )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """``curvatures``, unless there is a prior without a metric.
+
+        Also ``curvature-derivatives``, unless the metric of the prior is without derivative.
+        """
+        if self.prior is None:
+            return frozenset({CURVATURES, CURVATURE_DERIVATIVES})
+        offered: Capabilities = getattr(self.prior, "capabilities", frozenset())
+        if can.METRIC not in offered:
+            return frozenset()
+        derivatives = {CURVATURE_DERIVATIVES} if can.METRIC_DERIVATIVE in offered else set()
+        return frozenset({CURVATURES} | derivatives)
+
+    def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,)."""
+        return self.value_and_gradients(outputs, positions)[0]
+
+    def value_and_gradients(
+        self, outputs: FloatArray, positions: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return U (n,), its gradient in the outputs (n, m), and in the positions (n, dim).
+
+        Raises
+        ------
+        ShapeError
+            If the forward map does not give one output for each datum.
+        """
+        self._check(outputs)
+        scaled = (outputs - self.data) / self.noise_sd
+        value = 0.5 * np.square(scaled).sum(axis=1)
+        by_positions = np.zeros_like(positions)
+        if self.prior is not None:
+            prior_value, by_positions = self.prior.value_and_gradient(positions)
+            value = value + prior_value
+        return value, scaled / self.noise_sd, by_positions
+
+    def curvatures(
+        self, outputs: FloatArray, positions: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the precision of the noise, (n, m), and the prior's metric, (n, dim, dim).
+
+        Raises
+        ------
+        ShapeError
+            If the forward map does not give one output for each datum.
+        """
+        self._check(outputs)
+        by_outputs = np.empty_like(outputs)
+        by_outputs[:] = 1.0 / np.square(self.noise_sd)
+        if self.prior is None:
+            return by_outputs, np.zeros((*positions.shape, positions.shape[1]))
+        return by_outputs, cast(CurvedPrior, self.prior).metric(positions)
+
+    def curvature_gradients(
+        self,
+        outputs: FloatArray,
+        positions: FloatArray,
+        by_outputs_weights: FloatArray,
+        by_positions_weights: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the gradients of sum(X * C) + tr(B R), shapes (n, m) and (n, dim).
+
+        C, the precision of the noise, does not change; R is the prior's metric.
+        """
+        del by_outputs_weights
+        self._check(outputs)
+        by_outputs, prior = np.zeros_like(outputs), self.prior
+        if prior is None:
+            return by_outputs, np.zeros_like(positions)
+        curved = cast(MetricDerivativePotential, prior)
+        return by_outputs, curved.metric_trace_gradient(positions, by_positions_weights)
+
+    def _check(self, outputs: FloatArray) -> None:
+        if outputs.shape[1] != len(self.data):
+            raise ShapeError(
+                f"the forward map gives {outputs.shape[1]} outputs, but data holds "
+                f"{len(self.data)}; they must correspond"
+            )

@@ -1,0 +1,1 @@
+"""Checks of samplers and corrections."""

@@ -1,0 +1,78 @@
+"""What every sampler keeps to when it is tuned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surrokit.contracts.dynamics import Status, changes_with_position
+from surrokit.contracts.sampler import ChainState, Proposal, Tuning
+from surrokit.testing.checks.kernels.sampler import demand_same, started, usable
+from surrokit.testing.measures.demands import demand
+from surrokit.testing.results import Check, Factory
+from surrokit.testing.targets.densities import Banana, Gaussian
+
+
+def check_tuning(make: Factory) -> None:
+    """``tuned`` sets what ``tunes`` names and nothing else, in a copy."""
+    target = usable(make, (Banana(),))[0]
+    sampler = make().with_potential(target)
+    small, large = Tuning(step_size=0.01, n_steps=1), Tuning(step_size=0.3, n_steps=3)
+    state = started(sampler, target)
+
+    def proposal(tuning: Tuning) -> Proposal:
+        result: Proposal = sampler.tuned(tuning).propose(state, np.random.default_rng(16))
+        return result
+
+    demand(
+        sampler.tuned(small).tunes == sampler.tunes,
+        f"tunes was {sorted(sampler.tunes)} and is {sorted(sampler.tuned(small).tunes)} after "
+        "tuned; it says what the user left free, which tuning does not change",
+    )
+    if not sampler.tunes:
+        plain = sampler.propose(state, np.random.default_rng(16))
+        demand_same(proposal(small), plain, "a sampler that tunes nothing, tuned and not")
+        return
+    first = proposal(small)
+    if "step_size" in sampler.tunes:
+        near, far = _moves(state, first), _moves(state, proposal(large))
+        demand(
+            near < 0.5 * far,
+            f"step_size is left free, but moves at step sizes 0.01 and 0.3 are {near:.3g} and "
+            f"{far:.3g} long",
+        )
+    demand_same(proposal(small), first, "a tuned sampler before and after another tuning")
+
+
+def _moves(state: ChainState, proposal: Proposal) -> float:
+    ok = proposal.status == Status.OK
+    return float(np.abs(proposal.positions[ok] - state.positions[ok]).mean())
+
+
+def check_tuned_metric(make: Factory) -> None:
+    """Where the metric is left free, ``tuned`` takes the shape of moves from the covariance."""
+    target = Gaussian()
+    sampler = make().with_potential(target)
+    wide = Tuning(step_size=0.1, covariance=np.diag([9.0, 0.01]), n_steps=1)
+    sampler = sampler.tuned(wide)
+    state = started(sampler, target, 400)
+    proposal = sampler.propose(state, np.random.default_rng(18))
+    size = np.abs(proposal.positions - state.positions).mean(axis=0)
+    demand(
+        size[0] > 3.0 * size[1],
+        f"the metric is left free, but with standard deviations 3 and 0.1 moves have sizes {size}",
+    )
+
+
+def _takes_shape(sampler: Any) -> bool:
+    """Return whether a covariance gives moves their shape; by position it gives only units."""
+    by_position = changes_with_position(getattr(sampler, "metric", None))
+    return {"step_size", "metric"} <= sampler.tunes and not by_position
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(check_tuning, applies=lambda s: not s.tunes or "step_size" in s.tunes),
+    Check(check_tuned_metric, applies=_takes_shape),
+)
+"""For every sampler."""

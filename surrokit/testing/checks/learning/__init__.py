@@ -1,0 +1,1 @@
+"""Checks of surrogates, explorers and schedules."""

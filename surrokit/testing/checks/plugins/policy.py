@@ -1,0 +1,159 @@
+"""What every policy keeps to: what it picks exists, fits the target, and leaves the rest alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import attrs
+import numpy as np
+
+from surrokit.capabilities import GRADIENT
+from surrokit.contracts.potential import Potential
+from surrokit.cost.budget import Budget
+from surrokit.cost.measuring import Costs
+from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import SurrokitError
+from surrokit.plan.parts import chosen_parts
+from surrokit.plan.policy import Choice, Fixed
+from surrokit.registry.catalogue import default_catalogue
+from surrokit.registry.composer import Composer
+from surrokit.testing.measures.demands import demand
+from surrokit.testing.results import Check, Factory
+from surrokit.testing.targets.counting import Limited
+from surrokit.testing.targets.densities import Gaussian
+from surrokit.testing.targets.summed import Summed
+
+_CHAINS = 3
+_SECONDS = (1e-6, 1e-3, 1.0)
+
+
+def _targets() -> dict[str, Potential]:
+    return {
+        "a target with gradients": Gaussian(),
+        "a target with values only": Limited(Gaussian(), frozenset()),
+        "a sum over rows": Summed(),
+    }
+
+
+def _costs(target: Potential, seconds: float) -> Costs:
+    has_gradient = GRADIENT in target.capabilities
+    return Costs(
+        value=0.5 * seconds,
+        gradient=seconds if has_gradient else None,
+        values=0.5 * _CHAINS * seconds,
+        gradients=_CHAINS * seconds if has_gradient else None,
+    )
+
+
+def _choice(make: Factory, target: Potential, seconds: float, fixed: Fixed) -> Choice:
+    choice: Choice = make().choose(
+        Composer(default_catalogue()),
+        RecordingPotential(target, keep=True),
+        _costs(target, seconds),
+        fixed,
+        np.zeros((_CHAINS, target.dim)),
+        np.random.default_rng(1604),
+    )
+    return choice
+
+
+def _cases() -> Iterator[tuple[str, Potential, float]]:
+    for (name, target), seconds in product(_targets().items(), _SECONDS):
+        yield f"{name} of {seconds:g} seconds", target, seconds
+
+
+def _made(choice: Choice, target: Potential, what: str) -> None:
+    catalogue = default_catalogue()
+    try:
+        chosen_parts(
+            Composer(catalogue),
+            target,
+            np.random.default_rng(1605),
+            sampler=choice.sampler,
+            sampler_settings=choice.settings,
+            surrogate=choice.surrogate,
+            schedule=choice.schedule,
+            explorer=choice.explorer,
+            correction=choice.correction or catalogue.pick("correction"),
+            chains=_CHAINS,
+            warmup=100,
+        )
+    except SurrokitError as error:
+        raise AssertionError(f"what was picked for {what} cannot be made: {error}") from error
+
+
+def check_choices_can_be_made(make: Factory) -> None:
+    """Whatever the target offers and its calls cost, what is picked exists and fits the target."""
+    for what, target, seconds in _cases():
+        for fixed in (Fixed(), Fixed(warms_up=False), Fixed(settings={"n_steps": 3})):
+            if fixed.settings and GRADIENT not in target.capabilities:
+                continue
+            _made(_choice(make, target, seconds, fixed), target, what)
+
+
+def check_same_choice(make: Factory) -> None:
+    """The same target, costs and generator give the same choice."""
+    for what, target, seconds in _cases():
+        first, second = (_choice(make, target, seconds, Fixed()) for _ in range(2))
+        demand(first == second or first.line == second.line, f"two choices for {what} differ")
+
+
+def check_fixed_parts(make: Factory) -> None:
+    """What the user has named is left as it is."""
+    pick = default_catalogue().pick
+    fixed = Fixed(
+        schedule=pick("schedule"),
+        explorer=pick("explorer"),
+        correction=pick("correction"),
+        learns=True,
+    )
+    for what, target, seconds in _cases():
+        choice = _choice(make, target, seconds, fixed)
+        for kind in ("schedule", "explorer", "correction"):
+            picked, given = getattr(choice, kind), getattr(fixed, kind)
+            demand(picked == given, f"for {what} {kind}={given!r} was given, and {picked!r} picked")
+
+
+def check_plain(make: Factory) -> None:
+    """Where nothing could be measured the choice is an exact kernel that fits the target."""
+    for what, target in _targets().items():
+        composer = Composer(default_catalogue())
+        choice = make().plain(composer, target.capabilities, {}, "nothing was measured")
+        demand(choice.surrogate is None, f"for {what} a surrogate is picked unmeasured")
+        _made(choice, target, what)
+
+
+def check_fallback(make: Factory) -> None:
+    """What a run goes on with is an exact kernel that fits the target, and costs something."""
+    for what, target, seconds in _cases():
+        composer = Composer(default_catalogue())
+        costs = _costs(target, seconds)
+        fallback = make().fallback(composer, target.capabilities, costs, target.dim, 100, {})
+        if fallback is None:
+            continue
+        demand(
+            fallback.sampler.needs <= target.capabilities and not fallback.schedule.learns,
+            f"the fallback for {what} is no exact kernel that fits it",
+        )
+        demand(fallback.seconds_per_draw > 0, f"a draw of the fallback for {what} costs nothing")
+
+
+def check_exploration(make: Factory) -> None:
+    """What an exploration may cost is a budget of its own, for whatever costs."""
+    for what, target, seconds in _cases():
+        budget = make().exploration(_costs(target, seconds), _CHAINS, 100)
+        demand(isinstance(budget, Budget), f"the limit for {what} must be a Budget, got {budget!r}")
+        spent = attrs.evolve(budget, max_calls=None, max_seconds=None)
+        demand(spent == Budget(), f"the limit for {what} must be one of calls and seconds")
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(check_choices_can_be_made),
+    Check(check_same_choice),
+    Check(check_fixed_parts),
+    Check(check_plain),
+    Check(check_fallback),
+    Check(check_exploration),
+)
+"""For every policy."""

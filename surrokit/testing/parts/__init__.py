@@ -1,0 +1,1 @@
+"""Sound parts to test others with."""

@@ -1,0 +1,327 @@
+"""Plain parts that the checks put around the part under test.
+
+They are simple enough to be read and believed, and no faster than they need to be.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.dynamics import Status
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import ChainState, Correction, Proposal, Sampler, StepInfo, Tuning
+from surrokit.kernel.acceptance import metropolis, of_moves
+from surrokit.testing.targets.densities import Gaussian
+from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ReferenceCorrection:
+    """Metropolis-Hastings that evaluates every proposal, and saves nothing.
+
+    Parameters
+    ----------
+    potential
+        The exact one.
+    """
+
+    potential: Potential
+
+    def prepared(self, near: FloatArray) -> Self:  # noqa: ARG002
+        """Return itself."""
+        return self
+
+    def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
+        """Return the state at positions (n, dim)."""
+        del source
+        return ChainState(positions=positions, values=self.potential.value(positions), cache=cache)
+
+    def decide(
+        self, state: ChainState, proposal: Proposal, rng: np.random.Generator
+    ) -> tuple[ChainState, StepInfo]:
+        """Accept where log u < U - U' + c."""
+        with np.errstate(all="ignore"):
+            values = self.potential.value(proposal.positions)
+            log_ratio = state.values - values + proposal.log_correction
+        log_ratio = np.where(proposal.status == Status.OK, log_ratio, -np.inf)
+        accepted, acceptance = metropolis(log_ratio, rng)
+        moves, known = of_moves(state, proposal, accepted, acceptance)
+        info = StepInfo(
+            accepted=moves,
+            acceptance=known,
+            path_acceptance=known,
+            status=proposal.status,
+            divergent=proposal.status != Status.OK,
+            n_steps=proposal.n_steps,
+        )
+        return taken(state, proposal, accepted, values), info
+
+
+def taken(
+    state: ChainState, proposal: Proposal, accepted: BoolArray, values: FloatArray
+) -> ChainState:
+    """Return the state after the accepted rows of a proposal, of exact ``values``, are taken."""
+
+    def chosen(new: FloatArray, old: FloatArray) -> FloatArray:
+        return np.where(accepted.reshape((-1,) + (1,) * (new.ndim - 1)), new, old)
+
+    return ChainState(
+        positions=chosen(proposal.positions, state.positions),
+        values=chosen(values, state.values),
+        cache={name: chosen(new, state.cache[name]) for name, new in proposal.cache.items()},
+    )
+
+
+def transitions(
+    sampler: Sampler,
+    correction: Correction | ReferenceCorrection,
+    positions: FloatArray,
+    n: int,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, float]:
+    """Apply n transitions of a whole kernel to every row.
+
+    Returns
+    -------
+    positions : ndarray of shape (n_chains, dim)
+        Where the chains are after them.
+    acceptance
+        Their mean probability of a move.
+    """
+    state = correction.start(positions, sampler.cache(positions), sampler.potential)
+    acceptance = []
+    for _ in range(n):
+        state, info = correction.decide(state, sampler.propose(state, rng), rng)
+        acceptance.append(info.move_probability.mean())
+    return state.positions, float(np.mean(acceptance))
+
+
+@attrs.frozen(eq=False)
+class ConstantMetric:
+    """Independent masses, not all equal: M^-1 = diag(0.6, 1.7)."""
+
+    @property
+    def tunable(self) -> bool:
+        """Never."""
+        return False
+
+    def adapted(self, covariance: FloatArray) -> ConstantMetric:  # noqa: ARG002
+        """Return itself."""
+        return self
+
+    def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
+        """Draw momenta from N(0, M), shape (n, 2)."""
+        return np.asarray(rng.standard_normal((n, dim)) / np.sqrt(_INVERSE_MASS))
+
+    def velocity(self, momenta: FloatArray) -> FloatArray:
+        """Return M^-1 p, shape (n, 2)."""
+        return np.asarray(momenta * _INVERSE_MASS)
+
+    def energy(self, momenta: FloatArray) -> FloatArray:
+        """Return p^T M^-1 p / 2, shape (n,)."""
+        return np.asarray(0.5 * (np.square(momenta) * _INVERSE_MASS).sum(axis=1))
+
+    def longest_scale(self, covariance: FloatArray) -> float:
+        """Return the largest standard deviation in units of this metric."""
+        scale = np.sqrt(_INVERSE_MASS)
+        return float(np.sqrt(np.linalg.eigvalsh(covariance / np.outer(scale, scale))[-1]))
+
+
+_INVERSE_MASS = np.array([0.6, 1.7])
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class PlainSampler:
+    """What samplers without anything to tune share."""
+
+    @property
+    def potential(self) -> Potential | None:
+        """None: moves need no potential."""
+        return None
+
+    @property
+    def needs(self) -> Capabilities:
+        """Nothing."""
+        return frozenset()
+
+    @property
+    def tunes(self) -> frozenset[str]:
+        """Nothing."""
+        return frozenset()
+
+    @property
+    def target_acceptance(self) -> float:
+        """As good as any."""
+        return 0.5
+
+    @property
+    def step(self) -> float | None:
+        """None: there is no step size."""
+        return None
+
+    def with_potential(self, potential: Potential) -> Self:  # noqa: ARG002
+        """Return itself."""
+        return self
+
+    def tuned(self, tuning: Tuning) -> Self:  # noqa: ARG002
+        """Return itself."""
+        return self
+
+    def cache(self, positions: FloatArray) -> Cache:  # noqa: ARG002
+        """Return nothing."""
+        return {}
+
+
+def proposal_at(positions: FloatArray, log_correction: FloatArray, **others: Any) -> Proposal:
+    """Return a proposal of one step, in which every chain moved and nothing failed.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n, dim)
+        Where the moves ended.
+    log_correction : ndarray of shape (n,)
+        c.
+    **others
+        Fields of :class:`~surrokit.contracts.sampler.Proposal` that are otherwise.
+    """
+    return Proposal(positions=positions, log_correction=log_correction, **others)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class LeaningWalk(PlainSampler):
+    """A random walk that leans to the right: q' = q + scale (z + lean), with its exact c."""
+
+    scale: float = 0.7
+    lean: float = 0.5
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Move every chain once."""
+        move = rng.standard_normal(state.positions.shape)
+        # back would take the normal draw -move - 2 lean
+        back = move + 2.0 * self.lean
+        log_correction = 0.5 * (np.square(move) - np.square(back)).sum(axis=1)
+        return proposal_at(state.positions + self.scale * (move + self.lean), log_correction)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class OneSidedWalk(PlainSampler):
+    """Steps one way or the other of unequal length and probability in the first coordinate.
+
+    To the right with probability p, else to the left, by the same gamma-distributed length; the
+    second coordinate moves symmetrically. c is log((1 - p) / p) after a step to the right.
+    """
+
+    rightward: float = 0.8
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Move every chain once."""
+        n = len(state.positions)
+        right = rng.random(n) < self.rightward
+        move = rng.standard_normal((n, 2))
+        move[:, 0] = np.where(right, 1.0, -1.0) * rng.gamma(2.0, 0.5, n)
+        odds = np.log((1.0 - self.rightward) / self.rightward)
+        return proposal_at(state.positions + move, np.where(right, odds, -odds))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class IndependentDraws(PlainSampler):
+    """Draws from a normal surrogate V, wherever the chain is: c = V(q') - V(q).
+
+    Parameters
+    ----------
+    surrogate
+        V; moves are made on it whatever ``with_potential`` says.
+    idle
+        Share of chains that do not move at all.
+    """
+
+    surrogate: Gaussian
+    idle: float = 0.0
+
+    @property
+    def potential(self) -> Potential | None:
+        """V."""
+        return self.surrogate
+
+    def cache(self, positions: FloatArray) -> Cache:
+        """Return V at positions (n, dim)."""
+        return {"value": self.surrogate.value(positions)}
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Draw a new position for every chain that is not idle."""
+        n = len(state.positions)
+        moved = rng.random(n) >= self.idle
+        drawn = self.surrogate.sample(rng, n)
+        positions = np.where(moved[:, None], drawn, state.positions)
+        cache = self.cache(positions)
+        log_correction = cache["value"] - state.cache["value"]
+        return proposal_at(
+            positions,
+            log_correction,
+            moved=moved,
+            cache=cache,
+            source=self.surrogate,
+            log_path_ratio=np.zeros(n),
+        )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class SubChain(PlainSampler):
+    """k random-walk transitions on a surrogate V, then c = V(q') - V(q).
+
+    Parameters
+    ----------
+    surrogate
+        V; set by ``with_potential``.
+    length
+        k.
+    scale
+        Standard deviation of a move.
+    """
+
+    surrogate: Potential | None = None
+    length: int = 4
+    scale: float = 1.5
+
+    @property
+    def potential(self) -> Potential | None:
+        """V."""
+        return self.surrogate
+
+    def with_potential(self, potential: Potential) -> Self:
+        """Return a copy that moves on another V."""
+        return attrs.evolve(self, surrogate=potential)
+
+    def cache(self, positions: FloatArray) -> Cache:
+        """Return V at positions (n, dim)."""
+        assert self.surrogate is not None
+        return {"value": self.surrogate.value(positions)}
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Follow every sub-chain."""
+        assert self.surrogate is not None
+        positions, values = state.positions, state.cache["value"]
+        moved = np.zeros(len(values), dtype=bool)
+        for _ in range(self.length):
+            new = positions + self.scale * rng.standard_normal(positions.shape)
+            new_values = self.surrogate.value(new)
+            with np.errstate(invalid="ignore"):
+                accepted = metropolis(values - new_values, rng)[0] & self.goes_on(moved)
+            positions = np.where(accepted[:, None], new, positions)
+            values = np.where(accepted, new_values, values)
+            moved = moved | accepted
+        return proposal_at(
+            positions,
+            values - state.cache["value"],
+            moved=moved,
+            cache={"value": values},
+            source=self.surrogate,
+            log_path_ratio=np.zeros(len(values)),
+        )
+
+    def goes_on(self, moved: BoolArray) -> BoolArray:
+        """Return which chains may still move: all, whatever they did."""
+        return np.ones_like(moved)

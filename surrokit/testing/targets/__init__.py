@@ -1,0 +1,1 @@
+"""Potentials to test with."""

@@ -1,0 +1,215 @@
+"""Potentials around a potential: one that counts, one that hides, one that fails, one that refuses.
+
+They pass on whatever their inner potential can do, by name, so that each works around any.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.contracts.counting import Count, CountedPotential, counted
+from surrokit.contracts.methods import BY_NAME, METHODS
+from surrokit.contracts.potential import Potential
+from surrokit.shapes import checked_positions
+from surrokit.types import Capabilities, FloatArray
+
+WITH_FACTORS = frozenset(method.name for method in METHODS if method.factor is not None)
+"""Methods that take a matrix or a vector with each position."""
+
+EVALUATIONS = frozenset(BY_NAME) - WITH_FACTORS
+"""Methods that evaluate a potential at positions, and take nothing else."""
+
+_OTHERS: dict[str, tuple[str, ...]] = {
+    can.ROWS: ("expanded", "row_bounds", "selected"),
+    can.ROWS_THIRD_ORDER: ("expanded", "row_bounds"),
+    can.INITIAL: ("initial",),
+}
+
+
+def methods_of(capability: str) -> tuple[str, ...]:
+    """Return the methods that go with a capability."""
+    evaluations = (method.name for method in METHODS if method.capability == capability)
+    return (*evaluations, *_OTHERS.get(capability, ()))
+
+
+def capability_of(method: str) -> str | None:
+    """Return the capability that a method goes with, None if with none."""
+    return next((name for name in sorted(can.KNOWN) if method in methods_of(name)), None)
+
+
+class Wrapped:
+    """Passes everything on to an inner potential, through :meth:`evaluated`.
+
+    Parameters
+    ----------
+    inner
+        The potential.
+    """
+
+    def __init__(self, inner: Potential) -> None:
+        self.inner = inner
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.inner.dim
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the inner potential offers."""
+        return self.inner.capabilities
+
+    def counted(self, count: Count) -> Potential:
+        """Return a copy that reports what is paid for at the inner potential."""
+        other = copy.copy(self)
+        other.inner = counted(self.inner, count)
+        return other
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        result: FloatArray = self.evaluated("value", self.inner.value, positions)
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        """Find a method by which the inner potential does what it can do."""
+        if name.startswith("_") or name == "inner":
+            raise AttributeError(name)
+        attribute = getattr(self.inner, name)
+        if name in EVALUATIONS:
+            return lambda positions: self.evaluated(name, attribute, positions)
+        if name in WITH_FACTORS:
+            return lambda positions, factors: self.evaluated(
+                name, lambda q: attribute(q, factors), positions
+            )
+        return attribute
+
+    def evaluated(
+        self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
+    ) -> Any:
+        """Return what a method of the inner potential gives; subclasses look in."""
+        del method
+        return function(positions)
+
+
+class CountingPotential(Wrapped):
+    """Counts positions and batches by method, without changing anything.
+
+    Attributes
+    ----------
+    positions : Counter
+        Positions evaluated, by name of the method.
+    batches : Counter
+        Calls, by name of the method.
+    """
+
+    def __init__(self, inner: Potential) -> None:
+        super().__init__(inner)
+        self.positions: Counter[str] = Counter()
+        self.batches: Counter[str] = Counter()
+
+    def counted(self, count: Count) -> Potential:
+        """Return a potential that reports each call before it comes here."""
+        return CountedPotential(self, count)
+
+    def evaluated(
+        self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
+    ) -> Any:
+        """Count, and pass on."""
+        self.positions[method] += len(positions)
+        self.batches[method] += 1
+        return function(positions)
+
+    def gradients(self) -> int:
+        """Positions at which a gradient was evaluated, with the value or alone."""
+        return self.positions["value_and_gradient"] + self.positions["gradient"]
+
+
+class Limited(Wrapped):
+    """Offers only some of what the inner potential can do.
+
+    Parameters
+    ----------
+    inner
+        The potential.
+    capabilities
+        Those left.
+    """
+
+    def __init__(self, inner: Potential, capabilities: Capabilities) -> None:
+        super().__init__(inner)
+        self._left = capabilities & inner.capabilities
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Those left."""
+        return self._left
+
+    def __getattr__(self, name: str) -> Any:
+        """Find a method, unless its capability was taken away."""
+        capability = capability_of(name)
+        if capability is not None and capability not in self._left:
+            raise AttributeError(f"{name} was taken away by Limited")
+        return super().__getattr__(name)
+
+
+class Fenced(Wrapped):
+    """Fails outside a circle: values are ``inf``, everything else NaN.
+
+    Parameters
+    ----------
+    inner
+        The potential.
+    radius
+        Of the circle around the origin.
+    """
+
+    def __init__(self, inner: Potential, radius: float) -> None:
+        super().__init__(inner)
+        self.radius = radius
+
+    def evaluated(
+        self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
+    ) -> Any:
+        """Evaluate, and spoil what lies outside."""
+        checked = checked_positions(positions, self.dim)
+        outside = ~(np.square(checked).sum(axis=1) < self.radius**2)
+        with np.errstate(all="ignore"):
+            results = function(positions)
+        if not isinstance(results, tuple):
+            return _spoilt(results, outside, np.inf if method == "value" else np.nan)
+        first = np.inf if method == "value_and_gradient" else np.nan
+        return tuple(
+            _spoilt(array, outside, first if i == 0 else np.nan) for i, array in enumerate(results)
+        )
+
+
+def _spoilt(array: FloatArray, rows: np.ndarray[Any, np.dtype[np.bool_]], by: float) -> FloatArray:
+    array = np.array(array, dtype=np.float64)
+    array[rows] = by
+    return array
+
+
+class Forbidden(Wrapped):
+    """Raises at every evaluation: put where nothing may be evaluated."""
+
+    def evaluated(
+        self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
+    ) -> Any:
+        """Refuse.
+
+        Raises
+        ------
+        AssertionError
+            Always.
+        """
+        del function
+        raise AssertionError(
+            f"{method} of a potential that is no longer in use was called at {len(positions)} "
+            "positions; with_potential must reach every part inside a part"
+        )
