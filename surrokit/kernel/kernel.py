@@ -126,10 +126,9 @@ class Moves:
         self.sampler = self.sampler.with_potential(potential)
         self._look_up()
 
-    def switched(self, sampler: Sampler, correction: Correction) -> None:
-        """Go on with another kernel; nothing that was tuned but the covariance is kept."""
-        self.sampler, self.correction = sampler, correction
-        self.step_size = None
+    def take_over(self, findings: Findings) -> None:
+        """Go on where another kernel has left the chains."""
+        self.found(findings)
         self._look_up()
         self._begin_deciding()
 
