@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 
 from surrokit.capabilities import FORWARD, ROWS
-from surrokit.contracts.explorer import Findings, Modes
+from surrokit.contracts.explorer import Findings
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Decision, Stage
@@ -57,7 +57,7 @@ class Attempt:
         self._adapting = Adapting()
         repairs = learns and self._kernels.exact is not None
         self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairs)
-        self._modes: Modes | None = None
+        self._found: Findings | None = None
         self._wants_gradients = False
 
     # --- phases ---
@@ -84,7 +84,6 @@ class Attempt:
             found = exploring.findings()
             self._moves.found(found)
             self._after("exploration", exploring.info, rows, explored=done)
-        self._modes = found.modes
         return found
 
     def warm_up(self, found: Findings | None) -> str | None:
@@ -100,6 +99,7 @@ class Attempt:
         str or None
             Why the surrogate is not worth its cost; None to go on with it.
         """
+        self._found = found
         complaint = self._complaint_after_exploration(found)
         if complaint is not None:
             return complaint
@@ -122,14 +122,15 @@ class Attempt:
         while (trouble := self._draw()) is not None:
             self._restart(trouble)
 
-    def left_behind(self, found: Findings | None) -> Findings:
-        """Return what the next attempt takes over: the chains, and what was found out of them."""
+    def left_behind(self) -> Findings:
+        """Return what the next attempt takes over: the chains, and what is known of the target."""
+        found = self._found
         return Findings(
             chains=self._moves.state,
             covariance=self._moves.covariance,
             step_size=None,
             mode=None if found is None else found.mode,
-            modes=self._modes,
+            modes=None if found is None else found.modes,
         )
 
     # --- warm-up ---
@@ -335,6 +336,7 @@ class Attempt:
     def outcome(self) -> Run:
         """Return the result, of whatever was drawn."""
         book, exact, transform = self._book, self._target, self._target.transform
+        modes = None if self._found is None else self._found.modes
         return Run(
             parameters=parameters_of(exact.target),
             kept=book.recorder.kept.trace(transform),
@@ -353,5 +355,5 @@ class Attempt:
             parts=self.recipe.described,
             surrogate=self._learning.surrogate,
             sampler=self._moves.sampler,
-            modes=None if self._modes is None else self._modes.told(transform),
+            modes=None if modes is None else modes.told(transform),
         )

@@ -48,7 +48,7 @@ def run(asked: Recipe, composer: Composer, rng: np.random.Generator, observers: 
         attempt = Attempt(recipe, book, rng)
         found = attempt.explore()
         while (complaint := attempt.warm_up(found)) is not None:
-            found = attempt.left_behind(found)
+            found = attempt.left_behind()
             recipe = recipe.without_surrogate(complaint)
             book.begin(recipe)
             attempt = Attempt(recipe, book, rng)
