@@ -307,7 +307,7 @@ def _check_needs(
     if provided is None:  # no surrogate
         require("the sampler", sampler.needs, exact.capabilities, "the target", advice)
         return
-    if sampler.with_potential(exact).potential is None:
+    if not getattr(sampler, "uses_potential", True):
         raise ConfigurationError(
             "a surrogate is named, but the sampler moves without any potential and would never use "
             "it; pass another sampler, or leave surrogate out"

@@ -94,8 +94,11 @@ class _Loop:
         self.choice = plan.choice
         self.surrogate: Potential | None = plan.parts.ready
         self.moves = Moves(
-            plan.parts.sampler.with_potential(self.surrogate or plan.target),
-            plan.parts.correction.with_potential(plan.target),
+            plan.parts.sampler,
+            plan.parts.correction,
+            plan.target,
+            plan.chains,
+            surrogate=self.surrogate,
         )
         self.clock = plan.clock
         learner = plan.parts.learner
@@ -170,7 +173,6 @@ class _Loop:
                 self._begin_chains()
             elif self.surrogate is None and not self.dropped:
                 self.moves.move_on(self.target)  # the explorer's sampler need not be this one
-            self.moves.use_tuned()
         self._warm(max(rest, 0))
         self._judge_warm_up()
 
@@ -224,12 +226,12 @@ class _Loop:
             self.net.exact.freeze()
 
     def _begin_tuning(self, n_iterations: int, tuning: Tuning | None) -> None:
-        chains, dim, moves = self.plan.chains, self.info.dim, self.moves
+        moves = self.moves
         if self.net.exact is not None:
-            self.net.exact.start(
-                chains, dim, n_iterations, covariance=moves.covariance, step_size=moves.step_size
+            self.net.exact.tune(
+                n_iterations, covariance=moves.covariance, step_size=moves.step_size
             )
-        moves.start_tuning(chains, dim, n_iterations, tuning)
+        moves.start_tuning(n_iterations, tuning)
 
     # --- whether the surrogate is worth it ---
 
@@ -268,10 +270,7 @@ class _Loop:
         self.surrogate, self.learning = None, None
         self.tuning = None
         self.adapting.surrogate_dropped()
-        self.moves.switched(
-            fallback.sampler.with_potential(self.target),
-            fallback.correction.with_potential(self.target),
-        )
+        self.moves.switched(fallback.sampler, fallback.correction)
         self.net = self._safety_net()
         self.info = attrs.evolve(self.info, parts=self.parts.described)
         self.choice = f"{self.choice}; then {fallback.name} instead: {reason}"
@@ -287,7 +286,7 @@ class _Loop:
         sampler = self.parts.exact_sampler
         exact = None
         if sampler is not None:
-            exact = ExactMoves(sampler, self.moves.correction, self.target)
+            exact = ExactMoves(sampler, self.moves.decider, self.target, self.plan.chains)
         return SafetyNet(self.safety, self.plan.chains, exact, learns=self.learning is not None)
 
     def _repair(self, trouble: str) -> None:
@@ -321,7 +320,7 @@ class _Loop:
 
     @property
     def _kernel(self) -> Kernel:
-        return (*self.moves.kernel, *(() if self.net.exact is None else self.net.exact.kernel))
+        return (*self.moves.identity, *(() if self.net.exact is None else self.net.exact.identity))
 
     @property
     def _pays_whole_positions(self) -> bool:
@@ -439,14 +438,7 @@ class _Loop:
     # --- how chains begin ---
 
     def _begin_chains(self) -> None:
-        sampler, correction = self.moves.sampler, self.moves.correction
-
-        def begin(positions: FloatArray) -> tuple[ChainState, ChainState]:
-            cache = sampler.cache(positions)
-            state = correction.start(positions, cache, sampler.potential)
-            return state, state
-
-        state = self._started(begin)
+        state = self._started(lambda at: (self.moves.start(at),) * 2)
         self.moves.chains = state
         if self.surrogate is None:  # else the gradient at hand is the surrogate's
             self._check_gradient(state)
@@ -456,7 +448,7 @@ class _Loop:
         """Let the correction find out, near the mode or the chains, what it must know."""
         near = self.moves.positions.mean(axis=0) if mode is None else mode
         if self.moves.prepare(near) and self.net.exact is not None:
-            self.net.exact.decide_by(self.moves.correction)
+            self.net.exact.decide_by(self.moves.decider)
 
     def _started(self, begin: Callable[[FloatArray], tuple[Began, ChainState]]) -> Began:
         plan = self.plan
@@ -485,6 +477,7 @@ class _Loop:
             choice=self.choice,
             parts=self.parts.described,
             surrogate=self.surrogate,
-            sampler=self.moves.sampler,
+            sampler=self.moves.tuned_sampler,
+            kernel=self.moves.bound,
             modes=None if self.modes is None else self.modes.told(transform),
         )

@@ -436,7 +436,7 @@ def test_a_fifth_of_the_target_with_two_modes_has_an_indefinite_hessian():
 @pytest.mark.parametrize(("scale", "low", "high"), [(0.5, 0.9, 0.97), (2.4, 1.2, 1.3)])
 def test_stopping_at_the_first_move_changes_the_spread(scale, low, high):
     target = Gaussian(mean=(0.0, 0.0), covariance=((1.0, 0.0), (0.0, 1.0)))
-    eager = mutants.StopsAtFirstMove(length=50, scale=scale).with_potential(target)
+    eager = mutants.StopsAtFirstMove(length=50, scale=scale).bind(target)
     rng = np.random.default_rng(0)
     positions, _ = transitions(
         eager, ReferenceCorrection(potential=target), target.sample(rng, 10_000), 40, rng

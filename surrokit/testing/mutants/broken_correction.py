@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Correction, Proposal, StepInfo
+from surrokit.contracts.sampler import ChainState, Correction, Decider, Proposal, StepInfo
 from surrokit.types import Cache, Capabilities, FloatArray
 
 
@@ -29,13 +29,31 @@ class BrokenCorrection:
         """What the sound one needs."""
         return self.inner.needs
 
-    def with_potential(self, potential: Potential) -> Self:
-        """Return a copy with another exact potential."""
-        return attrs.evolve(self, inner=self.inner.with_potential(self.spoilt(potential)))
+    def bind(self, potential: Potential) -> Decider:
+        """Return what decides by an exact potential."""
+        return _BrokenDecider(self.inner.bind(self.spoilt(potential)), self)
 
-    def prepared(self, near: FloatArray) -> Self:
+    def decide(
+        self, decider: Decider, state: ChainState, proposal: Proposal, rng: np.random.Generator
+    ) -> tuple[ChainState, StepInfo]:
+        """Decide as the sound one does, which is bound."""
+        return decider.decide(state, proposal, rng)
+
+    def spoilt(self, potential: Potential) -> Potential:
+        """Return what the sound one decides by."""
+        return potential
+
+
+@attrs.frozen(eq=False)
+class _BrokenDecider:
+    """A sound correction that is bound, and what spoils it."""
+
+    inner: Decider
+    mutant: BrokenCorrection
+
+    def prepare(self, near: FloatArray) -> Self:
         """Prepare the sound one."""
-        return attrs.evolve(self, inner=self.inner.prepared(near))
+        return attrs.evolve(self, inner=self.inner.prepare(near))
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Start as the sound one does."""
@@ -44,9 +62,5 @@ class BrokenCorrection:
     def decide(
         self, state: ChainState, proposal: Proposal, rng: np.random.Generator
     ) -> tuple[ChainState, StepInfo]:
-        """Decide as the sound one does."""
-        return self.inner.decide(state, proposal, rng)
-
-    def spoilt(self, potential: Potential) -> Potential:
-        """Return what the sound one decides by."""
-        return potential
+        """Decide as the mutant does."""
+        return self.mutant.decide(self.inner, state, proposal, rng)
