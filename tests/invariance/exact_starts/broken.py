@@ -9,13 +9,13 @@ from typing import Any
 import attrs
 import numpy as np
 
+import mutants
 from exact_starts.kernels import KERNELS, Kernel, tuning
 from exact_starts.targets import CASES
 from exact_starts.trying import Outcome, Size, metropolis, settings, tried_once
 from surrokit.compose import make
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Decider
-from surrokit.testing import mutants
 from surrokit.testing.targets.counting import Wrapped
 from surrokit.types import FloatArray
 

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from mutants.broken_correction import BrokenCorrection
 from surrokit.capabilities import HESSIAN
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.matrices import with_hessian
@@ -21,7 +22,6 @@ from surrokit.contracts.sampler import (
     Tuning,
 )
 from surrokit.kernel.acceptance import metropolis
-from surrokit.testing.mutants.broken_correction import BrokenCorrection
 from surrokit.testing.parts.reference import SubChain, ended
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 
