@@ -1,7 +1,7 @@
 """The contracts between the parts, all in one place."""
 
 from surrokit.contracts.dynamics import Integrator, Metric, PositionMetric
-from surrokit.contracts.explorer import ExplorationState, Explorer
+from surrokit.contracts.explorer import Exploration, ExplorationState, Explorer
 from surrokit.contracts.forward import CurvedEnergy, Energy, ForwardPotential
 from surrokit.contracts.learner import Learner, Surrogate
 from surrokit.contracts.matrices import (
@@ -15,7 +15,7 @@ from surrokit.contracts.potential import (
     InitialPotential,
     Potential,
 )
-from surrokit.contracts.sampler import Correction, Sampler
+from surrokit.contracts.sampler import Correction, Decider, Kernel, Sampler
 from surrokit.contracts.schedule import Schedule
 
 __all__ = [
@@ -41,10 +41,13 @@ __all__ = [
     "PositionMetric",
     # sampler
     "Sampler",
+    "Kernel",
     "Correction",
+    "Decider",
     # schedule
     "Schedule",
     # explorer
-    "ExplorationState",
     "Explorer",
+    "Exploration",
+    "ExplorationState",
 ]

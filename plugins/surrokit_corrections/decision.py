@@ -7,31 +7,8 @@ import numpy as np
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
-from surrokit.errors import ConfigurationError
 from surrokit.kernel.acceptance import DIVERGENCE, chosen, of_moves
 from surrokit.types import BoolArray, Cache, FloatArray
-
-
-def exact_in_use(correction: str, potential: Potential | None) -> Potential:
-    """Return the exact potential that a correction was given.
-
-    Parameters
-    ----------
-    correction
-        Its name, for the message.
-    potential
-        What it decides by; None before ``with_potential``.
-
-    Raises
-    ------
-    ConfigurationError
-        If it was given none.
-    """
-    if potential is None:
-        raise ConfigurationError(
-            f"{correction} has no exact potential to decide by; call with_potential first"
-        )
-    return potential
 
 
 def state_at(

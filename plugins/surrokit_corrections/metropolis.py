@@ -10,7 +10,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
 from surrokit.kernel.acceptance import metropolis
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_corrections.decision import decided, exact_in_use, state_at
+from surrokit_corrections.decision import decided, state_at
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -21,6 +21,21 @@ class Metropolis:
     proposal and holds no exact value, so whatever made the proposal cannot bias the draws. All
     chains that moved are evaluated in one call; those made on the exact potential bring their
     values along and cost nothing.
+    """
+
+    @property
+    def needs(self) -> Capabilities:
+        """Nothing but values."""
+        return frozenset()
+
+    def bind(self, potential: Potential) -> MetropolisDecider:
+        """Return what decides by an exact potential."""
+        return MetropolisDecider(potential=potential)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class MetropolisDecider:
+    """Decides by one exact potential.
 
     Parameters
     ----------
@@ -28,24 +43,15 @@ class Metropolis:
         The exact one.
     """
 
-    potential: Potential | None = None
+    potential: Potential
 
-    @property
-    def needs(self) -> Capabilities:
-        """Nothing but values."""
-        return frozenset()
-
-    def with_potential(self, potential: Potential) -> Metropolis:
-        """Return a copy that decides by another exact potential."""
-        return attrs.evolve(self, potential=potential)
-
-    def prepared(self, near: FloatArray) -> Metropolis:  # noqa: ARG002
+    def prepare(self, near: FloatArray) -> MetropolisDecider:  # noqa: ARG002
         """Return itself: values at the proposals are all it needs."""
         return self
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Return the state at ``positions (n, dim)``; pays n values unless the cache has them."""
-        return state_at(self._exact(), positions, cache, source)
+        return state_at(self.potential, positions, cache, source)
 
     def decide(
         self, state: ChainState, proposal: Proposal, rng: np.random.Generator
@@ -59,13 +65,10 @@ class Metropolis:
         return decided(state, proposal, values, accepted, acceptance)
 
     def _proposed_values(self, state: ChainState, proposal: Proposal) -> FloatArray:
-        if proposal.source is self._exact():
+        if proposal.source is self.potential:
             return proposal.cache["value"]
         values = state.values.copy()
         rows = np.flatnonzero(proposal.moved & (proposal.status == Status.OK))
         if rows.size:
-            values[rows] = self._exact().value(proposal.positions[rows])
+            values[rows] = self.potential.value(proposal.positions[rows])
         return values
-
-    def _exact(self) -> Potential:
-        return exact_in_use("metropolis", self.potential)

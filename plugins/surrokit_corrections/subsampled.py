@@ -14,9 +14,8 @@ from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.kernel.acceptance import metropolis
 from surrokit.mode.search import Mode, find_mode
-from surrokit.settings import HIDDEN
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_corrections.decision import decided, exact_in_use, state_at
+from surrokit_corrections.decision import decided, state_at
 from surrokit_corrections.thinning import Thinning
 
 _TOLERANCE = 1e-5  # nats above the mode: what is missing costs acceptance, a little
@@ -54,12 +53,6 @@ class Subsampled:
         To which terms are expanded: 2, or 3 where the target has the capability
         ``rows-third-order``. Expansions of third order accept more and touch fewer rows, but take
         about ``n_rows dim^3`` operations once; None takes them where these are few.
-    potential
-        The exact one, with capability ``rows``.
-    thinning
-        Expansions, bounds and a table of rows: made by :meth:`prepared`.
-    mode
-        Where the terms are expanded, with second derivatives: found by :meth:`prepared`.
 
     References
     ----------
@@ -68,20 +61,39 @@ class Subsampled:
     """
 
     order: int | None = attrs.field(default=None, validator=_known_order)
-    potential: Potential | None = None
-    thinning: Thinning | None = attrs.field(default=None, metadata=HIDDEN)
-    mode: Mode | None = attrs.field(default=None, metadata=HIDDEN)
 
     @property
     def needs(self) -> Capabilities:
         """A sum over rows, with gradient and Hessian to find the mode and its scales."""
         return frozenset({can.ROWS, can.GRADIENT, can.HESSIAN})
 
-    def with_potential(self, potential: Potential) -> Subsampled:
-        """Return a copy that decides by another exact potential; it is to be prepared anew."""
-        return Subsampled(order=self.order, potential=potential)
+    def bind(self, potential: Potential) -> SubsampledDecider:
+        """Return what decides by an exact potential, with capability ``rows``."""
+        return SubsampledDecider(order=self.order, potential=potential)
 
-    def prepared(self, near: FloatArray) -> Subsampled:
+
+@attrs.frozen(kw_only=True, eq=False)
+class SubsampledDecider:
+    """Decides by one exact potential.
+
+    Parameters
+    ----------
+    order
+        As in :class:`Subsampled`.
+    potential
+        The exact one, with capability ``rows``.
+    thinning
+        Expansions, bounds and a table of rows: made by :meth:`prepare`.
+    mode
+        Where the terms are expanded, with second derivatives: found by :meth:`prepare`.
+    """
+
+    order: int | None
+    potential: Potential
+    thinning: Thinning | None = None
+    mode: Mode | None = None
+
+    def prepare(self, near: FloatArray) -> SubsampledDecider:
         """Return a copy with all terms expanded at the mode.
 
         Pays for the search of the mode, its Hessian, and two passes over the rows (for expansions
@@ -98,7 +110,7 @@ class Subsampled:
         CapabilityError
             If ``order=3`` was asked for and the target has no ``rows-third-order``.
         """
-        exact = self._exact()
+        exact = self.potential
         mode = find_mode(exact, near, tolerance=_TOLERANCE)
         if mode.hessian is None:
             hessian = with_hessian(exact).hessian(mode.position[None])[0]
@@ -127,7 +139,7 @@ class Subsampled:
         Raises
         ------
         ConfigurationError
-            Before :meth:`prepared`.
+            Before :meth:`prepare`.
         """
         return self._prepared().expected_rows
 
@@ -140,7 +152,7 @@ class Subsampled:
         Raises
         ------
         ConfigurationError
-            Before :meth:`prepared`.
+            Before :meth:`prepare`.
         """
         thinning = self._prepared()
         cost = min(thinning.expected_rows, thinning.n_rows)
@@ -159,7 +171,7 @@ class Subsampled:
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Return the state at ``positions (n, dim)``; pays n values unless the cache has them."""
-        return state_at(self._exact(), positions, cache, source)
+        return state_at(self.potential, positions, cache, source)
 
     def decide(
         self, state: ChainState, proposal: Proposal, rng: np.random.Generator
@@ -173,11 +185,11 @@ class Subsampled:
         Raises
         ------
         ConfigurationError
-            Before :meth:`prepared`, unless the proposal was made on the exact potential.
+            Before :meth:`prepare`, unless the proposal was made on the exact potential.
         TargetError
             If a row changes by more than its bound allows.
         """
-        if proposal.source is self._exact():
+        if proposal.source is self.potential:
             return self._by_values(state, proposal, rng)
         thinning = self._prepared()
         ends = np.array([state.positions, proposal.positions])
@@ -207,13 +219,10 @@ class Subsampled:
         known = attrs.evolve(state, values=state.cache["value"])
         return decided(known, proposal, values, accepted, acceptance)
 
-    def _exact(self) -> Potential:
-        return exact_in_use("subsampled", self.potential)
-
     def _prepared(self) -> Thinning:
         if self.thinning is None:
             raise ConfigurationError(
-                "subsampled has not expanded the rows yet; call prepared(near) with a position "
+                "subsampled has not expanded the rows yet; call prepare(near) with a position "
                 "near the mode first, as a run does"
             )
         return self.thinning

@@ -11,33 +11,8 @@ from surrokit.capabilities import GAUSSIAN
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import GaussianPotential, Potential, with_gaussian
 from surrokit.contracts.sampler import ChainState, Proposal, Tuning
-from surrokit.kernel.in_use import potential_in_use, step_in_use
-from surrokit.settings import HIDDEN, fraction, optional_positive
+from surrokit.settings import fraction, optional_positive
 from surrokit.types import Cache, Capabilities, FloatArray
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Normal:
-    """What moves need to know of a normal distribution.
-
-    Parameters
-    ----------
-    mean : ndarray of shape (dim,)
-        Its mean.
-    factor : ndarray of shape (dim, dim)
-        L, with L L^T its covariance.
-    """
-
-    mean: FloatArray
-    factor: FloatArray
-
-    @classmethod
-    def of(cls, potential: Potential | None) -> Normal | None:
-        """Return what a potential says of itself; None for one that is not normal."""
-        if potential is None or GAUSSIAN not in potential.capabilities:
-            return None
-        normal: GaussianPotential = with_gaussian(potential)
-        return cls(mean=normal.mean, factor=normal.factor)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -56,10 +31,6 @@ class GaussianMoves:
         independent draws wherever they are accepted often enough.
     target_acceptance
         Mean exact acceptance below which proposals are shortened.
-    potential
-        V, which must be ``gaussian``.
-    tuning
-        What tuning found.
 
     Raises
     ------
@@ -69,13 +40,6 @@ class GaussianMoves:
 
     step_size: float | None = attrs.field(default=None, validator=optional_positive)
     target_acceptance: float = attrs.field(default=0.35, validator=fraction)
-    potential: Potential | None = None
-    tuning: Tuning | None = None
-    normal: Normal | None = attrs.field(repr=False, metadata=HIDDEN)
-
-    @normal.default
-    def _of_potential(self) -> Normal | None:
-        return Normal.of(self.potential)
 
     @property
     def needs(self) -> Capabilities:
@@ -92,51 +56,52 @@ class GaussianMoves:
         """Step size from which on proposals are independent."""
         return 1.0
 
-    @property
-    def step(self) -> float:
-        """b, given or tuned.
+    def bind(self, potential: Potential, tuning: Tuning) -> GaussianKernel:
+        """Return the moves of a normal distribution; ``tuning`` gives b unless it was given.
 
         Raises
         ------
-        ConfigurationError
-            If it is neither.
+        CapabilityError
+            If the potential is not ``gaussian``.
         """
-        return min(step_in_use("gaussian", self.step_size, self.tuning), 1.0)
+        b = tuning.step_size if self.step_size is None else self.step_size
+        return GaussianKernel(potential=with_gaussian(potential), step=min(b, 1.0))
 
-    def with_potential(self, potential: Potential) -> GaussianMoves:
-        """Return a copy that moves on another potential."""
-        return attrs.evolve(self, potential=potential, normal=Normal.of(potential))
 
-    def tuned(self, tuning: Tuning) -> GaussianMoves:
-        """Return a copy that uses ``tuning`` unless a step size was given."""
-        return attrs.evolve(self, tuning=tuning)
+@attrs.frozen(kw_only=True, eq=False)
+class GaussianKernel:
+    """Moves of one normal distribution.
+
+    Parameters
+    ----------
+    potential
+        V.
+    step
+        b.
+    """
+
+    potential: GaussianPotential
+    step: float
 
     def cache(self, positions: FloatArray) -> Cache:
         """Return V, shape (n,), at positions of shape (n, dim)."""
-        return {"value": self._bound()[0].value(positions)}
+        return {"value": self.potential.value(positions)}
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Move every chain once."""
-        potential, normal = self._bound()
+        normal = self.potential
         n, dim = state.positions.shape
         b = self.step
         moves = b * rng.standard_normal((n, dim)) @ normal.factor.T
         positions = normal.mean + math.sqrt(1.0 - b * b) * (state.positions - normal.mean) + moves
-        value = potential.value(positions)
+        value = normal.value(positions)
         return Proposal(
             positions=positions,
             log_correction=value - state.cache["value"],
             moved=np.ones(n, dtype=bool),
             status=np.where(np.isfinite(value), Status.OK, Status.NOT_FINITE),
             cache={"value": value},
-            source=potential,
+            source=normal,
             log_path_ratio=None,
             n_steps=np.ones(n, dtype=np.int64),
         )
-
-    def _bound(self) -> tuple[Potential, Normal]:
-        potential = potential_in_use("gaussian", self.potential)
-        if self.normal is None:
-            with_gaussian(potential)
-        assert self.normal is not None
-        return potential, self.normal

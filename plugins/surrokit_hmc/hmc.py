@@ -11,8 +11,8 @@ from surrokit.contracts.dynamics import Hamiltonian, Integrator, Metric, Phase, 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, Tuning
 from surrokit.kernel.hamiltonian import constant_integrator, constant_metric
-from surrokit.kernel.in_use import potential_in_use, step_in_use
-from surrokit.settings import HIDDEN, fraction, optional_positive, optional_positive_integer, part
+from surrokit.kernel.latest import Latest
+from surrokit.settings import fraction, optional_positive, optional_positive_integer, part
 from surrokit.types import Cache, Capabilities, FloatArray
 
 PATH_LENGTH = math.pi
@@ -50,10 +50,6 @@ class HMC:
         little.
     target_acceptance
         Mean acceptance on its own potential that tuning of the step size aims at.
-    potential
-        What it moves on.
-    tuning, longest_path
-        What tuning found: for whatever was left free, and the longest path as a length.
 
     Raises
     ------
@@ -68,9 +64,11 @@ class HMC:
     randomize: bool = True
     shortest: float = attrs.field(default=0.0, validator=part)
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
-    potential: Potential | None = None
-    tuning: Tuning | None = None
-    longest_path: float | None = attrs.field(default=None, metadata=HIDDEN)
+    _fit: Latest[tuple[Metric, float]] = attrs.field(init=False, repr=False)
+
+    @_fit.default
+    def _remember(self) -> Latest[tuple[Metric, float]]:
+        return Latest(self._fitted)
 
     def __attrs_post_init__(self) -> None:
         constant_metric(self.metric, "hmc")
@@ -91,64 +89,82 @@ class HMC:
         }
         return frozenset(name for name, is_free in free.items() if is_free)
 
-    @property
-    def step(self) -> float:
-        """The step size in use, given or tuned.
+    def bind(self, potential: Potential, tuning: Tuning) -> HMCKernel:
+        """Return the kernel on a potential that uses ``tuning`` for what was left free."""
+        metric, longest_path = self._fit(tuning.covariance) or (self.metric, None)
+        step = tuning.step_size if self.step_size is None else self.step_size
+        return HMCKernel(
+            hamiltonian=Hamiltonian(potential=potential, metric=metric),
+            integrator=self.integrator,
+            metric=metric,
+            step=step,
+            max_steps=self._max_steps(step, tuning.n_steps, longest_path),
+            shortest=self.shortest,
+            randomize=self.randomize,
+        )
 
-        Raises
-        ------
-        ConfigurationError
-            If it is neither.
-        """
-        return step_in_use("hmc", self.step_size, self.tuning)
+    def _fitted(self, covariance: FloatArray) -> tuple[Metric, float]:
+        """Return the metric, and the longest path as a length."""
+        metric = self.metric.adapted(covariance) if self.metric.tunable else self.metric
+        return metric, PATH_LENGTH * metric.longest_scale(covariance)
 
-    @property
-    def max_steps(self) -> int:
-        """The longest path in steps, given or tuned; 1 while nothing is known."""
-        if self.n_steps is not None:
-            return self.n_steps
-        if self.tuning is not None and self.tuning.n_steps is not None:
-            return self.tuning.n_steps
-        if self.longest_path is None:
+    def _max_steps(self, step: float, asked: int | None, longest_path: float | None) -> int:
+        given = self.n_steps if self.n_steps is not None else asked
+        if given is not None:
+            return given
+        if longest_path is None:
             return 1
-        return min(max(math.ceil(self.longest_path / self.step), 1), MAX_STEPS)
+        return min(max(math.ceil(longest_path / step), 1), MAX_STEPS)
 
-    def with_potential(self, potential: Potential) -> HMC:
-        """Return a copy that moves on another potential."""
-        return attrs.evolve(self, potential=potential)
 
-    def drawn(self, rng: np.random.Generator) -> HMC:
+@attrs.frozen(kw_only=True, eq=False)
+class HMCKernel:
+    """Paths on one potential.
+
+    Parameters
+    ----------
+    hamiltonian
+        Potential and metric.
+    integrator, metric, shortest, randomize
+        As in :class:`HMC`, the metric tuned.
+    step
+        Step size in use.
+    max_steps
+        The longest path in steps, given or tuned; 1 while nothing is known.
+    """
+
+    hamiltonian: Hamiltonian
+    integrator: Integrator
+    metric: Metric
+    step: float
+    max_steps: int
+    shortest: float
+    randomize: bool
+
+    @property
+    def potential(self) -> Potential:
+        """What it moves on."""
+        return self.hamiltonian.potential
+
+    def drawn(self, rng: np.random.Generator) -> HMCKernel:
         """Return a copy in which the number of steps is drawn that all chains share."""
         if not self.randomize:
             return self
-        length = self._drawn_length(rng)
-        return attrs.evolve(self, n_steps=length, randomize=False)
-
-    def tuned(self, tuning: Tuning) -> HMC:
-        """Return a copy that uses ``tuning`` for what was left free."""
-        if self.tuning is not None and tuning.covariance is self.tuning.covariance:
-            return attrs.evolve(self, tuning=tuning)  # saves factoring the same matrix again
-        if tuning.covariance is None:
-            return attrs.evolve(self, tuning=tuning, longest_path=None)
-        metric = self.metric.adapted(tuning.covariance) if self.metric.tunable else self.metric
-        longest_path = PATH_LENGTH * metric.longest_scale(tuning.covariance)
-        return attrs.evolve(self, tuning=tuning, metric=metric, longest_path=longest_path)
+        return attrs.evolve(self, max_steps=self._drawn_length(rng), randomize=False)
 
     def cache(self, positions: FloatArray) -> Cache:
         """Return what the integrator keeps for positions of shape (n, dim)."""
-        return self.integrator.cache(self._hamiltonian(), positions)
+        return self.integrator.cache(self.hamiltonian, positions)
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Follow one path for each chain."""
-        hamiltonian = self._hamiltonian()
         n, dim = state.positions.shape
         momenta = self.metric.draw(rng, n, dim)
         start = Phase(positions=state.positions, momenta=momenta, cache=state.cache)
-        length = self._drawn_length(rng) if self.randomize else self.max_steps
-        n_steps = np.full(n, length)
+        n_steps = np.full(n, self._drawn_length(rng) if self.randomize else self.max_steps)
         with np.errstate(all="ignore"):  # a path that overflows is a status, not a warning
             end, status = self.integrator.advance(
-                hamiltonian, start, np.full(n, self.step), n_steps
+                self.hamiltonian, start, np.full(n, self.step), n_steps
             )
             log_correction = self.metric.energy(momenta) - self.metric.energy(end.momenta)
             log_path_ratio = state.cache["value"] - end.cache["value"] + log_correction
@@ -166,7 +182,3 @@ class HMC:
     def _drawn_length(self, rng: np.random.Generator) -> int:
         longest = self.max_steps
         return int(rng.integers(max(math.ceil(self.shortest * longest), 1), longest + 1))
-
-    def _hamiltonian(self) -> Hamiltonian:
-        potential = potential_in_use("hmc", self.potential)
-        return Hamiltonian(potential=potential, metric=self.metric)

@@ -9,7 +9,7 @@ from surrokit.contracts.dynamics import Hamiltonian, Integrator, Metric, Phase, 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, Tuning
 from surrokit.kernel.hamiltonian import constant_integrator, constant_metric
-from surrokit.kernel.in_use import potential_in_use, step_in_use
+from surrokit.kernel.latest import Latest
 from surrokit.settings import fraction, optional_positive, positive_integer
 from surrokit.types import Cache, Capabilities, FloatArray
 from surrokit_hmc.trajectories import Trajectories
@@ -37,10 +37,6 @@ class NUTS:
         A path has at most 2 to this power points.
     target_acceptance
         Mean acceptance over the points of a path that tuning of the step size aims at.
-    potential
-        V.
-    tuning
-        What tuning found.
 
     Raises
     ------
@@ -53,8 +49,11 @@ class NUTS:
     step_size: float | None = attrs.field(default=None, validator=optional_positive)
     max_depth: int = attrs.field(default=10, validator=positive_integer)
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
-    potential: Potential | None = None
-    tuning: Tuning | None = None
+    _adapt: Latest[Metric] = attrs.field(init=False, repr=False)
+
+    @_adapt.default
+    def _remember(self) -> Latest[Metric]:
+        return Latest(self._adapted)
 
     def __attrs_post_init__(self) -> None:
         constant_metric(self.metric, "nuts")
@@ -71,46 +70,64 @@ class NUTS:
         free = {"step_size": self.step_size is None, "metric": self.metric.tunable}
         return frozenset(name for name, is_free in free.items() if is_free)
 
-    @property
-    def step(self) -> float:
-        """The step size in use, given or tuned.
+    def bind(self, potential: Potential, tuning: Tuning) -> NUTSKernel:
+        """Return the kernel on a potential that uses ``tuning`` for what was left free."""
+        metric = self._adapt(tuning.covariance) or self.metric
+        return NUTSKernel(
+            hamiltonian=Hamiltonian(potential=potential, metric=metric),
+            integrator=self.integrator,
+            metric=metric,
+            step=tuning.step_size if self.step_size is None else self.step_size,
+            depth=self._depth(tuning.n_steps),
+        )
 
-        Raises
-        ------
-        ConfigurationError
-            If it is neither.
-        """
-        return step_in_use("nuts", self.step_size, self.tuning)
+    def _adapted(self, covariance: FloatArray) -> Metric:
+        return self.metric.adapted(covariance) if self.metric.tunable else self.metric
 
-    @property
-    def depth(self) -> int:
-        """Most doublings: ``max_depth``, or less while a step size is searched by short paths."""
-        if self.step_size is not None or self.tuning is None or self.tuning.n_steps is None:
+    def _depth(self, n_steps: int | None) -> int:
+        """Return the most doublings: fewer while a step size is searched by short paths."""
+        if self.step_size is not None or n_steps is None:
             return self.max_depth
-        return min(self.max_depth, (self.tuning.n_steps + 1).bit_length() - 1)
+        return min(self.max_depth, (n_steps + 1).bit_length() - 1)
 
-    def with_potential(self, potential: Potential) -> NUTS:
-        """Return a copy that moves on another potential."""
-        return attrs.evolve(self, potential=potential)
 
-    def tuned(self, tuning: Tuning) -> NUTS:
-        """Return a copy that uses ``tuning`` for what was left free."""
-        known = self.tuning is not None and tuning.covariance is self.tuning.covariance
-        if known or tuning.covariance is None or not self.metric.tunable:
-            return attrs.evolve(self, tuning=tuning)
-        return attrs.evolve(self, tuning=tuning, metric=self.metric.adapted(tuning.covariance))
+@attrs.frozen(kw_only=True, eq=False)
+class NUTSKernel:
+    """Paths on one potential.
+
+    Parameters
+    ----------
+    hamiltonian
+        V and the metric.
+    integrator, metric
+        As in :class:`NUTS`, the metric tuned.
+    step
+        Step size in use.
+    depth
+        Most doublings.
+    """
+
+    hamiltonian: Hamiltonian
+    integrator: Integrator
+    metric: Metric
+    step: float
+    depth: int
+
+    @property
+    def potential(self) -> Potential:
+        """V."""
+        return self.hamiltonian.potential
 
     def cache(self, positions: FloatArray) -> Cache:
         """Return what the integrator keeps for positions of shape (n, dim)."""
-        return self.integrator.cache(self._hamiltonian(), positions)
+        return self.integrator.cache(self.hamiltonian, positions)
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Draw a point of a new path for each chain."""
-        hamiltonian = self._hamiltonian()
         with np.errstate(all="ignore"):  # a path that overflows has diverged
             momenta = self.metric.draw(rng, *state.positions.shape)
             start = Phase(positions=state.positions, momenta=momenta, cache=state.cache)
-            trajectories = Trajectories(hamiltonian, self.integrator, start, self.step, rng)
+            trajectories = Trajectories(self.hamiltonian, self.integrator, start, self.step, rng)
             for depth in range(self.depth):
                 if not trajectories.doubled(depth):
                     break
@@ -128,7 +145,3 @@ class NUTS:
             n_steps=drawn.n_steps,
             divergent=drawn.divergent,
         )
-
-    def _hamiltonian(self) -> Hamiltonian:
-        potential = potential_in_use("nuts", self.potential)
-        return Hamiltonian(potential=potential, metric=self.metric)

@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, Tuning
-from surrokit.kernel.in_use import step_in_use
+from surrokit.kernel.latest import Latest
 from surrokit.settings import fraction, optional_positive
 from surrokit.types import Cache, Capabilities, FloatArray
 
@@ -32,19 +32,13 @@ class RandomWalk:
 
     step_size: float | None = attrs.field(default=None, validator=optional_positive)
     target_acceptance: float = attrs.field(default=0.234, validator=fraction)
-    tuning: Tuning | None = None
-    _factor: FloatArray | None = attrs.field(init=False)
+    _factor: Latest[FloatArray] = attrs.field(init=False, repr=False)
+
+    uses_potential = False
 
     @_factor.default
-    def _cholesky(self) -> FloatArray | None:
-        if self.step_size is not None or self.tuning is None or self.tuning.covariance is None:
-            return None
-        return np.asarray(np.linalg.cholesky(self.tuning.covariance))
-
-    @property
-    def potential(self) -> Potential | None:
-        """None: moves need no potential."""
-        return None
+    def _remember(self) -> Latest[FloatArray]:
+        return Latest(_cholesky)
 
     @property
     def needs(self) -> Capabilities:
@@ -56,24 +50,33 @@ class RandomWalk:
         """Step size and covariance, unless a step size was given."""
         return frozenset({"step_size", "metric"}) if self.step_size is None else frozenset()
 
-    @property
-    def step(self) -> float:
-        """The step size in use, given or tuned.
+    def bind(self, potential: Potential, tuning: Tuning) -> Walk:  # noqa: ARG002
+        """Return the walk, which uses ``tuning`` unless a step size was given."""
+        if self.step_size is not None:
+            return Walk(step=self.step_size)
+        return Walk(step=tuning.step_size, factor=self._factor(tuning.covariance))
 
-        Raises
-        ------
-        ConfigurationError
-            If it is neither.
-        """
-        return step_in_use("random-walk", self.step_size, self.tuning)
 
-    def with_potential(self, potential: Potential) -> RandomWalk:  # noqa: ARG002
-        """Return itself."""
-        return self
+def _cholesky(covariance: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.cholesky(covariance))
 
-    def tuned(self, tuning: Tuning) -> RandomWalk:
-        """Return a copy that uses ``tuning`` unless a step size was given."""
-        return attrs.evolve(self, tuning=tuning)
+
+@attrs.frozen(kw_only=True, eq=False)
+class Walk:
+    """Normal moves, whatever the potential.
+
+    Parameters
+    ----------
+    step
+        Scale of a move.
+    factor : ndarray of shape (dim, dim), optional
+        L, with moves of covariance L L^T before they are scaled; the identity if not known.
+    """
+
+    step: float
+    factor: FloatArray | None = None
+
+    potential = None
 
     def cache(self, positions: FloatArray) -> Cache:  # noqa: ARG002
         """Return nothing."""
@@ -82,6 +85,6 @@ class RandomWalk:
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Move each chain by one normal draw."""
         move = rng.standard_normal(state.positions.shape)
-        if self._factor is not None:
-            move = move @ self._factor.T
+        if self.factor is not None:
+            move = move @ self.factor.T
         return Proposal(positions=state.positions + self.step * move)

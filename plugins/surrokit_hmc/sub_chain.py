@@ -11,9 +11,16 @@ from scipy.linalg import solve_triangular
 
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Excursion, Proposal, Sampler, Tuning
+from surrokit.contracts.sampler import (
+    ChainState,
+    Excursion,
+    Kernel,
+    Proposal,
+    Sampler,
+    Tuning,
+)
 from surrokit.kernel.acceptance import DIVERGENCE, chosen, metropolis
-from surrokit.kernel.in_use import potential_in_use
+from surrokit.kernel.latest import Latest
 from surrokit.kernel.lengths import FIRST_LENGTH
 from surrokit.settings import optional_positive_integer
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
@@ -37,10 +44,6 @@ class SubChain:
         V all the same.
     length
         k; None leaves it to be tuned.
-    potential
-        V.
-    tuning
-        What tuning found.
 
     Raises
     ------
@@ -50,9 +53,11 @@ class SubChain:
 
     kernel: Sampler
     length: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    potential: Potential | None = None
-    tuning: Tuning | None = None
-    _whitener: FloatArray | None = attrs.field(default=None, repr=False)
+    _whitener: Latest[FloatArray] = attrs.field(init=False, repr=False)
+
+    @_whitener.default
+    def _remember(self) -> Latest[FloatArray]:
+        return Latest(_whitener_of)
 
     @property
     def needs(self) -> Capabilities:
@@ -81,43 +86,58 @@ class SubChain:
         return getattr(self.kernel, "metric", None)
 
     @property
+    def caches_metric(self) -> bool:
+        """Whether the kernel's caches depend on the covariance."""
+        return bool(getattr(self.kernel, "caches_metric", False))
+
+    def bind(self, potential: Potential, tuning: Tuning) -> SubChainKernel:
+        """Return sub-chains on V, of ``tuning.length`` transitions unless a length was given."""
+        free = self.length is None
+        return SubChainKernel(
+            potential=potential,
+            kernel=self.kernel.bind(potential, tuning),
+            n_transitions=self.length or tuning.length or FIRST_LENGTH,
+            whitener=self._whitener(tuning.covariance) if free else None,
+        )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class SubChainKernel:
+    """Sub-chains on one V.
+
+    Parameters
+    ----------
+    potential
+        V.
+    kernel
+        Makes the moves, on V.
+    n_transitions
+        The number k in use.
+    whitener : ndarray of shape (dim, dim), optional
+        L^-T, with which rows turn to units of the tuned covariance L L^T; None where nobody needs
+        to know how far sub-chains get.
+    """
+
+    potential: Potential
+    kernel: Kernel
+    n_transitions: int
+    whitener: FloatArray | None
+
+    @property
     def step(self) -> float | None:
         """The kernel's step size."""
         return self.kernel.step
-
-    @property
-    def n_transitions(self) -> int:
-        """The number k in use: given, or tuned, or a first guess."""
-        if self.length is not None:
-            return self.length
-        if self.tuning is None or self.tuning.length is None:
-            return FIRST_LENGTH
-        return self.tuning.length
-
-    def with_potential(self, potential: Potential) -> SubChain:
-        """Return a copy, the kernel included, that moves on another potential."""
-        kernel = self.kernel.with_potential(potential)
-        return attrs.evolve(self, kernel=kernel, potential=potential)
-
-    def tuned(self, tuning: Tuning) -> SubChain:
-        """Return a copy, the kernel included, that uses ``tuning`` for what was left free."""
-        whitener = self._whitener
-        if self.tuning is None or tuning.covariance is not self.tuning.covariance:
-            whitener = _whitener(tuning.covariance)
-        kernel = self.kernel.tuned(tuning) if self.kernel.tunes else self.kernel
-        return attrs.evolve(self, kernel=kernel, tuning=tuning, whitener=whitener)
 
     def cache(self, positions: FloatArray) -> Cache:
         """Return what the kernel keeps for positions of shape (n, dim), and V there."""
         kept = self.kernel.cache(positions)
         if "value" in kept and self.kernel.potential is not None:
             return kept
-        return {**kept, "value": self._bound().value(positions)}
+        return {**kept, "value": self.potential.value(positions)}
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Follow the sub-chain of every chain."""
-        potential = self._bound()
-        path = _Path(potential, state)
+        path = _Path(self.potential, state)
         length = self.n_transitions
         seen = [path.state]
         for i, kernel in enumerate(self._kernels(length, rng), start=1):
@@ -131,47 +151,41 @@ class SubChain:
             moved=path.moved,
             status=np.where(np.isnan(value), Status.NOT_FINITE, Status.OK),
             cache=path.state.cache,
-            source=potential,
+            source=self.potential,
             log_path_ratio=np.log(np.maximum(path.acceptance / length, _LEAST_ACCEPTANCE)),
             n_steps=path.n_steps,
             divergent=path.divergent,
             excursion=self._excursion(seen),
         )
 
-    def _kernels(self, length: int, rng: np.random.Generator) -> list[Sampler]:
+    def _kernels(self, length: int, rng: np.random.Generator) -> list[Kernel]:
         """Return a kernel for each transition, the same from either end.
 
-        Chains may share what a kernel draws, such as the number of steps. Two transitions with
-        different numbers of steps are not reversible; those of a palindrome are.
+        Chains share what a kernel draws, such as the number of steps, to stay one batch. Given
+        these numbers two transitions of different ones are not reversible; a palindrome is.
         """
-        drawn: Callable[[np.random.Generator], Sampler] | None = getattr(self.kernel, "drawn", None)
+        drawn: Callable[[np.random.Generator], Kernel] | None = getattr(self.kernel, "drawn", None)
         if drawn is None:
             return [self.kernel] * length
         half = [drawn(rng) for _ in range((length + 1) // 2)]
         return half + half[: length // 2][::-1]
 
     def _excursion(self, seen: list[ChainState]) -> Excursion | None:
-        if self._whitener is None or "length" not in self.tunes:
+        if self.whitener is None:
             return None
         start, *later = seen
-        whites = [(then.positions - start.positions) @ self._whitener for then in later]
+        whites = [(then.positions - start.positions) @ self.whitener for then in later]
         squares = [np.einsum("nd,nd->n", white, white) for white in whites]
         return Excursion(
             jumps=np.stack(squares, axis=1) / (2.0 * start.positions.shape[1]),
             values=np.stack([then.values for then in seen], axis=1),
         )
 
-    def _bound(self) -> Potential:
-        return potential_in_use("sub-chain", self.potential)
-
 
 _LEAST_ACCEPTANCE = 1e-300  # so that no logarithm is of zero
 
 
-def _whitener(covariance: FloatArray | None) -> FloatArray | None:
-    """Return L^-T, with which rows turn to units of the covariance L L^T."""
-    if covariance is None:
-        return None
+def _whitener_of(covariance: FloatArray) -> FloatArray:
     factor = np.linalg.cholesky(covariance)
     return np.asarray(solve_triangular(factor, np.eye(len(factor)), lower=True).T)
 

@@ -7,7 +7,8 @@ from typing import Protocol
 import attrs
 import numpy as np
 
-from surrokit.contracts.sampler import Correction
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import Correction, Decider
 from surrokit.cost.recording import RecordingPotential
 from surrokit.mode.laplace import laplace_acceptance
 from surrokit.mode.search import Mode
@@ -23,8 +24,8 @@ NEARLY_NORMAL = 0.75
 _CLEARLY = 0.25  # of an evaluation of all rows, for an about independent draw
 
 
-class RowCorrection(Correction, Protocol):
-    """A correction that decides on a few rows, and can say what that will cost once prepared."""
+class RowDecider(Decider, Protocol):
+    """Decides on a few rows, and can say what that will cost once prepared."""
 
     @property
     def mode(self) -> Mode:
@@ -41,6 +42,14 @@ class RowCorrection(Correction, Protocol):
 
         None where even the prediction would be dear.
         """
+        ...
+
+
+class RowCorrection(Correction, Protocol):
+    """A correction that decides on a few rows."""
+
+    def bind(self, potential: Potential) -> RowDecider:
+        """Return what decides by an exact potential."""
         ...
 
 
@@ -117,7 +126,7 @@ def prospect_of(
     correction: RowCorrection = composer.make("correction", serving.name)
     if not correction.needs <= target.capabilities:
         return None
-    prepared = correction.with_potential(target).prepared(near)
+    prepared = correction.bind(target).prepare(near)
     rows = float(prepared.expected_rows)
     few = rows < _CLEARLY * target.n_rows
     prospect = Prospect(

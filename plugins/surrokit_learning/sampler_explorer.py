@@ -9,9 +9,10 @@ from surrokit.capabilities import GRADIENT
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Correction, Sampler, StepInfo
+from surrokit.contracts.sampler import ChainState, Correction, Decider, Sampler, StepInfo
 from surrokit.contracts.schedule import LearnFrom, checked_learn_from
 from surrokit.errors import ConfigurationError
+from surrokit.kernel.binding import caches_metric
 from surrokit.kernel.tuner import Tuner
 from surrokit.kernel.tuner_state import TunerState
 from surrokit.settings import not_negative_integer, optional_positive_integer
@@ -21,7 +22,7 @@ from surrokit.types import Capabilities, FloatArray
 
 @attrs.frozen(kw_only=True, eq=False)
 class SamplerExplorerState:
-    """Where a :class:`SamplerExplorer` is.
+    """Where a :class:`SamplerExploration` is.
 
     Parameters
     ----------
@@ -31,6 +32,8 @@ class SamplerExplorerState:
         What the last iteration did to them; None before the first.
     tuner
         What tuning knows.
+    retuned
+        Whether the covariance has changed since the last proposals were made.
     iteration, n_iterations
         Iterations done, and to do at most.
     n_training
@@ -40,6 +43,7 @@ class SamplerExplorerState:
     chains: ChainState
     info: StepInfo | None
     tuner: TunerState
+    retuned: bool
     iteration: int
     n_iterations: int
     n_training: int
@@ -82,85 +86,21 @@ class SamplerExplorer:
         """What sampler and correction need."""
         return self.sampler.needs | self.correction.needs
 
-    def with_potential(self, potential: Potential) -> SamplerExplorer:
-        """Return a copy that explores a potential."""
-        return attrs.evolve(
-            self,
-            sampler=self.sampler.with_potential(potential),
-            correction=self.correction.with_potential(potential),
+    def bind(self, potential: Potential, calls: int | None = None) -> SamplerExploration:
+        """Return the exploration of a potential; however many ``calls`` are left."""
+        del calls
+        return SamplerExploration(
+            settings=self, potential=potential, decider=self.correction.bind(potential)
         )
 
-    def start(self, positions: FloatArray, warmup: int) -> SamplerExplorerState:
-        """Return the state at starting ``positions (n, dim)``.
+    def length(self, warmup: int) -> int:
+        """Return how many iterations an exploration takes in a warm-up.
 
         Raises
         ------
         ConfigurationError
-            If the warm-up is too short for the exploration asked for.
+            If the warm-up is too short for what is asked for.
         """
-        n_iterations = self._length(warmup)
-        chains, dim = positions.shape
-        cache = self.sampler.cache(positions)
-        return SamplerExplorerState(
-            chains=self.correction.start(positions, cache, self.sampler.potential),
-            info=None,
-            tuner=self._tuner(n_iterations).start(chains, dim),
-            iteration=0,
-            n_iterations=n_iterations,
-            n_training=0,
-        )
-
-    def step(self, state: SamplerExplorerState, rng: np.random.Generator) -> SamplerExplorerState:
-        """Return the state after one transition of all chains."""
-        tuner = self._tuner(state.n_iterations)
-        proposal = tuner.tuned(state.tuner, self.sampler).propose(state.chains, rng)
-        chains, info = self.correction.decide(state.chains, proposal, rng)
-        return attrs.evolve(
-            state,
-            chains=chains,
-            info=info,
-            tuner=tuner.update(state.tuner, chains.positions, info),
-            iteration=state.iteration + 1,
-        )
-
-    def learn(
-        self, state: SamplerExplorerState, paid: Evaluations
-    ) -> tuple[SamplerExplorerState, Evaluations]:
-        """Return the rows to learn from among what the last iteration paid for."""
-        if state.info is None or state.iteration <= self.discard:
-            return state, Evaluations.empty(paid.positions.shape[1])
-        rows = training_rows(self.learn_from, paid, state.chains, state.info)
-        return attrs.evolve(state, n_training=state.n_training + len(rows)), rows
-
-    def wants_fit(self, state: SamplerExplorerState) -> bool:  # noqa: ARG002
-        """Return False: it moves on the exact potential throughout."""
-        return False
-
-    def informed(
-        self,
-        state: SamplerExplorerState,
-        surrogate: Potential | None,  # noqa: ARG002
-    ) -> SamplerExplorerState:
-        """Return the state as it is."""
-        return state
-
-    def done(self, state: SamplerExplorerState) -> bool:
-        """Return whether iterations or evaluations have reached what was asked."""
-        enough = self.evaluations is not None and state.n_training >= self.evaluations
-        return enough or state.iteration >= state.n_iterations
-
-    def findings(self, state: SamplerExplorerState) -> Findings:
-        """Return where the chains are, and what tuning found."""
-        return Findings(
-            chains=state.chains,
-            covariance=state.tuner.covariance,
-            step_size=float(np.exp(state.tuner.averaged_log_step)),
-        )
-
-    def _tuner(self, n_iterations: int) -> Tuner:
-        return Tuner.of(self.sampler, n_iterations)
-
-    def _length(self, warmup: int) -> int:
         if self.iterations is not None:
             length = self.iterations
         elif self.evaluations is not None:
@@ -178,3 +118,100 @@ class SamplerExplorer:
                 "learn from; raise warmup or lower discard"
             )
         return length
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class SamplerExploration:
+    """The chains of an exact sampler on one potential.
+
+    Parameters
+    ----------
+    settings
+        Which sampler, and how long.
+    potential
+        The exact one.
+    decider
+        The correction, bound to it.
+    """
+
+    settings: SamplerExplorer
+    potential: Potential
+    decider: Decider
+
+    def start(self, positions: FloatArray, warmup: int) -> SamplerExplorerState:
+        """Return the state at starting ``positions (n, dim)``.
+
+        Raises
+        ------
+        ConfigurationError
+            If the warm-up is too short for the exploration asked for.
+        """
+        n_iterations = self.settings.length(warmup)
+        tuner = self._tuner(n_iterations)
+        tuned = tuner.start(*positions.shape)
+        kernel = self.settings.sampler.bind(self.potential, tuner.tuning(tuned))
+        return SamplerExplorerState(
+            chains=self.decider.start(positions, kernel.cache(positions), kernel.potential),
+            info=None,
+            tuner=tuned,
+            retuned=False,
+            iteration=0,
+            n_iterations=n_iterations,
+            n_training=0,
+        )
+
+    def step(self, state: SamplerExplorerState, rng: np.random.Generator) -> SamplerExplorerState:
+        """Return the state after one transition of all chains."""
+        tuner, chains = self._tuner(state.n_iterations), state.chains
+        kernel = self.settings.sampler.bind(self.potential, tuner.tuning(state.tuner))
+        if state.retuned and caches_metric(self.settings.sampler):
+            chains = attrs.evolve(chains, cache=kernel.cache(chains.positions))
+        chains, info = self.decider.decide(chains, kernel.propose(chains, rng), rng)
+        tuned = tuner.update(state.tuner, chains.positions, info)
+        return attrs.evolve(
+            state,
+            chains=chains,
+            info=info,
+            tuner=tuned,
+            retuned=tuned.covariance is not state.tuner.covariance,
+            iteration=state.iteration + 1,
+        )
+
+    def learn(
+        self, state: SamplerExplorerState, paid: Evaluations
+    ) -> tuple[SamplerExplorerState, Evaluations]:
+        """Return the rows to learn from among what the last iteration paid for."""
+        if state.info is None or state.iteration <= self.settings.discard:
+            return state, Evaluations.empty(paid.positions.shape[1])
+        rows = training_rows(self.settings.learn_from, paid, state.chains, state.info)
+        return attrs.evolve(state, n_training=state.n_training + len(rows)), rows
+
+    def wants_fit(self, state: SamplerExplorerState) -> bool:  # noqa: ARG002
+        """Return False: it moves on the exact potential throughout."""
+        return False
+
+    def informed(
+        self,
+        state: SamplerExplorerState,
+        surrogate: Potential | None,  # noqa: ARG002
+    ) -> SamplerExplorerState:
+        """Return the state as it is."""
+        return state
+
+    def done(self, state: SamplerExplorerState) -> bool:
+        """Return whether iterations or evaluations have reached what was asked."""
+        enough = (
+            self.settings.evaluations is not None and state.n_training >= self.settings.evaluations
+        )
+        return enough or state.iteration >= state.n_iterations
+
+    def findings(self, state: SamplerExplorerState) -> Findings:
+        """Return where the chains are, and what tuning found."""
+        return Findings(
+            chains=state.chains,
+            covariance=state.tuner.covariance,
+            step_size=float(np.exp(state.tuner.averaged_log_step)),
+        )
+
+    def _tuner(self, n_iterations: int) -> Tuner:
+        return Tuner.of(self.settings.sampler, n_iterations)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zlib
 
 import attrs
 import numpy as np
@@ -13,7 +12,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, Tuning
 from surrokit.errors import ConfigurationError
 from surrokit.kernel.hamiltonian import position_metric, works_by_position
-from surrokit.kernel.in_use import potential_in_use, step_in_use
+from surrokit.kernel.latest import Latest
 from surrokit.settings import fraction, optional_positive, optional_positive_integer
 from surrokit.types import Cache, Capabilities, FloatArray
 
@@ -28,8 +27,6 @@ period."""
 
 MAX_STEPS = 512
 """Tuning never asks for longer paths than this, in steps."""
-
-_UNITS = "metric_units"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -55,10 +52,6 @@ class RMHMC:
         share it.
     target_acceptance
         Mean acceptance on its own potential that tuning of the step size aims at.
-    potential
-        What it moves on.
-    tuning
-        What tuning found, for whatever was left free.
 
     Raises
     ------
@@ -72,8 +65,11 @@ class RMHMC:
     n_steps: int | None = attrs.field(default=None, validator=optional_positive_integer)
     randomize: bool = False
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
-    potential: Potential | None = None
-    tuning: Tuning | None = None
+    _adapt: Latest[PositionMetric] = attrs.field(init=False, repr=False)
+
+    @_adapt.default
+    def _remember(self) -> Latest[PositionMetric]:
+        return Latest(self._adapted)
 
     def __attrs_post_init__(self) -> None:
         position_metric(self.metric, "rmhmc")
@@ -100,70 +96,85 @@ class RMHMC:
         return frozenset(name for name, is_free in free.items() if is_free)
 
     @property
-    def step(self) -> float:
-        """The step size in use, given or tuned.
+    def caches_metric(self) -> bool:
+        """Whether factors of the metric, which caches hold, are in units that are tuned."""
+        return self.metric.tunable
 
-        Raises
-        ------
-        ConfigurationError
-            If it is neither.
-        """
-        return step_in_use("rmhmc", self.step_size, self.tuning)
+    def bind(self, potential: Potential, tuning: Tuning) -> RMHMCKernel:
+        """Return the kernel on a potential that uses ``tuning`` for what was left free."""
+        metric = self._adapt(tuning.covariance) or self.metric
+        step = min(tuning.step_size, LONGEST_STEP) if self.step_size is None else self.step_size
+        return RMHMCKernel(
+            hamiltonian=Hamiltonian(potential=potential, metric=metric),
+            integrator=self.integrator,
+            metric=metric,
+            step=step,
+            max_steps=self._max_steps(step, tuning.n_steps),
+            randomize=self.randomize,
+        )
 
-    @property
-    def max_steps(self) -> int:
-        """Steps in a path, given, or enough for a length of pi / 2.
+    def _adapted(self, covariance: FloatArray) -> PositionMetric:
+        return self.metric.adapted(covariance) if self.metric.tunable else self.metric
 
-        Tuning may ask for fewer.
-        """
+    def _max_steps(self, step: float, asked: int | None) -> int:
+        """Return steps in a path: as given, or enough for pi / 2 unless tuning asks for fewer."""
         if self.n_steps is not None:
             return self.n_steps
-        most = MAX_STEPS
-        if self.tuning is not None and self.tuning.n_steps is not None:
-            most = self.tuning.n_steps
-        return min(max(round(PATH_LENGTH / self.step), 1), most)
+        most = MAX_STEPS if asked is None else asked
+        return min(max(round(PATH_LENGTH / step), 1), most)
 
-    def with_potential(self, potential: Potential) -> RMHMC:
-        """Return a copy that moves on another potential."""
-        return attrs.evolve(self, potential=potential)
 
-    def drawn(self, rng: np.random.Generator) -> RMHMC:
+@attrs.frozen(kw_only=True, eq=False)
+class RMHMCKernel:
+    """Paths on one potential.
+
+    Its caches hold factors of the metric: after retuning they are of another one, and are remade.
+
+    Parameters
+    ----------
+    hamiltonian
+        Potential and metric.
+    integrator, metric, randomize
+        As in :class:`RMHMC`, the metric in tuned units.
+    step
+        Step size in use.
+    max_steps
+        Steps in a path, given or tuned.
+    """
+
+    hamiltonian: Hamiltonian
+    integrator: Integrator
+    metric: PositionMetric
+    step: float
+    max_steps: int
+    randomize: bool
+
+    @property
+    def potential(self) -> Potential:
+        """What it moves on."""
+        return self.hamiltonian.potential
+
+    def drawn(self, rng: np.random.Generator) -> RMHMCKernel:
         """Return a copy in which the number of steps is drawn that all chains share."""
         if not self.randomize:
             return self
-        length = int(rng.integers(1, self.max_steps + 1))
-        return attrs.evolve(self, n_steps=length, randomize=False)
-
-    def tuned(self, tuning: Tuning) -> RMHMC:
-        """Return a copy that uses ``tuning`` for what was left free."""
-        known = None if self.tuning is None else self.tuning.covariance
-        metric = self.metric
-        if tuning.covariance is not None and tuning.covariance is not known and metric.tunable:
-            metric = metric.adapted(tuning.covariance)
-        step_size = min(tuning.step_size, LONGEST_STEP)
-        return attrs.evolve(self, tuning=attrs.evolve(tuning, step_size=step_size), metric=metric)
+        return attrs.evolve(self, max_steps=self._drawn_length(rng), randomize=False)
 
     def cache(self, positions: FloatArray) -> Cache:
-        """Return what the integrator keeps for positions of shape (n, dim).
-
-        And ``metric_units`` (n,), a number that tells in which units the metric was then.
-        """
+        """Return what the integrator keeps for positions of shape (n, dim)."""
         with np.errstate(all="ignore"):
-            cache = self.integrator.cache(self._hamiltonian(), positions)
-        return {**cache, _UNITS: np.full(len(positions), self._units())}
+            return self.integrator.cache(self.hamiltonian, positions)
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Follow one path for each chain."""
         cache = state.cache
-        if (cache[_UNITS] != self._units()).any():  # the metric has been tuned since
-            cache = self.cache(state.positions)
-        longest = self.max_steps
         with np.errstate(all="ignore"):  # a path that overflows is a status, not a warning
             momenta = self.metric.draw(rng, cache)
-            length = int(rng.integers(1, longest + 1)) if self.randomize else longest
-            n_steps = np.full(len(momenta), length)
+            n_steps = np.full(
+                len(momenta), self._drawn_length(rng) if self.randomize else self.max_steps
+            )
             end, status = self.integrator.advance(
-                self._hamiltonian(),
+                self.hamiltonian,
                 Phase(positions=state.positions, momenta=momenta, cache=cache),
                 np.full(len(momenta), self.step),
                 n_steps,
@@ -176,18 +187,11 @@ class RMHMC:
             log_correction=log_correction,
             moved=status == Status.OK,
             status=status,
-            cache={**end.cache, _UNITS: np.full(len(momenta), self._units())},
+            cache=end.cache,
             source=self.potential,
             log_path_ratio=log_path_ratio,
             n_steps=n_steps,
         )
 
-    def _units(self) -> float:
-        """Return a number for the covariance that the metric was tuned to; 0 for none."""
-        if self.tuning is None or self.tuning.covariance is None or not self.metric.tunable:
-            return 0.0
-        return 1.0 + zlib.crc32(np.ascontiguousarray(self.tuning.covariance).tobytes())
-
-    def _hamiltonian(self) -> Hamiltonian:
-        potential = potential_in_use("rmhmc", self.potential)
-        return Hamiltonian(potential=potential, metric=self.metric)
+    def _drawn_length(self, rng: np.random.Generator) -> int:
+        return int(rng.integers(1, self.max_steps + 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import numpy as np
@@ -174,22 +174,11 @@ class ExplorationState(Protocol):
         ...
 
 
-class Explorer(Protocol):
-    """Looks around with exact evaluations before a surrogate takes over.
+class Exploration(Protocol):
+    """An explorer that is bound: looks around with exact evaluations before a surrogate takes over.
 
-    ``run`` drives it, step by step, so that progress, budgets and interrupts work. One that plans
-    ahead may have a method ``within(calls)`` that returns a copy which knows how many exact calls
-    the run's budget leaves to it; without a budget it is not called.
+    ``run`` drives it, step by step, so that progress, budgets and interrupts work.
     """
-
-    @property
-    def needs(self) -> Capabilities:
-        """What the exact potential must offer."""
-        ...
-
-    def with_potential(self, potential: Potential) -> Self:
-        """Return a copy that explores a potential."""
-        ...
 
     def start(self, positions: FloatArray, warmup: int) -> Any:
         """Return the state at starting ``positions (n, dim)``, for a warm-up of that length."""
@@ -220,4 +209,26 @@ class Explorer(Protocol):
 
     def findings(self, state: Any) -> Findings:
         """Return what was found."""
+        ...
+
+
+class Explorer(Protocol):
+    """Settings of an exploration, until it is bound."""
+
+    @property
+    def needs(self) -> Capabilities:
+        """What the exact potential must offer."""
+        ...
+
+    def bind(self, potential: Potential, calls: int | None = None) -> Exploration:
+        """Return the exploration of a potential.
+
+        Parameters
+        ----------
+        potential
+            The exact one.
+        calls
+            How many exact calls the run's budget leaves to it, for one that plans ahead; None
+            without a budget.
+        """
         ...

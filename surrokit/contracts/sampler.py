@@ -1,4 +1,4 @@
-"""Samplers and corrections, and the records that travel between them.
+"""Samplers and corrections, what they are bound to, and the records that travel between them.
 
 :class:`ChainState`, :class:`Proposal` and :class:`StepInfo` are on the hot path, and take their
 arrays as they come. :class:`Tuning` copies them to read-only double precision, and checks their
@@ -29,7 +29,7 @@ class ChainState:
         Exact U at the positions; NaN where a correction took a proposal without evaluating it, as
         one does that looks at a few rows of the data.
     cache
-        Arrays that the sampler keeps for the positions, of the potential it moves on.
+        Arrays that the kernel keeps for the positions, of the potential it moves on.
     """
 
     positions: FloatArray
@@ -177,21 +177,42 @@ class Tuning:
     length: int | None = None
 
 
-class Sampler(Protocol):
-    """Makes proposals on a potential, without knowing whether it is exact.
+class Kernel(Protocol):
+    """A sampler that is bound: makes proposals on a potential, without knowing whether it is exact.
 
-    Four things are optional. A sampler for which larger steps make no difference beyond some
-    size says so by an attribute ``largest_step``. One whose chains share a random choice, such as
-    the number of steps, may have a method ``drawn(rng)`` that returns a copy in which that choice
-    is made, so that a sub-chain can make the same choices in both directions. One that makes
-    several transitions of another sampler has that one as its attribute ``kernel``. One that keeps
-    what tuning has found as its attribute ``tuning`` can be used again without a warm-up.
+    One whose chains share a random choice, such as the number of steps, may have a method
+    ``drawn(rng)`` that returns a copy in which that choice is made, so that a sub-chain can make
+    the same choices in both directions.
     """
 
     @property
     def potential(self) -> Potential | None:
-        """The potential it moves on; None before ``with_potential``, or if it uses none."""
+        """The potential it moves on, whose values ``cache["value"]`` are; None if it uses none."""
         ...
+
+    @property
+    def step(self) -> float | None:
+        """The step size in use; None for a sampler that has none."""
+        ...
+
+    def cache(self, positions: FloatArray) -> Cache:
+        """Evaluate on its potential what it needs to know of chains at ``positions (n, dim)``."""
+        ...
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Move every chain once, from ``state.positions`` and ``state.cache``."""
+        ...
+
+
+class Sampler(Protocol):
+    """Settings of moves, until it is bound.
+
+    Four attributes are optional. A sampler for which larger steps make no difference beyond some
+    size says so by ``largest_step``. One that makes several transitions of another sampler has
+    that one as ``kernel``. One that moves without any potential has a false ``uses_potential``. One
+    whose caches depend on the tuned covariance has a true ``caches_metric``; they are remade
+    whenever the covariance changes.
+    """
 
     @property
     def needs(self) -> Capabilities:
@@ -208,41 +229,18 @@ class Sampler(Protocol):
         """Mean path acceptance at which the step size is about right."""
         ...
 
-    @property
-    def step(self) -> float | None:
-        """The step size in use, given or tuned; None for a sampler that has none."""
-        ...
+    def bind(self, potential: Potential, tuning: Tuning) -> Kernel:
+        """Return the kernel that moves on a potential; what was given wins over ``tuning``.
 
-    def with_potential(self, potential: Potential) -> Self:
-        """Return a copy, nested kernels included, that moves on another potential."""
-        ...
-
-    def tuned(self, tuning: Tuning) -> Self:
-        """Return a copy in which whatever ``tunes`` names is set."""
-        ...
-
-    def cache(self, positions: FloatArray) -> Cache:
-        """Evaluate on its potential what it needs to know of chains at ``positions (n, dim)``."""
-        ...
-
-    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
-        """Move every chain once, from ``state.positions`` and ``state.cache``."""
+        A run binds anew whenever either changes. Samplers inside are bound, too.
+        """
         ...
 
 
-class Correction(Protocol):
-    """Decides on proposals; after the exploration the only caller of the exact potential."""
+class Decider(Protocol):
+    """A correction that is bound: decides on proposals by the exact potential."""
 
-    @property
-    def needs(self) -> Capabilities:
-        """What the exact potential must offer."""
-        ...
-
-    def with_potential(self, potential: Potential) -> Self:
-        """Return a copy that decides by another exact potential."""
-        ...
-
-    def prepared(self, near: FloatArray) -> Self:
+    def prepare(self, near: FloatArray) -> Self:
         """Return a copy that knows what it needs of the exact potential, paying for it.
 
         A run calls it once, after the exploration and before its first decision; whatever only
@@ -258,7 +256,7 @@ class Correction(Protocol):
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Return the state of chains at ``positions (n, dim)``.
 
-        ``cache`` is the sampler's, on the potential ``source``; where that is the exact one its
+        ``cache`` is the kernel's, on the potential ``source``; where that is the exact one its
         values are taken and nothing is paid.
         """
         ...
@@ -272,4 +270,17 @@ class Correction(Protocol):
         ``accepted``, and its ``acceptance`` is NaN (see
         :func:`surrokit.kernel.acceptance.of_moves`).
         """
+        ...
+
+
+class Correction(Protocol):
+    """Settings of decisions; once bound the only caller of the exact potential after exploring."""
+
+    @property
+    def needs(self) -> Capabilities:
+        """What the exact potential must offer."""
+        ...
+
+    def bind(self, potential: Potential) -> Decider:
+        """Return what decides by an exact potential."""
         ...

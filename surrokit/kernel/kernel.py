@@ -7,29 +7,49 @@ import numpy as np
 
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Correction, Sampler, StepInfo, Tuning
-from surrokit.kernel.tuner import Tuner
+from surrokit.contracts.sampler import (
+    ChainState,
+    Correction,
+    Decider,
+    Sampler,
+    StepInfo,
+    Tuning,
+)
+from surrokit.kernel.binding import Binding
 from surrokit.kernel.tuner_state import TunerState
 from surrokit.types import FloatArray
 
 
-class Moves:
+class Moves(Binding):
     """The run's own kernel, and where it has taken the chains.
 
     Parameters
     ----------
     sampler, correction
-        The kernel, bound to the potentials that it moves on and decides by.
+        The settings of the kernel.
+    target
+        The exact potential.
+    chains
+        How many.
+    surrogate
+        What the sampler moves on instead, if it is ready.
     """
 
-    def __init__(self, sampler: Sampler, correction: Correction) -> None:
-        self.sampler = sampler
+    def __init__(
+        self,
+        sampler: Sampler,
+        correction: Correction,
+        target: Potential,
+        chains: int,
+        surrogate: Potential | None = None,
+    ) -> None:
+        super().__init__(sampler, surrogate or target, chains)
+        self.target = target
         self.correction = correction
+        self.decider = correction.bind(target)
         self.chains: ChainState | None = None
         self.covariance: FloatArray | None = None
         self.step_size: float | None = None
-        self._tuner: Tuner | None = None
-        self._tuned: TunerState | None = None
 
     @property
     def state(self) -> ChainState:
@@ -43,44 +63,22 @@ class Moves:
         return self.state.positions
 
     @property
-    def kernel(self) -> tuple[object, ...]:
-        """What moves the chains and decides: other objects wherever anything in them changes."""
-        return self.sampler, self.correction
+    def identity(self) -> tuple[object, ...]:
+        """What moves the chains and decides: other objects wherever anything in it changes."""
+        return *super().identity, self.decider
 
     def found(self, findings: Findings) -> None:
         """Take over what an exploration has found so far."""
         self.chains, self.covariance = findings.chains, findings.covariance
         self.step_size = findings.step_size
 
-    # --- tuning ---
-
-    def start_tuning(
-        self, n_chains: int, dim: int, n_iterations: int, tuning: Tuning | None
-    ) -> None:
+    def start_tuning(self, n_iterations: int, tuning: Tuning | None) -> None:
         """Begin a warm-up of so many iterations, with all that is known."""
-        self._tuner = Tuner.of(self.sampler, n_iterations)
-        self._tuned = self._tuner.start(
-            n_chains, dim, covariance=self.covariance, step_size=self.step_size, tuning=tuning
-        )
+        self.tune(n_iterations, covariance=self.covariance, step_size=self.step_size, tuning=tuning)
 
-    def use_tuned(self) -> None:
-        """Set in the sampler what has been tuned so far."""
-        tuner, tuned = self._tuning()
-        self.sampler = tuner.tuned(tuned, self.sampler)
-        self.covariance = tuned.covariance
-
-    def tune_afresh(self) -> None:
-        """Go on tuning, on a potential that is quite another."""
-        tuner, tuned = self._tuning()
-        self._tuned = tuner.restarted(tuned)
-        self.use_tuned()
-
-    def settle(self) -> None:
-        """Keep what was tuned from here on, though the warm-up may have ended early."""
-        tuner, tuned = self._tuning()
-        if tuned.iteration < tuner.n_iterations:
-            self._tuned = tuner.settled(tuned)
-            self.use_tuned()
+    def start(self, positions: FloatArray) -> ChainState:
+        """Return the state of chains that begin at ``positions (n, dim)``."""
+        return self.decider.start(positions, self.cache(positions), self.kernel.potential)
 
     def forgotten(self, positions: FloatArray) -> float:
         """Return 1 less the correlation of successive positions, by the covariance in use.
@@ -103,118 +101,82 @@ class Moves:
 
     def transition(self, rng: np.random.Generator, *, tune: bool) -> StepInfo:
         """Make one transition of all chains."""
-        self.step_size = self.sampler.step
-        proposal = self.sampler.propose(self.state, rng)
-        self.chains, info = self.correction.decide(self.state, proposal, rng)
+        self.step_size = self.kernel.step
+        state = self.renew(self.state)
+        self.chains, info = self.decider.decide(state, self.kernel.propose(state, rng), rng)
         if tune:
-            tuner, tuned = self._tuning()
-            self._tuned = tuner.update(tuned, self.positions, info)
-            self.use_tuned()
+            self.update(self.positions, info)
         return info
 
     def moved_to(self, state: ChainState, *, tune: bool) -> None:
         """Take over where another kernel has taken the chains."""
-        self.chains = state
         if tune:
-            tuner, tuned = self._tuning()
-            self._tuned = tuner.passed(tuned, self.positions)
-            self.use_tuned()
-        self._look_up()
+            self.skip(state.positions)
+        self.chains = self.look_up(state)
 
     def move_on(self, potential: Potential) -> None:
         """Move on another potential from here on."""
-        self.sampler = self.sampler.with_potential(potential)
-        self._look_up()
+        self.bind_to(potential)
+        self.chains = self.look_up(self.state)
 
     def take_over(self, findings: Findings) -> None:
         """Go on where another kernel has left the chains."""
         self.found(findings)
-        self._look_up()
+        self.chains = self.look_up(self.state)
         self._begin_deciding()
 
     def prepare(self, near: FloatArray) -> bool:
         """Let the correction find out what it must know; return whether that has changed it."""
-        prepared = self.correction.prepared(near)
-        if prepared is self.correction:
+        prepared = self.decider.prepare(near)
+        if prepared is self.decider:
             return False
-        self.correction = prepared
+        self.decider = prepared
         self._begin_deciding()
         return True
 
-    def _look_up(self) -> None:
-        cache = self.sampler.cache(self.positions)
-        self.chains = attrs.evolve(self.state, cache=cache)
-
     def _begin_deciding(self) -> None:
         state = self.state
-        self.chains = self.correction.start(state.positions, state.cache, self.sampler.potential)
+        self.chains = self.decider.start(state.positions, state.cache, self.kernel.potential)
 
-    def _tuning(self) -> tuple[Tuner, TunerState]:
-        assert self._tuner is not None and self._tuned is not None  # noqa: PT018
-        return self._tuner, self._tuned
+    def _use(self, state: TunerState) -> None:
+        super()._use(state)
+        self.covariance = self.tuning.covariance
 
 
-class ExactMoves:
+class ExactMoves(Binding):
     """An exact kernel beside the run's own, tuned on its own.
 
     Parameters
     ----------
     sampler
-        Makes the moves; not bound to a potential yet.
-    correction
-        Decides on them; bound to the exact potential.
+        Makes the moves.
+    decider
+        Decides on them by the exact potential.
     target
         The exact potential.
+    chains
+        How many.
     """
 
-    def __init__(self, sampler: Sampler, correction: Correction, target: Potential) -> None:
-        self._sampler = sampler.with_potential(target)
-        self._correction = correction
-        self._tuner = Tuner.of(self._sampler, 0)
-        self._tuned: TunerState | None = None
+    def __init__(self, sampler: Sampler, decider: Decider, target: Potential, chains: int) -> None:
+        super().__init__(sampler, target, chains)
+        self._decider = decider
         self._last: ChainState | None = None
 
     @property
     def step(self) -> float | None:
         """The step size in use."""
-        return self._sampler.step
+        return self.kernel.step
 
     @property
-    def kernel(self) -> tuple[object, ...]:
-        """What moves the chains and decides: other objects wherever anything in them changes."""
-        return self._sampler, self._correction
+    def identity(self) -> tuple[object, ...]:
+        """What moves the chains and decides: other objects wherever anything in it changes."""
+        return *super().identity, self._decider
 
-    def start(
-        self,
-        chains: int,
-        dim: int,
-        n_iterations: int,
-        *,
-        covariance: FloatArray | None,
-        step_size: float | None,
-    ) -> None:
-        """Begin a warm-up with what an exploration found."""
-        self._tuner = Tuner.of(self._sampler, n_iterations)
-        self._tuned = self._tuner.start(chains, dim, covariance=covariance, step_size=step_size)
-        self._sampler = self._tuner.tuned(self._tuned, self._sampler)
-
-    def decide_by(self, correction: Correction) -> None:
+    def decide_by(self, decider: Decider) -> None:
         """Have another correction decide, bound to the exact potential."""
-        self._correction = correction
+        self._decider = decider
         self._last = None
-
-    def learn(self, covariance: FloatArray | None) -> None:
-        """Use a covariance that was estimated elsewhere, if there is one."""
-        assert self._tuned is not None
-        if covariance is not None:
-            self._tuned = attrs.evolve(self._tuned, covariance=covariance)
-            self._sampler = self._tuner.tuned(self._tuned, self._sampler)
-
-    def freeze(self) -> None:
-        """Settle what was tuned; nothing changes from here on."""
-        assert self._tuned is not None
-        over = attrs.evolve(self._tuned, iteration=self._tuner.n_iterations, searching=-1)
-        self._sampler = self._tuner.tuned(over, self._sampler)
 
     def transition(
         self, state: ChainState, rng: np.random.Generator, *, tune: bool
@@ -237,15 +199,12 @@ class ExactMoves:
         info
             What happened.
         """
-        if self._last is None or self._last.positions is not state.positions:
-            cache = self._sampler.cache(state.positions)
-            state = attrs.evolve(state, cache=cache)
+        last = self._last
+        if last is None or last.positions is not state.positions:
+            state = self.look_up(state)
         else:  # what the last transition left behind; nothing is paid for twice
-            state = attrs.evolve(state, cache=self._last.cache)
-        proposal = self._sampler.propose(state, rng)
-        self._last, info = self._correction.decide(state, proposal, rng)
+            state = self.renew(attrs.evolve(state, cache=last.cache))
+        self._last, info = self._decider.decide(state, self.kernel.propose(state, rng), rng)
         if tune:
-            assert self._tuned is not None
-            self._tuned = self._tuner.update(self._tuned, self._last.positions, info)
-            self._sampler = self._tuner.tuned(self._tuned, self._sampler)
+            self.update(self._last.positions, info)
         return self._last, info

@@ -130,7 +130,9 @@ class Tuner:
         )
 
     def tuning(self, state: TunerState) -> Tuning:
-        """Return what a sampler is to use next, or after the warm-up what it is to keep."""
+        """Return what a sampler is to be bound with next, or after the warm-up for good."""
+        if state.given is not None and state.given is self.known and not self.n_iterations:
+            return state.given
         over = state.iteration >= self.n_iterations
         log_step = state.averaged_log_step if over and state.averaged else state.log_step
         return Tuning(
@@ -139,13 +141,6 @@ class Tuner:
             n_steps=self._n_steps(state),
             length=self._length(state) if "length" in self.tunes else None,
         )
-
-    def tuned(self, state: TunerState, sampler: Sampler) -> Sampler:
-        """Return the sampler to use next, or after the warm-up the one to keep."""
-        keeps = state.given is not None and state.given is self.known and not self.n_iterations
-        if keeps or not self.tunes:
-            return sampler
-        return sampler.tuned(self.tuning(state))
 
     def update(self, state: TunerState, positions: FloatArray, info: StepInfo) -> TunerState:
         """Return the state after an iteration.
@@ -204,8 +199,9 @@ class Tuner:
     def settled(self, state: TunerState) -> TunerState:
         """Return the state at the end of a warm-up that ends here, though it may be early.
 
-        The first steps of dual averaging are far out, and a search that goes up is one step ahead:
-        of these the last is kept that was accepted.
+        The averaged step is frozen either way, as a step of the search or the last one of dual
+        averaging is far from it. Of fewer than ten steps the average is no better: then the step
+        that the search found is kept, which is one back where it was still going up.
         """
         if state.iteration >= self.n_iterations:
             return state
@@ -213,6 +209,10 @@ class Tuner:
             ahead = math.log(2.0) if state.direction > 0 else 0.0
             found = state.centre - _CENTRE if state.searching < 0 else state.log_step - ahead
             state = attrs.evolve(state, log_step=found, averaged=0)
+        return self.end(state)
+
+    def end(self, state: TunerState) -> TunerState:
+        """Return the state after the last iteration: nothing is searched any more."""
         return attrs.evolve(state, iteration=self.n_iterations, searching=-1)
 
     def _searches_step(self, state: TunerState) -> bool:

@@ -247,7 +247,7 @@ def _check_needs(recipe: Recipe, advice: str) -> None:
     if recipe.learner is None and recipe.surrogate is None:
         require("the sampler", sampler.needs, offered, "the target", advice)
         return
-    if sampler.with_potential(recipe.exact).potential is None:
+    if not getattr(sampler, "uses_potential", True):
         raise ConfigurationError(
             "a surrogate is named, but the sampler moves without any potential and would never use "
             "it; pass another sampler, or leave surrogate out"

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from surrokit.errors import ConfigurationError
 from surrokit.registry.catalogue import Catalogue, Entry
 from surrokit.registry.components import Component
-from surrokit.registry.kinds import Kind
+from surrokit.registry.kinds import BOUND_KINDS, Kind, binds_as
 from surrokit.registry.settings import REQUIRED
 
 Spec: TypeAlias = str | tuple[str, Mapping[str, Any]]
@@ -18,12 +18,9 @@ Spec: TypeAlias = str | tuple[str, Mapping[str, Any]]
 
 _METHODS: Mapping[Kind, tuple[tuple[str, ...], ...]] = {
     "surrogate": (("learner",), ("dim", "capabilities", "value")),
-    "explorer": (("start", "step"),),
     "schedule": (("learns", "decide"),),
-    "sampler": (("propose", "tunes"),),
     "integrator": (("advance",),),
     "metric": (("energy",),),
-    "correction": (("start", "decide"),),
 }
 """By what an object of each kind is known; a surrogate may be a ready potential instead."""
 
@@ -87,9 +84,12 @@ class Composer:
 
     def _check_kind(self, kind: Kind, given: object) -> None:
         """Refuse what cannot be a part of a kind, before something deep inside trips over it."""
-        if kind not in _METHODS:
+        if kind in _METHODS:
+            alike = any(all(hasattr(given, name) for name in names) for names in _METHODS[kind])
+        elif kind in BOUND_KINDS:
+            alike = binds_as(given) == kind
+        else:
             return
-        alike = any(all(hasattr(given, name) for name in names) for names in _METHODS[kind])
         if isinstance(given, type) and alike:
             raise ConfigurationError(
                 f"as {kind} the class {given.__name__} is given; make an object of it"

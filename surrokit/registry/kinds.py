@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from surrokit.registry.factory import load_object
@@ -44,6 +45,24 @@ def protocols_of(kind: Kind) -> tuple[type, ...]:
     return tuple(load_object(path, f"the protocol of kind {kind}") for path in _PROTOCOLS[kind])
 
 
+_HANDED: dict[tuple[str, ...], Kind] = {
+    ("potential", "tuning"): "sampler",
+    ("potential", "calls"): "explorer",
+    ("potential",): "correction",
+}
+
+BOUND_KINDS: tuple[Kind, ...] = tuple(_HANDED.values())
+"""Kinds that are settings until they are bound."""
+
+
+def binds_as(part: object) -> Kind | None:
+    """Return the kind of a part that is bound, by the arguments of ``bind``; None for others."""
+    bind = getattr(part, "bind", None)
+    if not callable(bind):
+        return None
+    return _HANDED.get(tuple(name for name in signature(bind).parameters if name != "self"))
+
+
 def members_of(protocol: type) -> list[str]:
     """Return the names that a protocol declares, inherited ones too, sorted."""
     declared: set[str] = set()
@@ -66,6 +85,9 @@ def missing_members(kind: Kind, part: Any) -> dict[str, list[str]]:
     lacking = {}
     for protocol in protocols_of(kind):
         missing = [name for name in members_of(protocol) if not _has(part, name)]
+        if not missing and kind in BOUND_KINDS and binds_as(part) != kind:
+            handed = next(names for names, of in _HANDED.items() if of == kind)
+            missing = [f"bind({', '.join(handed)})"]
         if not missing:
             return {}
         lacking[protocol.__name__] = missing

@@ -23,7 +23,7 @@ from surrokit.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from surrokit.contracts.potential import Potential
-    from surrokit.contracts.sampler import Sampler
+    from surrokit.contracts.sampler import Kernel, Sampler
     from surrokit.output.arviz import Draws
 
 
@@ -123,7 +123,10 @@ class Run:
     surrogate
         The potential that the last proposals were made on; None if that was the exact one.
     sampler
-        As tuned.
+        As tuned: another run that is given it needs no warm-up.
+    kernel
+        The sampler as it was bound last, with its potential and step size; None where nothing was
+        moved.
     choice
         What was picked automatically, and why; None where nothing was.
     n_rows
@@ -144,6 +147,7 @@ class Run:
     parts: Mapping[str, str]
     surrogate: Potential | None
     sampler: Sampler
+    kernel: Kernel | None = None
     choice: str | None = None
     n_rows: int | None = None
     length: Length = "fixed"

@@ -103,16 +103,19 @@ class Attempt:
         complaint = self._complaint_after_exploration(found)
         if complaint is not None:
             return complaint
-        begins = self._moves.chains is None
-        n_iterations = self._length(found, begins=begins)
+        takes_over = found is not None and self._moves.chains is None
+        n_iterations = self._length(found, takes_over=takes_over)
         with self._book.clock.phase("warmup"):
-            if begins:
-                self._begin_chains(found)
-            self._kernels.prepare(None if found is None else found.mode)
-            if not begins and self._learning.surrogate is None:
-                self._moves.move_on(self._target)  # the explorer's sampler need not be this one
+            if found is not None:
+                if takes_over:
+                    self._moves.take_over(found)
+                self._kernels.prepare(found.mode)
             self._kernels.begin_tuning(n_iterations, None if found is None else found.tuning)
-            self._moves.use_tuned()
+            if found is None:
+                self._begin_chains()
+                self._kernels.prepare(None)
+            elif self._learning.surrogate is None and not takes_over:
+                self._moves.move_on(self._target)  # the explorer's sampler need not be this one
         self._book.course.warm_up_for(n_iterations)
         self._warm()
         return self._complaint_after_warm_up()
@@ -135,15 +138,13 @@ class Attempt:
 
     # --- warm-up ---
 
-    def _length(self, found: Findings | None, *, begins: bool) -> int:
+    def _length(self, found: Findings | None, *, takes_over: bool) -> int:
         """Return the iterations of warm-up."""
         rest = self.recipe.most_warmup - self._book.recorder.iteration
         is_open = self.recipe.warmup is None
-        if found is None:
-            return max(rest, 0)
-        if begins:  # after a surrogate that was dropped
+        if takes_over:
             return TUNED_AFTER_DROP if is_open else max(rest, TUNED_AFTER_RESTART)
-        if is_open and found.tuning is not None:
+        if is_open and found is not None and found.tuning is not None:
             return settling(found.acceptance)
         return max(rest, 0)
 
@@ -308,19 +309,8 @@ class Attempt:
 
     # --- how chains begin ---
 
-    def _begin_chains(self, found: Findings | None) -> None:
-        """Begin where an attempt before has left its chains, or anew."""
-        if found is not None:
-            self._moves.take_over(found)
-            return
-        sampler, correction = self._moves.sampler, self._moves.correction
-
-        def begin(positions: FloatArray) -> tuple[ChainState, ChainState]:
-            cache = sampler.cache(positions)
-            state = correction.start(positions, cache, sampler.potential)
-            return state, state
-
-        self._moves.chains = self._started(begin)
+    def _begin_chains(self) -> None:
+        self._moves.chains = self._started(lambda at: (self._moves.start(at),) * 2)
         if self._learning.surrogate is None:  # else the gradient at hand is the surrogate's
             self._check_gradient(self._moves.state)
 
@@ -354,6 +344,7 @@ class Attempt:
             choice=self.recipe.choice,
             parts=self.recipe.described,
             surrogate=self._learning.surrogate,
-            sampler=self._moves.sampler,
+            sampler=self._moves.tuned_sampler,
+            kernel=self._moves.bound,
             modes=None if modes is None else modes.told(transform),
         )

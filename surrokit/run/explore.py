@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.contracts.explorer import Explorer, Findings
+from surrokit.contracts.explorer import Exploration, Explorer, Findings
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, StepInfo
@@ -20,33 +20,30 @@ from surrokit.run.learning import Learning
 from surrokit.types import FloatArray
 
 
-def bound_within(explorer: Explorer, target: RecordingPotential, budget: Budget) -> Explorer:
-    """Return an explorer of a target that knows how many exact calls are left to it, if it asks.
+def bound_within(explorer: Explorer, target: RecordingPotential, budget: Budget) -> Exploration:
+    """Return the exploration of a target, told how many exact calls are left to it.
 
     Parameters
     ----------
     explorer
-        One that plans ahead has a method ``within``.
+        The settings.
     target
         Knows what has been paid.
     budget
         Without a limit on calls the explorer is told nothing.
     """
-    bound = explorer.with_potential(target)
-    within = getattr(bound, "within", None)
-    if within is None or budget.max_calls is None:
-        return bound
-    told: Explorer = within(max(budget.max_calls - math.ceil(target.paid), 1))
-    return told
+    if budget.max_calls is None:
+        return explorer.bind(target)
+    return explorer.bind(target, max(budget.max_calls - math.ceil(target.paid), 1))
 
 
 class Exploring:
-    """An explorer, and how far it has come.
+    """An exploration, and how far it has come.
 
     Parameters
     ----------
     explorer
-        Bound to the exact potential.
+        The exploration of the exact potential.
     learning
         Learns from what the explorer chooses.
     paid
@@ -57,7 +54,7 @@ class Exploring:
 
     def __init__(
         self,
-        explorer: Explorer,
+        explorer: Exploration,
         learning: Learning,
         paid: Callable[[ChainState], Evaluations],
         clock: Clock,

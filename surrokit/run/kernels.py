@@ -32,17 +32,18 @@ class Kernels:
     """
 
     def __init__(self, recipe: Recipe, target: Potential) -> None:
-        correction = recipe.correction.with_potential(target)
-        self.moves = Moves(recipe.sampler.with_potential(recipe.surrogate or target), correction)
+        chains = recipe.chains
+        self.moves = Moves(
+            recipe.sampler, recipe.correction, target, chains, surrogate=recipe.surrogate
+        )
         self.exact: ExactMoves | None = None
         if recipe.exact_sampler is not None:
-            self.exact = ExactMoves(recipe.exact_sampler, correction, target)
-        self._shape = recipe.chains, target.dim
+            self.exact = ExactMoves(recipe.exact_sampler, self.moves.decider, target, chains)
 
     @property
     def in_use(self) -> Kernel:
         """What moves chains and decides: other objects wherever anything in them changes."""
-        return (*self.moves.kernel, *(() if self.exact is None else self.exact.kernel))
+        return (*self.moves.identity, *(() if self.exact is None else self.exact.identity))
 
     @property
     def pay_whole_positions(self) -> bool:
@@ -53,10 +54,8 @@ class Kernels:
         """Begin a warm-up of so many iterations, with all that is known."""
         moves = self.moves
         if self.exact is not None:
-            self.exact.start(
-                *self._shape, n_iterations, covariance=moves.covariance, step_size=moves.step_size
-            )
-        moves.start_tuning(*self._shape, n_iterations, tuning)
+            self.exact.tune(n_iterations, covariance=moves.covariance, step_size=moves.step_size)
+        moves.start_tuning(n_iterations, tuning)
 
     def settle(self) -> None:
         """Keep what was tuned from here on."""
@@ -68,7 +67,7 @@ class Kernels:
         """Let the correction find out what it must know, near a mode or else near the chains."""
         near = self.moves.positions.mean(axis=0) if mode is None else mode
         if self.moves.prepare(near) and self.exact is not None:
-            self.exact.decide_by(self.moves.correction)
+            self.exact.decide_by(self.moves.decider)
 
     def exact_transition(self, rng: np.random.Generator, *, tune: bool) -> StepInfo:
         """Make one exact transition of all chains."""

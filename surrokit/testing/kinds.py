@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, get_args
 
 from surrokit.errors import ConfigurationError
+from surrokit.registry.kinds import binds_as
 from surrokit.testing.checks.dynamics import integrator, metric, position_metric
 from surrokit.testing.checks.kernels import correction, kernel, sampler, tuning
 from surrokit.testing.checks.learning import explorer, schedule, surrogate
@@ -46,12 +47,9 @@ CHECKS: dict[CheckedKind, tuple[Check, ...]] = {
 
 _SIGNS: tuple[tuple[CheckedKind, tuple[str, ...]], ...] = (
     ("experiment", ("rows", "run", "report", "draw")),
-    ("explorer", ("start", "step", "learn", "done", "findings")),
     ("policy", ("choose", "plain", "fallback")),
     ("surrogate", ("learner",)),
-    ("sampler", ("propose", "cache", "with_potential")),
     ("integrator", ("advance", "cache")),
-    ("correction", ("start", "decide", "with_potential")),
     ("schedule", ("learns", "decide")),
     ("metric", ("draw", "velocity", "energy")),
     ("potential", ("dim", "capabilities", "value")),
@@ -69,6 +67,8 @@ def kind_of(part: Any) -> CheckedKind:
     for kind, names in _SIGNS:
         if all(hasattr(part, name) for name in names):
             return kind
+    if (kind_bound := binds_as(part)) is not None:
+        return kind_bound
     if callable(part) and not isinstance(part, type):
         return "wrapper"
     raise ConfigurationError(

@@ -52,7 +52,7 @@ def measured(target, sampler, surrogate=None) -> str:
         of_draws = effective_sample_size(run.draws, "bulk").mean() / count
         of_squares = effective_sample_size(np.square(away), "bulk").mean() / count
     steps = run.kept.n_steps.mean()
-    length = getattr(run.sampler, "n_transitions", 1)
+    length = getattr(run.kernel, "n_transitions", 1)
     return (
         f"k {length:4d}  steps {steps:6.1f}  acceptance {run.acceptance.mean():.2f}  "
         f"draws {of_draws:.2f}  squares {of_squares:.2f}  "

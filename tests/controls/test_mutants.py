@@ -7,8 +7,9 @@ mutant must be caught at the rate of false alarms that is promised to sound part
 import numpy as np
 import pytest
 
+import mutants
 from surrokit.compose import make
-from surrokit.testing import CHECK_RATE, checks_for, mutants
+from surrokit.testing import CHECK_RATE, checks_for
 from surrokit.testing.checks.dynamics import integrator, metric, position_metric
 from surrokit.testing.checks.kernels import correction, kernel, sampler
 from surrokit.testing.checks.kernels.sampler import ready
@@ -436,7 +437,7 @@ def test_a_fifth_of_the_target_with_two_modes_has_an_indefinite_hessian():
 @pytest.mark.parametrize(("scale", "low", "high"), [(0.5, 0.9, 0.97), (2.4, 1.2, 1.3)])
 def test_stopping_at_the_first_move_changes_the_spread(scale, low, high):
     target = Gaussian(mean=(0.0, 0.0), covariance=((1.0, 0.0), (0.0, 1.0)))
-    eager = mutants.StopsAtFirstMove(length=50, scale=scale).with_potential(target)
+    eager = mutants.StopsAtFirstMove(length=50, scale=scale).bind(target)
     rng = np.random.default_rng(0)
     positions, _ = transitions(
         eager, ReferenceCorrection(potential=target), target.sample(rng, 10_000), 40, rng

@@ -103,7 +103,7 @@ def test_a_warm_up_of_open_length_leaves_half_of_the_calls_to_draws():
     run = sk.sample(Gaussian(), sampler="random-walk", max_calls=600, **OPEN)
     assert 90 <= len(run.warmup) <= 100
     assert len(run.kept) >= 95
-    assert run.sampler.step == run.kept.step_size[0] == run.kept.step_size[-1]
+    assert run.kernel.step == run.kept.step_size[0] == run.kept.step_size[-1]
 
 
 def test_an_exploration_of_open_length_ends_at_half_of_the_calls():

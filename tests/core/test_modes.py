@@ -181,12 +181,7 @@ def test_runs_without_draws_or_searches_say_nothing_of_modes(told, bounded_run):
 class Planner:
     """An explorer that asks how much it may pay."""
 
-    calls = None
-
-    def with_potential(self, potential):
-        return self
-
-    def within(self, calls):
+    def bind(self, potential, calls=None):
         self.calls = calls
         return self
 

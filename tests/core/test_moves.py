@@ -31,10 +31,10 @@ class Preparing:
     def needs(self):
         return self.inner.needs
 
-    def with_potential(self, potential):
-        return attrs.evolve(self, inner=self.inner.with_potential(potential))
+    def bind(self, potential):
+        return attrs.evolve(self, inner=self.inner.bind(potential))
 
-    def prepared(self, near):
+    def prepare(self, near):
         self.log.append(near)
         return attrs.evolve(self, ready=True)
 
@@ -58,8 +58,8 @@ class Finding:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-    def with_potential(self, potential):
-        return attrs.evolve(self, inner=self.inner.with_potential(potential))
+    def bind(self, potential, calls=None):
+        return attrs.evolve(self, inner=self.inner.bind(potential, calls))
 
     def findings(self, state):
         return attrs.evolve(self.inner.findings(state), **self.found)
@@ -193,7 +193,7 @@ def test_what_is_forgotten_is_one_less_the_correlation(correlation):
     z = rng.standard_normal((4, 4000, 2))
     for i in range(1, z.shape[1]):
         z[:, i] = correlation * z[:, i - 1] + np.sqrt(1 - correlation**2) * z[:, i]
-    moves = Moves(sk.make("sampler", "hmc"), sk.make("correction", "metropolis"))
+    moves = Moves(sk.make("sampler", "hmc"), sk.make("correction", "metropolis"), Gaussian(), 4)
     assert moves.forgotten(z) == 1.0  # nothing is known of the scales
     moves.covariance = scale @ scale.T
     # the standard error is 0.01; at five of them a false alarm has a chance of 10^-6

@@ -212,8 +212,8 @@ def test_calls_per_effective_draw_are_those_of_the_worst(bounded_run):
 
 def test_the_tuned_sampler_is_kept(forward_run):
     run, _ = forward_run
-    assert run.sampler.step == run.kept.step_size[-1]
-    assert run.sampler.potential is run.surrogate
+    assert run.kernel.step == run.kept.step_size[-1]
+    assert run.kernel.potential is run.surrogate
 
 
 def test_parameters_are_those_of_the_target(forward_run):

@@ -232,7 +232,7 @@ def test_the_surrogate_learns_from_everything_that_was_paid():
 
 def test_draws_on_a_surrogate_are_made_on_it():
     run = sk.sample(Normal(), surrogate=off_by_a_bit(), **SMALL)
-    assert run.sampler.potential is run.surrogate
+    assert run.kernel.potential is run.surrogate
     assert (run.kept.acceptance != run.kept.path_acceptance).any()
 
 
@@ -284,7 +284,7 @@ def test_warm_up_changes_the_sampler_and_draws_do_not():
     run = sk.sample(Normal(), **{**SMALL, "warmup": 100})
     assert len(np.unique(run.warmup.step_size)) > 3
     assert len(np.unique(run.kept.step_size)) == 1
-    assert run.sampler.step == run.kept.step_size[0]
+    assert run.kernel.step == run.kept.step_size[0]
 
 
 # --- failures of the target ---

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.cli.report import notes
-from surrokit.contracts.sampler import StepInfo
+from surrokit.contracts.sampler import StepInfo, Tuning
 from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError
 from surrokit.plan import parts
 from surrokit.plan.safety import MOST_RESTARTS
@@ -38,8 +38,8 @@ class LeftHalf:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-    def with_potential(self, potential):
-        return LeftHalf(self.inner.with_potential(potential))
+    def bind(self, potential, calls=None):
+        return LeftHalf(self.inner.bind(potential, calls))
 
     def learn(self, state, paid):
         state, rows = self.inner.learn(state, paid)
@@ -99,7 +99,10 @@ def test_exact_draws_stay_exact_on_a_surrogate_trained_on_one_mode(unrepaired):
     sampler = sk.make("sampler", "hmc", step_size=0.4, n_steps=6, metric="identity")
     for potential, name in ((one_mode, "one mode: "), (WIDE, "wrong: ")):
         verdict = invariance(
-            sampler.with_potential(potential), ReferenceCorrection(potential=target), target, name
+            sampler.bind(potential, Tuning(step_size=1.0)),
+            ReferenceCorrection(potential=target),
+            target,
+            name,
         )
         verdict.require("a surrogate of one mode must leave exact draws in both as they are")
 

@@ -40,14 +40,14 @@ def test_without_a_warm_up_it_is_used_as_it_was_tuned(name):
     run = earlier(name)
     later = again(run)
     assert later.sampler.tuning is run.sampler.tuning
-    assert (later.kept.step_size == run.sampler.step).all()
-    assert getattr(later.sampler, "n_transitions", 1) == getattr(run.sampler, "n_transitions", 1)
+    assert (later.kept.step_size == run.kernel.step).all()
+    assert getattr(later.kernel, "n_transitions", 1) == getattr(run.kernel, "n_transitions", 1)
 
 
 def test_exact_transitions_beside_it_use_it_too():
     run = earlier("hmc")
     later = again(run, safety=sk.Safety(mix=0.5))
-    assert (later.kept.step_size == run.sampler.step).all()
+    assert (later.kept.step_size == run.kernel.step).all()
 
 
 def test_one_that_was_never_tuned_still_warns():

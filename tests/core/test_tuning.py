@@ -30,15 +30,11 @@ def info(acceptance):
 
 
 @attrs.frozen
-class Listening:
-    """A sampler that does nothing but hold what it is told."""
+class Free:
+    """A sampler of which nothing matters but what it leaves free."""
 
-    tuning: object = None
     tunes: frozenset = ALL
     target_acceptance: float = 0.8
-
-    def tuned(self, tuning):
-        return attrs.evolve(self, tuning=tuning)
 
 
 def driven(tuner, acceptance_at, positions, state=None, start=None):
@@ -47,7 +43,7 @@ def driven(tuner, acceptance_at, positions, state=None, start=None):
     state = state or tuner.start(chains, dim, **(start or {}))
     states = [state]
     for position in positions:
-        step = tuner.tuned(state, Listening(tunes=tuner.tunes)).tuning.step_size
+        step = tuner.tuning(state).step_size
         state = tuner.update(state, position, info(acceptance_at(step) * np.ones(chains)))
         states.append(state)
     return states
@@ -153,7 +149,7 @@ def test_a_step_size_that_does_not_matter_stays_finite(acceptance):
     """A midpoint rule on a normal target accepts at any step size."""
     tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=20_000)
     states = driven(tuner, lambda step: acceptance, still(20_000, chains=1))
-    final = tuner.tuned(states[-1], Listening(tunes=tuner.tunes)).tuning.step_size
+    final = tuner.tuning(states[-1]).step_size
     assert 0.0 < final < np.inf
 
 
@@ -161,34 +157,29 @@ def test_a_step_size_that_does_not_matter_stays_finite(acceptance):
 def test_dual_averaging_reaches_the_target_acceptance(target):
     tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=target, n_iterations=600)
     states = driven(tuner, gaussian_acceptance, still(600))
-    final = tuner.tuned(states[-1], Listening(tunes=tuner.tunes)).tuning.step_size
+    final = tuner.tuning(states[-1]).step_size
     assert abs(gaussian_acceptance(final) - target) < 0.03
 
 
 def test_the_average_is_used_after_the_warm_up_and_the_latest_before():
     tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=100)
     states = driven(tuner, gaussian_acceptance, still(100))
-    sampler = Listening(tunes=tuner.tunes)
     last, before = states[-1], states[-2]
-    assert tuner.tuned(before, sampler).tuning.step_size == pytest.approx(np.exp(before.log_step))
-    assert tuner.tuned(last, sampler).tuning.step_size == pytest.approx(
-        np.exp(last.averaged_log_step)
-    )
+    assert tuner.tuning(before).step_size == pytest.approx(np.exp(before.log_step))
+    assert tuner.tuning(last).step_size == pytest.approx(np.exp(last.averaged_log_step))
     assert last.log_step != last.averaged_log_step
 
 
 def test_a_search_takes_single_steps():
     tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=50)
-    assert tuner.tuned(tuner.start(4, 2), Listening()).tuning.n_steps == 1
+    assert tuner.tuning(tuner.start(4, 2)).n_steps == 1
 
 
 def test_paths_are_short_until_the_scales_are_known():
     tuner = Tuner(tunes=frozenset({"n_steps"}), target_acceptance=0.8, n_iterations=50)
-    assert tuner.tuned(tuner.start(4, 2), Listening(tunes=tuner.tunes)).tuning.n_steps == (
-        STEPS_BEFORE_COVARIANCE
-    )
+    assert tuner.tuning(tuner.start(4, 2)).n_steps == (STEPS_BEFORE_COVARIANCE)
     known = tuner.start(4, 2, covariance=np.eye(2))
-    assert tuner.tuned(known, Listening(tunes=tuner.tunes)).tuning.n_steps is None
+    assert tuner.tuning(known).n_steps is None
 
 
 def test_a_stuck_chain_does_not_spoil_the_step_size():
@@ -196,11 +187,11 @@ def test_a_stuck_chain_does_not_spoil_the_step_size():
         tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=600)
         state = tuner.start(4, 2)
         for _ in range(600):
-            step = tuner.tuned(state, Listening(tunes=tuner.tunes)).tuning.step_size
+            step = tuner.tuning(state).step_size
             acceptance = np.full(4, gaussian_acceptance(step))
             acceptance[0] *= not stuck
             state = tuner.update(state, np.zeros((4, 2)), info(acceptance))
-        return tuner.tuned(state, Listening(tunes=tuner.tunes)).tuning.step_size
+        return tuner.tuning(state).step_size
 
     assert states(stuck=True) == pytest.approx(states(stuck=False), rel=0.1)
 
@@ -341,7 +332,7 @@ def test_on_another_potential_a_step_size_found_elsewhere_is_searched():
 
 
 @attrs.frozen
-class UpToOne(Listening):
+class UpToOne(Free):
     """A sampler for which steps beyond 1 make no difference."""
 
     largest_step: float = 1.0
@@ -414,12 +405,12 @@ def test_the_same_history_gives_the_same_tuning(rng):
 
 
 def test_nothing_is_tuned_when_all_is_given():
-    sampler = Listening(tunes=frozenset())
-    tuner = Tuner.of(sampler, 100)
-    state = tuner.start(4, 2)
+    tuner = Tuner.of(Free(tunes=frozenset()), 100)
+    start = state = tuner.start(4, 2)
     for _ in range(100):
         state = tuner.update(state, np.zeros((4, 2)), info([0.1] * 4))
-    assert tuner.tuned(state, sampler) is sampler
+    assert tuner.tuning(state).step_size == tuner.tuning(start).step_size
+    assert tuner.tuning(state).covariance is None
 
 
 def target(scale=1.0, dim=3):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import mutants
 from surrokit.capabilities import ROWS
 from surrokit.compose import make
 from surrokit.contracts.dynamics import changes_with_position
@@ -10,7 +11,6 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.kernel.hamiltonian import works_by_position
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.testing import mutants
 from surrokit.testing.checks.kernels.kernel import SURROGATES, affordable, flux, invariance
 from surrokit.testing.checks.kernels.sampler import TUNING
 from surrokit.testing.checks.learning.training import evaluated, problem_of
@@ -97,17 +97,12 @@ def sampler_with(kind, fitting=True):
     ]
 
 
-def ready(sampler, potential):
-    sampler = sampler.with_potential(potential)
-    return sampler.tuned(TUNING) if sampler.tunes else sampler
-
-
 def verdicts(sampler, correction, potential, target, name):
     """Invariance and flux of one kernel."""
     if not (sampler.needs <= potential.capabilities and correction.needs <= target.capabilities):
         return []
-    decides = correction.with_potential(target).prepared(np.array([0.4, -0.2]))
-    kernel = ready(sampler, potential), decides
+    decides = correction.bind(target).prepare(np.array([0.4, -0.2]))
+    kernel = sampler.bind(potential, TUNING), decides
     n_chains = min(N_CHAINS, affordable(sampler))
     found = [invariance(*kernel, target, f"{name}: ", n_chains=n_chains)]
     if getattr(sampler, "reversible", True):
@@ -209,7 +204,7 @@ def test_kernel_on_fitted_surrogate(surrogate):
         # one short path each: most of what is to be seen shows in the first transitions
         sampler = make("sampler", component.name)
         if sampler.needs <= fitted.capabilities and not by_position(sampler):
-            kernel = ready(sampler, fitted), make("correction", "metropolis").with_potential(target)
+            kernel = sampler.bind(fitted, TUNING), make("correction", "metropolis").bind(target)
             name = f"{component.name}: "
             found.append(invariance(*kernel, target, name, n_chains=N_ON_FITTED, n_transitions=6))
     require(found, "draws are exact on a surrogate fitted to few points")
@@ -225,7 +220,7 @@ FITTED_BY_POSITION = [
 def verdict_by_position(surrogate, correction):
     # six points: fitted to 25, these are too good for so few chains to tell them from the target
     target, fitted = fitted_to(6, *surrogate)
-    kernel = ready(make("sampler", "rmhmc", n_steps=1), fitted), correction.with_potential(target)
+    kernel = make("sampler", "rmhmc", n_steps=1).bind(fitted, TUNING), correction.bind(target)
     return invariance(*kernel, target, "", n_chains=N_BY_POSITION_ON_FITTED, n_transitions=6)
 
 
@@ -247,8 +242,8 @@ def test_recorded_exact_kernel_pays_nothing_in_the_correction():
     recording = RecordingPotential(target, keep=False)
     sampler = make("sampler", "hmc", step_size=0.4, n_steps=3, randomize=False)
     kernel = (
-        sampler.with_potential(recording),
-        make("correction", "metropolis").with_potential(recording),
+        sampler.bind(recording, TUNING),
+        make("correction", "metropolis").bind(recording),
     )
 
     verdict = invariance(*kernel, target, "", n_chains=2000, n_transitions=4)
@@ -261,7 +256,7 @@ def test_recorded_exact_kernel_pays_nothing_in_the_correction():
 def test_chains_that_start_outside_the_support_stay_or_enter():
     target = HalfPlane()
     sampler = make("sampler", "random-walk", step_size=1.0)
-    correction = make("correction", "metropolis").with_potential(target)
+    correction = make("correction", "metropolis").bind(target)
     positions = np.array([[-0.5, 0.0]] * 50)
     rng = np.random.default_rng(7)
     state = correction.start(positions, {}, None)

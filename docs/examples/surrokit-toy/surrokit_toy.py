@@ -21,12 +21,11 @@ class HeavyWalk:
     """
 
     scale: float = attrs.field(default=1.0, validator=positive)
-    potential, step, needs, tunes, target_acceptance = None, None, frozenset(), frozenset(), 0.3
+    needs, tunes, target_acceptance, uses_potential = frozenset(), frozenset(), 0.3, False
+    potential, step = None, None
 
-    def tuned(self, _):
+    def bind(self, potential, tuning):  # noqa: ARG002
         return self
-
-    with_potential = tuned
 
     def cache(self, _):
         return {}

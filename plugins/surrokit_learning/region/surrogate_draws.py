@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Correction, Sampler, Tuning
-from surrokit.kernel.tuner import Tuner
+from surrokit.kernel.binding import Binding
 from surrokit.types import FloatArray
 from surrokit_learning.region.region import Confined, Region
 
@@ -56,7 +56,7 @@ def surrogate_draws(
     surrogate
         V.
     sampler, correction
-        The kernel; whatever it is bound to.
+        The kernel, not bound yet.
     region
         Where V is believed.
     starts : ndarray of shape (n, dim)
@@ -68,25 +68,23 @@ def surrogate_draws(
     rng
         Generator.
     """
-    moves = sampler.with_potential(surrogate)
-    decides = correction.with_potential(Confined(potential=surrogate, region=region))
-    tuner = Tuner.of(moves, n_transitions)
-    tuned = tuner.start(*starts.shape, covariance=covariance, step_size=step_size)
-    moves = tuner.tuned(tuned, moves)
-    state = decides.start(starts, moves.cache(starts), moves.potential)
+    moves = Binding(sampler, surrogate, len(starts))
+    decider = correction.bind(Confined(potential=surrogate, region=region))
+    moves.tune(n_transitions, covariance=covariance, step_size=step_size)
+    state = decider.start(starts, moves.cache(starts), moves.kernel.potential)
     kept, accepted = [], []
     for i in range(n_transitions):
-        state, info = decides.decide(state, moves.propose(state, rng), rng)
-        tuned = tuner.update(tuned, state.positions, info)
-        moves = tuner.tuned(tuned, moves)
+        state = moves.renew(state)
+        state, info = decider.decide(state, moves.kernel.propose(state, rng), rng)
+        moves.update(state.positions, info)
         if 2 * i >= n_transitions:
             kept.append(state.positions)
             accepted.append(info.accepted)
     return SurrogateDraws(
         positions=state.positions,
         values=surrogate.value(state.positions),
-        covariance=tuned.covariance if moves.tunes else _covariance(np.concatenate(kept)),
-        tuning=tuner.tuning(tuned),
+        covariance=moves.tuning.covariance if sampler.tunes else _covariance(np.concatenate(kept)),
+        tuning=moves.tuning,
         accepted=float(np.mean(accepted)),
     )
 

@@ -94,11 +94,10 @@ class Trial:
                 progress=False,
             )
         )
-        tuned: Any = run.sampler
         trial = cls(
             target=target,
             starts=run.draws[:, -1],
-            step_size=float(tuned.step),
+            step_size=float(run.kept.step_size[-1]),
             n_steps=n_steps,
             iterations=iterations,
             seed=int(rng.integers(2**32)),

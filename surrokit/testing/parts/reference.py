@@ -12,7 +12,7 @@ import numpy as np
 
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Correction, Proposal, Sampler, StepInfo, Tuning
+from surrokit.contracts.sampler import ChainState, Decider, Kernel, Proposal, StepInfo, Tuning
 from surrokit.kernel.acceptance import metropolis, of_moves
 from surrokit.testing.targets.densities import Gaussian
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
@@ -20,7 +20,7 @@ from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 
 @attrs.frozen(kw_only=True, eq=False)
 class ReferenceCorrection:
-    """Metropolis-Hastings that evaluates every proposal, and saves nothing.
+    """Metropolis-Hastings that evaluates every proposal, and saves nothing; bound already.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class ReferenceCorrection:
 
     potential: Potential
 
-    def prepared(self, near: FloatArray) -> Self:  # noqa: ARG002
+    def prepare(self, near: FloatArray) -> Self:  # noqa: ARG002
         """Return itself."""
         return self
 
@@ -76,11 +76,7 @@ def taken(
 
 
 def transitions(
-    sampler: Sampler,
-    correction: Correction | ReferenceCorrection,
-    positions: FloatArray,
-    n: int,
-    rng: np.random.Generator,
+    kernel: Kernel, decider: Decider, positions: FloatArray, n: int, rng: np.random.Generator
 ) -> tuple[FloatArray, float]:
     """Apply n transitions of a whole kernel to every row.
 
@@ -91,10 +87,10 @@ def transitions(
     acceptance
         Their mean probability of a move.
     """
-    state = correction.start(positions, sampler.cache(positions), sampler.potential)
+    state = decider.start(positions, kernel.cache(positions), kernel.potential)
     acceptance = []
     for _ in range(n):
-        state, info = correction.decide(state, sampler.propose(state, rng), rng)
+        state, info = decider.decide(state, kernel.propose(state, rng), rng)
         acceptance.append(info.move_probability.mean())
     return state.positions, float(np.mean(acceptance))
 
@@ -135,7 +131,9 @@ _INVERSE_MASS = np.array([0.6, 1.7])
 
 @attrs.frozen(kw_only=True, eq=False)
 class PlainSampler:
-    """What samplers without anything to tune share."""
+    """What samplers share that have nothing to be bound: each is its own kernel."""
+
+    uses_potential = False
 
     @property
     def potential(self) -> Potential | None:
@@ -162,11 +160,7 @@ class PlainSampler:
         """None: there is no step size."""
         return None
 
-    def with_potential(self, potential: Potential) -> Self:  # noqa: ARG002
-        """Return itself."""
-        return self
-
-    def tuned(self, tuning: Tuning) -> Self:  # noqa: ARG002
+    def bind(self, potential: Potential, tuning: Tuning) -> Self:  # noqa: ARG002
         """Return itself."""
         return self
 
@@ -233,7 +227,7 @@ class IndependentDraws(PlainSampler):
     Parameters
     ----------
     surrogate
-        V; moves are made on it whatever ``with_potential`` says.
+        V; moves are made on it whatever potential is bound.
     idle
         Share of chains that do not move at all.
     """
@@ -269,59 +263,108 @@ class IndependentDraws(PlainSampler):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class SubChain(PlainSampler):
+class SubChain:
     """k random-walk transitions on a surrogate V, then c = V(q') - V(q).
 
     Parameters
     ----------
-    surrogate
-        V; set by ``with_potential``.
     length
         k.
     scale
         Standard deviation of a move.
     """
 
-    surrogate: Potential | None = None
     length: int = 4
     scale: float = 1.5
 
     @property
-    def potential(self) -> Potential | None:
-        """V."""
-        return self.surrogate
+    def needs(self) -> Capabilities:
+        """Nothing but values."""
+        return frozenset()
 
-    def with_potential(self, potential: Potential) -> Self:
-        """Return a copy that moves on another V."""
-        return attrs.evolve(self, surrogate=potential)
+    @property
+    def tunes(self) -> frozenset[str]:
+        """Nothing."""
+        return frozenset()
 
-    def cache(self, positions: FloatArray) -> Cache:
-        """Return V at positions (n, dim)."""
-        assert self.surrogate is not None
-        return {"value": self.surrogate.value(positions)}
+    @property
+    def target_acceptance(self) -> float:
+        """As good as any."""
+        return 0.5
 
-    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
-        """Follow every sub-chain."""
-        assert self.surrogate is not None
+    def bind(self, potential: Potential, tuning: Tuning | None = None) -> Kernel:  # noqa: ARG002
+        """Return the sub-chains on V."""
+        return _OnPotential(sampler=self, potential=potential)
+
+    def propose(
+        self, potential: Potential, state: ChainState, rng: np.random.Generator
+    ) -> Proposal:
+        """Follow every sub-chain on V."""
         positions, values = state.positions, state.cache["value"]
         moved = np.zeros(len(values), dtype=bool)
         for _ in range(self.length):
             new = positions + self.scale * rng.standard_normal(positions.shape)
-            new_values = self.surrogate.value(new)
+            new_values = potential.value(new)
             with np.errstate(invalid="ignore"):
                 accepted = metropolis(values - new_values, rng)[0] & self.goes_on(moved)
             positions = np.where(accepted[:, None], new, positions)
             values = np.where(accepted, new_values, values)
             moved = moved | accepted
-        return proposal_at(
-            positions,
-            values - state.cache["value"],
-            moved=moved,
-            cache={"value": values},
-            source=self.surrogate,
-            log_path_ratio=np.zeros(len(values)),
-        )
+        return ended(potential, state, positions, values, moved)
 
     def goes_on(self, moved: BoolArray) -> BoolArray:
         """Return which chains may still move: all, whatever they did."""
         return np.ones_like(moved)
+
+
+def ended(
+    potential: Potential,
+    start: ChainState,
+    positions: FloatArray,
+    values: FloatArray,
+    moved: BoolArray,
+) -> Proposal:
+    """Return the proposal of moves that are reversible for exp(-V).
+
+    Parameters
+    ----------
+    potential
+        V.
+    start
+        Where they began.
+    positions : ndarray of shape (n, dim)
+        Where they ended.
+    values : ndarray of shape (n,)
+        V there.
+    moved : ndarray of bool, shape (n,)
+        Which chains moved.
+    """
+    return proposal_at(
+        positions,
+        values - start.cache["value"],
+        moved=moved,
+        cache={"value": values},
+        source=potential,
+        log_path_ratio=np.zeros(len(values)),
+    )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _OnPotential:
+    """Sub-chains on a potential."""
+
+    sampler: SubChain
+    potential: Potential
+
+    @property
+    def step(self) -> float | None:
+        """None: there is no step size."""
+        return None
+
+    def cache(self, positions: FloatArray) -> Cache:
+        """Return V at positions (n, dim)."""
+        return {"value": self.potential.value(positions)}
+
+    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Follow every sub-chain."""
+        return self.sampler.propose(self.potential, state, rng)

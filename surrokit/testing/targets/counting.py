@@ -211,5 +211,5 @@ class Forbidden(Wrapped):
         del function
         raise AssertionError(
             f"{method} of a potential that is no longer in use was called at {len(positions)} "
-            "positions; with_potential must reach every part inside a part"
+            "positions; bind must reach every part inside a part"
         )

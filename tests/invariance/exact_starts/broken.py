@@ -9,17 +9,18 @@ from typing import Any
 import attrs
 import numpy as np
 
-from exact_starts.kernels import KERNELS, Kernel
+import mutants
+from exact_starts.kernels import KERNELS, Kernel, tuning
 from exact_starts.targets import CASES
-from exact_starts.trying import Outcome, Size, metropolis, pairs, tried_once
+from exact_starts.trying import Outcome, Size, metropolis, settings, tried_once
+from surrokit.compose import make
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import Correction
-from surrokit.testing import mutants
+from surrokit.contracts.sampler import Decider
 from surrokit.testing.targets.counting import Wrapped
 from surrokit.types import FloatArray
 
-Spoil = Callable[[Any, Potential], tuple[Any, Correction]]
-"""From a sampler and the exact potential to a broken sampler, or a broken correction."""
+Spoil = Callable[[Any, Potential], tuple[Any, Decider]]
+"""From a sampler and the exact potential to a broken sampler, or what is broken and decides."""
 
 SIZE = Size(n_chains=4000, n_by_position=1000, n_transitions=4, seed=2)
 """Chains of the controls."""
@@ -50,13 +51,13 @@ def _decided_by(mutant: Callable[[Potential], Potential]) -> Spoil:
     return lambda sampler, exact: (sampler, metropolis(mutant(exact)))
 
 
-def _surrogate_decides(sampler: Any, exact: Potential) -> tuple[Any, Correction]:
-    return sampler, mutants.SurrogateDecides(inner=metropolis(exact))
+def _surrogate_decides(sampler: Any, exact: Potential) -> tuple[Any, Decider]:
+    return sampler, mutants.SurrogateDecides(inner=make("correction", "metropolis")).bind(exact)
 
 
-def _stops_at_first_move(sampler: Any, exact: Potential) -> tuple[Any, Correction]:
-    eager = mutants.StopsAtFirstMove(length=20, scale=1.0)
-    return eager.with_potential(sampler.potential), metropolis(exact)
+def _stops_at_first_move(sampler: Any, exact: Potential) -> tuple[Any, Decider]:
+    del sampler
+    return mutants.StopsAtFirstMove(length=20, scale=1.0), metropolis(exact)
 
 
 @attrs.frozen(kw_only=True)
@@ -95,13 +96,15 @@ class Control:
     def outcome(self, *, broken: bool) -> Outcome:
         """Try the broken kernel, or the sound one."""
         case = next(case for case in CASES if case.name == self.case)
-        sampler, exact = next(
-            (sampler, exact)
-            for name, sampler, exact in pairs(case, self._sound())
-            if name == self.potential
+        sound = self._sound()
+        _, sampler, potential, exact = next(
+            found for found in settings(case, sound) if found[0] == self.potential
         )
-        parts = self.spoil(sampler, exact) if broken else (sampler, metropolis(exact))
-        return tried_once(case, self.potential, *parts, self.n_chains, self.size)
+        decider = metropolis(exact)
+        if broken:
+            sampler, decider = self.spoil(sampler, exact)
+        kernel = sampler.bind(potential, tuning(sound, case))
+        return tried_once(case, self.potential, kernel, decider, self.n_chains, self.size)
 
     def _sound(self) -> Kernel:
         return next(kernel for kernel in KERNELS if kernel.name == self.kernel)

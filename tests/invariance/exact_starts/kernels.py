@@ -131,11 +131,7 @@ def distorted(exact: Potential, positions: FloatArray) -> Evaluations:
     )
 
 
-def tuned(kernel: Kernel, case: Case) -> Any:
-    """Return a sampler with a step size and a covariance that are fixed before any chain starts."""
-    sampler = kernel.make()
-    if not sampler.tunes:
-        return sampler
+def tuning(kernel: Kernel, case: Case) -> Tuning:
+    """Return a step size and a covariance that are fixed before any chain starts."""
     draws = case.sample(np.random.default_rng([1301, TUNED]), N_TUNED)
-    step_size = kernel.step * case.step_size
-    return sampler.tuned(Tuning(step_size=step_size, covariance=np.cov(draws.T)))
+    return Tuning(step_size=kernel.step * case.step_size, covariance=np.cov(draws.T))

@@ -10,11 +10,11 @@ import attrs
 import numpy as np
 
 from exact_starts.comparing import compared, z_score
-from exact_starts.kernels import EXACT, POTENTIALS, Kernel, fitted, tuned
+from exact_starts.kernels import EXACT, POTENTIALS, Kernel, fitted, tuning
 from exact_starts.targets import Case
 from surrokit.compose import make
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import Correction
+from surrokit.contracts.sampler import Decider
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning
 from surrokit.testing.checks.kernels.kernel import LEAST_ACCEPTANCE
@@ -84,40 +84,47 @@ class Outcome:
 
 def tried(case: Case, kernel: Kernel, size: Size) -> list[Outcome]:
     """Try a kernel on a target, on every potential that it can move on."""
+    told = tuning(kernel, case)
     return [
-        tried_once(case, name, sampler, metropolis(exact), size.chains(kernel), size)
-        for name, sampler, exact in pairs(case, kernel)
+        tried_once(
+            case,
+            name,
+            sampler.bind(potential, told),
+            metropolis(exact),
+            size.chains(kernel),
+            size,
+        )
+        for name, sampler, potential, exact in settings(case, kernel)
     ]
 
 
-def pairs(case: Case, kernel: Kernel) -> Iterator[tuple[str, Any, Potential]]:
-    """Yield every potential that a sampler can move on: its name, sampler and exact potential."""
-    sampler = tuned(kernel, case)
+def settings(case: Case, kernel: Kernel) -> Iterator[tuple[str, Any, Potential, Potential]]:
+    """Yield the name of every potential, a sampler for it, itself, and the exact one."""
+    sampler = kernel.make()
     for name in POTENTIALS:
         needs = sampler.needs if name == EXACT else frozenset()
         exact = RecordingPotential(case.exact(needs), keep=False)
         potential = exact if name == EXACT else fitted(case, name)
         if sampler.needs <= potential.capabilities:
-            bound = sampler.with_potential(potential)
-            yield name, bound, exact
-            if bound.potential is None:  # it moves the same on any
+            yield name, sampler, potential, exact
+            if not getattr(sampler, "uses_potential", True):  # it moves the same on any
                 return
 
 
-def metropolis(exact: Potential) -> Correction:
+def metropolis(exact: Potential) -> Decider:
     """Return the correction that decides by an exact potential."""
-    return make("correction", "metropolis").with_potential(exact)
+    return make("correction", "metropolis").bind(exact)
 
 
 def tried_once(
-    case: Case, potential: str, sampler: Any, correction: Correction, n_chains: int, size: Size
+    case: Case, potential: str, kernel: Any, decider: Decider, n_chains: int, size: Size
 ) -> Outcome:
     """Start chains from exact draws, let them go, and compare."""
     rng = np.random.default_rng([1302, size.seed])
     start = case.sample(rng, n_chains)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EvaluationWarning)  # one target is NaN in places
-        end, acceptance = transitions(sampler, correction, start, size.n_transitions, rng)
+        end, acceptance = transitions(kernel, decider, start, size.n_transitions, rng)
     label = f"{case.name}, on {potential}: "
     return Outcome(
         potential=potential,

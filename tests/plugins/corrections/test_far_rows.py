@@ -64,7 +64,7 @@ def posterior():
 
 def prepared(family, rows, order):
     target = GeneralizedLinearModel(*rows, family)
-    return Subsampled(order=order).with_potential(target).prepared(np.zeros(2))
+    return Subsampled(order=order).bind(target).prepare(np.zeros(2))
 
 
 def transitions(correction, positions, n, rng):

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.sampler import ChainState, Proposal
-from surrokit.errors import ConfigurationError
 from surrokit.kernel.acceptance import DIVERGENCE
 from surrokit.testing.targets.counting import CountingPotential
 from surrokit_corrections.metropolis import Metropolis
@@ -38,7 +37,7 @@ def exact():
 
 @pytest.fixture
 def correction(exact):
-    return Metropolis().with_potential(exact)
+    return Metropolis().bind(exact)
 
 
 def state(positions=(0.5, 1.0, -1.0, 2.0)):
@@ -161,7 +160,7 @@ def test_what_is_not_finite_is_rejected(value):
         def value(self, q):
             return np.full(len(q), value)
 
-    after, info = decided(Metropolis().with_potential(Broken()), state(), proposal())
+    after, info = decided(Metropolis().bind(Broken()), state(), proposal())
     assert_array_equal(info.acceptance, 0.0)
     assert_array_equal(after.positions, state().positions)
     assert_array_equal(after.values, state().values)
@@ -213,7 +212,7 @@ def test_the_frequency_is_the_probability(correction):
 def test_a_random_walk_so_corrected_has_the_targets_moments():
     """2000 independent chains of 40 steps from exact starts: five standard errors."""
     rng = np.random.default_rng(6)
-    correction, n = Metropolis().with_potential(Normal()), 2000
+    correction, n = Metropolis().bind(Normal()), 2000
     now = state(positions=rng.standard_normal(n))
     now = attrs.evolve(now, cache={})
     for _ in range(40):
@@ -260,14 +259,8 @@ def test_it_needs_values_only():
     assert Metropolis().needs == frozenset()
 
 
-def test_another_potential_makes_a_copy(exact):
-    bare = Metropolis()
-    assert bare.with_potential(exact).potential is exact
-    assert bare.potential is None
-
-
-def test_without_a_potential_it_cannot_decide():
-    with pytest.raises(
-        ConfigurationError, match="no exact potential to decide by; call with_potential"
-    ):
-        decided(Metropolis(), state(), proposal())
+def test_another_potential_makes_another_decider(exact):
+    settings, other = Metropolis(), Normal()
+    first, second = settings.bind(exact), settings.bind(other)
+    assert first.potential is exact
+    assert second.potential is other

@@ -44,11 +44,7 @@ EACH = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 def prepared(model, near=None, order=None):
     target = model()
-    return (
-        Subsampled(order=order)
-        .with_potential(target)
-        .prepared(np.zeros(3) if near is None else near)
-    )
+    return Subsampled(order=order).bind(target).prepare(np.zeros(3) if near is None else near)
 
 
 def move(correction, scale=1.0, seed=3):
@@ -111,7 +107,7 @@ def test_a_move_is_accepted_with_the_probability_of_the_rule(model, scale, order
 @pytest.mark.parametrize("order", [2, 3])
 def test_where_more_rows_would_be_drawn_than_there_are_all_are_looked_at(order):
     target = RecordingPotential(MODELS["logistic"](), keep=False)
-    correction = Subsampled(order=order).with_potential(target).prepared(np.zeros(3))
+    correction = Subsampled(order=order).bind(target).prepare(np.zeros(3))
     start, end = move(correction, 40.0)
     before = target.calls["rows"]
     c = float(np.diff(correction.thinning.expansion.value(np.stack([start, end])))[0])
@@ -125,7 +121,7 @@ def test_where_more_rows_would_be_drawn_than_there_are_all_are_looked_at(order):
 @pytest.mark.parametrize("order", [2, 3])
 def test_rows_touched_are_as_many_as_expected(order):
     target = RecordingPotential(MODELS["logistic"](), keep=False)
-    correction = Subsampled(order=order).with_potential(target).prepared(np.zeros(3))
+    correction = Subsampled(order=order).bind(target).prepare(np.zeros(3))
     thinning, n = correction.thinning, 4000
     z = np.random.default_rng(5).standard_normal((2 * n, 3))
     q = thinning.expansion.centre + np.linalg.solve(thinning.whitening.T, z.T).T
@@ -145,7 +141,7 @@ def test_rows_touched_are_as_many_as_expected(order):
 @pytest.mark.parametrize("order", [2, 3])
 def test_short_moves_touch_fewer_rows(order):
     target = RecordingPotential(MODELS["logistic"](), keep=False)
-    correction = Subsampled(order=order).with_potential(target).prepared(np.zeros(3))
+    correction = Subsampled(order=order).bind(target).prepare(np.zeros(3))
     start, end = move(correction, 2.0)
     spent = []
     for share in (1.0, 0.1, 0.01):
@@ -224,7 +220,7 @@ def test_values_are_not_known_after_a_move_and_known_where_there_was_none():
 
 def test_proposals_made_on_the_exact_potential_are_decided_by_their_values():
     target = RecordingPotential(MODELS["logistic"](), keep=False)
-    correction = Subsampled().with_potential(target)  # need not even be prepared
+    correction = Subsampled().bind(target)  # need not even be prepared
     q = np.zeros((2, 3))
     state = ChainState(
         positions=q, values=np.full(2, np.nan), cache={"value": np.array([1.0, 1.0])}
@@ -240,13 +236,11 @@ def test_proposals_made_on_the_exact_potential_are_decided_by_their_values():
 
 
 def test_it_says_what_is_missing():
-    with pytest.raises(ConfigurationError, match="subsampled has no exact potential"):
-        Subsampled().start(np.zeros((1, 3)), {}, None)
-    unprepared = Subsampled().with_potential(MODELS["logistic"]())
+    unprepared = Subsampled().bind(MODELS["logistic"]())
     state = ChainState(positions=np.zeros((1, 3)), values=np.zeros(1), cache={})
-    with pytest.raises(ConfigurationError, match=r"call prepared\(near\)"):
+    with pytest.raises(ConfigurationError, match=r"call prepare\(near\)"):
         unprepared.decide(state, proposal_at(np.ones((1, 3)), np.zeros(1)), None)
-    with pytest.raises(ConfigurationError, match=r"call prepared\(near\)"):
+    with pytest.raises(ConfigurationError, match=r"call prepare\(near\)"):
         _ = unprepared.expected_rows
 
 
@@ -286,7 +280,7 @@ def test_third_order_is_taken_where_it_costs_little():
     assert prepared(MODELS["probit"]).thinning.order == 2
     rng = np.random.default_rng(0)
     wide = LogisticRegression(rng.standard_normal((200, 220)), RESPONSE[:200], 0.1)
-    correction = Subsampled().with_potential(wide).prepared(np.zeros(220))
+    correction = Subsampled().bind(wide).prepare(np.zeros(220))
     assert correction.thinning.order == 2
 
 

@@ -32,12 +32,15 @@ class Normal:
 
 
 NORMAL = Normal()
+TUNING = Tuning(step_size=1.0)
 
 
 def hmc(**settings):
-    return HMC(
-        **{"integrator": Leapfrog(), "metric": IdentityMetric(), "potential": NORMAL, **settings}
-    )
+    return HMC(**{"integrator": Leapfrog(), "metric": IdentityMetric(), **settings})
+
+
+def kernel(potential=NORMAL, **settings):
+    return hmc(**settings).bind(potential, TUNING)
 
 
 def state(sampler, n=5, seed=0):
@@ -64,8 +67,8 @@ def test_what_is_not_given_is_tuned(settings, free):
 
 
 def test_what_is_given_is_not_tuned():
-    tuned = hmc(step_size=0.1, n_steps=3).tuned(
-        Tuning(step_size=9.0, covariance=100 * np.eye(3), n_steps=77)
+    tuned = hmc(step_size=0.1, n_steps=3).bind(
+        NORMAL, Tuning(step_size=9.0, covariance=100 * np.eye(3), n_steps=77)
     )
     assert (tuned.step, tuned.max_steps) == (0.1, 3)
     assert tuned.metric == IdentityMetric()
@@ -73,67 +76,68 @@ def test_what_is_given_is_not_tuned():
 
 def test_what_is_tuned_is_used():
     covariance = np.diag([4.0, 1.0, 0.25])
-    tuned = hmc(metric=DenseMetric()).tuned(Tuning(step_size=0.7, covariance=covariance))
+    tuned = hmc(metric=DenseMetric()).bind(NORMAL, Tuning(step_size=0.7, covariance=covariance))
     assert tuned.step == 0.7
     assert_allclose(tuned.metric.velocity(np.ones((1, 3))), [[4.0, 1.0, 0.25]])
 
 
 def test_tuning_leaves_the_sampler_as_it_is():
     sampler = hmc()
-    sampler.tuned(Tuning(step_size=0.7, n_steps=4))
-    with pytest.raises(
-        ConfigurationError, match="no step size yet; give step_size, or let a warm-up"
-    ):
-        _ = sampler.step
+    first = sampler.bind(NORMAL, Tuning(step_size=0.7, n_steps=4))
+    second = sampler.bind(NORMAL, Tuning(step_size=0.3, n_steps=2))
+    assert (first.step, first.max_steps) == (0.7, 4)
+    assert (second.step, second.max_steps) == (0.3, 2)
+    assert sampler.step_size is sampler.n_steps is None
 
 
 def test_without_covariance_the_metric_stays():
-    assert hmc(metric=DenseMetric()).tuned(Tuning(step_size=1.0)).metric.learnt is None
+    assert hmc(metric=DenseMetric()).bind(NORMAL, Tuning(step_size=1.0)).metric.learnt is None
 
 
 # --- how long paths are ---
 
 
 def test_paths_reach_pi_of_the_widest_direction():
-    sampler = hmc().tuned(Tuning(step_size=0.1, covariance=np.diag([1.0, 9.0, 4.0])))
+    sampler = hmc().bind(NORMAL, Tuning(step_size=0.1, covariance=np.diag([1.0, 9.0, 4.0])))
     assert sampler.max_steps == math.ceil(PATH_LENGTH * 3.0 / 0.1)
 
 
 def test_a_metric_that_fits_makes_paths_short():
     sampler = hmc(metric=DenseMetric())
-    tuned = sampler.tuned(Tuning(step_size=0.5, covariance=np.diag([1.0, 1e4, 4.0])))
+    tuned = sampler.bind(NORMAL, Tuning(step_size=0.5, covariance=np.diag([1.0, 1e4, 4.0])))
     assert tuned.max_steps == math.ceil(PATH_LENGTH / 0.5)
 
 
 @pytest.mark.parametrize(("step_size", "most"), [(1e-6, MAX_STEPS), (1e6, 1)])
 def test_paths_are_neither_endless_nor_empty(step_size, most):
-    tuned = hmc().tuned(Tuning(step_size=step_size, covariance=np.eye(3)))
+    tuned = hmc().bind(NORMAL, Tuning(step_size=step_size, covariance=np.eye(3)))
     assert tuned.max_steps == most
 
 
 def test_the_length_follows_the_step_while_the_covariance_stays():
     covariance = np.eye(3)
-    first = hmc().tuned(Tuning(step_size=0.5, covariance=covariance))
-    assert first.max_steps == 7
-    assert first.tuned(Tuning(step_size=0.1, covariance=covariance)).max_steps == 32
+    sampler = hmc()
+    assert sampler.bind(NORMAL, Tuning(step_size=0.5, covariance=covariance)).max_steps == 7
+    assert sampler.bind(NORMAL, Tuning(step_size=0.1, covariance=covariance)).max_steps == 32
 
 
 def test_a_new_covariance_counts():
-    first = hmc().tuned(Tuning(step_size=0.1, covariance=np.eye(3)))
-    assert first.tuned(Tuning(step_size=0.1, covariance=4 * np.eye(3))).max_steps == 63
+    sampler = hmc()
+    sampler.bind(NORMAL, Tuning(step_size=0.1, covariance=np.eye(3)))
+    assert sampler.bind(NORMAL, Tuning(step_size=0.1, covariance=4 * np.eye(3))).max_steps == 63
 
 
 def test_a_length_that_tuning_asks_for_comes_first():
-    assert hmc().tuned(Tuning(step_size=0.1, covariance=np.eye(3), n_steps=1)).max_steps == 1
+    assert hmc().bind(NORMAL, Tuning(step_size=0.1, covariance=np.eye(3), n_steps=1)).max_steps == 1
 
 
 def test_a_number_of_steps_given_comes_before_all():
-    tuned = hmc(n_steps=5).tuned(Tuning(step_size=0.1, covariance=np.eye(3), n_steps=1))
+    tuned = hmc(n_steps=5).bind(NORMAL, Tuning(step_size=0.1, covariance=np.eye(3), n_steps=1))
     assert tuned.max_steps == 5
 
 
 def test_without_any_tuning_a_path_is_one_step():
-    assert hmc(step_size=0.1).max_steps == 1
+    assert kernel(step_size=0.1).max_steps == 1
 
 
 # --- randomised lengths ---
@@ -142,7 +146,7 @@ def test_without_any_tuning_a_path_is_one_step():
 @pytest.mark.statistical
 def test_lengths_are_uniform(rng):
     """Chi-squared with 4 degrees of freedom: 30 is exceeded once in 200,000."""
-    sampler = hmc(step_size=0.1, n_steps=5)
+    sampler = kernel(step_size=0.1, n_steps=5)
     now = state(sampler, n=1)
     lengths = [int(sampler.propose(now, rng).n_steps[0]) for _ in range(2000)]
     counts = np.bincount(lengths, minlength=6)
@@ -152,13 +156,13 @@ def test_lengths_are_uniform(rng):
 
 
 def test_all_chains_share_the_length(rng):
-    sampler = hmc(step_size=0.1, n_steps=50)
+    sampler = kernel(step_size=0.1, n_steps=50)
     for _ in range(5):
         assert len(set(sampler.propose(state(sampler), rng).n_steps)) == 1
 
 
 def test_lengths_can_be_fixed(rng):
-    sampler = hmc(step_size=0.1, n_steps=5, randomize=False)
+    sampler = kernel(step_size=0.1, n_steps=5, randomize=False)
     for _ in range(5):
         assert_array_equal(sampler.propose(state(sampler), rng).n_steps, 5)
 
@@ -167,7 +171,7 @@ def test_lengths_can_be_fixed(rng):
 
 
 def test_the_correction_is_the_loss_of_kinetic_energy(rng):
-    sampler = hmc(step_size=0.4, n_steps=4, randomize=False)
+    sampler = kernel(step_size=0.4, n_steps=4, randomize=False)
     now = state(sampler)
     proposal = sampler.propose(now, np.random.default_rng(8))
     momenta = sampler.metric.draw(np.random.default_rng(8), 5, 3)
@@ -183,7 +187,7 @@ def test_the_correction_is_the_loss_of_kinetic_energy(rng):
 
 
 def test_proposals_carry_what_was_evaluated(rng):
-    sampler = hmc(step_size=0.4, n_steps=4)
+    sampler = kernel(step_size=0.4, n_steps=4)
     proposal = sampler.propose(state(sampler), rng)
     assert proposal.source is NORMAL
     assert_allclose(proposal.cache["value"], NORMAL.value(proposal.positions))
@@ -193,7 +197,7 @@ def test_proposals_carry_what_was_evaluated(rng):
 
 
 def test_the_same_generator_gives_the_same_proposal():
-    sampler = hmc(step_size=0.4, n_steps=4)
+    sampler = kernel(step_size=0.4, n_steps=4)
     one, two = (sampler.propose(state(sampler), np.random.default_rng(3)) for _ in range(2))
     assert_array_equal(one.positions, two.positions)
 
@@ -206,26 +210,21 @@ def test_a_path_that_overflows_is_a_status_and_no_warning(rng):
         def value_and_gradient(self, q):
             return self.value(q), self.gradient(q)
 
-    sampler = hmc(step_size=10.0, n_steps=20, randomize=False).with_potential(Steep())
+    sampler = kernel(Steep(), step_size=10.0, n_steps=20, randomize=False)
     proposal = sampler.propose(state(sampler), rng)
     assert_array_equal(proposal.status, Status.NOT_FINITE)
     assert not proposal.moved.any()
 
 
-def test_another_potential_makes_a_copy():
+def test_another_potential_makes_another_kernel():
     sampler, other = hmc(step_size=0.1), Normal()
-    moved = sampler.with_potential(other)
+    first, moved = sampler.bind(NORMAL, TUNING), sampler.bind(other, TUNING)
     assert moved.potential is other
-    assert sampler.potential is NORMAL
+    assert first.potential is NORMAL
     assert moved.step == 0.1
 
 
 # --- what is refused ---
-
-
-def test_a_sampler_without_potential_cannot_move(rng):
-    with pytest.raises(ConfigurationError, match="no potential to move on; call with_potential"):
-        hmc(step_size=0.1, potential=None).cache(np.zeros((1, 3)))
 
 
 @pytest.mark.parametrize(
@@ -253,18 +252,18 @@ def test_the_needs_are_those_of_the_integrator():
 
 @pytest.mark.parametrize(("shortest", "least"), [(0.0, 1), (0.01, 1), (1 / 3, 3), (0.9, 7)])
 def test_no_path_is_shorter_than_its_part_of_the_longest(shortest, least):
-    sampler, rng = hmc(step_size=0.1, n_steps=7, shortest=shortest), np.random.default_rng(0)
+    sampler, rng = kernel(step_size=0.1, n_steps=7, shortest=shortest), np.random.default_rng(0)
     at = state(sampler)
     lengths = {int(sampler.propose(at, rng).n_steps[0]) for _ in range(200)}
     assert lengths == set(range(least, 8))
-    assert {sampler.drawn(rng).n_steps for _ in range(200)} == lengths
+    assert {sampler.drawn(rng).max_steps for _ in range(200)} == lengths
 
 
 def test_paths_that_are_not_short_turn_positions_round():
     rng = np.random.default_rng(3)
     correlations = []
     for shortest in (0.0, 1 / 3):
-        sampler = hmc(step_size=0.1, n_steps=31, shortest=shortest)
+        sampler = kernel(step_size=0.1, n_steps=31, shortest=shortest)
         products = []
         for seed in range(300):
             start = state(sampler, n=50, seed=seed)

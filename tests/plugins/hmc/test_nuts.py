@@ -25,8 +25,12 @@ BANANA = Banana()
 
 
 def nuts(**settings):
-    parts = {"integrator": Leapfrog(), "metric": IdentityMetric(), "potential": BANANA}
+    parts = {"integrator": Leapfrog(), "metric": IdentityMetric()}
     return NUTS(**{**parts, "step_size": 0.3, **settings})
+
+
+def kernel(potential=BANANA, **settings):
+    return nuts(**settings).bind(potential, Tuning(step_size=1.0))
 
 
 def started(sampler, n=6, seed=0, target=BANANA):
@@ -112,7 +116,7 @@ def test_turning_is_the_same_from_either_end(rng):
 def test_a_path_ends_about_where_it_turns():
     """On a normal target in few dimensions that is after about half a period."""
     target = Gaussian(mean=(0, 0), covariance=((1, 0), (0, 1)))
-    sampler = nuts(potential=target, step_size=0.1)
+    sampler = kernel(potential=target, step_size=0.1)
     steps = sampler.propose(started(sampler, 500, target=target), np.random.default_rng(1)).n_steps
     assert 1.0 < steps.mean() * 0.1 < 6.3
     assert steps.max() <= 127
@@ -125,7 +129,7 @@ def test_a_path_ends_about_where_it_turns():
 def test_points_are_drawn_by_their_weights():
     """All chains start alike, so each of their first halves has one of two fixed points."""
     n = 40_000
-    sampler = nuts(max_depth=1, step_size=1.2)
+    sampler = kernel(max_depth=1, step_size=1.2)
     hamiltonian = Hamiltonian(potential=BANANA, metric=IdentityMetric())
     q, p = np.tile([0.4, 0.9], (n, 1)), np.tile([1.0, -0.7], (n, 1))
 
@@ -133,7 +137,7 @@ def test_points_are_drawn_by_their_weights():
         def draw(self, rng, n, dim):
             return p[:n].copy()
 
-    sampler = nuts(max_depth=1, step_size=1.2, metric=Fixed())
+    sampler = kernel(max_depth=1, step_size=1.2, metric=Fixed())
     state = ChainState(positions=q, values=BANANA.value(q), cache=sampler.cache(q))
     proposal = sampler.propose(state, np.random.default_rng(2))
     start = Phase(positions=q[:2], momenta=p[:2], cache=sampler.cache(q[:2]))
@@ -149,7 +153,7 @@ def test_points_are_drawn_by_their_weights():
 
 def test_the_proposal_says_what_it_should():
     counting = CountingPotential(BANANA)
-    sampler = nuts(potential=counting)
+    sampler = kernel(potential=counting)
     state = started(sampler)
     counting.positions.clear()
     proposal = sampler.propose(state, np.random.default_rng(3))
@@ -167,23 +171,23 @@ def test_the_proposal_says_what_it_should():
 
 def test_depth_bounds_the_steps():
     for depth in (1, 2, 3):
-        sampler = nuts(step_size=0.01, max_depth=depth)
+        sampler = kernel(step_size=0.01, max_depth=depth)
         proposal = sampler.propose(started(sampler), np.random.default_rng(4))
         assert_array_equal(proposal.n_steps, 2**depth - 1)
 
 
 def test_a_search_for_a_step_size_takes_single_steps():
-    assert nuts(step_size=None).tuned(Tuning(step_size=0.1, n_steps=1)).depth == 1
-    assert nuts(step_size=None).tuned(Tuning(step_size=0.1, n_steps=10)).depth == 3
-    assert nuts(step_size=None).tuned(Tuning(step_size=0.1)).depth == 10
-    assert nuts().tuned(Tuning(step_size=0.1, n_steps=1)).depth == 10
+    assert nuts(step_size=None).bind(BANANA, Tuning(step_size=0.1, n_steps=1)).depth == 1
+    assert nuts(step_size=None).bind(BANANA, Tuning(step_size=0.1, n_steps=10)).depth == 3
+    assert nuts(step_size=None).bind(BANANA, Tuning(step_size=0.1)).depth == 10
+    assert nuts().bind(BANANA, Tuning(step_size=0.1, n_steps=1)).depth == 10
 
 
 # --- paths that lose energy ---
 
 
 def test_divergent_paths_are_reported_and_still_draw():
-    sampler = nuts(step_size=40.0)
+    sampler = kernel(step_size=40.0)
     state = started(sampler)
     proposal = sampler.propose(state, np.random.default_rng(5))
     assert proposal.divergent.all()
@@ -193,7 +197,7 @@ def test_divergent_paths_are_reported_and_still_draw():
     assert_array_equal(proposal.n_steps, 1)
     _, step = (
         sk.make("correction", "metropolis")
-        .with_potential(BANANA)
+        .bind(BANANA)
         .decide(state, proposal, np.random.default_rng(6))
     )
     assert step.divergent.all()
@@ -202,7 +206,7 @@ def test_divergent_paths_are_reported_and_still_draw():
 
 def test_a_path_that_leaves_the_support_stops_there():
     fenced = Fenced(BANANA, 1.0)
-    sampler = nuts(potential=fenced)
+    sampler = kernel(potential=fenced)
     q = 0.2 * np.random.default_rng(7).standard_normal((100, 2))
     state = ChainState(positions=q, values=fenced.value(q), cache=sampler.cache(q))
     proposal = sampler.propose(state, np.random.default_rng(8))
@@ -267,12 +271,12 @@ def test_what_is_not_given_is_tuned(settings, free):
 
 def test_what_is_tuned_is_used():
     tuning = Tuning(step_size=0.7, covariance=np.diag([4.0, 0.25]))
-    sampler = nuts(step_size=None, metric=DenseMetric()).tuned(tuning)
+    settings = nuts(step_size=None, metric=DenseMetric())
+    sampler = settings.bind(BANANA, tuning)
     assert sampler.step == 0.7
     assert_allclose(sampler.metric.velocity(np.ones((1, 2))), [[4.0, 0.25]])
-    assert sampler.tuned(Tuning(step_size=0.1, covariance=tuning.covariance)).metric is (
-        sampler.metric
-    )
+    again = settings.bind(BANANA, Tuning(step_size=0.1, covariance=tuning.covariance))
+    assert again.metric is sampler.metric  # nothing is factorised again
 
 
 def test_settings_out_of_range_are_refused():
@@ -282,13 +286,6 @@ def test_settings_out_of_range_are_refused():
         nuts(metric=sk.make("metric", "softabs"))
     with pytest.raises(ConfigurationError, match="nuts needs an integrator for one mass matrix"):
         nuts(integrator=sk.make("integrator", "generalized-leapfrog"))
-    with pytest.raises(ConfigurationError, match="nuts has no step size yet"):
-        _ = nuts(step_size=None).step
-
-
-def test_without_a_potential_it_says_so():
-    with pytest.raises(ConfigurationError, match="nuts has no potential to move on; call"):
-        nuts(potential=None).cache(np.zeros((1, 2)))
 
 
 @pytest.mark.parametrize("check", [*quick.CHECKS, *tuned.CHECKS], ids=lambda check: check.name)

@@ -12,6 +12,11 @@ from surrokit.errors import ConfigurationError
 from surrokit_hmc.random_walk import RandomWalk
 
 COVARIANCE = np.array([[4.0, 1.0], [1.0, 0.5]])
+TUNING = Tuning(step_size=9.0)
+
+
+def walk(tuning=TUNING, **settings):
+    return RandomWalk(**settings).bind(object(), tuning)
 
 
 def state(n=3):
@@ -20,21 +25,21 @@ def state(n=3):
 
 def test_moves_are_normal_around_the_position():
     now = state()
-    proposal = RandomWalk(step_size=0.5).propose(now, np.random.default_rng(1))
+    proposal = walk(step_size=0.5).propose(now, np.random.default_rng(1))
     move = 0.5 * np.random.default_rng(1).standard_normal((3, 2))
     assert_allclose(proposal.positions, now.positions + move)
 
 
 @pytest.mark.statistical
 def test_tuned_moves_have_the_shape_of_the_target(rng):
-    sampler = RandomWalk().tuned(Tuning(step_size=0.5, covariance=COVARIANCE))
+    sampler = walk(Tuning(step_size=0.5, covariance=COVARIANCE))
     now = state(20_000)
     moves = sampler.propose(now, rng).positions - now.positions
     assert_allclose(np.cov(moves.T) / 0.25, COVARIANCE, rtol=0.06)
 
 
 def test_moves_are_symmetric_and_need_nothing():
-    proposal = RandomWalk(step_size=0.5).propose(state(), np.random.default_rng(1))
+    proposal = walk(step_size=0.5).propose(state(), np.random.default_rng(1))
     assert_array_equal(proposal.log_correction, 0.0)
     assert proposal.log_path_ratio is None
     assert proposal.source is None
@@ -45,11 +50,10 @@ def test_moves_are_symmetric_and_need_nothing():
 
 
 def test_it_uses_no_potential():
-    sampler = RandomWalk(step_size=0.5)
-    assert sampler.with_potential(object()) is sampler
-    assert sampler.potential is None
-    assert sampler.needs == frozenset()
-    assert sampler.cache(np.zeros((2, 2))) == {}
+    assert not RandomWalk().uses_potential
+    assert RandomWalk().needs == frozenset()
+    assert walk().potential is None
+    assert walk().cache(np.zeros((2, 2))) == {}
 
 
 def test_everything_is_tuned_or_nothing():
@@ -58,18 +62,11 @@ def test_everything_is_tuned_or_nothing():
 
 
 def test_a_step_size_given_is_kept_with_its_shape(rng):
-    tuned = RandomWalk(step_size=0.5).tuned(Tuning(step_size=9.0, covariance=COVARIANCE))
+    tuned = walk(Tuning(step_size=9.0, covariance=COVARIANCE), step_size=0.5)
     assert tuned.step == 0.5
     proposal = tuned.propose(state(), np.random.default_rng(1))
-    plain = RandomWalk(step_size=0.5).propose(state(), np.random.default_rng(1))
+    plain = walk(step_size=0.5).propose(state(), np.random.default_rng(1))
     assert_array_equal(proposal.positions, plain.positions)
-
-
-def test_without_a_step_size_it_cannot_move(rng):
-    with pytest.raises(
-        ConfigurationError, match="random-walk has no step size yet; give step_size"
-    ):
-        RandomWalk().propose(state(), rng)
 
 
 @pytest.mark.parametrize(

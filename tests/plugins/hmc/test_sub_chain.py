@@ -18,11 +18,15 @@ from surrokit.testing.targets.counting import CountingPotential, Forbidden
 from surrokit.testing.targets.densities import Banana, Gaussian
 
 BANANA = Banana()
+TUNING = Tuning(step_size=1.0)
 
 
-def sub_chain(kernel="random-walk", length=3, potential=BANANA, **settings):
-    made = sk.make("sampler", "sub-chain", kernel=(kernel, settings), length=length)
-    return made.with_potential(potential)
+def settings_of(kernel="random-walk", length=3, **settings):
+    return sk.make("sampler", "sub-chain", kernel=(kernel, settings), length=length)
+
+
+def sub_chain(kernel="random-walk", length=3, potential=BANANA, tuning=TUNING, **settings):
+    return settings_of(kernel, length, **settings).bind(potential, tuning)
 
 
 def hmc(length=3, **settings):
@@ -53,7 +57,7 @@ def test_it_is_so_many_transitions_of_its_kernel_each_accepted_on_its_own_potent
     state = started(sampler)
     proposal = sampler.propose(state, np.random.default_rng(3))
     kernel = sk.make("sampler", "hmc", step_size=0.4, n_steps=3, randomize=False)
-    end = followed(kernel.with_potential(BANANA), state, 3, np.random.default_rng(3))
+    end = followed(kernel.bind(BANANA, TUNING), state, 3, np.random.default_rng(3))
     assert_array_equal(proposal.positions, end.positions)
     assert_array_equal(proposal.cache["value"], end.cache["value"])
     assert_allclose(
@@ -98,7 +102,7 @@ def test_chains_that_did_not_move_cost_no_exact_call():
     target, surrogate = CountingPotential(Gaussian()), Gaussian(mean=(0.0, 0.0))
     sampler = sub_chain(length=1, potential=surrogate, step_size=3.0)
     state = started(sampler, n=40)
-    correction = sk.make("correction", "metropolis").with_potential(target)
+    correction = sk.make("correction", "metropolis").bind(target)
     state = correction.start(state.positions, state.cache, surrogate)
     target.positions.clear()
     proposal = sampler.propose(state, np.random.default_rng(5))
@@ -116,7 +120,7 @@ class Failing:
     target_acceptance: float = 0.8
     step: float = 1.0
 
-    def with_potential(self, potential):
+    def bind(self, potential, tuning):
         return attrs.evolve(self, potential=potential)
 
     def cache(self, positions):
@@ -142,7 +146,7 @@ class Failing:
 
 
 def test_a_path_that_fails_inside_is_a_rejection_inside():
-    sampler = sk.make("sampler", "sub-chain", kernel=Failing(), length=3).with_potential(BANANA)
+    sampler = sk.make("sampler", "sub-chain", kernel=Failing(), length=3).bind(BANANA, TUNING)
     state = started(sampler)
     proposal = sampler.propose(state, np.random.default_rng(7))
     assert_array_equal(proposal.status, Status.OK)
@@ -167,9 +171,9 @@ def test_what_chains_share_is_the_same_from_either_end(length):
 
 
 def test_another_potential_reaches_the_kernel():
-    sampler = hmc()
-    state = started(sampler)
-    elsewhere = sampler.with_potential(Forbidden(Gaussian()))
+    sampler = settings_of("hmc", step_size=0.4, n_steps=3)
+    state = started(sampler.bind(BANANA, TUNING))
+    elsewhere = sampler.bind(Forbidden(Gaussian()), TUNING)
     with pytest.raises(AssertionError, match="no longer in use"):
         elsewhere.propose(state, np.random.default_rng(9))
     assert elsewhere.kernel.potential is elsewhere.potential
@@ -177,7 +181,7 @@ def test_another_potential_reaches_the_kernel():
 
 def test_sub_chains_of_sub_chains_are_longer_sub_chains():
     inner = sk.make("sampler", "sub-chain", kernel=("random-walk", {"step_size": 1.0}), length=2)
-    outer = sk.make("sampler", "sub-chain", kernel=inner, length=3).with_potential(BANANA)
+    outer = sk.make("sampler", "sub-chain", kernel=inner, length=3).bind(BANANA, TUNING)
     state = started(outer)
     proposal = outer.propose(state, np.random.default_rng(10))
     assert_array_equal(proposal.n_steps, 6)
@@ -193,27 +197,28 @@ def test_sub_chains_of_sub_chains_are_longer_sub_chains():
     ],
 )
 def test_what_is_not_given_is_tuned(settings, length, free):
-    assert sub_chain("hmc", length, **settings).tunes == free
+    assert settings_of("hmc", length, **settings).tunes == free
 
 
 def test_what_is_tuned_is_used_and_reaches_the_kernel():
     tuning = Tuning(step_size=0.3, covariance=np.diag([4.0, 1.0]), length=7)
-    sampler = sub_chain("hmc", None).tuned(tuning)
+    sampler = sub_chain("hmc", None, tuning=tuning)
     assert (sampler.n_transitions, sampler.step, sampler.kernel.step) == (7, 0.3, 0.3)
-    assert sub_chain("hmc", 2).tuned(tuning).n_transitions == 2
+    assert sub_chain("hmc", 2, tuning=tuning).n_transitions == 2
     assert sub_chain("hmc", None).n_transitions == FIRST_LENGTH
-    assert sampler.target_acceptance == sampler.kernel.target_acceptance
+    settings = settings_of("hmc", None)
+    assert settings.target_acceptance == settings.kernel.target_acceptance
 
 
 def test_excursions_are_in_units_of_the_covariance():
     tuning = Tuning(step_size=0.3, covariance=np.array([[4.0, 1.0], [1.0, 2.0]]), length=6)
-    sampler = sub_chain("hmc", None).tuned(tuning)
+    sampler = sub_chain("hmc", None, tuning=tuning)
     state = started(sampler)
     excursion = sampler.propose(state, np.random.default_rng(11)).excursion
     assert excursion.jumps.shape == (6, 3)  # after 1, 2 and 4 transitions
     assert excursion.values.shape == (6, 4)
     assert_array_equal(excursion.values[:, 0], state.cache["value"])
-    one = attrs.evolve(sampler, length=None, tuning=attrs.evolve(tuning, length=1))
+    one = sub_chain("hmc", None, tuning=attrs.evolve(tuning, length=1))
     proposal = one.propose(state, np.random.default_rng(11))
     away = proposal.positions - state.positions
     expected = np.einsum("ni,ij,nj->n", away, np.linalg.inv(tuning.covariance), away) / 4
@@ -223,7 +228,7 @@ def test_excursions_are_in_units_of_the_covariance():
 def test_without_need_no_excursion_is_kept():
     state = started(hmc())
     assert hmc().propose(state, np.random.default_rng(0)).excursion is None
-    assert sub_chain("hmc", None).tuned(Tuning(step_size=0.2)).propose(
+    assert sub_chain("hmc", None, tuning=Tuning(step_size=0.2)).propose(
         state, np.random.default_rng(0)
     ).excursion is None  # fmt: skip
 
@@ -231,12 +236,6 @@ def test_without_need_no_excursion_is_kept():
 def test_a_length_out_of_range_is_refused():
     with pytest.raises(ConfigurationError, match="length must be a whole number of at least 1"):
         sub_chain(length=0)
-
-
-def test_without_a_potential_it_says_so():
-    sampler = sk.make("sampler", "sub-chain", kernel=("random-walk", {"step_size": 1.0}))
-    with pytest.raises(ConfigurationError, match="sub-chain has no potential to move on; call"):
-        sampler.cache(np.zeros((1, 2)))
 
 
 # --- in a run ---
@@ -256,7 +255,7 @@ def run():
 
 
 def test_draws_are_nearly_independent(run):
-    assert 4 <= run.sampler.n_transitions <= 32
+    assert 4 <= run.kernel.n_transitions <= 32
     for draws in (run.draws, np.square(run.draws)):
         away = draws - draws.mean(axis=(0, 1))
         lag_one = (away[:, 1:] * away[:, :-1]).mean(axis=(0, 1)) / np.square(away).mean(axis=(0, 1))
@@ -280,7 +279,7 @@ def test_the_length_stays_while_draws_are_kept():
         seed=3, progress=False,
     )  # fmt: skip
     assert len(np.unique(run.warmup.n_steps)) > 3
-    assert np.unique(run.kept.n_steps).tolist() == [run.sampler.n_transitions]
+    assert np.unique(run.kept.n_steps).tolist() == [run.kernel.n_transitions]
 
 
 def test_exploration_makes_single_transitions():

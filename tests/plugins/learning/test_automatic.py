@@ -566,8 +566,8 @@ def test_settings_of_the_sampler_are_those_of_the_kernel_it_falls_back_on(misled
     run = sk.sample(Gaussian(), safety=sk.Safety(rescues=0), **options, **SMALL | {"seed": 1})
     assert run.parts["sampler"] == "hmc"
     assert (run.kept.step_size == 0.3).all()
-    assert run.sampler.max_steps == 3
-    assert type(run.sampler.metric).__name__.startswith("Identity")
+    assert run.kernel.max_steps == 3
+    assert type(run.kernel.metric).__name__.startswith("Identity")
 
 
 def test_the_correction_that_decides_after_a_drop_is_among_the_parts():

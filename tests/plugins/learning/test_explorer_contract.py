@@ -27,8 +27,8 @@ class Broken:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-    def with_potential(self, potential):
-        return Broken(self.inner.with_potential(potential), self.fault)
+    def bind(self, potential, calls=None):
+        return Broken(self.inner.bind(potential, calls), self.fault)
 
     def informed(self, state, surrogate):
         if self.fault == "pays":

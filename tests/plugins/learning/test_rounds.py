@@ -66,9 +66,11 @@ def explorer(sampler="hmc", tuned="hmc", burst=BURST, **settings):
 class Drive:
     """An exploration driven as a run does it, with a surrogate that learns."""
 
-    def __init__(self, target, made, starts, *, surrogate="additive", warmup=200, seed=1):
+    def __init__(
+        self, target, made, starts, *, surrogate="additive", warmup=200, seed=1, calls=None
+    ):
         self.target = RecordingPotential(target, keep=True)
-        self.explorer = made.with_potential(self.target)
+        self.explorer = made.bind(self.target, calls)
         self.rng = np.random.default_rng(seed)
         energy = with_forward(target).energy if FORWARD in target.capabilities else None
         problem = LearningProblem(dim=target.dim, capabilities=target.capabilities, energy=energy)
@@ -243,7 +245,7 @@ def test_equal_starts_are_searched_from_once():
 
 def test_a_tight_budget_leaves_few_searches():
     few, many = (
-        Drive(TwoWells(), explorer().within(calls), starts(2)).run().found.modes.searches
+        Drive(TwoWells(), explorer(), starts(2), calls=calls).run().found.modes.searches
         for calls in (20, 400)
     )
     assert few == 3
@@ -370,11 +372,6 @@ def test_a_box_of_another_dimension_is_refused():
 def test_a_warm_up_of_nothing_is_refused():
     with pytest.raises(ConfigurationError, match="needs a warm-up of at least 1 iteration"):
         Drive(FLAT, explorer(), starts(2), warmup=0)
-
-
-def test_without_a_potential_it_says_what_to_do():
-    with pytest.raises(ConfigurationError, match="call with_potential first"):
-        explorer().start(starts(2), 10)
 
 
 def test_a_sampler_that_needs_more_than_the_surrogate_offers_is_refused(monkeypatch):

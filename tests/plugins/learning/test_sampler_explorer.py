@@ -35,7 +35,7 @@ def explored(made, warmup=60, chains=3, seed=1):
     """Drive an explorer as a run does; return the last state and the rows of each iteration."""
     target = RecordingPotential(Normal(), keep=True)
     rng = np.random.default_rng(seed)
-    made = made.with_potential(target)
+    made = made.bind(target)
     state = made.start(rng.standard_normal((chains, 2)), warmup)
     rows = []
     while not made.done(state):
@@ -107,7 +107,7 @@ def test_rows_at_the_start_are_discarded():
 
 
 def test_before_the_first_iteration_there_is_nothing_to_learn():
-    made = explorer().with_potential(RecordingPotential(Normal(), keep=True))
+    made = explorer().bind(RecordingPotential(Normal(), keep=True))
     state = made.start(np.zeros((2, 2)), 60)
     state, rows = made.learn(state, sk.Evaluations(positions=[[0, 0]], values=[0]))
     assert len(rows) == 0
@@ -136,7 +136,7 @@ def test_the_same_generator_gives_the_same_exploration():
 
 
 def test_a_step_leaves_the_state_before_it_as_it_was():
-    made = explorer().with_potential(RecordingPotential(Normal(), keep=True))
+    made = explorer().bind(RecordingPotential(Normal(), keep=True))
     first = made.start(np.ones((2, 2)), 60)
     made.step(first, np.random.default_rng(1))
     assert first.iteration == 0
@@ -146,14 +146,14 @@ def test_a_step_leaves_the_state_before_it_as_it_was():
 
 def test_the_start_pays_once_for_each_chain():
     target = RecordingPotential(Normal(), keep=True)
-    explorer().with_potential(target).start(np.zeros((5, 2)), 60)
+    explorer().bind(target).start(np.zeros((5, 2)), 60)
     assert target.calls["gradient"] == 5
     assert target.calls["value"] == 0
 
 
 def test_a_step_size_given_is_kept():
     made, state, _, _ = explored(explorer(("hmc", {"step_size": 0.2, "n_steps": 3})))
-    assert made.sampler.tunes == {"metric"}
+    assert made.settings.sampler.tunes == {"metric"}
     assert state.info.n_steps.max() <= 3
 
 
@@ -164,9 +164,9 @@ def test_needs_are_those_of_the_sampler(sampler, needs):
 
 def test_a_potential_reaches_sampler_and_correction():
     potential = Normal()
-    made = explorer().with_potential(potential)
-    assert made.sampler.potential is potential
-    assert made.correction.potential is potential
+    made = explorer().bind(potential)
+    assert made.potential is potential
+    assert made.decider.potential is potential
 
 
 def test_objects_are_taken_as_they_are():
@@ -204,7 +204,7 @@ def test_an_unknown_choice_of_rows_is_refused():
 
 
 def started(warmup, **settings):
-    explorer(**settings).with_potential(Normal()).start(np.zeros((2, 2)), warmup)
+    explorer(**settings).bind(Normal()).start(np.zeros((2, 2)), warmup)
 
 
 def test_more_iterations_than_the_warm_up_has_are_refused():

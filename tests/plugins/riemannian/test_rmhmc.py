@@ -12,6 +12,7 @@ import surrokit as sk
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.errors import ConfigurationError, IndefiniteMetricError
+from surrokit.kernel.binding import Binding
 from surrokit.testing import CountingPotential, Fenced, Limited
 from surrokit.testing.checks.kernels.kernel import WIDE, invariance
 from surrokit.testing.parts.reference import ReferenceCorrection
@@ -19,11 +20,16 @@ from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
 from surrokit_riemannian.rmhmc import MAX_STEPS
 
 COVARIANCE = np.array([[1.3, 0.5], [0.5, 1.6]])
+TUNING = Tuning(step_size=1.0)
 
 
-def rmhmc(target=None, **settings):
+def rmhmc(target=None, tuning=TUNING, **settings):
     sampler = sk.make("sampler", "rmhmc", **settings)
-    return sampler if target is None else sampler.with_potential(target)
+    return sampler if target is None else sampler.bind(target, tuning)
+
+
+def tuned(tuning, **settings):
+    return rmhmc(Gaussian(), tuning, **settings)
 
 
 def state(sampler, target, n=20):
@@ -49,7 +55,7 @@ def test_what_is_not_given_is_tuned(settings, free):
 
 @pytest.mark.parametrize(("step", "steps"), [(0.5, 3), (0.2, 8), (3.0, 1), (1e-4, MAX_STEPS)])
 def test_a_tuned_path_has_length_of_a_quarter_period(step, steps):
-    sampler = rmhmc().tuned(Tuning(step_size=step))
+    sampler = tuned(Tuning(step_size=step))
     assert sampler.max_steps == steps
     if 1 < steps < MAX_STEPS:
         assert sampler.max_steps * step == pytest.approx(0.5 * math.pi, abs=0.5 * step)
@@ -57,14 +63,14 @@ def test_a_tuned_path_has_length_of_a_quarter_period(step, steps):
 
 def test_tuning_never_takes_a_step_beyond_two():
     """The implicit midpoint rule accepts at any step on a normal target."""
-    assert rmhmc().tuned(Tuning(step_size=1e50)).step == 2.0
-    assert rmhmc(step_size=3.0).tuned(Tuning(step_size=1e50)).step == 3.0
+    assert tuned(Tuning(step_size=1e50)).step == 2.0
+    assert tuned(Tuning(step_size=1e50), step_size=3.0).step == 3.0
 
 
 def test_tuning_may_ask_for_shorter_paths_not_for_longer_ones():
-    assert rmhmc().tuned(Tuning(step_size=0.1, n_steps=1)).max_steps == 1
-    assert rmhmc().tuned(Tuning(step_size=0.5, n_steps=10)).max_steps == 3
-    assert rmhmc(n_steps=4).tuned(Tuning(step_size=0.1, n_steps=1)).max_steps == 4
+    assert tuned(Tuning(step_size=0.1, n_steps=1)).max_steps == 1
+    assert tuned(Tuning(step_size=0.5, n_steps=10)).max_steps == 3
+    assert tuned(Tuning(step_size=0.1, n_steps=1), n_steps=4).max_steps == 4
 
 
 def test_steps_are_a_fixed_number_unless_randomised():
@@ -80,28 +86,36 @@ def test_needs_are_those_of_integrator_and_metric():
 
 
 def test_units_come_from_tuning_and_a_cache_in_others_is_made_anew():
+    """By the path of the run: a binding says which cache a kernel is to be given."""
     target = CountingPotential(Mixture())
-    sampler = rmhmc(target, step_size=0.3, n_steps=1)
-    start = state(sampler, Mixture())
-    tuned = sampler.tuned(Tuning(step_size=1.0, covariance=COVARIANCE))
-    assert_allclose(tuned.metric.covariance, COVARIANCE)
+    moves = Binding(rmhmc(step_size=0.3, n_steps=1), target, 20)
+    start = moves.look_up(state(moves, Mixture()))
+    moves.learn(COVARIANCE)
+    assert_allclose(moves.kernel.metric.covariance, COVARIANCE)
     target.positions.clear()
-    tuned.propose(start, np.random.default_rng(0))
-    stale = target.positions["value_and_gradient"]
-    fresh = ChainState(
-        positions=start.positions, values=start.values, cache=tuned.cache(start.positions)
-    )
-    first = tuned.propose(start, np.random.default_rng(0))
-    again = tuned.propose(fresh, np.random.default_rng(0))
-    assert_array_equal(first.positions, again.positions)
-    target.positions.clear()
-    tuned.propose(fresh, np.random.default_rng(0))
-    assert stale == target.positions["value_and_gradient"] + 20
+    renewed = moves.renew(start)
+    assert target.positions["value_and_gradient"] == 20
+    fresh = moves.kernel.cache(start.positions)
+    for name, array in fresh.items():
+        assert_array_equal(renewed.cache[name], array)
+    assert any((start.cache[name] != array).any() for name, array in fresh.items())
+    assert moves.renew(renewed) is renewed  # what is not stale is not paid for
+
+
+def test_a_metric_without_units_keeps_its_caches():
+    moves = Binding(rmhmc(metric="fisher", step_size=0.3, n_steps=1), Gaussian(), 20)
+    start = moves.look_up(state(moves, Gaussian()))
+    moves.learn(COVARIANCE)
+    assert moves.renew(start) is start
 
 
 def test_the_same_covariance_is_not_factorised_again():
-    tuned = rmhmc().tuned(Tuning(step_size=1.0, covariance=COVARIANCE))
-    assert tuned.tuned(Tuning(step_size=0.5, covariance=COVARIANCE)).metric is tuned.metric
+    sampler = rmhmc()
+    first, second = (
+        sampler.bind(Gaussian(), Tuning(step_size=step, covariance=COVARIANCE))
+        for step in (1.0, 0.5)
+    )
+    assert first.metric is second.metric
 
 
 # --- proposals ---
@@ -169,16 +183,6 @@ def test_a_run_by_name():
 
 
 # --- what is refused ---
-
-
-def test_without_a_potential():
-    with pytest.raises(ConfigurationError, match="rmhmc has no potential to move on"):
-        rmhmc(step_size=0.1).cache(np.zeros((1, 2)))
-
-
-def test_without_a_step_size():
-    with pytest.raises(ConfigurationError, match="rmhmc has no step size yet"):
-        _ = rmhmc().step
 
 
 def test_a_constant_metric_is_for_hmc():

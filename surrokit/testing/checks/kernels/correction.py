@@ -52,7 +52,7 @@ def _target(make: Factory, usual: type[Target]) -> Target:
 
 
 def _ready(make: Factory, potential: Potential) -> Any:
-    return make().with_potential(potential).prepared(np.array([0.4, -0.2]))
+    return make().bind(potential).prepare(np.array([0.4, -0.2]))
 
 
 def _decided(
@@ -65,7 +65,7 @@ def _decided(
 
 
 def _at(make: Factory, potential: Potential, positions: FloatArray) -> ChainState:
-    state: ChainState = make().with_potential(potential).start(positions, {}, None)
+    state: ChainState = make().bind(potential).start(positions, {}, None)
     return state
 
 
@@ -89,7 +89,7 @@ def check_start(make: Factory) -> None:
     )
     counting = CountingPotential(target)
     cache = {"value": target.value(positions)}
-    state = make().with_potential(counting).start(positions, cache, counting)
+    state = make().bind(counting).start(positions, cache, counting)
     demand_close(state.values, cache["value"], "values at the start, taken from the cache")
     demand(
         counting.batches["value"] == 0,
@@ -310,8 +310,8 @@ def _kernels() -> list[tuple[str, Any]]:
         ("one-sided walk", OneSidedWalk()),
         ("draws from a wide surrogate", IndependentDraws(surrogate=WIDE, idle=0.3)),
         ("draws from a narrow surrogate", IndependentDraws(surrogate=NARROW)),
-        ("sub-chain on a wide surrogate", SubChain().with_potential(WIDE)),
-        ("sub-chain on a narrow surrogate", SubChain().with_potential(NARROW)),
+        ("sub-chain on a wide surrogate", SubChain().bind(WIDE)),
+        ("sub-chain on a narrow surrogate", SubChain().bind(NARROW)),
     ]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from surrokit.contracts.dynamics import changes_with_position
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import Correction, Tuning
+from surrokit.contracts.sampler import Decider, Tuning
 from surrokit.testing.checks.kernels.sampler import ready, usable
 from surrokit.testing.measures.demands import demand
 from surrokit.testing.measures.statistics import Verdict, balanced_flux, normality
@@ -52,15 +52,15 @@ LEAST_ACCEPTANCE = 0.02
 """Mean acceptance below which a kernel moves too little to be tested."""
 
 
-def affordable(sampler: Any) -> int:
-    """Return how many chains of a sampler are started from exact draws."""
-    by_position = changes_with_position(getattr(sampler, "metric", None))
+def affordable(kernel: Any) -> int:
+    """Return how many chains of a sampler, or of its kernel, are started from exact draws."""
+    by_position = changes_with_position(getattr(kernel, "metric", None))
     return N_CHAINS_BY_POSITION if by_position else N_CHAINS
 
 
 def invariance(
-    sampler: Any,
-    correction: Correction | ReferenceCorrection,
+    kernel: Any,
+    decider: Decider,
     target: Target,
     label: str,
     *,
@@ -72,8 +72,8 @@ def invariance(
 
     Parameters
     ----------
-    sampler, correction
-        The kernel, on whatever potentials it is to be tested with.
+    kernel, decider
+        Sampler and correction, bound to whatever potentials they are to be tested with.
     target
         What it must leave as it is.
     label
@@ -87,8 +87,8 @@ def invariance(
         If the chains hardly move, so that nothing would be tested.
     """
     rng = np.random.default_rng([1601, seed])
-    start = target.sample(rng, affordable(sampler) if n_chains is None else n_chains)
-    end, acceptance = transitions(sampler, correction, start, n_transitions, rng)
+    start = target.sample(rng, affordable(kernel) if n_chains is None else n_chains)
+    end, acceptance = transitions(kernel, decider, start, n_transitions, rng)
     demand(
         acceptance >= LEAST_ACCEPTANCE,
         f"{label}mean acceptance is {acceptance:.3g} from exact draws; a kernel that hardly moves "
@@ -103,8 +103,8 @@ def invariance(
 
 
 def flux(
-    sampler: Any,
-    correction: Correction | ReferenceCorrection,
+    kernel: Any,
+    decider: Decider,
     target: Target,
     label: str,
     *,
@@ -113,8 +113,8 @@ def flux(
 ) -> Verdict:
     """Compare moves between regions both ways, over one transition from exact draws."""
     rng = np.random.default_rng([1602, seed])
-    start = target.sample(rng, 2 * affordable(sampler) if n_chains is None else n_chains)
-    end, _ = transitions(sampler, correction, start, 1, rng)
+    start = target.sample(rng, 2 * affordable(kernel) if n_chains is None else n_chains)
+    end, _ = transitions(kernel, decider, start, 1, rng)
     return balanced_flux(target.to_normals(start), target.to_normals(end), label)
 
 
@@ -184,7 +184,7 @@ def check_invariant_when_coarse(make: Factory) -> None:
     coarse = Tuning(step_size=1.1, covariance=np.array([[1.0, 0.3], [0.3, 0.6]]), n_steps=3)
     verdicts = []
     for target in usable(make, (Banana(), Mixture())):
-        sampler = make().with_potential(target).tuned(coarse)
+        sampler = make().bind(target, coarse)
         correction = ReferenceCorrection(potential=target)
         verdicts.append(invariance(sampler, correction, target, f"{type(target).__name__}: "))
     Verdict.joined(verdicts).require("exact draws must stay exact draws under a coarse kernel")

@@ -30,9 +30,8 @@ TUNING = Tuning(step_size=0.5, covariance=np.array([[1.0, 0.3], [0.3, 0.6]]), n_
 
 
 def ready(make: Factory, potential: Potential) -> Any:
-    """Return a sampler on a potential, tuned to :data:`TUNING` in what it leaves free."""
-    sampler = make().with_potential(potential)
-    return sampler.tuned(TUNING) if sampler.tunes else sampler
+    """Return a sampler's kernel on a potential, with :data:`TUNING` for what it leaves free."""
+    return make().bind(potential, TUNING)
 
 
 def usable(make: Factory, targets: tuple[Target, ...]) -> list[Target]:
@@ -129,6 +128,12 @@ def check_path_quantities(make: Factory) -> None:
                 rtol=1e-7,
                 atol=1e-8,
             )
+        uses = getattr(make(), "uses_potential", True)
+        demand(
+            (sampler.potential is not None) == (proposal.source is not None) == uses,
+            "a sampler that moves without any potential has a false uses_potential, its kernel "
+            "no potential and its proposals no source; others have all three",
+        )
         if proposal.source is None:
             demand(
                 proposal.log_path_ratio is None,
@@ -137,8 +142,8 @@ def check_path_quantities(make: Factory) -> None:
             continue
         demand(
             proposal.source is target and sampler.potential is target,
-            "source of a proposal, and potential of its sampler, must be the very object given to "
-            "with_potential: corrections compare identities to save exact calls",
+            "source of a proposal, and potential of its kernel, must be the very object given to "
+            "bind: corrections compare identities to save exact calls",
         )
         _demand_ratio(state, proposal)
 
@@ -215,25 +220,42 @@ def check_state_untouched(make: Factory) -> None:
         demand_equal(array, before[name], f"{name} of a state before and after a proposal")
 
 
-def check_with_potential(make: Factory) -> None:
-    """``with_potential`` returns a copy, reaches every part inside, and leaves the original."""
+def check_binding(make: Factory) -> None:
+    """``bind`` reaches every part inside, and leaves sampler and kernels bound before alone."""
     target = usable(make, (Banana(),))[0]
     left = Forbidden(Gaussian())
-    original = ready(make, target)
-    state = started(original, target)
-    expected = original.propose(state, np.random.default_rng(10))
-    moved_on = original.with_potential(left).with_potential(target)
+    sampler = make()
+    kernel = sampler.bind(target, TUNING)
+    state = started(kernel, target)
+    expected = kernel.propose(state, np.random.default_rng(10))
+    sampler.bind(left, TUNING)
     demand_same(
-        moved_on.propose(state, np.random.default_rng(10)),
+        sampler.bind(target, TUNING).propose(state, np.random.default_rng(10)),
         expected,
-        "a proposal after with_potential went to another potential and back",
+        "a proposal after its sampler was bound to another potential and back",
     )
-    original.with_potential(left)
     demand_same(
-        original.propose(state, np.random.default_rng(10)),
+        kernel.propose(state, np.random.default_rng(10)),
         expected,
-        "a proposal before and after with_potential made a copy",
+        "a proposal before and after its sampler was bound to another potential",
     )
+
+
+def check_caches_declared(make: Factory) -> None:
+    """Caches are the same whatever was tuned, or ``caches_metric`` says that they are not."""
+    if getattr(make(), "caches_metric", False):
+        return
+    for target in usable(make, (Banana(),)):
+        positions = target.sample(np.random.default_rng(22), N_CHAINS)
+        retuned = Tuning(step_size=0.2, covariance=np.array([[3.0, 0.0], [0.0, 0.5]]), n_steps=2)
+        expected = make().bind(target, TUNING).cache(positions)
+        for name, array in make().bind(target, retuned).cache(positions).items():
+            demand_equal(
+                array,
+                expected[name],
+                f"{name} in a cache under two tunings (a sampler whose caches depend on the tuned "
+                "covariance has a true caches_metric)",
+            )
 
 
 def check_exact_values_unused(make: Factory) -> None:
@@ -314,7 +336,8 @@ CHECKS: tuple[Check, ...] = (
     Check(check_same_proposal),
     Check(check_global_random_state),
     Check(check_state_untouched),
-    Check(check_with_potential),
+    Check(check_binding),
+    Check(check_caches_declared),
     Check(check_exact_values_unused),
     Check(check_failures_flagged),
     Check(check_state_survives),

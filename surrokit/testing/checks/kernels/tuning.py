@@ -15,34 +15,34 @@ from surrokit.testing.targets.densities import Banana, Gaussian
 
 
 def check_tuning(make: Factory) -> None:
-    """``tuned`` sets what ``tunes`` names and nothing else, in a copy."""
+    """``bind`` sets what ``tunes`` names and nothing else."""
     target = usable(make, (Banana(),))[0]
-    sampler = make().with_potential(target)
+    sampler = make()
+    tunes = sampler.tunes
     small, large = Tuning(step_size=0.01, n_steps=1), Tuning(step_size=0.3, n_steps=3)
-    state = started(sampler, target)
+    state = started(sampler.bind(target, small), target)
 
     def proposal(tuning: Tuning) -> Proposal:
-        result: Proposal = sampler.tuned(tuning).propose(state, np.random.default_rng(16))
+        result: Proposal = sampler.bind(target, tuning).propose(state, np.random.default_rng(16))
         return result
 
+    first, second = proposal(small), proposal(large)
     demand(
-        sampler.tuned(small).tunes == sampler.tunes,
-        f"tunes was {sorted(sampler.tunes)} and is {sorted(sampler.tuned(small).tunes)} after "
-        "tuned; it says what the user left free, which tuning does not change",
+        sampler.tunes == tunes,
+        f"tunes was {sorted(tunes)} and is {sorted(sampler.tunes)} after bind; it says what the "
+        "user left free, which tuning does not change",
     )
-    if not sampler.tunes:
-        plain = sampler.propose(state, np.random.default_rng(16))
-        demand_same(proposal(small), plain, "a sampler that tunes nothing, tuned and not")
+    if not tunes:
+        demand_same(second, first, "a sampler that tunes nothing, bound with two tunings")
         return
-    first = proposal(small)
-    if "step_size" in sampler.tunes:
-        near, far = _moves(state, first), _moves(state, proposal(large))
+    if "step_size" in tunes:
+        near, far = _moves(state, first), _moves(state, second)
         demand(
             near < 0.5 * far,
             f"step_size is left free, but moves at step sizes 0.01 and 0.3 are {near:.3g} and "
             f"{far:.3g} long",
         )
-    demand_same(proposal(small), first, "a tuned sampler before and after another tuning")
+    demand_same(proposal(small), first, "a sampler before and after it was bound otherwise")
 
 
 def _moves(state: ChainState, proposal: Proposal) -> float:
@@ -51,13 +51,12 @@ def _moves(state: ChainState, proposal: Proposal) -> float:
 
 
 def check_tuned_metric(make: Factory) -> None:
-    """Where the metric is left free, ``tuned`` takes the shape of moves from the covariance."""
+    """Where the metric is left free, ``bind`` takes the shape of moves from the covariance."""
     target = Gaussian()
-    sampler = make().with_potential(target)
     wide = Tuning(step_size=0.1, covariance=np.diag([9.0, 0.01]), n_steps=1)
-    sampler = sampler.tuned(wide)
-    state = started(sampler, target, 400)
-    proposal = sampler.propose(state, np.random.default_rng(18))
+    kernel = make().bind(target, wide)
+    state = started(kernel, target, 400)
+    proposal = kernel.propose(state, np.random.default_rng(18))
     size = np.abs(proposal.positions - state.positions).mean(axis=0)
     demand(
         size[0] > 3.0 * size[1],

@@ -46,7 +46,7 @@ class Drive:
         self.fits = fits
         self.target = _target(make())
         self.recording = RecordingPotential(self.target, keep=True)
-        self.explorer = make().with_potential(self.recording)
+        self.explorer = make().bind(self.recording)
         self.rng = np.random.default_rng(1605)
         positions = self.target.sample(np.random.default_rng(1606), N_CHAINS)
         self.state = self.explorer.start(positions, WARMUP)
@@ -205,7 +205,7 @@ def check_exploration_survives(make: Factory) -> None:
         demand(cut.n_steps < WARMUP, "an exploration taken up again does not end")
         cut.step()
         cut.state = written_and_read(cut.state)
-        cut.explorer = make().with_potential(cut.recording)
+        cut.explorer = make().bind(cut.recording)
     demand_equal(
         cut.state.chains.positions,
         whole.state.chains.positions,

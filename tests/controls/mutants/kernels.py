@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import attrs
 import numpy as np
 
+from mutants.broken_correction import BrokenCorrection
 from surrokit.capabilities import HESSIAN
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.matrices import with_hessian
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Proposal, Sampler, StepInfo, Tuning
+from surrokit.contracts.sampler import (
+    ChainState,
+    Decider,
+    Kernel,
+    Proposal,
+    Sampler,
+    StepInfo,
+    Tuning,
+)
 from surrokit.kernel.acceptance import metropolis
-from surrokit.testing.mutants.broken_correction import BrokenCorrection
-from surrokit.testing.parts.reference import SubChain, proposal_at
+from surrokit.testing.parts.reference import SubChain, ended
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 
 
@@ -31,11 +39,6 @@ class _BrokenSampler:
     inner: Sampler
 
     @property
-    def potential(self) -> Potential | None:
-        """The sound one's."""
-        return self.inner.potential
-
-    @property
     def needs(self) -> Capabilities:
         """What the sound one needs."""
         return self.inner.needs
@@ -50,30 +53,43 @@ class _BrokenSampler:
         """The sound one's."""
         return self.inner.target_acceptance
 
+    def bind(self, potential: Potential, tuning: Tuning) -> Kernel:
+        """Return the sound one's kernel, spoilt."""
+        return _BrokenKernel(self.inner.bind(potential, tuning), self)
+
+    def propose(self, kernel: Kernel, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Spoil the proposal of the sound one's kernel."""
+        return self.spoilt(kernel.propose(state, rng))
+
+    def spoilt(self, proposal: Proposal) -> Proposal:
+        """Return a proposal with something wrong; subclasses say what."""
+        return proposal
+
+
+@attrs.frozen(eq=False)
+class _BrokenKernel:
+    """A sound kernel, and what spoils it."""
+
+    inner: Kernel
+    mutant: _BrokenSampler
+
+    @property
+    def potential(self) -> Potential | None:
+        """The sound one's."""
+        return self.inner.potential
+
     @property
     def step(self) -> float | None:
         """The sound one's."""
         return self.inner.step
-
-    def with_potential(self, potential: Potential) -> Self:
-        """Return a copy on another potential."""
-        return attrs.evolve(self, inner=self.inner.with_potential(potential))
-
-    def tuned(self, tuning: Tuning) -> Self:
-        """Return a tuned copy."""
-        return attrs.evolve(self, inner=self.inner.tuned(tuning))
 
     def cache(self, positions: FloatArray) -> Cache:
         """Return what the sound one keeps."""
         return self.inner.cache(positions)
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
-        """Spoil the sound one's proposal."""
-        return self.spoilt(self.inner.propose(state, rng))
-
-    def spoilt(self, proposal: Proposal) -> Proposal:
-        """Return a proposal with something wrong; subclasses say what."""
-        return proposal
+        """Move as the mutant does."""
+        return self.mutant.propose(self.inner, state, rng)
 
 
 class KineticEnergyLeftOut(_BrokenSampler):
@@ -150,9 +166,9 @@ class NetForStuckChains(_BrokenSampler):
     patience: int = 5
     _memory: dict[str, Any] = attrs.field(factory=dict, init=False)
 
-    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+    def propose(self, kernel: Kernel, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Move as the sound one does, unless stuck."""
-        proposal = self.inner.propose(state, rng)
+        proposal = kernel.propose(state, rng)
         net = state.positions + rng.standard_normal(state.positions.shape)
         stuck = self._times_still(state.positions) >= self.patience
         if not stuck.any():
@@ -164,7 +180,7 @@ class NetForStuckChains(_BrokenSampler):
             log_correction=np.where(stuck, 0.0, proposal.log_correction),
             moved=proposal.moved | stuck,
             status=np.where(stuck, int(Status.OK), proposal.status),
-            cache=self.inner.cache(positions),
+            cache=kernel.cache(positions),
         )
 
     def _times_still(self, positions: FloatArray) -> FloatArray:
@@ -202,12 +218,12 @@ class EndsWhenMoved(_BrokenSampler):
 
     patience: int = 6
 
-    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+    def propose(self, kernel: Kernel, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Ask for proposals until every chain has moved."""
-        first = self.inner.propose(state, rng)
+        first = kernel.propose(state, rng)
         moved, positions, cache = first.moved, first.positions, dict(first.cache)
         for _ in range(self.patience - 1):
-            new = self.inner.propose(state, rng)
+            new = kernel.propose(state, rng)
             fresh = new.moved & ~moved
             positions = np.where(fresh[:, None], new.positions, positions)
             for name, array in new.cache.items():
@@ -239,12 +255,19 @@ class ShorterWhereStuck(_BrokenSampler):
     """
 
     shorter: Sampler
-    _memory: dict[str, Any] = attrs.field(factory=dict, init=False)
 
-    def with_potential(self, potential: Potential) -> Self:
-        """Return a copy, both samplers included, on another potential."""
-        shorter = self.shorter.with_potential(potential)
-        return attrs.evolve(self, inner=self.inner.with_potential(potential), shorter=shorter)
+    def bind(self, potential: Potential, tuning: Tuning) -> Kernel:
+        """Return both samplers' kernels, of which one moves."""
+        kernel, shorter = (one.bind(potential, tuning) for one in (self.inner, self.shorter))
+        return _ShorterWhereStuck(kernel, self, shorter)
+
+
+@attrs.frozen(eq=False)
+class _ShorterWhereStuck(_BrokenKernel):
+    """Moves by long sub-chains where the last one was accepted, else by short ones."""
+
+    shorter: Kernel
+    _memory: dict[str, Any] = attrs.field(factory=dict, init=False)
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Move by long sub-chains, where the last one was accepted."""
@@ -270,25 +293,20 @@ class NotPalindromic(SubChain):
     that c = V(q') - V(q) does not hold.
     """
 
-    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+    def propose(
+        self, potential: Potential, state: ChainState, rng: np.random.Generator
+    ) -> Proposal:
         """Move along the first coordinate only, then along the diagonal only."""
-        assert self.surrogate is not None
         positions, values = state.positions, state.cache["value"]
         for direction in (np.array([1.0, 0.0]), np.array([1.0, 1.0])):
             length = 2.0 * rng.standard_normal((len(values), 1))
             new = positions + length * direction
-            new_values = self.surrogate.value(new)
+            new_values = potential.value(new)
             with np.errstate(invalid="ignore"):
                 accepted, _ = metropolis(values - new_values, rng)
             positions = np.where(accepted[:, None], new, positions)
             values = np.where(accepted, new_values, values)
-        return proposal_at(
-            positions,
-            values - state.cache["value"],
-            cache={"value": values},
-            source=self.surrogate,
-            log_path_ratio=np.zeros(len(values)),
-        )
+        return ended(potential, state, positions, values, np.ones(len(values), dtype=bool))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -296,13 +314,13 @@ class SurrogateDecides(BrokenCorrection):
     """A correction that has the surrogate's energy in the acceptance ratio."""
 
     def decide(
-        self, state: ChainState, proposal: Proposal, rng: np.random.Generator
+        self, decider: Decider, state: ChainState, proposal: Proposal, rng: np.random.Generator
     ) -> tuple[ChainState, StepInfo]:
         """Decide by the potential that the sampler moved on."""
         if proposal.source is None:
-            return self.inner.decide(state, proposal, rng)
+            return decider.decide(state, proposal, rng)
         believed = attrs.evolve(state, values=state.cache["value"])
-        return self.inner.with_potential(proposal.source).decide(believed, proposal, rng)
+        return self.inner.bind(proposal.source).decide(believed, proposal, rng)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -310,10 +328,10 @@ class StayingCountsAsAccepted(BrokenCorrection):
     """A correction that calls a proposal to stay accepted, so that a stuck chain looks its best."""
 
     def decide(
-        self, state: ChainState, proposal: Proposal, rng: np.random.Generator
+        self, decider: Decider, state: ChainState, proposal: Proposal, rng: np.random.Generator
     ) -> tuple[ChainState, StepInfo]:
         """Decide as the sound one does, and count what needed no decision."""
-        after, info = self.inner.decide(state, proposal, rng)
+        after, info = decider.decide(state, proposal, rng)
         stays = np.isnan(info.acceptance)
         acceptance = np.where(stays, 1.0, info.acceptance)
         return after, attrs.evolve(info, accepted=info.accepted | stays, acceptance=acceptance)

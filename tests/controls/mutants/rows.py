@@ -7,10 +7,10 @@ from typing import Any
 import attrs
 import numpy as np
 
+from mutants.broken_correction import BrokenCorrection
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import RowExpansion, move_bounds, with_rows
-from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
-from surrokit.testing.mutants.broken_correction import BrokenCorrection
+from surrokit.contracts.sampler import ChainState, Decider, Proposal, StepInfo
 from surrokit.testing.targets.counting import Wrapped
 from surrokit.types import FloatArray, IntArray
 
@@ -19,11 +19,11 @@ class FirstFactorLeftOut(BrokenCorrection):
     """Tests the product over rows only, and forgets min(1, exp(V(q) - V(q') + c))."""
 
     def decide(
-        self, state: ChainState, proposal: Proposal, rng: np.random.Generator
+        self, decider: Decider, state: ChainState, proposal: Proposal, rng: np.random.Generator
     ) -> tuple[ChainState, StepInfo]:
         """Decide with a c that makes the first factor 1."""
         certain = np.full(len(state.positions), np.inf)
-        return self.inner.decide(state, attrs.evolve(proposal, log_correction=certain), rng)
+        return decider.decide(state, attrs.evolve(proposal, log_correction=certain), rng)
 
 
 class LinearTermsDropped(BrokenCorrection):

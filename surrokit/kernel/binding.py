@@ -1,0 +1,152 @@
+"""A sampler on a potential, tuned as it goes."""
+
+from __future__ import annotations
+
+import attrs
+
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import ChainState, Kernel, Sampler, StepInfo, Tuning
+from surrokit.kernel.tuned_sampler import TunedSampler
+from surrokit.kernel.tuner import Tuner, tuning_of
+from surrokit.kernel.tuner_state import TunerState
+from surrokit.types import Cache, FloatArray
+
+
+class Binding:
+    """Binds a sampler anew whenever its potential changes or what was tuned for it.
+
+    Parameters
+    ----------
+    sampler, potential
+        What is bound.
+    chains
+        How many chains it moves.
+
+    Attributes
+    ----------
+    bound : Kernel or None
+        The kernel as it was bound last; None before it was needed.
+    """
+
+    def __init__(self, sampler: Sampler, potential: Potential, chains: int) -> None:
+        self.sampler = sampler
+        self.potential = potential
+        self.bound: Kernel | None = None
+        self._chains = chains
+        self._begin(Tuner.of(sampler, 0))
+
+    @property
+    def kernel(self) -> Kernel:
+        """What moves the chains now."""
+        if self.bound is None:
+            self.bound = self.sampler.bind(self.potential, self.tuning)
+        return self.bound
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What the kernel is made of: other objects wherever anything in it changes."""
+        return self.sampler, self.potential, self.tuning
+
+    @property
+    def tuned_sampler(self) -> Sampler:
+        """The sampler, with what was tuned for it if that was ever used."""
+        if self.bound is None or not self.sampler.tunes or self.tuning is tuning_of(self.sampler):
+            return self.sampler
+        return TunedSampler(sampler=untuned(self.sampler), tuning=self.tuning)
+
+    def bind_to(self, potential: Potential) -> None:
+        """Move on another potential from here on; caches are of the one before."""
+        self.potential = potential
+        self._bind()
+
+    # --- tuning ---
+
+    def tune(
+        self,
+        n_iterations: int,
+        *,
+        covariance: FloatArray | None,
+        step_size: float | None,
+        tuning: Tuning | None = None,
+    ) -> None:
+        """Begin a warm-up; see :meth:`surrokit.kernel.tuner.Tuner.start`."""
+        self._tuner = Tuner.of(self.sampler, n_iterations)
+        state = self._tuner.start(
+            self._chains,
+            self.potential.dim,
+            covariance=covariance,
+            step_size=step_size,
+            tuning=tuning,
+        )
+        self._use(state)
+
+    def update(self, positions: FloatArray, info: StepInfo) -> None:
+        """Tune by what a transition did to chains that are at ``positions (n, dim)`` now."""
+        self._use(self._tuner.update(self._tuned, positions, info))
+
+    def skip(self, positions: FloatArray) -> None:
+        """Tune by where another kernel took the chains, ``positions (n, dim)``."""
+        self._use(self._tuner.passed(self._tuned, positions))
+
+    def learn(self, covariance: FloatArray | None) -> None:
+        """Use a covariance (dim, dim) that was estimated elsewhere, if there is one."""
+        if covariance is not None:
+            self._use(attrs.evolve(self._tuned, covariance=covariance))
+
+    def tune_afresh(self) -> None:
+        """Go on tuning, on a potential that is quite another."""
+        self._use(self._tuner.restarted(self._tuned))
+
+    def settle(self) -> None:
+        """Keep what was tuned from here on, though the warm-up may have ended early."""
+        self._use(self._tuner.settled(self._tuned))
+
+    def freeze(self) -> None:
+        """Keep what was tuned as it is from here on."""
+        self._use(self._tuner.end(self._tuned))
+
+    # --- caches ---
+
+    def cache(self, positions: FloatArray) -> Cache:
+        """Return what the kernel keeps for chains at ``positions (n, dim)``."""
+        self._stale = False
+        return self.kernel.cache(positions)
+
+    def look_up(self, state: ChainState) -> ChainState:
+        """Return the state of chains with a cache of this kernel."""
+        return attrs.evolve(state, cache=self.cache(state.positions))
+
+    def renew(self, state: ChainState) -> ChainState:
+        """Return the state of chains that have a cache of this kernel, as it is to be now.
+
+        A metric that takes its units from the covariance keeps its factors in the cache. They are
+        remade after retuning, as a kernel that mixed two metrics would have no invariant density.
+        """
+        return self.look_up(state) if self._stale else state
+
+    def _begin(self, tuner: Tuner) -> None:
+        self._tuner = tuner
+        self._tuned: TunerState = tuner.start(self._chains, self.potential.dim)
+        self.tuning = tuner.tuning(self._tuned)
+        self.bound = None
+        self._stale = False
+
+    def _use(self, state: TunerState) -> None:
+        tuning = self._tuner.tuning(state)
+        changed = tuning.covariance is not self.tuning.covariance
+        self._stale |= changed and caches_metric(self.sampler)
+        self._tuned, self.tuning = state, tuning
+        self._bind()
+
+    def _bind(self) -> None:
+        self.bound = self.sampler.bind(self.potential, self.tuning)
+
+
+def caches_metric(sampler: Sampler) -> bool:
+    """Return whether a sampler's caches depend on the tuned covariance, and so are remade."""
+    return bool(getattr(sampler, "caches_metric", False))
+
+
+def untuned(sampler: Sampler) -> Sampler:
+    """Return a sampler without what an earlier run has found for it."""
+    return sampler.sampler if isinstance(sampler, TunedSampler) else sampler
