@@ -105,7 +105,7 @@ class Attempt:
             return complaint
         begins = self._moves.chains is None
         n_iterations = self._length(found, begins=begins)
-        with self._book.clock.phase("warmup"):
+        with self._book.clock.phase("warmup"), self._paying():
             if begins:
                 self._begin_chains(found)
             self._kernels.prepare(None if found is None else found.mode)
