@@ -105,7 +105,7 @@ class Attempt:
             return complaint
         takes_over = found is not None and self._moves.chains is None
         n_iterations = self._length(found, takes_over=takes_over)
-        with self._book.clock.phase("warmup"):
+        with self._book.clock.phase("warmup"), self._paying():
             if found is not None:
                 if takes_over:
                     self._moves.take_over(found)
