@@ -19,12 +19,12 @@ from surrokit.cost.calls import OnError
 from surrokit.errors import ConfigurationError
 from surrokit.mode.starts import given_positions, paid_evaluations
 from surrokit.output.progress import progress_bar
-from surrokit.plan.parts import checked_target, described
+from surrokit.plan.parts import checked_target
 from surrokit.plan.policy import Policy
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.safety import Safety, checked_safety
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.composer import Composer, Spec
+from surrokit.registry.composer import Composer, Spec, described
 from surrokit.registry.discovery import default_plugins
 from surrokit.registry.kinds import Kind
 from surrokit.result.run import Run

@@ -14,9 +14,8 @@ from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
 from surrokit.plan.fallback import Fallback, in_words
-from surrokit.plan.parts import described
 from surrokit.plan.recipe import TUNED_AFTER_DROP, WARMUP, Recipe
-from surrokit.registry.composer import Composer
+from surrokit.registry.composer import Composer, described
 from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, VALUES
 from surrokit.settings import not_negative

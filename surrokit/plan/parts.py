@@ -20,7 +20,7 @@ from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning
 from surrokit.kernel.tuner import tuning_of
 from surrokit.plan.recipe import Recipe
 from surrokit.registry.catalogue import Catalogue
-from surrokit.registry.composer import Composer, Spec, named
+from surrokit.registry.composer import Composer, Spec, described
 from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, VALUES
 from surrokit.settings import is_whole
@@ -270,15 +270,6 @@ def _check_learnable(learner: Learner, exact: Potential) -> None:
             f"the target give only {', '.join(sorted(offered))}; use another surrogate, or give "
             "the target what is missing"
         )
-
-
-def described(spec: object) -> str:
-    """Return a name with its settings, or the type of an object."""
-    found = named(spec)
-    if found is None:
-        return type(spec).__name__
-    settings = ", ".join(f"{name}={value!r}" for name, value in found[1].items())
-    return found[0] + (f"({settings})" if settings else "")
 
 
 def check_recipe(recipe: Recipe) -> Recipe:
