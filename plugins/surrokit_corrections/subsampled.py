@@ -198,8 +198,8 @@ class SubsampledDecider:
             v_before, v_after = v.reshape(2, -1)
             first = np.exp(np.minimum(v_before - v_after + proposal.log_correction, 0.0))
         uniform = rng.random(len(first))
-        # NaN does not pass. One uniform number does for both factors, since given that it is below
-        # the first, its share of that is uniform again
+        # NaN does not pass. One uniform number does for both factors: given that it is below the
+        # first, its share of that is uniform again
         passed = (uniform < first) & (proposal.status == Status.OK)
         survival = thinning.survival(ends, passed, rng)
         accepted = passed & (uniform < first * survival)

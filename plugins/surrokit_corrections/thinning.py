@@ -84,7 +84,8 @@ class Thinning:
             To which terms are expanded.
         """
         whitening = _cholesky(hessian)
-        # covariance H^-1 = L L^T with L = C^-T, so that L^-1 h = C^T h
+        # covariance H^-1 = L L^T with L = C^-T, so that L^-1 h = C^T h. L comes from the computed
+        # C, by which moves are measured, too: then bounds hold whatever rounding did to H
         factor = solve_triangular(whitening, np.eye(len(whitening)), lower=True).T
         bounds = potential.row_bounds(factor, **of_order(order))
         return cls(
@@ -133,7 +134,7 @@ class Thinning:
             z = (ends - self.expansion.centre) @ self.whitening
             spread = move_bounds(z[0], z[1], self.order)
             rates = np.where(wanted, spread * self.total, 0.0)
-            few = rates <= self.n_rows
+            few = rates <= self.n_rows  # a rate of both ends: the way back is decided alike
             if few.all():
                 return self._thinned(ends, spread, rng.poisson(rates), rng)
             events = rng.poisson(np.where(few, rates, 0.0))

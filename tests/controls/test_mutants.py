@@ -238,6 +238,12 @@ CONTROLS = [
         check_two_modes_kept,
     ),
     (
+        "caches of a metric that are not remade after retuning",
+        lambda: mutants.HidesUnits(rmhmc()),
+        rmhmc,
+        sampler.check_caches_declared,
+    ),
+    (
         "implicit step accepted before it has converged",
         lambda: mutants.AcceptedTooEarly(generalized_leapfrog()),
         generalized_leapfrog,

@@ -71,7 +71,8 @@ def implicitly_kicked(
     potential, metric, phase, time
         As for :func:`kicked`.
     goal
-        Momenta (n, dim) to which p' must come, and how near, relative to p.
+        Momenta (n, dim) to which p' must come, and how near, relative to p. They are known, but the
+        equation is solved from p all the same: only then does it fail where the step itself would.
     """
     known = phase.momenta - time * force(phase.cache)
     scale = np.sqrt(dot(phase.momenta, metric.velocity(phase.cache, phase.momenta)))

@@ -18,6 +18,7 @@ from mutants.dynamics import (
 )
 from mutants.kernels import (
     EndsWhenMoved,
+    HidesUnits,
     KineticEnergyLeftOut,
     NetForStuckChains,
     NotPalindromic,
@@ -61,6 +62,7 @@ __all__ = [
     "VolumeChanged",
     # samplers and corrections
     "EndsWhenMoved",
+    "HidesUnits",
     "KineticEnergyLeftOut",
     "NetForStuckChains",
     "NotPalindromic",

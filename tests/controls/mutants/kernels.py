@@ -53,6 +53,11 @@ class _BrokenSampler:
         """The sound one's."""
         return self.inner.target_acceptance
 
+    @property
+    def caches_metric(self) -> bool:
+        """Whether the sound one does."""
+        return bool(getattr(self.inner, "caches_metric", False))
+
     def bind(self, potential: Potential, tuning: Tuning) -> Kernel:
         """Return the sound one's kernel, spoilt."""
         return _BrokenKernel(self.inner.bind(potential, tuning), self)
@@ -98,6 +103,15 @@ class KineticEnergyLeftOut(_BrokenSampler):
     def spoilt(self, proposal: Proposal) -> Proposal:
         """Set c to zero."""
         return attrs.evolve(proposal, log_correction=np.zeros(len(proposal.positions)))
+
+
+class HidesUnits(_BrokenSampler):
+    """Does not say that its caches depend on the covariance, so that they are not remade."""
+
+    @property
+    def caches_metric(self) -> bool:
+        """Not so."""
+        return False
 
 
 class SignTurned(_BrokenSampler):

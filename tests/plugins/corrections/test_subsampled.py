@@ -93,7 +93,8 @@ def probability(correction, start, end, c):
 def test_a_move_is_accepted_with_the_probability_of_the_rule(model, scale, order):
     correction = prepared(model, order=order)
     start, end = move(correction, scale)
-    for c in (0.0, 1.0):
+    v_before, v_after = correction.thinning.expansion.value(np.stack([start, end]))
+    for c in (0.0, 1.0, v_after - v_before + np.log(0.5)):  # the last: a first factor of 1/2
         expected = probability(correction, start, end, c)
         n = 20_000
         _, info = repeated(correction, start, end, c, n)
@@ -116,6 +117,27 @@ def test_where_more_rows_would_be_drawn_than_there_are_all_are_looked_at(order):
 
     assert target.calls["rows"] - before == 3 * len(DESIGN)
     assert_allclose(info.acceptance, probability(correction, start, end, c), rtol=1e-6, atol=1e-12)
+
+
+def test_a_move_and_its_reverse_look_at_all_rows_or_both_at_few():
+    target = RecordingPotential(MODELS["logistic"](), keep=False)
+    correction = Subsampled(order=2).bind(target).prepare(np.zeros(3))
+    whole = len(DESIGN)
+
+    def is_whole(start, end):
+        before = target.calls["rows"]
+        ends = np.repeat([[start], [end]], 20, axis=1)
+        thinning = correction.thinning
+        thinning.survival(ends, np.ones(20, dtype=bool), np.random.default_rng(0))
+        return target.calls["rows"] - before == 20 * whole
+
+    kinds = set()
+    for scale in np.geomspace(1.0, 60.0, 40):
+        start, end = move(correction, scale)
+        start = correction.thinning.expansion.centre + 0.1 * (start - end)  # nearer than the end
+        assert is_whole(start, end) == is_whole(end, start)
+        kinds.add(is_whole(start, end))
+    assert kinds == {False, True}
 
 
 @pytest.mark.parametrize("order", [2, 3])

@@ -228,12 +228,12 @@ def test_energies_of_a_path_differ_by_no_more_than_the_limit(rng):
             end = Phase(positions=phase.positions, momenta=phase.momenta, cache={"value": value})
             return end, np.zeros(len(value), dtype=np.int64)
 
-    def survivors(*energies):
+    def survivors(*energies, path=0.0):
         half = Half(
             start,
             start_energy=np.zeros(2),
-            lowest=np.full(2, 0.0),
-            highest=np.full(2, 0.0),
+            lowest=np.full(2, min(path, 0.0)),
+            highest=np.full(2, max(path, 0.0)),
             log_uniforms=np.log(rng.random((2, 2))),
             depth=1,
         )
@@ -252,6 +252,10 @@ def test_energies_of_a_path_differ_by_no_more_than_the_limit(rng):
     assert survivors(-0.6 * DIVERGENCE, 0.5 * DIVERGENCE) == 0
     assert survivors(1.1 * DIVERGENCE) == 0
     assert survivors(np.nan) == 0
+    # what the path has seen before counts as well, wherever it started
+    assert survivors(0.6 * DIVERGENCE, path=-0.3 * DIVERGENCE) == 2
+    assert survivors(0.6 * DIVERGENCE, path=-0.5 * DIVERGENCE) == 0
+    assert survivors(-0.6 * DIVERGENCE, path=0.5 * DIVERGENCE) == 0
 
 
 # --- settings ---
