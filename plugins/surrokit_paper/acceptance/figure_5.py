@@ -30,6 +30,9 @@ class Figure5(AcceptanceGrid):
         N, for gradients too.
     """
 
+    name = "figure-5"
+    title = "Figure 5: acceptance against hidden nodes and training points, 32 parameters"
+
     n_nodes: tuple[int, ...] = attrs.field(
         default=(100, 250, 500, 750, 1000, 1500, 2000),
         converter=node_sizes,
@@ -40,16 +43,6 @@ class Figure5(AcceptanceGrid):
     gradient_points: tuple[int, ...] = attrs.field(
         default=(10, 25, 50, 100, 200), converter=gradient_sizes
     )
-
-    @property
-    def name(self) -> str:
-        """As it is registered."""
-        return "figure-5"
-
-    @property
-    def title(self) -> str:
-        """What it shows."""
-        return "Figure 5: acceptance against hidden nodes and training points, 32 parameters"
 
     def report(self, finished: Sequence[Finished]) -> Report:
         """Return medians over runs, and the paper's statements beside ours."""

@@ -19,13 +19,7 @@ _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def picture(finished: Sequence[Finished]) -> Any:
-    """Return a triangle of panels: densities on the diagonal, contours of pairs below it.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 6.
-    """
+    """Return a triangle of panels: densities on the diagonal, contours of pairs below it."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -18,13 +18,7 @@ _TICKS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 
 
 def picture(finished: Sequence[Finished]) -> Any:
-    """Return a figure with a panel for each problem: acceptance over training points.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 7.
-    """
+    """Return a figure with a panel for each problem: acceptance over training points."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -19,13 +19,7 @@ _WIDTH, _HEIGHT = 3.2, 2.9  # inches of a panel
 
 
 def picture(finished: Sequence[Finished]) -> Any:
-    """Return a figure with a panel for each problem and scheme that applies: error over seconds.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 8.
-    """
+    """Return a figure with a panel for each problem and scheme that applies: error over seconds."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

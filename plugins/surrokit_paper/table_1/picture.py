@@ -13,13 +13,7 @@ from surrokit_paper.table_1.summary import Summary, summaries
 
 
 def picture(finished: Sequence[Finished]) -> Any:
-    """Return a figure with a panel for each problem: effective draws a second of each method.
-
-    Parameters
-    ----------
-    finished
-        Rows of table 1.
-    """
+    """Return a figure with a panel for each problem: effective draws a second of each method."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
