@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
 import sys
 import time
 import warnings
@@ -150,6 +151,15 @@ def test_time_passes_where_a_target_says_so():
         assert time.perf_counter() - began == pytest.approx(2.5)
         assert time.process_time() > 0
     assert time.perf_counter is not clock.perf_counter
+
+
+def test_a_record_begins_before_surrokit_is_imported():
+    from record_of_runs import record
+
+    with pytest.raises(RuntimeError, match="before surrokit is imported; start Python afresh"):
+        record()
+    started = "import sys; import record_of_runs; sys.exit('surrokit' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", started], cwd=FOLDER, check=False).returncode == 0
 
 
 def test_errors_and_warnings_are_taken_down():

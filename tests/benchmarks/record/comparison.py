@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from record.fingerprint import MARK
+HASH = "#"
+"""What a hash begins with."""
 
 Record = Mapping[str, Any]
 """``made_with``: names to versions; ``runs``: names to fingerprints."""
@@ -56,5 +57,5 @@ def _unequal(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tu
 
 def _told(name: str, was: Any, now: Any) -> str:
     """Return a name, with what it was and is unless those are hashes."""
-    is_hash = any(isinstance(value, str) and value.startswith(MARK) for value in (was, now))
+    is_hash = any(isinstance(value, str) and value.startswith(HASH) for value in (was, now))
     return name if is_hash else f"{name} {was} -> {now}"

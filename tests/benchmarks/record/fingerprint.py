@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 import surrokit as sk
-
-MARK = "#"
-"""What a hash begins with."""
+from record.comparison import HASH
 
 OF_ITERATIONS = (
     "values",
@@ -46,7 +44,7 @@ def digest(array: Any) -> str | None:
         raise TypeError(f"only numbers can be hashed, got an array of {numbers.dtype}")
     found = hashlib.sha256(f"{numbers.dtype.kind}{numbers.shape}".encode())
     found.update(np.ascontiguousarray(numbers).tobytes())
-    return MARK + found.hexdigest()[:16]
+    return HASH + found.hexdigest()[:16]
 
 
 def of_run(run: sk.Run) -> dict[str, dict[str, Any]]:
