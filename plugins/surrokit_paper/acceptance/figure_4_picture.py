@@ -12,18 +12,14 @@ from surrokit_paper.acceptance.figure_4_report import SECTION_DIM, SECTION_NODES
 from surrokit_paper.acceptance.grid import GRADIENTS, METHODS, PAPER, VALUES
 from surrokit_paper.acceptance.grid_summary import GridSummary, coefficients, section
 from surrokit_paper.acceptance.heat_map import ACCEPTANCE, headroom, heat_map, level, tried_curve
-from surrokit_paper.style import LOOKS, RC, common_legend
+from surrokit_paper.style import LOOKS, common_legend, drawing
 
 
 def picture(finished: Sequence[Finished]) -> Any:
     """Return a figure with three panels: acceptance over s and d, over s, and over d."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     found = GridSummary.of(finished)
     n = {method.name: max(found.sizes("n_points", method.name)) for method in METHODS}
-    with mpl.rc_context(RC):
-        figure = Figure(figsize=(11.0, 4.2), layout="constrained")
+    with drawing(11.0, 4.2) as figure:
         left, middle, right = figure.subplots(1, 3, width_ratios=(1.35, 1.0, 1.0))
         _map(figure, left, found, n[PAPER.name])
         _over_nodes(middle, found, n)

@@ -12,20 +12,16 @@ from surrokit_paper.acceptance.figure_5_report import SECTION_DIM, SECTION_NODES
 from surrokit_paper.acceptance.grid import GRADIENTS, METHODS, PAPER, VALUES
 from surrokit_paper.acceptance.grid_summary import GridSummary, coefficients, section
 from surrokit_paper.acceptance.heat_map import ACCEPTANCE, headroom, heat_map, level, tried_curve
-from surrokit_paper.style import RC, common_legend
+from surrokit_paper.style import common_legend, drawing, ticks_among
 
 _TICKS = (10, 30, 100, 300, 1000, 3000, 10_000)
 
 
 def picture(finished: Sequence[Finished]) -> Any:
     """Return a figure with three panels: acceptance over s and N, over N, and over s."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     found = GridSummary.of(finished)
     dim = section(found.dims, SECTION_DIM)
-    with mpl.rc_context(RC):
-        figure = Figure(figsize=(11.0, 4.2), layout="constrained")
+    with drawing(11.0, 4.2) as figure:
         left, middle, right = figure.subplots(1, 3, width_ratios=(1.45, 1.0, 1.0))
         _map(figure, left, found, dim)
         _over_points(middle, found, dim)
@@ -59,8 +55,6 @@ def _map(figure: Any, ax: Any, found: GridSummary, dim: int) -> None:
 
 
 def _over_points(ax: Any, found: GridSummary, dim: int) -> None:
-    from matplotlib.ticker import NullLocator
-
     nodes = section(found.sizes("n_nodes", PAPER.name), SECTION_NODES)
     level(ax, "hmc", found.hmc[dim].median, "HMC, exact")
     for method in METHODS:
@@ -69,10 +63,7 @@ def _over_points(ax: Any, found: GridSummary, dim: int) -> None:
             ax, found.curve(method.name, dim=dim, n_nodes=n_nodes), "n_points", method.label
         )
     ax.set(xscale="log", xlabel="training points N", title=f"d = {dim}; s = {nodes}")
-    low, high = ax.get_xlim()
-    ticks = [tick for tick in _TICKS if low <= tick <= high]
-    ax.set_xticks(ticks, [str(tick) for tick in ticks])
-    ax.xaxis.set_minor_locator(NullLocator())
+    ticks_among(ax, _TICKS)
 
 
 def _over_nodes(ax: Any, found: GridSummary, dim: int) -> None:

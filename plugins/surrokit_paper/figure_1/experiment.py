@@ -16,7 +16,13 @@ from surrokit.settings import positive, positive_integer
 from surrokit.types import FloatArray
 from surrokit_paper.experiment import PaperExperiment
 from surrokit_paper.problems.sizes import sizes
-from surrokit_paper.surrogates.methods import PAPER_GP, Method, squared_length_scale, trained
+from surrokit_paper.surrogates.methods import (
+    DEFAULTS,
+    PAPER_GP,
+    Method,
+    squared_length_scale,
+    trained,
+)
 
 N_NODES = 5
 """Nodes of the networks, and inducing points of FITC, in the paper."""
@@ -61,13 +67,7 @@ METHODS = (
         surrogate="rbf-paper",
         settings={"n_nodes": N_NODES, "width_scale": _FROM_FITC},
     ),
-    Method(name="additive-default", label="additive, surrokit's defaults", surrogate="additive"),
-    Method(
-        name="additive-gradients",
-        label="the same, from gradients too",
-        surrogate="additive",
-        gradients=True,
-    ),
+    *DEFAULTS,
 )
 """The four of the paper, then this project's own settings."""
 

@@ -24,7 +24,7 @@ from surrokit_paper.problems.long_gaussian import (
     square_root,
 )
 from surrokit_paper.problems.sizes import sizes
-from surrokit_paper.surrogates.methods import PAPER_GP, Method, solve_seconds, trained
+from surrokit_paper.surrogates.methods import DEFAULTS, PAPER_GP, Method, solve_seconds, trained
 
 SIZE = 1000
 """Nodes of the networks, and inducing points of FITC, in the paper."""
@@ -70,13 +70,7 @@ METHODS = (
         surrogate="rbf",
         settings={"n_nodes": SIZE, **RADIAL},
     ),
-    Method(name="additive-default", label="additive, surrokit's defaults", surrogate="additive"),
-    Method(
-        name="additive-gradients",
-        label="the same, from gradients too",
-        surrogate="additive",
-        gradients=True,
-    ),
+    *DEFAULTS,
 )
 """The four of the paper, then this project's own settings."""
 
