@@ -436,7 +436,8 @@ class TestLearners:
         learns.observe(evaluations(30, gradients=True))
         learns.fitted()
         state = learns.state()
-        found = state.pop("found")
+        found, rows = state.pop("found"), state.pop("rows")
+        assert {type(value) for value in rows.values()} <= {type(None), np.ndarray}
         assert {type(value) for value in state.values()} <= {int, np.ndarray}
         assert {type(value) for value in found.values()} <= {int, np.ndarray}
         assert found["inducing_0"].shape == (5, DIM)

@@ -356,12 +356,15 @@ class TestLearner:
         values = np.array([1.0, 2.0, np.nan, np.nan])
         with pytest.raises(
             ConfigurationError,
-            match=r"must not be NaN, but row 2 of 4 has one; leave such rows out, or give U = inf",
+            match="values of training rows must be numbers, got NaN in row 2 of 4; drop such rows, or",
         ):
             learns.observe(Evaluations(positions=np.zeros((4, DIM)), values=values))
         positions = np.zeros((2, DIM))
         positions[1, 2] = np.nan
-        with pytest.raises(ConfigurationError, match="must not be NaN, but row 1 of 2"):
+        with pytest.raises(
+            ConfigurationError,
+            match="positions of training rows must be numbers, got NaN in row 1 of 2",
+        ):
             learns.observe(Evaluations(positions=positions, values=np.zeros(2)))
 
     def test_evaluations_of_another_dimension(self):
