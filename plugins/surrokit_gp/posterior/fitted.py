@@ -83,7 +83,9 @@ class Posterior(Protocol):
 class FittedProcess:
     """V(q), the mean of a Gaussian process given exact evaluations, in nats.
 
-    Frozen and safe to share between threads. Every array it returns is new.
+    Frozen and safe to share between threads. Every array it returns is new. Methods raise
+    :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers and factors
+    go with them.
 
     Parameters
     ----------
@@ -212,78 +214,28 @@ class FittedProcess:
         )
 
     def value(self, positions: FloatArray) -> FloatArray:
-        """Return V, shape (n,), at positions of shape (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return V, shape (n,), at positions of shape (n, dim)."""
         return self.expansion.value(checked_positions(positions, self.dim))
 
     def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
         return self.expansion.gradient(checked_positions(positions, self.dim))
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return V, shape (n,), and its gradient, shape (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return V, shape (n,), and its gradient, shape (n, dim)."""
         return self.expansion.value_and_gradient(checked_positions(positions, self.dim))
 
     def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return the second derivatives of V, shape (n, dim, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return the second derivatives of V, shape (n, dim, dim)."""
         return self.expansion.hessian(checked_positions(positions, self.dim))
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k H) for each k, shape (n, dim), with H the Hessian of V.
-
-        Parameters
-        ----------
-        positions : ndarray of shape (n, dim)
-            Where.
-        matrices : ndarray of shape (n, dim, dim)
-            A, symmetric.
-
-        Raises
-        ------
-        ShapeError
-            If the arrays do not have these shapes.
-        """
+        """Return tr(A d_k H), shape (n, dim), H the Hessian and A symmetric (n, dim, dim)."""
         where = checked_positions(positions, self.dim)
         return self.expansion.hessian_trace_gradient(where, checked_matrices(matrices, where))
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k H u for each k, shape (n, dim), with H the Hessian of V.
-
-        Parameters
-        ----------
-        positions : ndarray of shape (n, dim)
-            Where.
-        vectors : ndarray of shape (n, dim)
-            u.
-
-        Raises
-        ------
-        ShapeError
-            If the arrays do not have these shapes.
-        """
+        """Return u^T d_k H u, shape (n, dim), with H the Hessian and u of shape (n, dim)."""
         where = checked_positions(positions, self.dim)
         return self.expansion.hessian_form_gradient(where, checked_vectors(vectors, where))
 
@@ -291,11 +243,6 @@ class FittedProcess:
         """Return the variance of the process, shape (n,), in nats squared.
 
         That of U itself, without the noise of an evaluation; never negative.
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
         """
         where = checked_positions(positions, self.dim)
         found = np.empty(len(where))
