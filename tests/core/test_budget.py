@@ -11,6 +11,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.cli.report import notes
+from surrokit.cost import clock as clock_module
 from surrokit.cost.budget import Budget, BudgetSpent, calls_paid
 from surrokit.cost.clock import Clock
 from surrokit.cost.recording import RecordingPotential
@@ -121,7 +122,7 @@ class SteppedClock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        monkeypatch.setattr("surrokit.cost.clock.time", types.SimpleNamespace(perf_counter=self))
+        monkeypatch.setattr(clock_module, "time", types.SimpleNamespace(perf_counter=self))
 
     def __call__(self):
         return self.now

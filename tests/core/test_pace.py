@@ -13,6 +13,7 @@ from scipy.special import ndtr
 
 import surrokit as sk
 from surrokit.cli.report import notes
+from surrokit.cost import clock as clock_module
 from surrokit.cost.budget import Budget, BudgetSpent
 from surrokit.cost.clock import Clock
 from surrokit.cost.pace import Pace, length_bias, settle
@@ -171,7 +172,7 @@ class Dear(Gaussian):
         object.__setattr__(self, "now", [0.0])
         object.__setattr__(self, "seconds", list(seconds))
         time = types.SimpleNamespace(perf_counter=lambda: self.now[0])
-        monkeypatch.setattr("surrokit.cost.clock.time", time)
+        monkeypatch.setattr(clock_module, "time", time)
 
     def value(self, positions):
         cheap, dear = self.seconds

@@ -15,6 +15,7 @@ from surrokit.capabilities import (
 )
 from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
+from surrokit_gp.fit import gp as gp_module
 from surrokit_gp.fit.fitc import Fitc
 from surrokit_gp.fit.gp import GaussianProcess
 from surrokit_gp.kernel.hyperparameters import Hyperparameters
@@ -249,11 +250,11 @@ class TestGradients:
         rows = evaluations(40, gradients=True)
         surrogate = GaussianProcess(hyperparameters=FIXED)
         assert fitted(surrogate, rows).n_gradients == 40
-        monkeypatch.setattr("surrokit_gp.fit.gp.AMPLE_EQUATIONS", 40 + 3 * 10 + 2)
+        monkeypatch.setattr(gp_module, "AMPLE_EQUATIONS", 40 + 3 * 10 + 2)
         assert fitted(surrogate, rows).n_gradients == 10
-        monkeypatch.setattr("surrokit_gp.fit.gp.AMPLE_EQUATIONS", 40 + 3)
+        monkeypatch.setattr(gp_module, "AMPLE_EQUATIONS", 40 + 3)
         assert fitted(surrogate, rows).n_gradients == 0
-        monkeypatch.setattr("surrokit_gp.fit.gp.AMPLE_EQUATIONS", 20)
+        monkeypatch.setattr(gp_module, "AMPLE_EQUATIONS", 20)
         assert fitted(surrogate, rows).n_gradients == 0
 
     def test_far_tail_rows_come_last(self, monkeypatch):
@@ -261,7 +262,7 @@ class TestGradients:
         values = rows.values.copy()
         values[:30] += 40.0
         spoilt = Evaluations(positions=rows.positions, values=values, gradients=rows.gradients)
-        monkeypatch.setattr("surrokit_gp.fit.gp.AMPLE_EQUATIONS", 40 + 3 * 10)
+        monkeypatch.setattr(gp_module, "AMPLE_EQUATIONS", 40 + 3 * 10)
         learns = learner(GaussianProcess(hyperparameters=FIXED))
         learns.observe(spoilt)
         process = learns.fitted()
@@ -270,7 +271,7 @@ class TestGradients:
         assert (np.abs(q[:, None, :] - rows.positions[30:]).max(axis=2).min(axis=1) < 1e-9).all()
 
     def test_true_refuses_too_many(self, monkeypatch):
-        monkeypatch.setattr("surrokit_gp.fit.gp.MOST_EQUATIONS", 300)
+        monkeypatch.setattr(gp_module, "MOST_EQUATIONS", 300)
         with pytest.raises(
             SurrogateFitError,
             match="gradients=True makes 320 equations of 80 points in 3 dimensions, and more than "

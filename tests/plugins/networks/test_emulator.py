@@ -20,6 +20,7 @@ from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.forward import gradient_of_energy
 from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
 from surrokit.testing import check_potential
+from surrokit_networks.nodes import row_blocks
 from surrokit_networks.nodes.activations import BUILT_IN, Activation
 from surrokit_networks.nodes.additive import AdditiveNodes
 from surrokit_networks.nodes.rbf import RbfNodes
@@ -157,7 +158,7 @@ def test_the_metric_is_the_gauss_newton_matrix(emulator, q):
 
 def test_derivatives_in_blocks(emulator, q, monkeypatch):
     whole = emulator.forward_and_jacobian(q)[1]
-    monkeypatch.setattr("surrokit_networks.nodes.row_blocks._SCRATCH", 2 * DIM * NODES + 1)
+    monkeypatch.setattr(row_blocks, "_SCRATCH", 2 * DIM * NODES + 1)
     assert_allclose(emulator.forward_and_jacobian(q)[1], whole, rtol=1e-12, atol=1e-12)
 
 

@@ -21,6 +21,7 @@ import surrokit as sk
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
 from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit_sklearn.fit import differences as differences_module
 from surrokit_sklearn.fit.differences import NARROW, WIDE
 from surrokit_sklearn.ready_made import nystroem_ridge, polynomial_ridge
 from surrokit_sklearn.surrogate import EstimatorSurrogate
@@ -112,7 +113,7 @@ class TestFitted:
     def test_differences_in_blocks(self, monkeypatch):
         surrogate = fitted(SVR(), gradient="differences")
         whole = surrogate.gradient(fresh(7))
-        monkeypatch.setattr("surrokit_sklearn.fit.differences._BLOCK", 2 * DIM * DIM * 3)
+        monkeypatch.setattr(differences_module, "_BLOCK", 2 * DIM * DIM * 3)
         np.testing.assert_allclose(surrogate.gradient(fresh(7)), whole, rtol=1e-6)
 
     def test_variances(self):
@@ -356,7 +357,7 @@ class TestLearner:
         values = np.array([1.0, 2.0, np.nan, np.nan])
         with pytest.raises(
             ConfigurationError,
-            match="values of training rows must be numbers, got NaN in row 2 of 4; drop such rows, or",
+            match="values of training rows must be numbers, got NaN in row 2 of 4; drop such rows",
         ):
             learns.observe(Evaluations(positions=np.zeros((4, DIM)), values=values))
         positions = np.zeros((2, DIM))
