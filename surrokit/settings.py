@@ -82,7 +82,7 @@ not_negative = Limits("a finite number of at least 0", lambda value: _finite(val
 fraction = Limits("a number between 0 and 1", lambda value: 0 < _finite(value) < 1)
 """Takes a number strictly between 0 and 1."""
 
-part = Limits("a number of at least 0 and below 1", lambda value: 0 <= _finite(value) < 1)
+share = Limits("a number of at least 0 and below 1", lambda value: 0 <= _finite(value) < 1)
 """Takes a number from 0 on and below 1."""
 
 positive_integer = Limits("a whole number of at least 1", lambda value: is_whole(value, 1))
