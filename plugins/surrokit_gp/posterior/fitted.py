@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import attrs
 import numpy as np
 
@@ -20,8 +18,8 @@ from surrokit.types import Capabilities, FloatArray
 from surrokit_gp.data.mean_functions import MeanKind, Polynomial, features
 from surrokit_gp.data.observations import Frame
 from surrokit_gp.kernel.hyperparameters import Hyperparameters
-from surrokit_gp.kernel.kernel import SquaredExponential
 from surrokit_gp.posterior.expansion import Expansion
+from surrokit_gp.posterior.posterior import Posterior
 
 CAPABILITIES: Capabilities = frozenset(
     {GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE, VARIANCE}
@@ -34,49 +32,6 @@ _BLOCK = 16
 Always so many: where little is unknown a variance is a small difference of large numbers, and its
 rounding shall not depend on how many rows were asked about.
 """
-
-
-class Posterior(Protocol):
-    """A process given its observations, in the coordinates z of its kernel."""
-
-    @property
-    def kernel(self) -> SquaredExponential:
-        """The kernel."""
-        ...
-
-    @property
-    def centres(self) -> FloatArray:
-        """Centres of the mean, shape (M, dim)."""
-        ...
-
-    @property
-    def weights(self) -> FloatArray:
-        """Weights of the kernel at the centres, shape (M,)."""
-        ...
-
-    @property
-    def slope_weights(self) -> FloatArray | None:
-        """Weights of the kernel's derivatives at the centres, shape (M, dim)."""
-        ...
-
-    @property
-    def coefficients(self) -> FloatArray:
-        """Coefficients of the mean function, shape (p,)."""
-        ...
-
-    @property
-    def jitter(self) -> float:
-        """What was added to the kernel matrix's diagonal, in units of the signal's variance."""
-        ...
-
-    @property
-    def log_likelihood(self) -> float:
-        """Log marginal likelihood."""
-        ...
-
-    def variance(self, positions: FloatArray, features: FloatArray) -> FloatArray:
-        """Return the variance, shape (n,), at z (n, dim) with basis functions (n, p)."""
-        ...
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

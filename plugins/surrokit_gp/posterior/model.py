@@ -10,8 +10,8 @@ from surrokit.types import FloatArray, IntArray
 from surrokit_gp.data.observations import Observations
 from surrokit_gp.data.training_rows import TrainingRows
 from surrokit_gp.kernel.hyperparameters import Hyperparameters
-from surrokit_gp.posterior.fitted import Posterior
 from surrokit_gp.posterior.likelihood import Likelihood
+from surrokit_gp.posterior.posterior import Posterior
 
 
 class Model(Protocol):
