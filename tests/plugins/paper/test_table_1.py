@@ -13,7 +13,6 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError
 from surrokit.experiments.contract import Conditions, Finished
 from surrokit.experiments.work import reproduce
-from surrokit.output.pictures import write_pictures
 from surrokit_paper.chains.call_seconds import seconds_of_calls
 from surrokit_paper.chains.processor_time import SamplingTime
 from surrokit_paper.measures.agreement import Agreement
@@ -386,10 +385,9 @@ def test_half_a_run_is_no_result(monkeypatch):
 
 
 @pytest.mark.parametrize("chosen", [slice(0, 1), slice(1, 3), slice(None)])
-def test_a_picture_is_drawn_of_whatever_is_finished(outcome, tmp_path, chosen):
+def test_a_picture_is_drawn_of_whatever_is_finished(outcome, chosen):
     figure = Table1(**TINY).draw(outcome.finished[chosen])
-    for path in write_pictures(figure, tmp_path / "picture"):
-        assert path.stat().st_size > 3000
+    figure.draw_without_rendering()
     (ax,) = figure.axes
     assert ax.get_xlabel() == "min(ESS) a second of sampling"
 
