@@ -24,7 +24,6 @@ from surrokit.errors import ConfigurationError, ShapeError
 from surrokit_sklearn.fit import differences as differences_module
 from surrokit_sklearn.fit.differences import NARROW, WIDE
 from surrokit_sklearn.ready_made import nystroem_ridge, polynomial_ridge
-from surrokit_sklearn.surrogate import EstimatorSurrogate
 
 DIM = 3
 FOREST = RandomForestRegressor(10)
@@ -405,14 +404,6 @@ class TestSettings:
         name = "surrokit_sklearn.ready_made.nystroem_ridge"
         made = sk.make("surrogate", "sklearn", estimator=name, parameters={"gamma": 0.1})
         assert made.regressor[0].gamma == 0.1
-
-    def test_the_factory_has_the_defaults_of_the_class(self):
-        one, other = (
-            EstimatorSurrogate(estimator=Ridge()),
-            sk.make("surrogate", "sklearn", estimator=Ridge()),
-        )
-        for name in ("whiten", "trend", "tail", "gradient", "step", "max_points", "hold_out"):
-            assert getattr(one, name) == getattr(other, name)
 
 
 def target(dim=2):
