@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from surrokit.contracts.learner import Evaluations
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import Transform
-from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
+from surrokit.errors import CapabilityError, ShapeError
 from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.bounded_energy import BoundedEnergy
@@ -309,18 +309,6 @@ def test_what_an_emulator_says_of_itself(rng, q):
 def test_coefficients_must_go_together(name, array, said, rng):
     given = coefficients("softplus", "quadratic", rng) | {name: array}
     with pytest.raises(ShapeError, match=f"^{said}$"):
-        OutputNetwork.of(**given)
-
-
-def test_nodes_of_an_unknown_kind_are_refused(rng):
-    class Strange:
-        dim = DIM
-
-        def __len__(self):
-            return NODES
-
-    given = coefficients("softplus", "linear", rng) | {"nodes": Strange()}
-    with pytest.raises(ConfigurationError, match="must be AdditiveNodes or RbfNodes, got Strange"):
         OutputNetwork.of(**given)
 
 
