@@ -7,15 +7,10 @@ import numpy as np
 
 from surrokit.contracts.learner import LearningProblem
 from surrokit.settings import one_of, optional_positive_integer
-from surrokit.types import FloatArray, IntArray
-from surrokit_gp.data.observations import Observations
-from surrokit_gp.data.training_rows import TrainingRows
 from surrokit_gp.fit.learner import ProcessLearner
 from surrokit_gp.fit.process import Process
-from surrokit_gp.kernel.hyperparameters import Hyperparameters
-from surrokit_gp.posterior.inducing import Inducing, inducing_points
-from surrokit_gp.posterior.likelihood import Likelihood
-from surrokit_gp.posterior.sparse import SparsePosterior, sparse_likelihood
+from surrokit_gp.posterior.inducing import Inducing
+from surrokit_gp.posterior.model import SparseModel
 
 
 @attrs.frozen(kw_only=True)
@@ -63,59 +58,3 @@ class Fitc(Process):
         return self.learner_on(
             model, problem, rng, needs={"value"}, uses=uses, n_search=self.n_search
         )
-
-
-@attrs.frozen(kw_only=True)
-class SparseModel:
-    """FITC, as :class:`~surrokit_gp.fit.training.Training` asks for it.
-
-    Parameters
-    ----------
-    n_inducing : int or None
-        M; None to choose it from the number of points.
-    kind
-        How inducing points are found.
-    """
-
-    n_inducing: int | None
-    kind: Inducing
-
-    @property
-    def moves(self) -> bool:
-        """Whether inducing positions are optimised."""
-        return self.kind == "optimised"
-
-    def slope_rows(self, rows: TrainingRows, rng: np.random.Generator) -> IntArray:
-        """Return no row: it learns from values only."""
-        del rows, rng
-        return np.empty(0, dtype=np.int64)
-
-    def inducing(self, positions: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return inducing points, shape (M, dim).
-
-        Raises
-        ------
-        SurrogateFitError
-            If there are fewer positions.
-        """
-        return inducing_points(self.kind, positions, self.n_inducing, rng)
-
-    def likelihood(
-        self,
-        observations: Observations,
-        hyperparameters: Hyperparameters,
-        inducing: FloatArray | None,
-    ) -> Likelihood:
-        """Return the log marginal likelihood with its derivatives."""
-        assert inducing is not None
-        return sparse_likelihood(observations, hyperparameters, inducing)
-
-    def posterior(
-        self,
-        observations: Observations,
-        hyperparameters: Hyperparameters,
-        inducing: FloatArray | None,
-    ) -> SparsePosterior:
-        """Return the process given observations."""
-        assert inducing is not None
-        return SparsePosterior.of(observations, hyperparameters, inducing)

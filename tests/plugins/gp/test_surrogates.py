@@ -8,11 +8,11 @@ import pytest
 import surrokit as sk
 from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
-from surrokit_gp.fit import gp as gp_module
 from surrokit_gp.fit.fitc import Fitc
 from surrokit_gp.fit.gp import GaussianProcess
 from surrokit_gp.kernel.hyperparameters import Hyperparameters
 from surrokit_gp.plugin import surrokit_components
+from surrokit_gp.posterior import model as model_module
 
 DIM = 3
 FIXED = {"length_scales": 2.0, "signal_sd": 5.0, "noise_sd": 0.01}
@@ -223,11 +223,11 @@ class TestGradients:
         rows = evaluations(40, gradients=True)
         surrogate = GaussianProcess(hyperparameters=FIXED)
         assert fitted(surrogate, rows).n_gradients == 40
-        monkeypatch.setattr(gp_module, "AMPLE_EQUATIONS", 40 + 3 * 10 + 2)
+        monkeypatch.setattr(model_module, "AMPLE_EQUATIONS", 40 + 3 * 10 + 2)
         assert fitted(surrogate, rows).n_gradients == 10
-        monkeypatch.setattr(gp_module, "AMPLE_EQUATIONS", 40 + 3)
+        monkeypatch.setattr(model_module, "AMPLE_EQUATIONS", 40 + 3)
         assert fitted(surrogate, rows).n_gradients == 0
-        monkeypatch.setattr(gp_module, "AMPLE_EQUATIONS", 20)
+        monkeypatch.setattr(model_module, "AMPLE_EQUATIONS", 20)
         assert fitted(surrogate, rows).n_gradients == 0
 
     def test_far_tail_rows_come_last(self, monkeypatch):
@@ -235,7 +235,7 @@ class TestGradients:
         values = rows.values.copy()
         values[:30] += 40.0
         spoilt = Evaluations(positions=rows.positions, values=values, gradients=rows.gradients)
-        monkeypatch.setattr(gp_module, "AMPLE_EQUATIONS", 40 + 3 * 10)
+        monkeypatch.setattr(model_module, "AMPLE_EQUATIONS", 40 + 3 * 10)
         learns = learner(GaussianProcess(hyperparameters=FIXED))
         learns.observe(spoilt)
         process = learns.fitted()
@@ -244,7 +244,7 @@ class TestGradients:
         assert (np.abs(q[:, None, :] - rows.positions[30:]).max(axis=2).min(axis=1) < 1e-9).all()
 
     def test_true_refuses_too_many(self, monkeypatch):
-        monkeypatch.setattr(gp_module, "MOST_EQUATIONS", 300)
+        monkeypatch.setattr(model_module, "MOST_EQUATIONS", 300)
         with pytest.raises(
             SurrogateFitError,
             match="gradients=True makes 320 equations of 80 points in 3 dimensions, and more than "
@@ -452,19 +452,13 @@ class TestLearners:
 
     def test_a_search_may_look_at_some_rows_only(self, factory, monkeypatch):
         sizes = []
-        for name in (
-            "surrokit_gp.fit.gp.exact_likelihood",
-            "surrokit_gp.fit.fitc.sparse_likelihood",
-        ):
-            original = getattr(
-                __import__(name.rpartition(".")[0], fromlist=["x"]), name.split(".")[-1]
-            )
+        for name in ("exact_likelihood", "sparse_likelihood"):
 
-            def spied(observations, *rest, original=original):
+            def spied(observations, *rest, original=getattr(model_module, name)):
                 sizes.append(observations.n_equations)
                 return original(observations, *rest)
 
-            monkeypatch.setattr(name, spied)
+            monkeypatch.setattr(model_module, name, spied)
         rows = evaluations(100, gradients=True)
         process = fitted(factory(n_search=60, **QUICK), rows)
         assert max(sizes) <= 60
