@@ -10,7 +10,7 @@ import attrs
 from surrokit.experiments.contract import Finished, Report
 from surrokit_paper.acceptance.figure_4_report import report
 from surrokit_paper.acceptance.grid import AcceptanceGrid
-from surrokit_paper.problems.sizes import dim_sizes, node_sizes
+from surrokit_paper.problems.several import dim_sizes, node_sizes
 
 
 @attrs.frozen(kw_only=True)

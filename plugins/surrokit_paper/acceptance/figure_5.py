@@ -10,7 +10,7 @@ import attrs
 from surrokit.experiments.contract import Finished, Report
 from surrokit_paper.acceptance.figure_5_report import report
 from surrokit_paper.acceptance.grid import AcceptanceGrid
-from surrokit_paper.problems.sizes import gradient_sizes, node_sizes, sizes
+from surrokit_paper.problems.several import gradient_sizes, node_sizes, sizes
 
 
 @attrs.frozen(kw_only=True)

@@ -8,8 +8,7 @@ import attrs
 
 from surrokit.experiments.contract import Cell, Finished, Printed, Report, Table
 from surrokit_paper.acceptance.grid import METHODS, PAPER
-from surrokit_paper.acceptance.grid_notes import NOTES
-from surrokit_paper.acceptance.grid_summary import GridSummary, Tried, section
+from surrokit_paper.acceptance.grid_summary import NOTES, GridSummary, Tried, section
 
 SECTION_DIM, SECTION_NODES, SECTION_POINTS = 32, 1000, 1600
 """Where the paper cuts through its heat map."""

@@ -12,7 +12,7 @@ from surrokit.experiments.contract import Conditions, Row
 from surrokit.settings import fraction, not_negative, positive_integer
 from surrokit_paper.experiment import PaperExperiment
 from surrokit_paper.measures.acceptance_trial import Trial
-from surrokit_paper.problems.sizes import dim_sizes, gradient_sizes, node_sizes, sizes
+from surrokit_paper.problems.several import dim_sizes, gradient_sizes, node_sizes, sizes
 from surrokit_paper.surrogates.methods import Method, trained
 
 PAPER = Method(name="paper", label="the paper's network, values alone", surrogate="additive-paper")

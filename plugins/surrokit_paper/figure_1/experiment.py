@@ -15,7 +15,7 @@ from surrokit.experiments.contract import Conditions, Finished, Report, Row, Tab
 from surrokit.settings import positive, positive_integer
 from surrokit.types import FloatArray
 from surrokit_paper.experiment import PaperExperiment
-from surrokit_paper.problems.sizes import sizes
+from surrokit_paper.problems.several import sizes
 from surrokit_paper.surrogates.methods import (
     DEFAULTS,
     PAPER_GP,

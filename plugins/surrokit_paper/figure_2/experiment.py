@@ -13,7 +13,7 @@ from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.experiments.contract import Conditions, Finished, Report, Row
 from surrokit.settings import not_negative_integer, positive, positive_integer
 from surrokit.types import FloatArray
-from surrokit_paper.chains.completed import completed
+from surrokit_paper.chains.chain import completed
 from surrokit_paper.chains.leapfrog_paths import leapfrog_paths
 from surrokit_paper.experiment import PaperExperiment
 from surrokit_paper.figure_2.report import report

@@ -13,7 +13,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.experiments.contract import Conditions, Finished, Report, Row
 from surrokit.settings import not_negative_integer, positive, positive_integer
 from surrokit.surrogate.quality import fit_quality
-from surrokit_paper.chains.completed import completed
+from surrokit_paper.chains.chain import completed
 from surrokit_paper.chains.processor_time import SamplingTime
 from surrokit_paper.experiment import PaperExperiment
 from surrokit_paper.figure_3.report import report
@@ -23,7 +23,7 @@ from surrokit_paper.problems.long_gaussian import (
     noisy_evaluations,
     square_root,
 )
-from surrokit_paper.problems.sizes import sizes
+from surrokit_paper.problems.several import sizes
 from surrokit_paper.surrogates.methods import DEFAULTS, PAPER_GP, Method, solve_seconds, trained
 
 SIZE = 1000

@@ -19,13 +19,12 @@ from surrokit.settings import (
     positive_integer,
 )
 from surrokit.types import FloatArray
-from surrokit_paper.chains.chain import one_chain
-from surrokit_paper.chains.completed import completed
+from surrokit_paper.chains.chain import completed, one_chain
 from surrokit_paper.experiment import PaperExperiment
 from surrokit_paper.figure_6.report import report
 from surrokit_paper.measures.marginals import Marginals
 from surrokit_paper.problems.problems import PaperProblem, simulated_problem
-from surrokit_paper.problems.sizes import sizes
+from surrokit_paper.problems.several import sizes
 from surrokit_paper.surrogates.methods import Method
 
 HMC = Method(name="hmc", label="HMC", surrogate="none", random=False)

@@ -24,7 +24,7 @@ from surrokit_paper.figure_7.report import report
 from surrokit_paper.measures.acceptance_curve import binned_acceptance
 from surrokit_paper.problems.experiment import ProblemExperiment
 from surrokit_paper.problems.problems import PaperProblem
-from surrokit_paper.problems.sizes import rising_pair
+from surrokit_paper.problems.several import rising_pair
 from surrokit_paper.surrogates.schemes import SCHEMES, UPDATES, Scheme, vanishing
 
 HMC = "hmc"

@@ -14,8 +14,7 @@ from surrokit.contracts.potential import GradientPotential, Potential
 from surrokit.experiments.contract import Conditions, Finished, Report, Row
 from surrokit.settings import positive_integer
 from surrokit_paper.chains.call_seconds import seconds_of_calls
-from surrokit_paper.chains.chain import one_chain
-from surrokit_paper.chains.completed import completed
+from surrokit_paper.chains.chain import completed, one_chain
 from surrokit_paper.chains.processor_time import SamplingTime
 from surrokit_paper.measures.measured_run import measured
 from surrokit_paper.problems.problems import PaperProblem

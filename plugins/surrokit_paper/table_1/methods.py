@@ -14,8 +14,8 @@ from surrokit.settings import (
     positive_integer,
 )
 from surrokit_paper.problems.experiment import ProblemExperiment
-from surrokit_paper.problems.names import names_among
 from surrokit_paper.problems.problems import PDE, PROBLEMS, PaperProblem
+from surrokit_paper.problems.several import names_among
 
 Arguments = dict[str, Any]
 
@@ -295,5 +295,5 @@ METHODS: Mapping[str, TableMethod] = {
 
 
 def chosen_methods(value: Any) -> tuple[str, ...]:
-    """Return names of methods, each once; see :func:`surrokit_paper.problems.names.names_among`."""
+    """Return names of methods, each once; see :func:`names_among`."""
     return names_among(value, "methods", METHODS)

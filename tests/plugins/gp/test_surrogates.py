@@ -453,8 +453,9 @@ class TestLearners:
     def test_a_search_may_look_at_some_rows_only(self, factory, monkeypatch):
         sizes = []
         for name in ("exact_likelihood", "sparse_likelihood"):
+            likelihood = getattr(model_module, name)
 
-            def spied(observations, *rest, original=getattr(model_module, name)):
+            def spied(observations, *rest, original=likelihood):
                 sizes.append(observations.n_equations)
                 return original(observations, *rest)
 
