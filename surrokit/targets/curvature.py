@@ -22,7 +22,6 @@ from surrokit.contracts.forward import (
     with_curvatures,
 )
 from surrokit.coordinates.transforms import products
-from surrokit.rowwise import mapped
 from surrokit.types import FloatArray
 
 
@@ -60,25 +59,6 @@ def gauss_newton(
     matrices = np.asarray(jacobian.transpose(0, 2, 1) @ weighted)
     # symmetric up to rounding only; a Cholesky factor reads one half, a product both
     return 0.5 * (matrices + matrices.transpose(0, 2, 1)) + by_positions
-
-
-def metric_of_outputs(
-    energy: Energy,
-    forward_and_jacobian: Callable[[], tuple[FloatArray, FloatArray]],
-    positions: FloatArray,
-) -> FloatArray:
-    """Return the Gauss-Newton matrix, shape (n, dim, dim), also when the map fails at some rows.
-
-    Raises
-    ------
-    EvaluationError
-        If the map raises one; it then carries the matrices where the map succeeded.
-    """
-
-    def matrices(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray]:
-        return (gauss_newton(energy, outputs, jacobian, positions),)
-
-    return mapped(forward_and_jacobian, matrices, len(positions))[0]
 
 
 def gauss_newton_product(

@@ -13,8 +13,7 @@ from surrokit.errors import EvaluationError, NumericalError
 from surrokit.rowwise import row_by_row
 from surrokit.shapes import checked_positions
 from surrokit.targets.bounds import BoundedPotential
-from surrokit.targets.curvature import metric_of_outputs
-from surrokit.targets.forward import value_and_gradient_of_outputs, value_of_outputs
+from surrokit.targets.forward import PotentialOfOutputs
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_problems.ode.energy import LynxHareEnergy, in_support
 from surrokit_problems.ode.lotka_volterra import log_populations, log_populations_and_sensitivities
@@ -42,7 +41,7 @@ _PERIOD = 10.0
 """Years between the two peaks of hare, read off the counts."""
 
 
-class LynxHare:
+class LynxHare(PotentialOfOutputs):
     """U of the eight positive parameters of the Lotka-Volterra model, in nats.
 
     A position is alpha, beta, gamma, delta (rates a year), hare_0, lynx_0 (thousands, in 1900),
@@ -71,21 +70,6 @@ class LynxHare:
 
     def __init__(self) -> None:
         self.energy = LynxHareEnergy(np.log(COUNTS))
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, 8)."""
-        q = checked_positions(positions, self.dim)
-        return value_of_outputs(self.energy, lambda: self.forward(q), q)
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return U, shape (n,), and its gradient, shape (n, 8); NaN where U is infinite."""
-        q = checked_positions(positions, self.dim)
-        return value_and_gradient_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the Gauss-Newton matrix, shape (n, 8, 8); NaN outside the support."""
-        q = checked_positions(positions, self.dim)
-        return metric_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return log populations at positions of shape (n, 8).

@@ -17,9 +17,8 @@ from surrokit.shapes import checked_matrices, checked_positions, checked_vectors
 from surrokit.targets.curvature import (
     gauss_newton_form_gradient,
     gauss_newton_trace_gradient,
-    metric_of_outputs,
 )
-from surrokit.targets.forward import value_of_outputs
+from surrokit.targets.forward import PotentialOfOutputs
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
 from surrokit.types import Capabilities, FloatArray
 from surrokit_problems.pde.steady_flow import SolvedFlow, SteadyFlow
@@ -36,7 +35,7 @@ def _two_or_more(_: object, attribute: attrs.Attribute[int], value: int) -> None
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class EllipticPde:
+class EllipticPde(PotentialOfOutputs):
     """U of the weights of Karhunen-Loeve modes of a log coefficient, in nats.
 
     The coefficient of equation (13) is c = exp(sum_k q_k sqrt(lambda_k) v_k), with covariance
@@ -138,11 +137,6 @@ class EllipticPde:
             offered |= {can.JACOBIAN, can.FORWARD_HESSIAN}
         return frozenset(offered)
 
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        return value_of_outputs(self.energy, lambda: self.forward(q), q)
-
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim), by the adjoint."""
 
@@ -154,11 +148,6 @@ class EllipticPde:
         q = checked_positions(positions, self.dim)
         values, gradients = _row_by_row(evaluate, q, (), (self.dim,))
         return values, gradients
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the Gauss-Newton matrix J^T J / noise_sd^2 + I / prior_sd^2: (n, dim, dim)."""
-        q = checked_positions(positions, self.dim)
-        return metric_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
