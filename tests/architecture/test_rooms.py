@@ -15,7 +15,7 @@ import pytest
 
 MOST_FILES_OF_A_ROOM = 12
 
-FACES = {f"surrokit{folder}/__init__.py" for folder in ("", "/testing", "/testing/mutants")}
+FACES = {f"surrokit{folder}/__init__.py" for folder in ("", "/testing")}
 
 Graph = Mapping[str, set[str]]
 

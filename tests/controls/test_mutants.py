@@ -7,8 +7,9 @@ mutant must be caught at the rate of false alarms that is promised to sound part
 import numpy as np
 import pytest
 
+import mutants
 from surrokit.compose import make
-from surrokit.testing import CHECK_RATE, checks_for, mutants
+from surrokit.testing import CHECK_RATE, checks_for
 from surrokit.testing.checks.dynamics import integrator, metric, position_metric
 from surrokit.testing.checks.kernels import correction, kernel, sampler
 from surrokit.testing.checks.kernels.sampler import ready

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import mutants
 from surrokit.capabilities import ROWS
 from surrokit.compose import make
 from surrokit.contracts.dynamics import changes_with_position
@@ -10,7 +11,6 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.kernel.hamiltonian import works_by_position
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.testing import mutants
 from surrokit.testing.checks.kernels.kernel import SURROGATES, affordable, flux, invariance
 from surrokit.testing.checks.kernels.sampler import TUNING
 from surrokit.testing.checks.learning.training import evaluated, problem_of

@@ -9,12 +9,12 @@ from typing import Any
 import attrs
 import numpy as np
 
+import mutants
 from exact_starts.kernels import KERNELS, Kernel
 from exact_starts.targets import CASES
 from exact_starts.trying import Outcome, Size, metropolis, pairs, tried_once
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Correction
-from surrokit.testing import mutants
 from surrokit.testing.targets.counting import Wrapped
 from surrokit.types import FloatArray
 

@@ -10,7 +10,7 @@ from exact_starts.densities import Betas, CutNormals, Funnel, Gammas, Hole, Step
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Bounds, Parameters
 from surrokit.coordinates.transforms import Transform
-from surrokit.targets.bounds import BoundedPotential
+from surrokit.targets.bounds import with_bounds
 from surrokit.testing.targets.densities import Banana, Gaussian, HalfPlane, Mixture, Student
 from surrokit.testing.targets.target import Target
 from surrokit.types import Capabilities, FloatArray
@@ -56,7 +56,7 @@ class Case:
         )
         if needs <= plain.capabilities:
             return plain
-        return BoundedPotential(density, Parameters.declared(self.parameters))
+        return with_bounds(density, Parameters.declared(self.parameters))
 
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return exact draws of z, shape (n, 2)."""

@@ -7,13 +7,13 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
+from mutants.broken_correction import BrokenCorrection
 from surrokit.capabilities import HESSIAN
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.matrices import with_hessian
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, Sampler, StepInfo, Tuning
 from surrokit.kernel.acceptance import metropolis
-from surrokit.testing.mutants.broken_correction import BrokenCorrection
 from surrokit.testing.parts.reference import SubChain, proposal_at
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 

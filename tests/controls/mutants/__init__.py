@@ -1,22 +1,22 @@
 """Parts that are broken on purpose: the errors that this field makes.
 
 Most wrap a sound part and spoil one thing, so that they can be made from any. Each truly breaks
-the target, or a promise that keeps it; ``tests/controls`` says which check catches each.
+the target, or a promise that keeps it; ``test_mutants.py`` beside says which check catches each.
 """
 
-from surrokit.testing.mutants.by_position import (
+from mutants.by_position import (
     AcceptedTooEarly,
     DeterminantLeftOut,
     ForeignSlope,
     MismatchedPositionMetric,
 )
-from surrokit.testing.mutants.dynamics import (
+from mutants.dynamics import (
     LastHalfStepMissing,
     MismatchedMetric,
     RefittedInsidePath,
     VolumeChanged,
 )
-from surrokit.testing.mutants.kernels import (
+from mutants.kernels import (
     EndsWhenMoved,
     KineticEnergyLeftOut,
     NetForStuckChains,
@@ -29,7 +29,7 @@ from surrokit.testing.mutants.kernels import (
     StopsAtFirstMove,
     SurrogateDecides,
 )
-from surrokit.testing.mutants.learning import (
+from mutants.learning import (
     CallsExactTarget,
     DeploysAfterFreezing,
     LiveSnapshot,
@@ -38,8 +38,8 @@ from surrokit.testing.mutants.learning import (
     OnlyFirstRows,
     RefitsNowAndThen,
 )
-from surrokit.testing.mutants.rows import BoundsHalved, FirstFactorLeftOut, LinearTermsDropped
-from surrokit.testing.mutants.wrappers import (
+from mutants.rows import BoundsHalved, FirstFactorLeftOut, LinearTermsDropped
+from mutants.wrappers import (
     ClaimsConvex,
     DropsCapability,
     ForeignDerivative,

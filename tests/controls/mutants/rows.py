@@ -7,10 +7,10 @@ from typing import Any
 import attrs
 import numpy as np
 
+from mutants.broken_correction import BrokenCorrection
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import RowExpansion, move_bounds, with_rows
 from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
-from surrokit.testing.mutants.broken_correction import BrokenCorrection
 from surrokit.testing.targets.counting import Wrapped
 from surrokit.types import FloatArray, IntArray
 
