@@ -12,7 +12,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, Tuning
 from surrokit.kernel.hamiltonian import constant_integrator, constant_metric
 from surrokit.kernel.latest import Latest
-from surrokit.settings import fraction, optional_positive, optional_positive_integer, part
+from surrokit.settings import fraction, optional_positive, optional_positive_integer, share
 from surrokit.types import Cache, Capabilities, FloatArray
 
 PATH_LENGTH = math.pi
@@ -62,7 +62,7 @@ class HMC:
     step_size: float | None = attrs.field(default=None, validator=optional_positive)
     n_steps: int | None = attrs.field(default=None, validator=optional_positive_integer)
     randomize: bool = True
-    shortest: float = attrs.field(default=0.0, validator=part)
+    shortest: float = attrs.field(default=0.0, validator=share)
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
     _fit: Latest[tuple[Metric, float]] = attrs.field(init=False, repr=False)
 
