@@ -88,7 +88,7 @@ class Automatic:
         rng: np.random.Generator,
     ) -> Recipe:
         """Pick parts by what the target offers and by what its calls cost; see the protocol."""
-        picked = self._picked(_Picker(composer, recipe), target, costs, rng)
+        picked = self._pick(_Picker(composer, recipe), target, costs, rng)
         return attrs.evolve(
             picked,
             exploration=self.exploration(recipe, costs),
@@ -99,7 +99,7 @@ class Automatic:
         """Return an exact kernel that the target allows for; see the protocol."""
         return _Picker(composer, recipe).plain(reason)
 
-    def _picked(
+    def _pick(
         self, picker: _Picker, target: RecordingPotential, costs: Costs, rng: np.random.Generator
     ) -> Recipe:
         capabilities, timed = picker.capabilities, _timed(costs)
@@ -248,7 +248,7 @@ class _Picker:
 
     def plain(self, reason: str) -> Recipe:
         purpose = GRADIENTS if GRADIENT in self.capabilities else VALUES
-        return self.recipe.filled(reason, sampler=self.composer.catalogue.pick("sampler", purpose))
+        return self.recipe.fill(reason, sampler=self.composer.catalogue.pick("sampler", purpose))
 
     def subsampled(self, reason: str) -> Recipe:
         correction = self.recipe.correction or self.serving("correction", ROWS_DECIDE)
@@ -256,18 +256,18 @@ class _Picker:
 
     def normal(self, reason: str, **more: Any) -> Recipe:
         sampler, surrogate = self.serving("sampler", NORMAL), self.serving("surrogate", NORMAL)
-        return self._learnt(reason, sampler=sampler, surrogate=surrogate, **more)
+        return self._pick_surrogate(reason, sampler=sampler, surrogate=surrogate, **more)
 
     def surrogate(self, purpose: str, reason: str) -> Recipe:
         name = self.serving("surrogate", purpose) or self.serving("surrogate", DEFAULT)
         plain = self.composer.catalogue.pick("sampler", GRADIENTS)
         sampler: Any = self.serving("sampler", ON_SURROGATE)
         if sampler is None:
-            return self._learnt(reason, sampler=plain, surrogate=name)
+            return self._pick_surrogate(reason, sampler=plain, surrogate=name)
         kernel = (plain, dict(self.recipe.settings))
         if kernel[1]:
             sampler = (sampler, {"kernel": kernel})
-        return self._learnt(reason, sampler=sampler, surrogate=name, settings={})
+        return self._pick_surrogate(reason, sampler=sampler, surrogate=name, settings={})
 
     def single_paths(self, reason: str) -> Recipe:
         found = self.composer.catalogue.serving("sampler", SINGLE_PATHS)
@@ -275,11 +275,11 @@ class _Picker:
             return self.surrogate(DEFAULT, reason)
         sampler = (found.name, dict(self.recipe.settings) or dict(found.purposes[SINGLE_PATHS]))
         surrogate = self.serving("surrogate", DEFAULT)
-        return self._learnt(reason, sampler=sampler, surrogate=surrogate, settings={})
+        return self._pick_surrogate(reason, sampler=sampler, surrogate=surrogate, settings={})
 
-    def _learnt(self, reason: str, **parts: Any) -> Recipe:
+    def _pick_surrogate(self, reason: str, **parts: Any) -> Recipe:
         pick, given = self.composer.catalogue.pick, self.recipe
         explorer = given.explorer or self.serving("explorer", ON_SURROGATE) or pick("explorer")
-        return self.recipe.filled(
+        return self.recipe.fill(
             reason, explorer=explorer, schedule=given.schedule or pick("schedule"), **parts
         )

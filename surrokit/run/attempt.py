@@ -50,7 +50,7 @@ class Attempt:
         self._book = book
         self._rng = rng
         learns = recipe.learner is not None
-        self._target = book.target.keeping(learns or FORWARD in recipe.exact.capabilities)
+        self._target = book.target.fork(keep=learns or FORWARD in recipe.exact.capabilities)
         self._kernels = Kernels(recipe, self._target)
         self._moves = self._kernels.moves
         self._learning = Learning(recipe, book.clock)
@@ -105,7 +105,7 @@ class Attempt:
             return complaint
         takes_over = found is not None and self._moves.chains is None
         n_iterations = self._length(found, takes_over=takes_over)
-        with self._book.clock.phase("warmup"), self._paying():
+        with self._book.clock.phase("warmup"), self._pay_as_wanted():
             if found is not None:
                 if takes_over:
                     self._moves.take_over(found)
@@ -125,7 +125,7 @@ class Attempt:
         while (trouble := self._draw()) is not None:
             self._restart(trouble)
 
-    def left_behind(self) -> Findings:
+    def hand_over(self) -> Findings:
         """Return what the next attempt takes over: the chains, and what is known of the target."""
         found = self._found
         return Findings(
@@ -161,7 +161,7 @@ class Attempt:
                 stopping.warmup_begins()
                 continue
             stopping.check_before_iteration(exact=self._kernels.pay_whole_positions)
-            with book.clock.phase("warmup"), self._paying():
+            with book.clock.phase("warmup"), self._pay_as_wanted():
                 step = self._transition(tune=True)
             self._after("warmup", step, self._paid_rows())
             stopping.iteration_done()
@@ -225,7 +225,7 @@ class Attempt:
         exact.learn(self._moves.covariance)
         for _ in range(self.recipe.safety.block):
             book.stopping.check_before_iteration(exact=True)
-            with book.clock.phase("warmup"), self._paying():
+            with book.clock.phase("warmup"), self._pay_as_wanted():
                 step = self._kernels.exact_transition(self._rng, tune=True)
             net.saw_exact(step)
             self._after("warmup", step, self._paid_rows(), repairs=True)
@@ -297,9 +297,9 @@ class Attempt:
         self._moves.move_on(surrogate)
         self._book.add_surrogate(surrogate, learning.n_observed, reason)
 
-    def _paying(self) -> AbstractContextManager[None]:
+    def _pay_as_wanted(self) -> AbstractContextManager[None]:
         """Pay for gradients at proposals, where the schedule wants the learner to have them."""
-        return self._target.paying_gradients() if self._wants_gradients else nullcontext()
+        return self._target.pay_gradients() if self._wants_gradients else nullcontext()
 
     def _paid_rows(self) -> Evaluations | None:
         return self._paid(self._moves.state) if self._target.keeps else None

@@ -412,7 +412,7 @@ def test_remembered_gradients_serve_whoever_wants_them_alone():
     recording, starts, _ = timed(Ticking(0.01))
     before = recording.calls
     np.testing.assert_array_equal(
-        recording.keeping(False).gradient(starts), Gaussian().value_and_gradient(starts)[1]
+        recording.fork(keep=False).gradient(starts), Gaussian().value_and_gradient(starts)[1]
     )
     assert recording.calls == before
 
@@ -577,7 +577,7 @@ def test_the_correction_that_decides_after_a_drop_is_among_the_parts():
     named = asked(target, fallback=fallback, safety=sk.Safety(mix=0.1), **parts)
     made = make_parts(composer(), named, rng)
     assert made.described["correction"] == "subsampled"
-    after = made.without_surrogate("it is not worth it")
+    after = made.drop_surrogate("it is not worth it")
     assert after.described == {
         "target": "target",
         "sampler": "hmc",
