@@ -88,18 +88,18 @@ class Automatic:
         rng: np.random.Generator,
     ) -> Recipe:
         """Pick parts by what the target offers and by what its calls cost; see the protocol."""
-        picked = self._picked(_Picker(composer, recipe), target, costs, rng)
+        picked = self._pick(_Picker(composer, recipe), target, costs, rng)
         return attrs.evolve(
             picked,
-            exploration=self.exploration(recipe, costs),
-            fallback=self.fallback(composer, recipe, costs),
+            exploration=_exploration(recipe, costs),
+            fallback=_fallback(composer, recipe, costs),
         )
 
     def plain(self, composer: Composer, recipe: Recipe, reason: str) -> Recipe:
         """Return an exact kernel that the target allows for; see the protocol."""
         return _Picker(composer, recipe).plain(reason)
 
-    def _picked(
+    def _pick(
         self, picker: _Picker, target: RecordingPotential, costs: Costs, rng: np.random.Generator
     ) -> Recipe:
         capabilities, timed = picker.capabilities, _timed(costs)
@@ -131,64 +131,51 @@ class Automatic:
             return picker.single_paths(f"{reason}; values are cheap")
         return picker.surrogate(DEFAULT, reason)
 
-    def fallback(self, composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | None:
-        """Return the exact kernel to go on with where a surrogate is not worth it, if there is one.
 
-        Parameters
-        ----------
-        composer
-            Makes its parts.
-        recipe
-            What the user has named; settings are those of a sampler that takes gradients, as those
-            of paths on a surrogate are.
-        costs
-            Of the target's calls.
-        """
-        dim = recipe.exact.dim
-        purpose, seconds, steps = VALUES, costs.values * dim / WALK_EFFICIENCY, None
-        given: Mapping[str, Any] = {}
-        if costs.gradients is not None:
-            purpose, steps, given = GRADIENTS, GRADIENTS_A_DRAW, recipe.settings
-            seconds = costs.gradients * steps
-        names = _names_serving(composer, sampler=purpose, correction=DEFAULT, schedule=NO_LEARNING)
-        if names is None:
-            return None
-        sampler = composer.make("sampler", names["sampler"], **given)
-        if not sampler.needs <= recipe.exact.capabilities:
-            return None
-        # of few draws each has to be worth something
-        share = min(TUNED_AFTER_DROP / recipe.wanted_draws, 1.0)
-        return Fallback(
-            name=names["sampler"],
-            sampler=sampler,
-            correction=composer.make("correction", names["correction"]),
-            schedule=composer.make("schedule", names["schedule"]),
-            seconds_per_draw=(1.0 + TENTH + share) * seconds,
-            seconds_per_value=costs.values,
-            steps_per_draw=steps,
-            described={**names, "surrogate": "none"},
-        )
+def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | None:
+    """Return the exact kernel to go on with where a surrogate is not worth it, if there is one.
 
-    def exploration(self, recipe: Recipe, costs: Costs) -> Budget:
-        """Return what looking for a surrogate may cost where plain HMC would do it as well.
+    What was given of a sampler's settings is for one that takes gradients, as paths on a surrogate
+    are.
+    """
+    purpose, seconds, steps = VALUES, costs.values * recipe.exact.dim / WALK_EFFICIENCY, None
+    given: Mapping[str, Any] = {}
+    if costs.gradients is not None:
+        purpose, steps, given = GRADIENTS, GRADIENTS_A_DRAW, recipe.settings
+        seconds = costs.gradients * steps
+    names = _names_serving(composer, sampler=purpose, correction=DEFAULT, schedule=NO_LEARNING)
+    if names is None:
+        return None
+    sampler = composer.make("sampler", names["sampler"], **given)
+    if not sampler.needs <= recipe.exact.capabilities:
+        return None
+    # of few draws each has to be worth something
+    share = min(TUNED_AFTER_DROP / recipe.wanted_draws, 1.0)
+    return Fallback(
+        name=names["sampler"],
+        sampler=sampler,
+        correction=composer.make("correction", names["correction"]),
+        schedule=composer.make("schedule", names["schedule"]),
+        seconds_per_draw=(1.0 + TENTH + share) * seconds,
+        seconds_per_value=costs.values,
+        steps_per_draw=steps,
+        described={**names, "surrogate": "none"},
+    )
 
-        A tenth of the bill that HMC is expected to run up for the same draws, and part of what it
-        saves in warm-up when it begins with what the exploration has found. Without a gradient
-        there is no such limit.
 
-        Parameters
-        ----------
-        recipe
-            Says how many draws are wanted.
-        costs
-            Of the target's calls.
-        """
-        if costs.gradients is None:
-            return Budget()
-        iterations = TENTH * (WARMUP + recipe.wanted_draws) + _SAVED * (WARMUP - TUNED_AFTER_DROP)
-        gradients = GRADIENTS_A_DRAW * iterations
-        seconds = gradients * costs.gradients
-        return Budget(max_calls=math.ceil(gradients * recipe.chains), max_seconds=seconds)
+def _exploration(recipe: Recipe, costs: Costs) -> Budget:
+    """Return what looking for a surrogate may cost where plain HMC would do it as well.
+
+    A tenth of the bill that HMC is expected to run up for the same draws, and part of what it saves
+    in warm-up when it begins with what the exploration has found. Without a gradient there is no
+    such limit.
+    """
+    if costs.gradients is None:
+        return Budget()
+    iterations = TENTH * (WARMUP + recipe.wanted_draws) + _SAVED * (WARMUP - TUNED_AFTER_DROP)
+    gradients = GRADIENTS_A_DRAW * iterations
+    seconds = gradients * costs.gradients
+    return Budget(max_calls=math.ceil(gradients * recipe.chains), max_seconds=seconds)
 
 
 def _names_serving(composer: Composer, **purposes: str) -> dict[str, str] | None:
@@ -248,7 +235,7 @@ class _Picker:
 
     def plain(self, reason: str) -> Recipe:
         purpose = GRADIENTS if GRADIENT in self.capabilities else VALUES
-        return self.recipe.filled(reason, sampler=self.composer.catalogue.pick("sampler", purpose))
+        return self.recipe.fill(reason, sampler=self.composer.catalogue.pick("sampler", purpose))
 
     def subsampled(self, reason: str) -> Recipe:
         correction = self.recipe.correction or self.serving("correction", ROWS_DECIDE)
@@ -256,18 +243,18 @@ class _Picker:
 
     def normal(self, reason: str, **more: Any) -> Recipe:
         sampler, surrogate = self.serving("sampler", NORMAL), self.serving("surrogate", NORMAL)
-        return self._learnt(reason, sampler=sampler, surrogate=surrogate, **more)
+        return self._pick_surrogate(reason, sampler=sampler, surrogate=surrogate, **more)
 
     def surrogate(self, purpose: str, reason: str) -> Recipe:
         name = self.serving("surrogate", purpose) or self.serving("surrogate", DEFAULT)
         plain = self.composer.catalogue.pick("sampler", GRADIENTS)
         sampler: Any = self.serving("sampler", ON_SURROGATE)
         if sampler is None:
-            return self._learnt(reason, sampler=plain, surrogate=name)
+            return self._pick_surrogate(reason, sampler=plain, surrogate=name)
         kernel = (plain, dict(self.recipe.settings))
         if kernel[1]:
             sampler = (sampler, {"kernel": kernel})
-        return self._learnt(reason, sampler=sampler, surrogate=name, settings={})
+        return self._pick_surrogate(reason, sampler=sampler, surrogate=name, settings={})
 
     def single_paths(self, reason: str) -> Recipe:
         found = self.composer.catalogue.serving("sampler", SINGLE_PATHS)
@@ -275,11 +262,11 @@ class _Picker:
             return self.surrogate(DEFAULT, reason)
         sampler = (found.name, dict(self.recipe.settings) or dict(found.purposes[SINGLE_PATHS]))
         surrogate = self.serving("surrogate", DEFAULT)
-        return self._learnt(reason, sampler=sampler, surrogate=surrogate, settings={})
+        return self._pick_surrogate(reason, sampler=sampler, surrogate=surrogate, settings={})
 
-    def _learnt(self, reason: str, **parts: Any) -> Recipe:
+    def _pick_surrogate(self, reason: str, **parts: Any) -> Recipe:
         pick, given = self.composer.catalogue.pick, self.recipe
         explorer = given.explorer or self.serving("explorer", ON_SURROGATE) or pick("explorer")
-        return self.recipe.filled(
+        return self.recipe.fill(
             reason, explorer=explorer, schedule=given.schedule or pick("schedule"), **parts
         )

@@ -121,7 +121,7 @@ class RecordingPotential:
         """What tells of these."""
         return self._exact.log
 
-    def keeping(self, keep: bool) -> RecordingPotential:
+    def fork(self, *, keep: bool) -> RecordingPotential:
         """Return a wrapper with the same account that keeps what it evaluates itself, or not."""
         other = copy.copy(self)
         other._keeps, other._blocks = keep, []
@@ -141,7 +141,7 @@ class RecordingPotential:
         self._exact.guard = guard
 
     @contextmanager
-    def paying_gradients(self) -> Iterator[None]:
+    def pay_gradients(self) -> Iterator[None]:
         """Pay in the block for the gradient with every value, where there is one, and keep it."""
         self._with_gradients = self._keeps and can.GRADIENT in self.capabilities
         try:
@@ -181,7 +181,7 @@ class RecordingPotential:
     def value(self, positions: FloatArray) -> FloatArray:
         """Return exact U, shape (n,); ``inf`` where it could not be evaluated.
 
-        Within :meth:`paying_gradients` its gradient (for a forward potential its Jacobian) is
+        Within :meth:`pay_gradients` its gradient (for a forward potential its Jacobian) is
         evaluated, counted and kept as well.
         """
         if self._with_gradients:

@@ -21,7 +21,6 @@ from surrokit.kernel.tuner import tuning_of
 from surrokit.plan.recipe import Recipe
 from surrokit.registry.catalogue import Catalogue
 from surrokit.registry.composer import Composer, Spec, described
-from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, VALUES
 from surrokit.settings import is_whole
 
@@ -56,35 +55,26 @@ def make_parts(composer: Composer, asked: Recipe, rng: np.random.Generator) -> R
         correction=asked.correction or pick("correction"),
         surrogate=None if asked.surrogate == "none" else asked.surrogate,
     )
-    own: dict[Kind, Any] = {
-        "sampler": composer.make("sampler", asked.sampler, **asked.settings),
-        "correction": composer.make("correction", asked.correction),
-    }
-    composer = composer.with_own(own)
-    recipe = attrs.evolve(asked, sampler=own["sampler"], correction=own["correction"])
-    recipe = _with_learner(composer, recipe, rng)
-    recipe = _with_explorer(composer, recipe)
+    sampler = composer.make("sampler", asked.sampler, **asked.settings)
+    correction = composer.make("correction", asked.correction)
+    composer = composer.with_own({"sampler": sampler, "correction": correction})
+    names = {"sampler": asked.sampler, "surrogate": asked.surrogate or "none"}
+    told = {"target": asked.name, **{kind: described(spec) for kind, spec in names.items()}}
+    recipe = attrs.evolve(asked, sampler=sampler, correction=correction, described=told)
+    recipe = _add_learner(composer, recipe, rng)
+    recipe = _add_explorer(composer, recipe)
     _check_needs(recipe, _advice(composer.catalogue))
     if recipe.learner is not None:
         _check_learnable(recipe.learner, recipe.exact)
-    default = pick("schedule", NO_LEARNING if recipe.learner is None else DEFAULT)
-    explored = None if recipe.learner is None else asked.explorer or pick("explorer")
     return attrs.evolve(
         recipe,
         exact_sampler=None if asked.surrogate is None else _exact_sampler(composer, asked.exact),
         fallback=None if recipe.learner is None else asked.fallback,
-        described={
-            "target": asked.name,
-            "sampler": described(asked.sampler),
-            "surrogate": described(asked.surrogate or "none"),
-            "schedule": described(asked.schedule or default),
-            "explorer": described(explored or "none"),
-            "correction": described(asked.correction),
-        },
+        described={**recipe.described, "correction": described(asked.correction)},
     )
 
 
-def _with_learner(composer: Composer, recipe: Recipe, rng: np.random.Generator) -> Recipe:
+def _add_learner(composer: Composer, recipe: Recipe, rng: np.random.Generator) -> Recipe:
     """Return a recipe with its schedule, and with a surrogate that is ready or a learner."""
     made: Any = None
     ready = None
@@ -92,21 +82,29 @@ def _with_learner(composer: Composer, recipe: Recipe, rng: np.random.Generator) 
         made = composer.make("surrogate", recipe.surrogate)
         ready = _fitting(made, recipe.exact) if is_ready(made) else None
     learns = made is not None and ready is None
-    default = composer.catalogue.pick("schedule", DEFAULT if learns else NO_LEARNING)
-    schedule = _schedule(composer, recipe.schedule or default, learns, ready)
-    learner = _learner(made, recipe, rng, schedule) if learns else None
-    return attrs.evolve(recipe, surrogate=ready, schedule=schedule, learner=learner)
+    purpose = DEFAULT if learns else NO_LEARNING
+    named = recipe.schedule or composer.catalogue.pick("schedule", purpose)
+    schedule = _schedule(composer, named, learns, ready)
+    return attrs.evolve(
+        recipe,
+        surrogate=ready,
+        schedule=schedule,
+        learner=_learner(made, recipe, rng, schedule) if learns else None,
+        described={**recipe.described, "schedule": described(named)},
+    )
 
 
-def _with_explorer(composer: Composer, recipe: Recipe) -> Recipe:
+def _add_explorer(composer: Composer, recipe: Recipe) -> Recipe:
     """Return a recipe with an explorer, if it has a learner."""
+    explorer, name = None, "none"
     if recipe.learner is not None:
-        return attrs.evolve(recipe, explorer=_explorer(composer, recipe, recipe.learner))
-    if recipe.explorer is not None:
-        raise ConfigurationError(
-            f"an explorer is given, but {_nothing_learns(recipe.surrogate)}, or leave explorer out"
-        )
-    return recipe
+        explorer = _explorer(composer, recipe, recipe.learner)
+        name = described(recipe.explorer or composer.catalogue.pick("explorer"))
+    elif recipe.explorer is not None:
+        why = _nothing_learns(recipe.surrogate)
+        raise ConfigurationError(f"an explorer is given, but {why}, or leave explorer out")
+    told = {**recipe.described, "explorer": name}
+    return attrs.evolve(recipe, explorer=explorer, described=told)
 
 
 def is_ready(surrogate: object) -> bool:

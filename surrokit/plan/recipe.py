@@ -72,7 +72,7 @@ def ending(iteration: int) -> int:
 class Recipe:
     """What a run is made of: as asked for, filled in where it was open, and with all parts made.
 
-    Each step returns a new one. A policy fills in what is open (:meth:`filled`), and
+    Each step returns a new one. A policy fills in what is open (:meth:`fill`), and
     :func:`surrokit.plan.parts.make_parts` puts objects in the place of names.
 
     Parameters
@@ -185,7 +185,7 @@ class Recipe:
             or self.safety.restart
         )
 
-    def filled(self, reason: str, **parts: Any) -> Recipe:
+    def fill(self, reason: str, **parts: Any) -> Recipe:
         """Return a copy with parts filled in.
 
         Parameters
@@ -201,7 +201,7 @@ class Recipe:
         given = ", ".join(f"{kind}={_written(spec)}" for kind, spec in specs.items() if spec)
         return attrs.evolve(recipe, choice=f"{given}: {reason}")
 
-    def without_surrogate(self, reason: str) -> Recipe:
+    def drop_surrogate(self, reason: str) -> Recipe:
         """Return the recipe of a run that goes on with its fallback, once parts were made.
 
         Parameters

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
+import attrs
 import numpy as np
 
 from surrokit.capabilities import FORWARD, ROWS
@@ -16,8 +17,7 @@ from surrokit.contracts.schedule import Decision, Stage
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.mode.starts import Began, started
 from surrokit.plan.recipe import JUDGED, TUNED_AFTER_DROP, Recipe, settling
-from surrokit.result.run import Rescue, Run
-from surrokit.run.adapting import Adapting
+from surrokit.result.run import Adaptation, Rescue, Run
 from surrokit.run.book import Book
 from surrokit.run.explore import Exploring, bound_within
 from surrokit.run.kernels import Kernels
@@ -50,11 +50,10 @@ class Attempt:
         self._book = book
         self._rng = rng
         learns = recipe.learner is not None
-        self._target = book.target.keeping(learns or FORWARD in recipe.exact.capabilities)
+        self._target = book.target.fork(keep=learns or FORWARD in recipe.exact.capabilities)
         self._kernels = Kernels(recipe, self._target)
         self._moves = self._kernels.moves
         self._learning = Learning(recipe, book.clock)
-        self._adapting = Adapting()
         repairs = learns and self._kernels.exact is not None
         self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairs)
         self._found: Findings | None = None
@@ -105,7 +104,7 @@ class Attempt:
             return complaint
         takes_over = found is not None and self._moves.chains is None
         n_iterations = self._length(found, takes_over=takes_over)
-        with self._book.clock.phase("warmup"), self._paying():
+        with self._book.clock.phase("warmup"), self._pay_as_wanted():
             if found is not None:
                 if takes_over:
                     self._moves.take_over(found)
@@ -116,7 +115,7 @@ class Attempt:
                 self._kernels.prepare(None)
             elif self._learning.surrogate is None and not takes_over:
                 self._moves.move_on(self._target)  # the explorer's sampler need not be this one
-        self._book.course.warm_up_for(n_iterations)
+        self._book.warm_up_for(n_iterations)
         self._warm()
         return self._complaint_after_warm_up()
 
@@ -125,15 +124,16 @@ class Attempt:
         while (trouble := self._draw()) is not None:
             self._restart(trouble)
 
-    def left_behind(self) -> Findings:
+    def hand_over(self) -> Findings:
         """Return what the next attempt takes over: the chains, and what is known of the target."""
-        found = self._found
-        return Findings(
+        assert self._found is not None
+        return attrs.evolve(
+            self._found,
             chains=self._moves.state,
             covariance=self._moves.covariance,
             step_size=None,
-            mode=None if found is None else found.mode,
-            modes=None if found is None else found.modes,
+            tuning=None,
+            acceptance=None,
         )
 
     # --- warm-up ---
@@ -150,9 +150,9 @@ class Attempt:
 
     def _warm(self) -> None:
         book, stopping = self._book, self._book.stopping
-        book.expect(warmup=book.course.warmup_ends)
+        book.expect(warmup=book.warmup_ends)
         stopping.warmup_begins()
-        while (room := book.course.room) > 0:
+        while (room := book.room) > 0:
             trouble = self._net.trouble(self._learning.surrogate, room)
             if trouble is not None:
                 rescue = Rescue(iteration=book.recorder.iteration, reason=trouble)
@@ -161,7 +161,7 @@ class Attempt:
                 stopping.warmup_begins()
                 continue
             stopping.check_before_iteration(exact=self._kernels.pay_whole_positions)
-            with book.clock.phase("warmup"), self._paying():
+            with book.clock.phase("warmup"), self._pay_as_wanted():
                 step = self._transition(tune=True)
             self._after("warmup", step, self._paid_rows())
             stopping.iteration_done()
@@ -176,7 +176,7 @@ class Attempt:
         return None if found.acceptance is None else fallback.complaint(found.acceptance)
 
     def _complaint_after_warm_up(self) -> str | None:
-        fallback, seen = self.recipe.fallback, self._book.course.since_explored
+        fallback, seen = self.recipe.fallback, self._book.since_explored
         if fallback is None or self._learning.surrogate is None or seen < JUDGED // 2:
             return None
         enough, warmup = min(seen, JUDGED), self._book.recorder.warmup
@@ -191,7 +191,7 @@ class Attempt:
         book, stopping = self._book, self._book.stopping
         book.target.failure_log.draws_begin(book.recorder.lately())
         self._net.draws_begin()
-        self._adapting.draws_begin(self._kernels.in_use)
+        self._learning.begin_draws(self._kernels.in_use)
         for _ in range(stopping.draws_begin(self.recipe.most_draws)):
             book.expect(draws=stopping.expected)
             stopping.check()
@@ -211,10 +211,10 @@ class Attempt:
         book = self._book
         self._net.restarts.append(Rescue(iteration=book.recorder.iteration, reason=trouble))
         book.recorder.begin_again()
-        self._adapting.begin_again()
+        self._learning.begin_again()
         n_iterations = self.recipe.safety.block + TUNED_AFTER_RESTART
         self._kernels.begin_tuning(n_iterations, None)
-        book.course.warm_up_for(n_iterations)
+        book.warm_up_for(n_iterations)
         self._repair(trouble)
         self._warm()
 
@@ -225,7 +225,7 @@ class Attempt:
         exact.learn(self._moves.covariance)
         for _ in range(self.recipe.safety.block):
             book.stopping.check_before_iteration(exact=True)
-            with book.clock.phase("warmup"), self._paying():
+            with book.clock.phase("warmup"), self._pay_as_wanted():
                 step = self._kernels.exact_transition(self._rng, tune=True)
             net.saw_exact(step)
             self._after("warmup", step, self._paid_rows(), repairs=True)
@@ -266,13 +266,13 @@ class Attempt:
                 self._net.keep(rows)
         if decision.deploy:
             self._deploy(f"schedule, after iteration {moment.iteration}")
-        self._adapting.decided(moment, decision, self._kernels.in_use)
+        learning.note(moment, decision, self._kernels.in_use)
         self._settle_records(stage, decision, repairs=repairs)
 
     def _settle_records(self, stage: Stage, decision: Decision, *, repairs: bool) -> None:
         """Settle what is kept of exact calls from here on, and paid for with proposals."""
         listens = self._net.listens(self._learning.surrogate, stage)
-        has_outputs, learns = self._book.recorder.has_outputs, not self._adapting.frozen
+        has_outputs, learns = self._book.recorder.has_outputs, not self._learning.frozen
         self._target.keep_evaluations(has_outputs or repairs or listens or learns)
         wanted = decision.derivatives and stage != "sampling"
         self._wants_gradients = wanted and self._learning.uses_derivatives
@@ -281,7 +281,7 @@ class Attempt:
         """Fit a surrogate, and move on it from here on."""
         learning = self._learning
         try:
-            surrogate = learning.fitted()
+            surrogate = learning.fit()
         except SurrogateFitError as error:
             can_go_on = self._moves.sampler.needs <= self._target.capabilities
             if learning.surrogate is None and self.recipe.fallback is None and not can_go_on:
@@ -297,9 +297,9 @@ class Attempt:
         self._moves.move_on(surrogate)
         self._book.add_surrogate(surrogate, learning.n_observed, reason)
 
-    def _paying(self) -> AbstractContextManager[None]:
+    def _pay_as_wanted(self) -> AbstractContextManager[None]:
         """Pay for gradients at proposals, where the schedule wants the learner to have them."""
-        return self._target.paying_gradients() if self._wants_gradients else nullcontext()
+        return self._target.pay_gradients() if self._wants_gradients else nullcontext()
 
     def _paid_rows(self) -> Evaluations | None:
         return self._paid(self._moves.state) if self._target.keeps else None
@@ -325,7 +325,8 @@ class Attempt:
 
     def outcome(self) -> Run:
         """Return the result, of whatever was drawn."""
-        book, exact, transform = self._book, self._target, self._target.transform
+        book, learning = self._book, self._learning
+        exact, transform = self._target, self._target.transform
         modes = None if self._found is None else self._found.modes
         return Run(
             parameters=parameters_of(exact.target),
@@ -336,14 +337,20 @@ class Attempt:
             failures=exact.failures,
             broken_gradients=exact.broken_gradients,
             seconds=dict(book.clock.seconds),
-            adaptation=self._adapting.told(
-                book.recorder.deployments, self._learning.n_observed, self._net
+            adaptation=Adaptation(
+                deployments=tuple(book.recorder.deployments),
+                training_rows=learning.n_observed,
+                frozen_before_draws=not learning.under_adaptation,
+                rescues=tuple(self._net.rescues),
+                restarts=tuple(self._net.restarts),
+                mix=self.recipe.safety.mix,
+                deployed_though_frozen=tuple(learning.though_frozen),
             ),
             stopped=book.stopping.stopped,
             length=book.stopping.length,
             choice=self.recipe.choice,
             parts=self.recipe.described,
-            surrogate=self._learning.surrogate,
+            surrogate=learning.surrogate,
             sampler=self._moves.tuned_sampler,
             kernel=self._moves.bound,
             modes=None if modes is None else modes.told(transform),

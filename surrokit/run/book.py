@@ -11,10 +11,9 @@ from surrokit.contracts.schedule import Moment, Stage
 from surrokit.cost.budget import BudgetSpent, StopReason
 from surrokit.cost.clock import Clock
 from surrokit.cost.recording import RecordingPotential
-from surrokit.plan.recipe import Recipe
+from surrokit.plan.recipe import Recipe, ending
 from surrokit.plan.stopping import Stopping
 from surrokit.result.run import Run
-from surrokit.run.course import Course
 from surrokit.run.observers import Observers
 from surrokit.run.recorder import Recorder
 from surrokit.targets.bounds import transform_of
@@ -46,10 +45,12 @@ class Book:
     ----------
     target
         The exact potential, recorded; all evaluations are kept.
-    clock, recorder, stopping, course
-        Seconds, iterations, what is spent, and how far the run has come.
+    clock, recorder, stopping
+        Seconds, iterations, and what is spent.
     recipe, info
         The recipe in use, and what observers know of it; None before there is one.
+    warmup_ends
+        The last iteration of the warm-up, as far as is known.
     """
 
     def __init__(self, asked: Recipe, observers: Observers) -> None:
@@ -61,10 +62,9 @@ class Book:
             asked.budget, self.target, self.clock, transform_of(asked.exact), asked.chains
         )
         self.target.guarded(self.stopping.guard)
-        is_open, hurry = asked.warmup is None, asked.hurry
-        self.course = Course(
-            self.recorder, asked.most_warmup, lambda: is_open and self.stopping.used(hurry)
-        )
+        self.warmup_ends = asked.most_warmup
+        self._hurry = asked.hurry if asked.warmup is None else None
+        self._explored_at: int | None = None
         self.recipe: Recipe | None = None
         self.info: RunInfo | None = None
         self._observers = observers
@@ -83,6 +83,20 @@ class Book:
             parts=recipe.described,
         )
         self._tell("surrokit_run_started")
+
+    @property
+    def room(self) -> int:
+        """Iterations that are left of the warm-up."""
+        return self.warmup_ends - self.recorder.iteration
+
+    @property
+    def since_explored(self) -> int:
+        """Iterations since the exploration ended, or since the run began if there was none."""
+        return self.recorder.iteration - (self._explored_at or 0)
+
+    def warm_up_for(self, iterations: int) -> None:
+        """Let the warm-up go on for so many iterations from here on."""
+        self.warmup_ends = self.recorder.iteration + iterations
 
     def expect(self, *, warmup: int | None = None, draws: int | None = None) -> None:
         """Let observers know how long the run is going to be, as far as that is known."""
@@ -104,7 +118,17 @@ class Book:
         """Write down one iteration, tell of it, and return the moment after it."""
         info = self.recorder.add(stage, state, step, step_size)
         self._tell("surrokit_transition_done", state=state, info=info)
-        return self.course.moment(stage, explored=explored)
+        if explored:
+            self._explored_at = info.iteration
+        if stage == "warmup" and self._hurry is not None and self.stopping.used(self._hurry):
+            self.warmup_ends = min(self.warmup_ends, ending(info.iteration))
+        return Moment(
+            stage=stage,
+            iteration=info.iteration,
+            explored=explored,
+            since_explored=-1 if self._explored_at is None else self.since_explored,
+            draws_follow=stage == "warmup" and info.iteration >= self.warmup_ends,
+        )
 
     def add_surrogate(self, surrogate: Potential, evaluations: int, reason: str) -> None:
         """Tell that a surrogate of so many evaluations is in use."""

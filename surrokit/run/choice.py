@@ -58,7 +58,7 @@ def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generat
         book.begin(make_parts(composer, policy.plain(composer, bare, reason), rng))
         raise
     recipe = check_recipe(make_parts(composer, picked, rng))
-    return recipe if recipe.learner is None else _with_paid(recipe, paid)
+    return recipe if recipe.learner is None else _add_paid(recipe, paid)
 
 
 def _measure_and_pick(
@@ -70,7 +70,7 @@ def _measure_and_pick(
     return policy.choose(composer, recipe, book.target, costs, rng), book.target.drain()
 
 
-def _with_paid(recipe: Recipe, paid: Evaluations) -> Recipe:
+def _add_paid(recipe: Recipe, paid: Evaluations) -> Recipe:
     blocks = [block for block in (recipe.evaluations, paid) if block is not None and len(block)]
     joined = Evaluations.joined(blocks, recipe.exact.dim) if blocks else None
     return attrs.evolve(recipe, evaluations=joined)

@@ -102,6 +102,6 @@ class Exploring:
 
     def _fitted(self) -> Potential | None:
         try:
-            return self._learning.fitted()
+            return self._learning.fit()
         except SurrogateFitError:
             return None

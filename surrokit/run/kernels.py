@@ -9,8 +9,10 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import StepInfo, Tuning
 from surrokit.kernel.kernel import ExactMoves, Moves
 from surrokit.plan.recipe import Recipe
-from surrokit.run.adapting import Kernel
 from surrokit.types import FloatArray
+
+InUse = tuple[object, ...]
+"""The frozen parts that move chains and decide; a changed one is another object."""
 
 
 class Kernels:
@@ -41,7 +43,7 @@ class Kernels:
             self.exact = ExactMoves(recipe.exact_sampler, self.moves.decider, target, chains)
 
     @property
-    def in_use(self) -> Kernel:
+    def in_use(self) -> InUse:
         """What moves chains and decides: other objects wherever anything in them changes."""
         return (*self.moves.identity, *(() if self.exact is None else self.exact.identity))
 

@@ -1,16 +1,21 @@
-"""What an attempt has learnt, and the time that it took."""
+"""What an attempt learns, deploys, and when it has stopped."""
 
 from __future__ import annotations
 
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
+from surrokit.contracts.schedule import Decision, Moment
 from surrokit.cost.clock import Clock
 from surrokit.plan.parts import uses_derivatives
 from surrokit.plan.recipe import Recipe
+from surrokit.run.kernels import InUse
 
 
 class Learning:
-    """The learner of an attempt: what it is told, and the surrogate in use.
+    """The learner of an attempt, the surrogate in use, and whether draws are kept meanwhile.
+
+    A draw is kept under adaptation if the kernel changes among the draws, and also if the schedule
+    left open that it might: whether it does may depend on where the chains go.
 
     Parameters
     ----------
@@ -25,14 +30,23 @@ class Learning:
         The one in use; None before there is one.
     n_observed
         Exact evaluations observed.
+    frozen
+        Whether the schedule has said that it deploys nothing any more.
+    though_frozen
+        Iterations after which it deployed a surrogate all the same.
+    under_adaptation
+        Whether draws were kept under adaptation.
     """
 
     def __init__(self, recipe: Recipe, clock: Clock) -> None:
         self.surrogate: Potential | None = recipe.surrogate
         self.n_observed = 0
+        self.frozen = self.under_adaptation = False
+        self.though_frozen: list[int] = []
         self._learner = recipe.learner
         self._clock = clock
         self._last: tuple[int, Potential] | None = None
+        self._kernel: InUse = ()
 
     @property
     def learns(self) -> bool:
@@ -51,7 +65,7 @@ class Learning:
             self._learner.observe(rows)
         self.n_observed += len(rows)
 
-    def fitted(self) -> Potential:
+    def fit(self) -> Potential:
         """Return a surrogate of all rows so far; the last one where none has come since.
 
         Raises
@@ -64,3 +78,25 @@ class Learning:
             with self._clock.phase("training"):
                 self._last = self.n_observed, self._learner.fitted()
         return self._last[1]
+
+    def begin_draws(self, kernel: InUse) -> None:
+        """Take note of the kernel that the draws begin with."""
+        self._kernel = kernel
+
+    def begin_again(self) -> None:
+        """Take note that the draws so far are warm-up, and that adaptation starts anew."""
+        self.frozen = self.under_adaptation = False
+
+    def note(self, moment: Moment, decision: Decision, kernel: InUse) -> None:
+        """Take in what a schedule decided, and the kernel that chains move by from here on."""
+        if decision.deploy and self.frozen:
+            self.though_frozen.append(moment.iteration)
+        self.frozen = self.frozen or decision.frozen
+        if moment.stage == "sampling":
+            might_change = decision.deploy or not decision.frozen
+            self.under_adaptation |= might_change or not _same(kernel, self._kernel)
+
+
+def _same(kernel: InUse, other: InUse) -> bool:
+    same = (one is another for one, another in zip(kernel, other, strict=False))
+    return len(kernel) == len(other) and all(same)

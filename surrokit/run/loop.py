@@ -48,8 +48,8 @@ def run(asked: Recipe, composer: Composer, rng: np.random.Generator, observers: 
         attempt = Attempt(recipe, book, rng)
         found = attempt.explore()
         while (complaint := attempt.warm_up(found)) is not None:
-            found = attempt.left_behind()
-            recipe = recipe.without_surrogate(complaint)
+            found = attempt.hand_over()
+            recipe = recipe.drop_surrogate(complaint)
             book.begin(recipe)
             attempt = Attempt(recipe, book, rng)
         attempt.draw()

@@ -413,7 +413,7 @@ def test_values_bring_derivatives_along_if_asked(make, kind):
     expected = recording.value(Q)
     before = counted(recording)
     recording.drain()
-    with recording.paying_gradients():
+    with recording.pay_gradients():
         assert_allclose(recording.value(Q), expected)
     assert counted(recording) == {**before, kind: 3}
     rows = recording.drain()
@@ -422,15 +422,35 @@ def test_values_bring_derivatives_along_if_asked(make, kind):
     assert (rows.jacobians is not None) == (kind == "jacobian")
 
 
+def test_values_cost_what_they_did_once_nobody_asks_for_more():
+    recording = plain()
+    with pytest.raises(RuntimeError), recording.pay_gradients():
+        raise RuntimeError
+    recording.value(Q)
+    assert counted(recording) == {"value": 3}
+
+
+def test_a_fork_has_the_same_account_and_keeps_for_itself():
+    recording = plain()
+    fork = recording.fork(keep=False)
+    fork.value(Q)
+    recording.value(Q)
+    assert counted(recording) == counted(fork) == {"value": 6}
+    assert (len(fork.drain()), len(recording.drain())) == (0, 3)
+    fork.keep_evaluations(True)
+    fork.value(Q)
+    assert (len(fork.drain()), len(recording.drain())) == (3, 0)
+
+
 def test_derivatives_are_not_paid_for_when_nothing_is_kept():
-    recording = plain().keeping(False)
-    with recording.paying_gradients():
+    recording = plain().fork(keep=False)
+    with recording.pay_gradients():
         recording.value(Q)
     assert counted(recording) == {"value": 3}
 
 
 def test_derivatives_that_are_not_offered_are_not_asked_for():
     recording = RecordingPotential(sk.potential(value, dim=2, batched=True), keep=True)
-    with recording.paying_gradients():
+    with recording.pay_gradients():
         recording.value(Q)
     assert counted(recording) == {"value": 3}

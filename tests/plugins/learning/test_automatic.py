@@ -294,14 +294,13 @@ def test_an_object_is_described_in_the_line():
 
 def test_exploring_may_cost_a_tenth_of_what_hmc_would_and_some_of_what_it_is_spared():
     target = offering("gradient")
-    limit = Automatic().exploration(asked(target), DEAR)
+    limit = picked(target, DEAR).exploration
     iterations = 0.1 * 2000 + 0.5 * 700
     assert limit.max_calls == pytest.approx(GRADIENTS_A_DRAW * iterations * 3)
     assert limit.max_seconds == pytest.approx(GRADIENTS_A_DRAW * iterations * 0.006)
-    short = Automatic().exploration(asked(target, draws=100), DEAR)
+    short = picked(target, DEAR, {"draws": 100}).exploration
     assert short.max_calls == pytest.approx(GRADIENTS_A_DRAW * 3 * (0.1 * 1100 + 0.5 * 700))
-    assert Automatic().exploration(asked(offering()), VALUES) == Budget()
-    assert picked(target, DEAR).exploration == limit
+    assert picked(offering(), VALUES).exploration == Budget()
 
 
 def test_a_surrogate_is_worth_it_or_not():
@@ -324,11 +323,11 @@ def test_a_surrogate_is_worth_it_or_not():
 
 
 def test_a_black_box_falls_back_on_a_random_walk():
-    recipe = asked(types.SimpleNamespace(dim=6, capabilities=frozenset()))
-    fallback = Automatic().fallback(composer(), recipe, VALUES)
+    target = types.SimpleNamespace(dim=6, capabilities=frozenset())
+    fallback = picked(target, VALUES).fallback
     assert fallback.name == "random-walk"
     assert fallback.seconds_per_draw == pytest.approx(20 * 0.006 * 1.4)
-    assert Automatic().fallback(composer(sampler=("random-walk",)), recipe, VALUES) is None
+    assert picked(target, VALUES, sampler=("random-walk",)).fallback is None
 
 
 @pytest.mark.parametrize(
@@ -412,7 +411,7 @@ def test_remembered_gradients_serve_whoever_wants_them_alone():
     recording, starts, _ = timed(Ticking(0.01))
     before = recording.calls
     np.testing.assert_array_equal(
-        recording.keeping(False).gradient(starts), Gaussian().value_and_gradient(starts)[1]
+        recording.fork(keep=False).gradient(starts), Gaussian().value_and_gradient(starts)[1]
     )
     assert recording.calls == before
 
@@ -573,11 +572,11 @@ def test_settings_of_the_sampler_are_those_of_the_kernel_it_falls_back_on(misled
 def test_the_correction_that_decides_after_a_drop_is_among_the_parts():
     target, rng = Summed(), np.random.default_rng(1)
     parts = {"sampler": "gaussian", "surrogate": "quadratic", "correction": "subsampled"}
-    fallback = Automatic().fallback(composer(), asked(target, draws=300), DEAR)
+    fallback = picked(target, DEAR, {"draws": 300, "warmup": 0}).fallback
     named = asked(target, fallback=fallback, safety=sk.Safety(mix=0.1), **parts)
     made = make_parts(composer(), named, rng)
     assert made.described["correction"] == "subsampled"
-    after = made.without_surrogate("it is not worth it")
+    after = made.drop_surrogate("it is not worth it")
     assert after.described == {
         "target": "target",
         "sampler": "hmc",
