@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import attrs
 
 from surrokit.contracts.potential import Potential
@@ -52,7 +54,10 @@ class Binding:
         """The sampler, with what was tuned for it if that was ever used."""
         if self.bound is None or not self.sampler.tunes or self.tuning is tuning_of(self.sampler):
             return self.sampler
-        return TunedSampler(sampler=untuned(self.sampler), tuning=self.tuning)
+        settings = self.sampler
+        if isinstance(settings, TunedSampler):
+            settings = settings.sampler
+        return cast("Sampler", TunedSampler(sampler=settings, tuning=self.tuning))
 
     def bind_to(self, potential: Potential) -> None:
         """Move on another potential from here on; caches are of the one before."""
@@ -150,8 +155,3 @@ class Binding:
 def caches_metric(sampler: Sampler) -> bool:
     """Return whether a sampler's caches depend on the tuned covariance, and so are remade."""
     return bool(getattr(sampler, "caches_metric", False))
-
-
-def untuned(sampler: Sampler) -> Sampler:
-    """Return a sampler without what an earlier run has found for it."""
-    return sampler.sampler if isinstance(sampler, TunedSampler) else sampler

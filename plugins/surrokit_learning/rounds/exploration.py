@@ -146,10 +146,9 @@ class RoundsExploration:
         state = attrs.evolve(state, unfitted=False, settled=state.finished)
         if surrogate is None or not len(state.seen):
             return state
-        rng = np.random.default_rng(state.seed)
+        look = self._settled if state.finished else self._aimed
         try:
-            look = self._settled if state.finished else self._aimed
-            return look(state, surrogate, rng)
+            return look(state, surrogate, np.random.default_rng(state.seed))
         except SurrogateFitError:  # the points lie too far apart to say where to draw
             return state
 
@@ -184,8 +183,7 @@ class RoundsExploration:
     def _search(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         assert state.search is not None
         before = state.search.paid
-        limits = self._limits(state, before)
-        search = state.search.stepped(self.potential, limits, rng)
+        search = state.search.stepped(self.potential, self._limits(state, before), rng)
         calls = search.paid - before
         if 2 * state.n_steps >= state.max_steps:
             search = search.stopped()
@@ -241,7 +239,7 @@ class RoundsExploration:
         """Evaluate the next batch of the queue, judge what it was drawn from, move the chains."""
         n = max(min(self.settings.batch, state.max_paid - state.n_paid), 1)
         positions, predicted = state.queue[:n], state.predicted[:n]
-        values = self._evaluated(positions)[0]
+        values, _ = self._evaluated(positions)
         moves = not (state.stage == "design" and self.start_by == "sobol")
         log_weights = _difference(state.expected[:n], values) if moves else np.full(n, -np.inf)
         state = attrs.evolve(
@@ -265,19 +263,17 @@ class RoundsExploration:
 
     def _ended(self, state: RoundsState) -> RoundsState:
         """Return the state, finished if it is time."""
-        over = state.n_steps >= state.max_steps or state.n_paid >= state.max_paid
         # one batch of points may be lucky, and without gradients often is
         rounds = 1 if self.pays_gradients else 3
         good = len(state.acceptances) >= rounds and state.trusted
         good = good and bool(np.mean(state.acceptances[-rounds:]) >= self.settings.acceptance)
+        over = state.n_steps >= state.max_steps or state.n_paid >= state.max_paid
         if over or good or self._no_gain(state):
             return attrs.evolve(state, finished=True, unfitted=True)
         return state
 
     def _no_gain(self, state: RoundsState) -> bool:
-        patience = self.settings.patience
-        if patience is None:
-            patience = 3 if self.pays_gradients else 10
+        patience = self.settings.patience or (3 if self.pays_gradients else 10)
         if len(state.acceptances) < 2 * patience or not state.trusted:
             return False
         # means, as each round has but a batch of points to tell
@@ -357,12 +353,9 @@ class RoundsExploration:
             tuning = attrs.evolve(tuning, covariance=draws.covariance)
         if not state.acceptances or state.acceptances[-1] < UNSURE:
             tuning = attrs.evolve(tuning, length=None)
-        mode = state.mode
-        if mode is None:
-            mode = _mode_of(surrogate, state.best)
         return attrs.evolve(
             state,
-            mode=mode,
+            mode=_mode_of(surrogate, state.best) if state.mode is None else state.mode,
             covariance=state.covariance if draws.covariance is None else draws.covariance,
             tuning=tuning if draws.accepted >= MOBILE else None,
         )
@@ -376,12 +369,11 @@ class RoundsExploration:
 
     def _evaluated(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         """Return U at positions (n, dim), infinite where anything failed, and its gradients."""
-        exact = self.potential
         with np.errstate(all="ignore"):
             if not self.pays_gradients:
-                values, gradients = exact.value(positions), None
-                return np.where(np.isnan(values), np.inf, values), gradients
-            values, gradients = with_gradient(exact).value_and_gradient(positions)
+                values = self.potential.value(positions)
+                return np.where(np.isnan(values), np.inf, values), None
+            values, gradients = with_gradient(self.potential).value_and_gradient(positions)
         fine = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
         return np.where(fine, values, np.inf), gradients
 

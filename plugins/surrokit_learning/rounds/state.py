@@ -76,35 +76,35 @@ class RoundsState:
     """
 
     chains: ChainState
-    info: StepInfo | None
+    info: StepInfo | None = None
     stage: Stage
     burst: Any
     seen: Evaluations
     search: ModeSearch | None
     withheld: Evaluations | None
-    mode: FloatArray | None
-    hessian: FloatArray | None
-    lower: FloatArray | None
-    upper: FloatArray | None
-    covariance: FloatArray | None
-    drawn_covariance: FloatArray | None
+    mode: FloatArray | None = None
+    hessian: FloatArray | None = None
+    lower: FloatArray | None = None
+    upper: FloatArray | None = None
+    covariance: FloatArray | None = None
+    drawn_covariance: FloatArray | None = None
     queue: FloatArray
-    expected: FloatArray
-    predicted: FloatArray
-    temperature: float
-    trusted: bool
-    n_design: int
-    acceptances: tuple[float, ...]
-    spreads: tuple[float, ...]
-    n_steps: int
+    expected: FloatArray = attrs.field(factory=lambda: np.empty(0))
+    predicted: FloatArray = attrs.field(factory=lambda: np.empty(0))
+    temperature: float = 1.0
+    trusted: bool = False
+    n_design: int = 0
+    acceptances: tuple[float, ...] = ()
+    spreads: tuple[float, ...] = ()
+    n_steps: int = 0
     n_paid: int
     max_steps: int
     max_paid: int
-    seed: int
-    unfitted: bool
-    finished: bool
-    settled: bool
-    tuning: Tuning | None
+    seed: int = 0
+    unfitted: bool = False
+    finished: bool = False
+    settled: bool = False
+    tuning: Tuning | None = None
 
     @classmethod
     def at(
@@ -117,35 +117,15 @@ class RoundsState:
             search = ModeSearch.among(chains.positions, chains.values)
         return cls(
             chains=chains,
-            info=None,
             stage=stage,
             burst=burst,
             seen=Evaluations.empty(dim),
             search=search,
             withheld=None if search is None else Evaluations.empty(dim),
-            mode=None,
-            hessian=None,
-            lower=None,
-            upper=None,
-            covariance=None,
-            drawn_covariance=None,
             queue=np.empty((0, dim)),
-            expected=np.empty(0),
-            predicted=np.empty(0),
-            temperature=1.0,
-            trusted=False,
-            n_design=0,
-            acceptances=(),
-            spreads=(),
-            n_steps=0,
             n_paid=0 if burst is not None else n,
             max_steps=max_steps,
             max_paid=max_paid,
-            seed=0,
-            unfitted=False,
-            finished=False,
-            settled=False,
-            tuning=None,
         )
 
     @property
