@@ -17,14 +17,14 @@ from surrokit.contracts.schedule import Schedule
 from surrokit.cost.budget import Budget
 from surrokit.cost.calls import OnError
 from surrokit.errors import ConfigurationError
-from surrokit.mode.starts import given_positions
-from surrokit.plan.parts import checked_target, described
-from surrokit.plan.plan import Plan, planned
+from surrokit.mode.starts import given_positions, paid_evaluations
+from surrokit.output.progress import progress_bar
+from surrokit.plan.parts import checked_target
 from surrokit.plan.policy import Policy
-from surrokit.plan.recipe import Request
+from surrokit.plan.recipe import Recipe
 from surrokit.plan.safety import Safety, checked_safety
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.composer import Composer, Spec
+from surrokit.registry.composer import Composer, Spec, described
 from surrokit.registry.discovery import default_plugins
 from surrokit.registry.kinds import Kind
 from surrokit.result.run import Run
@@ -171,7 +171,13 @@ def sample(
     )
     composer = Composer(default_catalogue())
     exact = checked_target(composer.make("potential", target))
-    request = Request(
+    settings = {
+        "integrator": integrator,
+        "metric": metric,
+        "step_size": step_size,
+        "n_steps": n_steps,
+    }
+    asked = Recipe(
         exact=exact,
         name=described(target),
         sampler=sampler,
@@ -180,32 +186,20 @@ def sample(
         explorer=explorer,
         correction=correction,
         policy=policy,
-        settings={
-            "integrator": integrator,
-            "metric": metric,
-            "step_size": step_size,
-            "n_steps": n_steps,
-        },
+        settings={name: value for name, value in settings.items() if value is not None},
         chains=int(chains),
         warmup=None if warmup is None else int(warmup),
         draws=None if draws is None else int(draws),
         initial=None if initial is None else given_positions(initial, exact, chains),
-        evaluations=evaluations,
+        evaluations=None if evaluations is None else paid_evaluations(evaluations, exact),
         on_error=on_error,
         safety=checked_safety(safety),
         budget=budget,
     )
-    rng = _generator(seed)
-    return _run(planned(composer, request, rng), rng, progress, observers)
-
-
-def _run(plan: Plan, rng: np.random.Generator, progress: bool, observers: Iterable[object]) -> Run:
-    from surrokit.run.progress import progress_bar
-
     with progress_bar(enabled=progress) as bar:
         listeners = Observers([*observers, *bar])
         listeners.add_hooks(default_plugins().manager.hook)
-        return run(plan, rng, listeners)
+        return run(asked, composer, _generator(seed), listeners)
 
 
 def _check_sizes(chains: int, warmup: int | None, draws: int | None, on_error: str) -> None:

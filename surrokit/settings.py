@@ -82,8 +82,11 @@ not_negative = Limits("a finite number of at least 0", lambda value: _finite(val
 fraction = Limits("a number between 0 and 1", lambda value: 0 < _finite(value) < 1)
 """Takes a number strictly between 0 and 1."""
 
-part = Limits("a number of at least 0 and below 1", lambda value: 0 <= _finite(value) < 1)
+share = Limits("a number of at least 0 and below 1", lambda value: 0 <= _finite(value) < 1)
 """Takes a number from 0 on and below 1."""
+
+up_to_half = Limits("a share between 0 and 0.5", lambda value: 0 <= _finite(value) <= 0.5)
+"""Takes a number from 0 to 0.5, such as the share of points that are held out."""
 
 positive_integer = Limits("a whole number of at least 1", lambda value: is_whole(value, 1))
 """Takes a whole number that is at least 1."""

@@ -98,11 +98,23 @@ def checks(_: str | None) -> str:
     return "\n".join(text)
 
 
+def path(_: str | None) -> str:
+    """Return a picture of the calls from ``sample`` to the first transition of a tiny run."""
+    from call_path import draw, trace_path
+
+    import surrokit as sk
+
+    sizes = {"chains": 2, "warmup": 4, "draws": 1, "seed": 1, "progress": False}
+    found = trace_path(lambda: sk.sample("gaussian", sampler="hmc", **sizes))
+    return f"```{{raw}} html\n{draw(found)}\n```"
+
+
 GENERATORS: dict[str, Callable[[str | None], str]] = {
     "parts": parts,
     "hooks": hooks,
     "options": options,
     "checks": checks,
+    "path": path,
 }
 
 

@@ -13,7 +13,7 @@ from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.kernel.hamiltonian import constant_integrator, constant_metric
 from surrokit.kernel.latest import latest
 from surrokit.kernel.paths import CountedPaths
-from surrokit.settings import fraction, optional_positive, optional_positive_integer, part
+from surrokit.settings import fraction, optional_positive, optional_positive_integer, share
 from surrokit.types import Capabilities, FloatArray
 
 PATH_LENGTH = math.pi
@@ -63,7 +63,7 @@ class HMC:
     step_size: float | None = attrs.field(default=None, validator=optional_positive)
     n_steps: int | None = attrs.field(default=None, validator=optional_positive_integer)
     randomize: bool = True
-    shortest: float = attrs.field(default=0.0, validator=part)
+    shortest: float = attrs.field(default=0.0, validator=share)
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
 
     def __attrs_post_init__(self) -> None:

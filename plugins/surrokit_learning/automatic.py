@@ -14,15 +14,13 @@ from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
 from surrokit.plan.fallback import Fallback, in_words
-from surrokit.plan.parts import described
-from surrokit.plan.policy import Choice, Fixed
-from surrokit.plan.recipe import TUNED_AFTER_DROP, WARMUP
-from surrokit.registry.composer import Composer
+from surrokit.plan.recipe import TUNED_AFTER_DROP, WARMUP, Recipe
+from surrokit.registry.composer import Composer, described
 from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, VALUES
 from surrokit.settings import not_negative
-from surrokit.types import Capabilities, FloatArray
-from surrokit_learning.prospect import ROWS_DECIDE, prospect_of
+from surrokit.types import Capabilities
+from surrokit_learning.prospect import ROWS_DECIDE, Prospect, prospect_of
 
 ON_SURROGATE = "surrogate"
 """Purpose of a sampler whose transitions on a surrogate are many for one exact call, and of an
@@ -84,30 +82,42 @@ class Automatic:
     def choose(
         self,
         composer: Composer,
+        recipe: Recipe,
         target: RecordingPotential,
         costs: Costs,
-        fixed: Fixed,
-        starts: FloatArray,
         rng: np.random.Generator,
-    ) -> Choice:
+    ) -> Recipe:
         """Pick parts by what the target offers and by what its calls cost; see the protocol."""
-        picker = _Picker(composer, target.capabilities, fixed)
-        timed = _timed(costs)
-        if not fixed.warms_up:
+        picked = self._picked(_Picker(composer, recipe), target, costs, rng)
+        return attrs.evolve(
+            picked,
+            exploration=self.exploration(recipe, costs),
+            fallback=self.fallback(composer, recipe, costs),
+        )
+
+    def plain(self, composer: Composer, recipe: Recipe, reason: str) -> Recipe:
+        """Return an exact kernel that the target allows for; see the protocol."""
+        return _Picker(composer, recipe).plain(reason)
+
+    def _picked(
+        self, picker: _Picker, target: RecordingPotential, costs: Costs, rng: np.random.Generator
+    ) -> Recipe:
+        capabilities, timed = picker.capabilities, _timed(costs)
+        if picker.recipe.warmup == 0:
             return picker.plain(f"{timed}, but there is no warm-up to learn in")
         prospect = None
         if picker.may_subsample and (costs.gradient or 0.0) >= self.cheap_rows:
-            prospect = prospect_of(composer, target, starts[0], rng)
+            prospect = picker.prospect(target, rng)
         if prospect is not None and prospect.is_good:
             return picker.subsampled(f"{timed}, and {prospect}")
         if prospect is not None and prospect.is_nearly_normal:
             return picker.normal(f"{timed}, and {prospect}")
         # surrogates that copy rows of the data serve for less, and chains advance as one batch
-        has_rows = ROWS in target.capabilities
+        has_rows = ROWS in capabilities
         takes = costs.gradients if has_rows else costs.gradient
-        emulates = FORWARD in target.capabilities
+        emulates = FORWARD in capabilities
         cheap = self.cheap_outputs if emulates else self.cheap
-        if takes is not None and takes < cheap and not fixed.learns:
+        if takes is not None and takes < cheap and not picker.needs_surrogate:
             return picker.plain(f"{timed}, so plain HMC would do")
         if picker.serving("surrogate", DEFAULT) is None:
             return picker.plain(f"{timed}, but no surrogate is the default")
@@ -115,68 +125,70 @@ class Automatic:
             reason = timed if prospect is None else f"{timed}, and {prospect}"
             return picker.surrogate(OF_ROWS, reason)
         what = "the outputs are learnt" if emulates else "the potential is learnt"
-        with_what = "" if GRADIENT in target.capabilities else " from values"
+        with_what = "" if GRADIENT in capabilities else " from values"
         reason = f"{timed}, and {what}{with_what}"
         if emulates and costs.gradient is not None and costs.gradient < self.short:
             return picker.single_paths(f"{reason}; values are cheap")
         return picker.surrogate(DEFAULT, reason)
 
-    def plain(
-        self,
-        composer: Composer,
-        capabilities: Capabilities,
-        settings: Mapping[str, Any],
-        reason: str,
-    ) -> Choice:
-        """Return an exact kernel that a target allows for; see the protocol."""
-        return _Picker(composer, capabilities, Fixed(settings=settings)).plain(reason)
+    def fallback(self, composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | None:
+        """Return the exact kernel to go on with where a surrogate is not worth it, if there is one.
 
-    def fallback(
-        self,
-        composer: Composer,
-        capabilities: Capabilities,
-        costs: Costs,
-        dim: int,
-        draws: int,
-        settings: Mapping[str, Any],
-    ) -> Fallback | None:
-        """Return the exact kernel to go on with, if there is one; see the protocol."""
+        Parameters
+        ----------
+        composer
+            Makes its parts.
+        recipe
+            What the user has named; settings are those of a sampler that takes gradients, as those
+            of paths on a surrogate are.
+        costs
+            Of the target's calls.
+        """
+        dim = recipe.exact.dim
         purpose, seconds, steps = VALUES, costs.values * dim / WALK_EFFICIENCY, None
         given: Mapping[str, Any] = {}
         if costs.gradients is not None:
-            purpose, steps, given = GRADIENTS, GRADIENTS_A_DRAW, settings
+            purpose, steps, given = GRADIENTS, GRADIENTS_A_DRAW, recipe.settings
             seconds = costs.gradients * steps
         names = _names_serving(composer, sampler=purpose, correction=DEFAULT, schedule=NO_LEARNING)
         if names is None:
             return None
         sampler = composer.make("sampler", names["sampler"], **given)
-        if not sampler.needs <= capabilities:
+        if not sampler.needs <= recipe.exact.capabilities:
             return None
+        # of few draws each has to be worth something
+        share = min(TUNED_AFTER_DROP / recipe.wanted_draws, 1.0)
         return Fallback(
             name=names["sampler"],
             sampler=sampler,
             correction=composer.make("correction", names["correction"]),
             schedule=composer.make("schedule", names["schedule"]),
-            # of few draws each has to be worth something
-            seconds_per_draw=(1.0 + TENTH + min(TUNED_AFTER_DROP / draws, 1.0)) * seconds,
+            seconds_per_draw=(1.0 + TENTH + share) * seconds,
             seconds_per_value=costs.values,
             steps_per_draw=steps,
             described={**names, "surrogate": "none"},
         )
 
-    def exploration(self, costs: Costs, chains: int, draws: int) -> Budget:
+    def exploration(self, recipe: Recipe, costs: Costs) -> Budget:
         """Return what looking for a surrogate may cost where plain HMC would do it as well.
 
         A tenth of the bill that HMC is expected to run up for the same draws, and part of what it
         saves in warm-up when it begins with what the exploration has found. Without a gradient
         there is no such limit.
+
+        Parameters
+        ----------
+        recipe
+            Says how many draws are wanted.
+        costs
+            Of the target's calls.
         """
         if costs.gradients is None:
             return Budget()
-        iterations = TENTH * (WARMUP + draws) + _SAVED * (WARMUP - TUNED_AFTER_DROP)
+        iterations = TENTH * (WARMUP + recipe.wanted_draws) + _SAVED * (WARMUP - TUNED_AFTER_DROP)
         gradients = GRADIENTS_A_DRAW * iterations
         seconds = gradients * costs.gradients
-        return Budget(max_calls=math.ceil(gradients * chains), max_seconds=seconds)
+        return Budget(max_calls=math.ceil(gradients * recipe.chains), max_seconds=seconds)
 
 
 def _names_serving(composer: Composer, **purposes: str) -> dict[str, str] | None:
@@ -201,8 +213,15 @@ class _Picker:
     """Picks among what is registered."""
 
     composer: Composer
-    capabilities: Capabilities
-    fixed: Fixed
+    recipe: Recipe
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.recipe.exact.capabilities
+
+    @property
+    def needs_surrogate(self) -> bool:
+        return self.recipe.needs_surrogate(self.composer.catalogue)
 
     def serving(self, kind: Kind, purpose: str) -> str | None:
         found = self.composer.catalogue.serving(kind, purpose)
@@ -210,67 +229,57 @@ class _Picker:
 
     @property
     def may_subsample(self) -> bool:
-        fixed = self.fixed
+        given = self.recipe
         correction = self.serving("correction", ROWS_DECIDE)
         conditions = (
             ROWS in self.capabilities,
             self.serving("sampler", NORMAL) is not None,
             self.serving("surrogate", NORMAL) is not None,
-            self.serving("explorer", ON_SURROGATE) is not None or fixed.explorer is not None,
+            self.serving("explorer", ON_SURROGATE) is not None or given.explorer is not None,
             correction is not None,
-            fixed.correction is None or described(fixed.correction).startswith(str(correction)),
-            not fixed.settings,
+            given.correction is None or described(given.correction).startswith(str(correction)),
+            not given.settings,
         )
         return all(conditions)
 
-    def plain(self, reason: str) -> Choice:
-        return self._choice(self._exact_sampler(), None, reason)
+    def prospect(self, target: RecordingPotential, rng: np.random.Generator) -> Prospect | None:
+        assert self.recipe.initial is not None
+        return prospect_of(self.composer, target, self.recipe.initial[0], rng)
 
-    def subsampled(self, reason: str) -> Choice:
-        correction = self.fixed.correction or self.serving("correction", ROWS_DECIDE)
-        return attrs.evolve(self.normal(reason), correction=correction)
+    def plain(self, reason: str) -> Recipe:
+        purpose = GRADIENTS if GRADIENT in self.capabilities else VALUES
+        return self.recipe.filled(reason, sampler=self.composer.catalogue.pick("sampler", purpose))
 
-    def normal(self, reason: str) -> Choice:
-        return self._choice(
-            self.serving("sampler", NORMAL), self.serving("surrogate", NORMAL), reason
-        )
+    def subsampled(self, reason: str) -> Recipe:
+        correction = self.recipe.correction or self.serving("correction", ROWS_DECIDE)
+        return self.normal(reason, correction=correction)
 
-    def surrogate(self, purpose: str, reason: str) -> Choice:
+    def normal(self, reason: str, **more: Any) -> Recipe:
+        sampler, surrogate = self.serving("sampler", NORMAL), self.serving("surrogate", NORMAL)
+        return self._learnt(reason, sampler=sampler, surrogate=surrogate, **more)
+
+    def surrogate(self, purpose: str, reason: str) -> Recipe:
         name = self.serving("surrogate", purpose) or self.serving("surrogate", DEFAULT)
         plain = self.composer.catalogue.pick("sampler", GRADIENTS)
         sampler: Any = self.serving("sampler", ON_SURROGATE)
         if sampler is None:
-            return self._choice(plain, name, reason)
-        kernel = (plain, dict(self.fixed.settings))
+            return self._learnt(reason, sampler=plain, surrogate=name)
+        kernel = (plain, dict(self.recipe.settings))
         if kernel[1]:
             sampler = (sampler, {"kernel": kernel})
-        return attrs.evolve(self._choice(sampler, name, reason), settings={})
+        return self._learnt(reason, sampler=sampler, surrogate=name, settings={})
 
-    def single_paths(self, reason: str) -> Choice:
+    def single_paths(self, reason: str) -> Recipe:
         found = self.composer.catalogue.serving("sampler", SINGLE_PATHS)
         if found is None:
             return self.surrogate(DEFAULT, reason)
-        settings = dict(self.fixed.settings) or dict(found.purposes[SINGLE_PATHS])
-        choice = self._choice((found.name, settings), self.serving("surrogate", DEFAULT), reason)
-        return attrs.evolve(choice, settings={})
+        sampler = (found.name, dict(self.recipe.settings) or dict(found.purposes[SINGLE_PATHS]))
+        surrogate = self.serving("surrogate", DEFAULT)
+        return self._learnt(reason, sampler=sampler, surrogate=surrogate, settings={})
 
-    def _exact_sampler(self) -> str:
-        purpose = GRADIENTS if GRADIENT in self.capabilities else VALUES
-        return self.composer.catalogue.pick("sampler", purpose)
-
-    def _choice(self, sampler: Any, surrogate: str | None, reason: str) -> Choice:
-        fixed = self.fixed
-        explorer, schedule = fixed.explorer, fixed.schedule
-        if surrogate is not None:
-            pick = self.composer.catalogue.pick
-            explorer = explorer or self.serving("explorer", ON_SURROGATE) or pick("explorer")
-            schedule = schedule or pick("schedule")
-        return Choice(
-            sampler=sampler,
-            surrogate=surrogate,
-            schedule=schedule,
-            explorer=explorer,
-            correction=fixed.correction,
-            reason=reason,
-            settings=fixed.settings,
+    def _learnt(self, reason: str, **parts: Any) -> Recipe:
+        pick, given = self.composer.catalogue.pick, self.recipe
+        explorer = given.explorer or self.serving("explorer", ON_SURROGATE) or pick("explorer")
+        return self.recipe.filled(
+            reason, explorer=explorer, schedule=given.schedule or pick("schedule"), **parts
         )

@@ -7,9 +7,9 @@ import numpy as np
 
 from surrokit.contracts.learner import LearningProblem
 from surrokit.settings import spread
-from surrokit.types import FloatArray
 from surrokit_networks.learner.learner import NetworkLearner
 from surrokit_networks.learner.learning import network_learner
+from surrokit_networks.learner.pilot import no_nodes
 from surrokit_networks.learner.training import Training
 from surrokit_networks.regression.regression import Regression
 
@@ -47,7 +47,3 @@ class Quadratic:
             training=self.training,
             convex=self.training.trend in ("quadratic", "laplace"),
         )
-
-
-def no_nodes(whitened: FloatArray, size: int, rng: np.random.Generator) -> None:
-    """Draw no nodes at all."""

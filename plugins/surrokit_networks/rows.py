@@ -12,8 +12,8 @@ from surrokit_networks.additive import Additive
 from surrokit_networks.learner.exact_rows import ExactRows, RowChoice
 from surrokit_networks.learner.learner import NetworkLearner
 from surrokit_networks.learner.learning import network_learner
+from surrokit_networks.learner.pilot import no_nodes
 from surrokit_networks.learner.training import Training
-from surrokit_networks.quadratic import no_nodes
 from surrokit_networks.regression.regression import Regression
 
 LEAST_CURVATURE = 1e-3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -64,8 +66,34 @@ LOOKS: dict[str, Look] = {
 _LEGEND_COLUMN = 2.5  # inches
 
 
-def common_legend(figure: Any, axes: Any) -> None:
-    """Put one legend for all axes below a figure, in as many columns as fit.
+@contextmanager
+def drawing(width: float, height: float) -> Iterator[Any]:
+    """Lend a :class:`matplotlib.figure.Figure` of a size in inches, in the style of all of them."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(RC):
+        yield Figure(figsize=(width, height), layout="constrained")
+
+
+def ticks_at(ax: Any, sizes: Sequence[int], **options: Any) -> None:
+    """Mark an axis of x at some sizes and nowhere else; options are those of ``set_xticks``."""
+    from matplotlib.ticker import NullLocator
+
+    ax.set_xticks(sizes, [str(size) for size in sizes], **options)
+    ax.xaxis.set_minor_locator(NullLocator())
+
+
+def ticks_among(ax: Any, sizes: Sequence[int]) -> None:
+    """Mark an axis of x at those of some sizes that it reaches."""
+    low, high = ax.get_xlim()
+    ticks_at(ax, [size for size in sizes if low <= size <= high])
+
+
+def common_legend(
+    figure: Any, axes: Any, columns: int | None = None, last: str | None = None
+) -> None:
+    """Put one legend for all axes below a figure.
 
     Parameters
     ----------
@@ -73,13 +101,19 @@ def common_legend(figure: Any, axes: Any) -> None:
         A :class:`matplotlib.figure.Figure` with constrained layout.
     axes
         Its axes; entries of one name are shown once.
+    columns
+        How many; None for as many as fit.
+    last
+        Entries that end in this come after all others.
     """
     entries: dict[str, Any] = {}
     for ax in axes:
         handles, labels = ax.get_legend_handles_labels()
         entries.update(dict(zip(labels, handles, strict=True)))
+    if last is not None:
+        entries = dict(sorted(entries.items(), key=lambda entry: entry[0].endswith(last)))
     if entries:
-        columns = max(int(figure.get_figwidth() / _LEGEND_COLUMN), 1)
+        columns = columns or max(int(figure.get_figwidth() / _LEGEND_COLUMN), 1)
         figure.legend(
             list(entries.values()), list(entries), loc="outside lower center", ncols=columns
         )

@@ -66,7 +66,7 @@ _COMPONENTS = (
     Component(
         kind="potential",
         name="logistic",
-        factory="surrokit_problems.rows.logistic:logistic",
+        factory="surrokit_problems.rows.logistic:LogisticRegression",
         summary="Logistic regression on a design and responses, arrays or files; may be sparse",
         references=(f"{_PAPER}, section 5.1",),
         examples=(_BINARY,),

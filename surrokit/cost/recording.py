@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -64,8 +65,8 @@ class RecordingPotential:
 
     def __init__(self, target: Potential, *, keep: bool, on_error: OnError = "reject") -> None:
         self.target = target
-        self.keep = keep
-        self.derivatives = False
+        self._keeps = keep
+        self._with_gradients = False
         self._exact = ExactCalls(on_error)
         self._paid = counted(target, self._exact.count)
         self._blocks: list[Evaluations] = []
@@ -120,9 +121,33 @@ class RecordingPotential:
         """What tells of these."""
         return self._exact.log
 
+    def keeping(self, keep: bool) -> RecordingPotential:
+        """Return a wrapper with the same account that keeps what it evaluates itself, or not."""
+        other = copy.copy(self)
+        other._keeps, other._blocks = keep, []
+        return other
+
+    @property
+    def keeps(self) -> bool:
+        """Whether evaluations are kept."""
+        return self._keeps
+
+    def keep_evaluations(self, wanted: bool) -> None:
+        """Keep evaluations from here on, or count them only."""
+        self._keeps = wanted
+
     def guarded(self, guard: Guard | None) -> None:
         """Have a guard asked before each call from now on; None for no guard."""
         self._exact.guard = guard
+
+    @contextmanager
+    def paying_gradients(self) -> Iterator[None]:
+        """Pay in the block for the gradient with every value, where there is one, and keep it."""
+        self._with_gradients = self._keeps and can.GRADIENT in self.capabilities
+        try:
+            yield
+        finally:
+            self._with_gradients = False
 
     @contextmanager
     def remembering(self) -> Iterator[None]:
@@ -156,10 +181,10 @@ class RecordingPotential:
     def value(self, positions: FloatArray) -> FloatArray:
         """Return exact U, shape (n,); ``inf`` where it could not be evaluated.
 
-        With ``derivatives`` set, its gradient (for a forward potential its Jacobian) is evaluated,
-        counted and kept as well, where the target offers one.
+        Within :meth:`paying_gradients` its gradient (for a forward potential its Jacobian) is
+        evaluated, counted and kept as well.
         """
-        if self.derivatives and self.keep and can.GRADIENT in self.capabilities:
+        if self._with_gradients:
             return self.value_and_gradient(positions)[0]
         if can.FORWARD in self.capabilities:
             return self._valued_outputs(positions)[0]
@@ -183,7 +208,7 @@ class RecordingPotential:
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the exact gradient, shape (n, dim), with its value where values are kept."""
-        if self.keep or can.JACOBIAN in self.capabilities:
+        if self._keeps or can.JACOBIAN in self.capabilities:
             return self.value_and_gradient(positions)[1]
         target = cast(GradientAlonePotential, self._paid)
         results = self._exact.evaluate("gradient", lambda q: (target.gradient(q),), positions)
@@ -344,7 +369,7 @@ class RecordingPotential:
         outputs: FloatArray | None = None,
         jacobians: FloatArray | None = None,
     ) -> None:
-        if self.keep:
+        if self._keeps:
             self._blocks.append(
                 Evaluations(
                     positions=positions,

@@ -64,11 +64,6 @@ class Binding:
         self.potential = potential
         self._bind()
 
-    def replace(self, sampler: Sampler, potential: Potential) -> None:
-        """Go on with another sampler, of which nothing is tuned."""
-        self.sampler, self.potential = sampler, potential
-        self._begin(Tuner.of(sampler, 0))
-
     # --- tuning ---
 
     def tune(

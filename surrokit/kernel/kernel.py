@@ -119,11 +119,9 @@ class Moves(Binding):
         self.bind_to(potential)
         self.chains = self.look_up(self.state)
 
-    def switched(self, sampler: Sampler, correction: Correction) -> None:
-        """Go on with another, exact kernel; nothing that was tuned but the covariance is kept."""
-        self.replace(sampler, self.target)
-        self.correction, self.decider = correction, correction.bind(self.target)
-        self.step_size = None
+    def take_over(self, findings: Findings) -> None:
+        """Go on where another kernel has left the chains."""
+        self.found(findings)
         self.chains = self.look_up(self.state)
         self._begin_deciding()
 

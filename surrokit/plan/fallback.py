@@ -8,7 +8,6 @@ import attrs
 
 from surrokit.contracts.sampler import Correction, Sampler
 from surrokit.contracts.schedule import Schedule
-from surrokit.plan.parts import Parts
 
 HOPELESS = 0.01
 """Part forgotten in an iteration below which a surrogate is dropped, whatever its calls cost."""
@@ -47,20 +46,6 @@ class Fallback:
     seconds_per_value: float
     steps_per_draw: float | None = None
     described: Mapping[str, str] = attrs.field(factory=dict)
-
-    def instead_of(self, parts: Parts) -> Parts:
-        """Return the parts of a run that goes on without its surrogate."""
-        return attrs.evolve(
-            parts,
-            sampler=self.sampler,
-            correction=self.correction,
-            schedule=self.schedule,
-            explorer=None,
-            learner=None,
-            ready=None,
-            exact_sampler=None,
-            described={**parts.described, **self.described},
-        )
 
     def complaint(self, forgotten: float, seconds: float = 0.0, steps: float = 0.0) -> str | None:
         """Return why the surrogate is to be dropped, or None.

@@ -1,8 +1,8 @@
-"""The parts of a run: chosen by name or given, made, and checked against each other."""
+"""From the names in a recipe to parts that are made, and checked against each other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
 from typing import Any
 
 import attrs
@@ -14,80 +14,31 @@ from surrokit.contracts.forward import with_forward
 from surrokit.contracts.learner import Learner, LearningProblem, Surrogate
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import terms_of
-from surrokit.contracts.sampler import Correction, Sampler
+from surrokit.contracts.sampler import Sampler, Tuning
 from surrokit.contracts.schedule import Schedule
-from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
+from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning, ShapeError
+from surrokit.kernel.tuner import tuning_of
+from surrokit.plan.recipe import Recipe
 from surrokit.registry.catalogue import Catalogue
-from surrokit.registry.composer import Composer, Spec, named
+from surrokit.registry.composer import Composer, Spec, described
+from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, VALUES
 from surrokit.settings import is_whole
-from surrokit.types import Capabilities
 
 _OF_A_POTENTIAL = ("dim", "capabilities", "value")
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Parts:
-    """What a run is made of.
-
-    Parameters
-    ----------
-    sampler, correction
-        The kernel; not bound to a potential yet.
-    schedule
-        When to learn and deploy.
-    explorer, learner
-        None for a run that learns nothing.
-    ready
-        A potential that stands for the exact one from the first iteration on; None where there is
-        no surrogate, or one that must learn first.
-    exact_sampler
-        Makes exact transitions beside those on a surrogate; None where there is no surrogate, or
-        no sampler that the target suits.
-    described
-        Kind of part to a description, for observers and the output.
-    """
-
-    sampler: Sampler
-    correction: Correction
-    schedule: Schedule
-    explorer: Explorer | None
-    learner: Learner | None
-    ready: Potential | None
-    exact_sampler: Sampler | None
-    described: Mapping[str, str]
-
-
-def chosen_parts(
-    composer: Composer,
-    exact: Potential,
-    rng: np.random.Generator,
-    *,
-    sampler: Sampler | Spec,
-    sampler_settings: Mapping[str, Any],
-    surrogate: Surrogate | Potential | Spec | None,
-    schedule: Schedule | Spec | None,
-    explorer: Explorer | Spec | None,
-    correction: Correction | Spec,
-    chains: int,
-    warmup: int,
-) -> Parts:
-    """Make all parts, and check that each gets what it needs, without an exact call.
+def make_parts(composer: Composer, asked: Recipe, rng: np.random.Generator) -> Recipe:
+    """Return a recipe with all parts made, each of which gets what it needs; nothing is called.
 
     Parameters
     ----------
     composer
         Makes parts.
-    exact
-        The target.
+    asked
+        Names parts; what is still open becomes what is usual.
     rng
         Draws what is random in a learner.
-    sampler, surrogate, schedule, explorer, correction
-        Names, pairs of name and settings, or objects; as surrogate a ready potential, too.
-    sampler_settings
-        More settings of the sampler; None where not given.
-    chains, warmup
-        Sizes of the run.
 
     Raises
     ------
@@ -98,54 +49,64 @@ def chosen_parts(
     ConfigurationError
         If settings cannot work.
     """
-    own_sampler: Sampler = composer.make("sampler", sampler, **sampler_settings)
-    own_correction: Correction = composer.make("correction", correction)
-    composer = composer.with_own({"sampler": own_sampler, "correction": own_correction})
-    ready, learning = _surrogate(composer, surrogate, exact)
     pick = composer.catalogue.pick
-    default = pick("schedule", NO_LEARNING if learning is None else DEFAULT)
-    own_schedule = _schedule(composer, schedule or default, learning is not None, ready)
-    learner = None if learning is None else _learner(learning, exact, rng, own_schedule, chains)
-    if learner is None and explorer is not None:
-        raise ConfigurationError(
-            f"an explorer is given, but {nothing_learns(ready)}, or leave explorer out"
-        )
-    own_explorer = None
-    if learner is not None:
-        moves = _exact_sampler(composer, exact) or own_sampler
-        suggested = _suggested(own_schedule, learner, moves, exact, warmup)
-        own_explorer = _explorer(composer, explorer, exact, suggested)
-    instead = _advice(composer.catalogue)
-    provided = _provided(learner, ready)
-    _check_needs(exact, own_sampler, own_correction, own_explorer, provided, instead)
-    if learner is not None:
-        _check_learnable(learner, exact)
-    return Parts(
-        sampler=own_sampler,
-        correction=own_correction,
-        schedule=own_schedule,
-        explorer=own_explorer,
-        learner=learner,
-        ready=ready,
-        exact_sampler=None if surrogate is None else _exact_sampler(composer, exact),
+    asked = attrs.evolve(
+        asked,
+        sampler=asked.sampler or pick("sampler"),
+        correction=asked.correction or pick("correction"),
+        surrogate=None if asked.surrogate == "none" else asked.surrogate,
+    )
+    own: dict[Kind, Any] = {
+        "sampler": composer.make("sampler", asked.sampler, **asked.settings),
+        "correction": composer.make("correction", asked.correction),
+    }
+    composer = composer.with_own(own)
+    recipe = attrs.evolve(asked, sampler=own["sampler"], correction=own["correction"])
+    recipe = _with_learner(composer, recipe, rng)
+    recipe = _with_explorer(composer, recipe)
+    _check_needs(recipe, _advice(composer.catalogue))
+    if recipe.learner is not None:
+        _check_learnable(recipe.learner, recipe.exact)
+    default = pick("schedule", NO_LEARNING if recipe.learner is None else DEFAULT)
+    explored = None if recipe.learner is None else asked.explorer or pick("explorer")
+    return attrs.evolve(
+        recipe,
+        exact_sampler=None if asked.surrogate is None else _exact_sampler(composer, asked.exact),
+        fallback=None if recipe.learner is None else asked.fallback,
         described={
-            "sampler": described(sampler),
-            "surrogate": described(surrogate or "none"),
-            "schedule": described(schedule or default),
-            "explorer": "none" if learner is None else described(explorer or pick("explorer")),
-            "correction": described(correction),
+            "target": asked.name,
+            "sampler": described(asked.sampler),
+            "surrogate": described(asked.surrogate or "none"),
+            "schedule": described(asked.schedule or default),
+            "explorer": described(explored or "none"),
+            "correction": described(asked.correction),
         },
     )
 
 
-def _surrogate(
-    composer: Composer, surrogate: Surrogate | Potential | Spec | None, exact: Potential
-) -> tuple[Potential | None, Surrogate | None]:
-    """Return a surrogate that is ready, or else one that learns."""
-    if surrogate is None:
-        return None, None
-    made = composer.make("surrogate", surrogate)
-    return (_fitting(made, exact), None) if is_ready(made) else (None, made)
+def _with_learner(composer: Composer, recipe: Recipe, rng: np.random.Generator) -> Recipe:
+    """Return a recipe with its schedule, and with a surrogate that is ready or a learner."""
+    made: Any = None
+    ready = None
+    if recipe.surrogate is not None:
+        made = composer.make("surrogate", recipe.surrogate)
+        ready = _fitting(made, recipe.exact) if is_ready(made) else None
+    learns = made is not None and ready is None
+    default = composer.catalogue.pick("schedule", DEFAULT if learns else NO_LEARNING)
+    schedule = _schedule(composer, recipe.schedule or default, learns, ready)
+    learner = _learner(made, recipe, rng, schedule) if learns else None
+    return attrs.evolve(recipe, surrogate=ready, schedule=schedule, learner=learner)
+
+
+def _with_explorer(composer: Composer, recipe: Recipe) -> Recipe:
+    """Return a recipe with an explorer, if it has a learner."""
+    if recipe.learner is not None:
+        return attrs.evolve(recipe, explorer=_explorer(composer, recipe, recipe.learner))
+    if recipe.explorer is not None:
+        raise ConfigurationError(
+            f"an explorer is given, but {_nothing_learns(recipe.surrogate)}, or leave explorer out"
+        )
+    return recipe
 
 
 def is_ready(surrogate: object) -> bool:
@@ -154,7 +115,7 @@ def is_ready(surrogate: object) -> bool:
     return potential and not hasattr(surrogate, "learner")
 
 
-def nothing_learns(ready: Potential | None) -> str:
+def _nothing_learns(ready: Potential | None) -> str:
     """Return why a run learns nothing, and what to pass so that it does, for messages."""
     if ready is None:
         return "there is no surrogate that could learn; pass surrogate=..."
@@ -197,17 +158,14 @@ def _fitting(ready: Potential, exact: Potential) -> Potential:
 
 
 def _learner(
-    surrogate: Surrogate,
-    exact: Potential,
-    rng: np.random.Generator,
-    schedule: Schedule,
-    chains: int,
+    surrogate: Surrogate, recipe: Recipe, rng: np.random.Generator, schedule: Schedule
 ) -> Learner:
+    exact = recipe.exact
     problem = LearningProblem(
         dim=exact.dim,
         capabilities=exact.capabilities,
         energy=with_forward(exact).energy if FORWARD in exact.capabilities else None,
-        deployment_rate=schedule.deployment_rate / chains,
+        deployment_rate=schedule.deployment_rate / recipe.chains,
         terms=terms_of(exact),
     )
     return surrogate.learner(problem, rng)
@@ -221,7 +179,7 @@ def _schedule(
 ) -> Schedule:
     made: Schedule = composer.make("schedule", schedule)
     if made.learns and not has_learner:
-        none = "none is named; pass surrogate=..." if ready is None else nothing_learns(ready)
+        none = "none is named; pass surrogate=..." if ready is None else _nothing_learns(ready)
         raise ConfigurationError(
             f"schedule {schedule!r} deploys a surrogate, but {none}, or leave schedule out"
         )
@@ -233,34 +191,28 @@ def _schedule(
     return made
 
 
-def _explorer(
-    composer: Composer,
-    explorer: Explorer | Spec | None,
-    exact: Potential,
-    suggested: Mapping[str, int],
-) -> Explorer:
+def _explorer(composer: Composer, recipe: Recipe, learner: Learner) -> Explorer:
+    explorer: Explorer | Spec | None = recipe.explorer
     if explorer is None:
-        settings: dict[str, Any] = dict(suggested)
-        moves = _exact_sampler(composer, exact)
-        if moves is not composer.own["sampler"]:
+        moves = _exact_sampler(composer, recipe.exact)
+        settings: dict[str, Any] = _suggested(recipe, learner, moves or recipe.sampler)
+        if moves is not recipe.sampler:
             settings["sampler"] = moves or composer.catalogue.pick("sampler", VALUES)
         explorer = (composer.catalogue.pick("explorer"), settings)
     made: Explorer = composer.make("explorer", explorer)
     return made
 
 
-def _suggested(
-    schedule: Schedule, learner: Learner, sampler: Sampler, exact: Potential, warmup: int
-) -> dict[str, int]:
+def _suggested(recipe: Recipe, learner: Learner, sampler: Sampler) -> dict[str, Any]:
     """Return settings of the explorer that suit a schedule, if it asks for any.
 
     However few rows come of it, half of the warm-up is left for what follows.
     """
-    pays_gradients = sampler.needs <= exact.capabilities and GRADIENT in sampler.needs
-    rows = schedule.exploration(pays_gradients and uses_derivatives(learner))
+    pays_gradients = sampler.needs <= recipe.exact.capabilities and GRADIENT in sampler.needs
+    rows = recipe.schedule.exploration(pays_gradients and uses_derivatives(learner))
     if rows is None:
         return {}
-    return {"evaluations": rows, "iterations": max(warmup // 2, 1)}
+    return {"evaluations": rows, "iterations": max(recipe.most_warmup // 2, 1)}
 
 
 def _exact_sampler(composer: Composer, exact: Potential) -> Sampler | None:
@@ -282,12 +234,6 @@ def uses_derivatives(learner: Learner) -> bool:
     return bool({"gradient", "jacobian"} & (learner.uses | learner.needs))
 
 
-def _provided(learner: Learner | None, ready: Potential | None) -> Capabilities | None:
-    if learner is not None:
-        return learner.provides
-    return None if ready is None else ready.capabilities
-
-
 def _advice(catalogue: Catalogue) -> str:
     """Return what to do where a target offers too little."""
     serving = catalogue.serving("sampler", VALUES)
@@ -295,25 +241,20 @@ def _advice(catalogue: Catalogue) -> str:
     return f"give the target what is missing, or {walk}a surrogate that learns from values"
 
 
-def _check_needs(
-    exact: Potential,
-    sampler: Sampler,
-    correction: Correction,
-    explorer: Explorer | None,
-    provided: Capabilities | None,
-    advice: str,
-) -> None:
-    require("the correction", correction.needs, exact.capabilities, "the target", advice)
-    if provided is None:  # no surrogate
-        require("the sampler", sampler.needs, exact.capabilities, "the target", advice)
+def _check_needs(recipe: Recipe, advice: str) -> None:
+    sampler, explorer, offered = recipe.sampler, recipe.explorer, recipe.exact.capabilities
+    require("the correction", recipe.correction.needs, offered, "the target", advice)
+    if recipe.learner is None and recipe.surrogate is None:
+        require("the sampler", sampler.needs, offered, "the target", advice)
         return
     if not getattr(sampler, "uses_potential", True):
         raise ConfigurationError(
             "a surrogate is named, but the sampler moves without any potential and would never use "
             "it; pass another sampler, or leave surrogate out"
         )
+    provided = recipe.learner.provides if recipe.learner else recipe.surrogate.capabilities
     if explorer is not None:
-        require("the explorer", explorer.needs, exact.capabilities, "the target", advice)
+        require("the explorer", explorer.needs, offered, "the target", advice)
     require("the sampler", sampler.needs, provided, "the surrogate", "use another surrogate")
 
 
@@ -331,10 +272,55 @@ def _check_learnable(learner: Learner, exact: Potential) -> None:
         )
 
 
-def described(spec: object) -> str:
-    """Return a name with its settings, or the type of an object."""
-    found = named(spec)
-    if found is None:
-        return type(spec).__name__
-    settings = ", ".join(f"{name}={value!r}" for name, value in found[1].items())
-    return found[0] + (f"({settings})" if settings else "")
+def check_recipe(recipe: Recipe) -> Recipe:
+    """Return a recipe with parts that were made, if they can work together.
+
+    Raises
+    ------
+    ConfigurationError
+        If what is given beside the parts has no use for them.
+    ShapeError
+        If the sampler was tuned on a target of another dimension.
+    """
+    _check_safety(recipe)
+    _check_tuning(tuning_of(recipe.sampler), recipe.exact.dim)
+    if recipe.learner is None and recipe.evaluations is not None:
+        why = _nothing_learns(recipe.surrogate)
+        raise ConfigurationError(f"evaluations are given, but {why}, or leave evaluations out")
+    untuned = "step_size" in recipe.sampler.tunes and tuning_of(recipe.sampler) is None
+    if recipe.warmup == 0 and untuned:
+        warnings.warn(
+            "there is no warm-up to tune the step size in; pass step_size=... or warmup=...",
+            SamplingWarning,
+            stacklevel=5,  # the caller of sample
+        )
+    return recipe
+
+
+def _check_tuning(tuning: Tuning | None, dim: int) -> None:
+    covariance = None if tuning is None else tuning.covariance
+    if covariance is not None and len(covariance) != dim:
+        raise ShapeError(
+            f"the sampler was tuned on a target with dim {len(covariance)}, but this one has dim "
+            f"{dim}; name the sampler, so that a new one is made"
+        )
+
+
+def _check_safety(recipe: Recipe) -> None:
+    net = recipe.safety
+    if net.restart and recipe.learner is None:
+        why = _nothing_learns(recipe.surrogate)
+        raise ConfigurationError(f"safety asks for restart, but {why}, or leave restart out")
+    if not net.mix:
+        return
+    if recipe.learner is None and recipe.surrogate is None:
+        raise ConfigurationError(
+            "safety asks to mix in exact transitions, but there is no surrogate and all are exact; "
+            "leave mix out"
+        )
+    if recipe.exact_sampler is None:
+        raise ConfigurationError(
+            "safety asks to mix in exact transitions, but no sampler at hand suits the target: it "
+            "needs one that moves by gradients or values alone; enable a plugin that has one, or "
+            "leave mix out"
+        )

@@ -136,6 +136,15 @@ def named(spec: object) -> tuple[str, dict[str, Any]] | None:
     return None
 
 
+def described(spec: object) -> str:
+    """Return a name with its settings, or the type of an object."""
+    found = named(spec)
+    if found is None:
+        return type(spec).__name__
+    settings = ", ".join(f"{name}={value!r}" for name, value in found[1].items())
+    return found[0] + (f"({settings})" if settings else "")
+
+
 def _check_settings(entry: Entry, settings: Mapping[str, Any]) -> None:
     component, known = entry.component, entry.settings()
     for name in settings:

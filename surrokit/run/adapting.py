@@ -25,18 +25,8 @@ class Adapting:
     def __init__(self) -> None:
         self.frozen = False
         self._kept_under_adaptation = False
-        self._deployments: list[int] = []
         self._though_frozen: list[int] = []
         self._kernel: Kernel | None = None
-
-    def deployed(self, iteration: int) -> None:
-        """Take note that a surrogate was deployed after an iteration."""
-        self._deployments.append(iteration)
-
-    def surrogate_dropped(self) -> None:
-        """Take note that there is nothing left to deploy, whatever the schedule did before."""
-        self.frozen = True
-        self._though_frozen = []
 
     def begin_again(self) -> None:
         """Take note that the draws so far are warm-up, and that adaptation starts anew."""
@@ -55,10 +45,10 @@ class Adapting:
             might_change = decision.deploy or not decision.frozen
             self._kept_under_adaptation |= might_change or not _same(kernel, self._kernel)
 
-    def told(self, training_rows: int, net: SafetyNet) -> Adaptation:
+    def told(self, deployments: list[int], training_rows: int, net: SafetyNet) -> Adaptation:
         """Return it as the result of a run tells it."""
         return Adaptation(
-            deployments=tuple(self._deployments),
+            deployments=tuple(deployments),
             training_rows=training_rows,
             frozen_before_draws=not self._kept_under_adaptation,
             rescues=tuple(net.rescues),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.cost.budget import Budget
+from surrokit.cost.clock import Clock
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrogateFitError
 from surrokit.run.learning import Learning
-from surrokit.run.recorder import Recorder
 from surrokit.types import FloatArray
 
 
@@ -45,15 +46,23 @@ class Exploring:
         The exploration of the exact potential.
     learning
         Learns from what the explorer chooses.
-    recorder
-        Knows what was paid for, and whose time it was.
+    paid
+        Returns what was paid for since the last time, given the state of the chains.
+    clock
+        Charged with the time, as warm-up.
     """
 
-    def __init__(self, explorer: Exploration, learning: Learning, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        explorer: Exploration,
+        learning: Learning,
+        paid: Callable[[ChainState], Evaluations],
+        clock: Clock,
+    ) -> None:
         self._explorer = explorer
         self._learning = learning
-        self._recorder = recorder
-        self._clock = recorder.clock
+        self._paid = paid
+        self._clock = clock
         self._state: Any = None
 
     @property
@@ -73,7 +82,7 @@ class Exploring:
         explorer = self._explorer
         with self._clock.phase("warmup"):
             state = explorer.step(self._state, rng)
-            self._state, rows = explorer.learn(state, self._recorder.paid(state.chains))
+            self._state, rows = explorer.learn(state, self._paid(state.chains))
         if not explorer.wants_fit(self._state):
             return rows
         self._learning.observe(rows)

@@ -9,7 +9,6 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import StepInfo
 from surrokit.contracts.schedule import Stage
-from surrokit.kernel.kernel import ExactMoves
 from surrokit.plan.safety import MOST_RESTARTS, PATHS_WORK, Safety
 from surrokit.result.run import Rescue
 from surrokit.surrogate.quality import fit_quality_of
@@ -98,21 +97,16 @@ class SafetyNet:
         The settings.
     chains
         How many.
-    exact
-        The exact kernel; None where there is no surrogate.
-    learns
-        Whether there is a learner to repair the surrogate with.
+    repairs
+        Whether there are a learner and an exact kernel to repair the surrogate with.
     """
 
-    def __init__(
-        self, safety: Safety, chains: int, exact: ExactMoves | None, *, learns: bool
-    ) -> None:
+    def __init__(self, safety: Safety, chains: int, *, repairs: bool) -> None:
         self.safety = safety
-        self.exact = exact
         self.rescues: list[Rescue] = []
         self.restarts: list[Rescue] = []
         self._chains = chains
-        self._repairs = learns and exact is not None
+        self._repairs = repairs
         self._block: list[float] = []
         self._awake = self._repairs
         self._watch = Watch.of(safety, chains)

@@ -31,6 +31,7 @@ class Recorder:
     def __init__(self, target: RecordingPotential, chains: int, clock: Clock) -> None:
         self.clock = clock
         self.iteration = 0
+        self.deployments: list[int] = []
         self.warmup = History(chains, target.dim)
         self.kept = History(chains, target.dim)
         self.has_outputs = FORWARD in target.capabilities
@@ -38,9 +39,8 @@ class Recorder:
         self._chains = chains
         self._outputs: FloatArray | None = None
 
-    def paid(self, state: ChainState) -> Evaluations:
+    def paid(self, paid: Evaluations, state: ChainState) -> Evaluations:
         """Return what was paid for since the last time; outputs of ``state`` are remembered."""
-        paid = self._target.drain()
         if self.has_outputs and paid.outputs is not None:
             self._remember(paid.outputs, paid.find(state.positions))
         return paid

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import attrs
 import numpy as np
@@ -12,6 +11,7 @@ from surrokit.capabilities import GRADIENT
 from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.contracts.potential import Potential
 from surrokit.errors import SurrogateFitError
+from surrokit.surrogate.keeping import KeepingLearner
 from surrokit.types import Capabilities
 
 Fit = Callable[[Evaluations, np.random.Generator], Potential]
@@ -63,48 +63,39 @@ class BatchSurrogate:
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> BatchLearner:
         """Return a learner that stores what it observes."""
-        return BatchLearner(self, problem.dim, int(rng.integers(2**63)))
+        return BatchLearner(surrogate=self, dim=problem.dim, seed=int(rng.integers(2**63)))
 
 
-class BatchLearner:
-    """Stores evaluations and fits them afresh whenever asked.
+@attrs.define(kw_only=True, eq=False)
+class BatchLearner(KeepingLearner):
+    """Fits everything observed afresh whenever asked.
 
     Parameters
     ----------
     surrogate
         Settings.
-    dim
-        Numbers in a position.
-    seed
-        Of the generator that each fit receives.
     """
 
-    def __init__(self, surrogate: BatchSurrogate, dim: int, seed: int) -> None:
-        self._surrogate = surrogate
-        self._dim = dim
-        self._seed = seed
-        self._blocks: list[Evaluations] = []
+    surrogate: BatchSurrogate
 
     @property
     def needs(self) -> frozenset[str]:
         """What it cannot learn without."""
-        return self._surrogate.needs
+        return self.surrogate.needs
 
     @property
     def uses(self) -> frozenset[str]:
         """What it makes use of."""
-        return self._surrogate.uses
+        return self.surrogate.uses
 
     @property
     def provides(self) -> Capabilities:
         """Capabilities of its fitted potentials."""
-        return self._surrogate.provides
+        return self.surrogate.provides
 
-    def observe(self, evaluations: Evaluations) -> None:
-        """Keep the rows whose value is finite."""
-        finite = evaluations.take(np.isfinite(evaluations.values))
-        if len(finite):
-            self._blocks.append(finite)
+    def checked(self, evaluations: Evaluations) -> Evaluations:
+        """Return the rows whose value is finite."""
+        return evaluations.take(np.isfinite(evaluations.values))
 
     def fitted(self) -> Potential:
         """Return what the function makes of everything observed.
@@ -114,20 +105,9 @@ class BatchLearner:
         SurrogateFitError
             If nothing finite was observed.
         """
-        if not self._blocks:
+        rows = self.observed()
+        if not len(rows):
             raise SurrogateFitError(
                 "a surrogate needs at least one finite evaluation, got none; explore for longer"
             )
-        rows = Evaluations.joined(self._blocks, self._dim)
-        return self._surrogate.fit(rows, np.random.default_rng(self._seed))
-
-    def state(self) -> dict[str, Any]:
-        """Return the rows and the seed."""
-        rows = attrs.asdict(Evaluations.joined(self._blocks, self._dim))
-        return {"seed": self._seed, "rows": rows}
-
-    def restored(self, state: Mapping[str, Any]) -> BatchLearner:
-        """Return a learner with the rows and the seed of ``state``."""
-        learner = BatchLearner(self._surrogate, self._dim, int(state["seed"]))
-        learner.observe(Evaluations(**state["rows"]))
-        return learner
+        return self.surrogate.fit(rows, np.random.default_rng(self.seed))

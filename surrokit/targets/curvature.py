@@ -22,7 +22,6 @@ from surrokit.contracts.forward import (
     with_curvatures,
 )
 from surrokit.coordinates.transforms import products
-from surrokit.rowwise import mapped
 from surrokit.types import FloatArray
 
 
@@ -62,45 +61,12 @@ def gauss_newton(
     return 0.5 * (matrices + matrices.transpose(0, 2, 1)) + by_positions
 
 
-def metric_of_outputs(
-    energy: Energy,
-    forward_and_jacobian: Callable[[], tuple[FloatArray, FloatArray]],
-    positions: FloatArray,
-) -> FloatArray:
-    """Return the Gauss-Newton matrix, shape (n, dim, dim), also when the map fails at some rows.
-
-    Raises
-    ------
-    EvaluationError
-        If the map raises one; it then carries the matrices where the map succeeded.
-    """
-
-    def matrices(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray]:
-        return (gauss_newton(energy, outputs, jacobian, positions),)
-
-    return mapped(forward_and_jacobian, matrices, len(positions))[0]
-
-
 def gauss_newton_product(
     energy: Energy, at: ForwardDerivatives, positions: FloatArray, vectors: FloatArray
 ) -> FloatArray:
-    """Return G u for each position, without G.
+    """Return G u, shape (n, dim), for ``positions (n, dim)`` and u in ``vectors (n, dim)``.
 
-    Parameters
-    ----------
-    energy
-        One that offers curvatures.
-    at
-        The forward map at the positions.
-    positions : ndarray of shape (n, dim)
-        Where.
-    vectors : ndarray of shape (n, dim)
-        u.
-
-    Returns
-    -------
-    ndarray of shape (n, dim)
-        The products.
+    G itself is not formed.
 
     Raises
     ------
@@ -115,23 +81,7 @@ def gauss_newton_product(
 def gauss_newton_trace_gradient(
     energy: Energy, at: ForwardDerivatives, positions: FloatArray, matrices: FloatArray
 ) -> FloatArray:
-    """Return tr(A d_k G) for each k and position.
-
-    Parameters
-    ----------
-    energy
-        One that offers curvatures with their derivatives.
-    at
-        The forward map at the positions.
-    positions : ndarray of shape (n, dim)
-        Where.
-    matrices : ndarray of shape (n, dim, dim)
-        A, symmetric.
-
-    Returns
-    -------
-    ndarray of shape (n, dim)
-        The traces.
+    """Return tr(A d_k G), shape (n, dim), for symmetric A in ``matrices (n, dim, dim)``.
 
     Raises
     ------
@@ -157,19 +107,9 @@ def gauss_newton_trace_gradient(
 def gauss_newton_form_gradient(
     energy: Energy, at: ForwardDerivatives, positions: FloatArray, vectors: FloatArray
 ) -> FloatArray:
-    """Return u^T d_k G u for each k and position: the trace with A = u u^T, at less cost.
+    """Return u^T d_k G u, shape (n, dim), for u in ``vectors (n, dim)``.
 
-    Parameters
-    ----------
-    energy, at, positions
-        As in :func:`gauss_newton_trace_gradient`.
-    vectors : ndarray of shape (n, dim)
-        u.
-
-    Returns
-    -------
-    ndarray of shape (n, dim)
-        The forms.
+    That is the trace with A = u u^T, at less cost.
 
     Raises
     ------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -27,9 +28,9 @@ from surrokit.shapes import checked_matrices, checked_positions, checked_vectors
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.curvature import (
     KnownDerivatives,
+    gauss_newton,
     gauss_newton_form_gradient,
     gauss_newton_trace_gradient,
-    metric_of_outputs,
 )
 from surrokit.targets.functions import Function, declared_parameters
 from surrokit.targets.gaussian import GaussianEnergy, Prior
@@ -134,8 +135,61 @@ def _energy(
     return GaussianEnergy(data=data, noise_sd=noise_sd, prior=prior)
 
 
+class PotentialOfOutputs(ABC):
+    """U(q) = energy(forward(q), q), and what follows from the outputs and their Jacobian.
+
+    Where the map fails at some positions only, :class:`~surrokit.errors.EvaluationError` is raised
+    with what was worked out at the others.
+    """
+
+    energy: Energy
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Numbers in a position."""
+
+    @abstractmethod
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs, shape (n, m)."""
+
+    @abstractmethod
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+
+        def value(outputs: FloatArray) -> tuple[FloatArray]:
+            return (self.energy.value(outputs, q),)
+
+        return mapped(lambda: (self.forward(q),), value, len(q))[0]
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, dim)."""
+        q = checked_positions(positions, self.dim)
+
+        def both(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return gradient_of_energy(self.energy, outputs, jacobian, q)
+
+        return mapped(lambda: self.forward_and_jacobian(q), both, len(q))
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
+
+        C and R are the energy's curvatures (:class:`surrokit.contracts.forward.CurvedEnergy`).
+        """
+        q = checked_positions(positions, self.dim)
+
+        def matrices(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray]:
+            return (gauss_newton(self.energy, outputs, jacobian, q),)
+
+        return mapped(lambda: self.forward_and_jacobian(q), matrices, len(q))[0]
+
+
 @attrs.frozen(kw_only=True, eq=False)
-class MappedPotential:
+class MappedPotential(PotentialOfOutputs):
     """A forward map and an energy, in the user's coordinates."""
 
     parameters: Parameters
@@ -173,24 +227,6 @@ class MappedPotential:
             if offers_curvature_derivatives(self.energy):
                 offered.add(can.METRIC_DERIVATIVE)
         return frozenset(offered)
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        return value_of_outputs(self.energy, lambda: self.forward(q), q)
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return U, shape (n,), and its gradient, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        return value_and_gradient_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
-
-        C and R are the energy's curvatures (:class:`surrokit.contracts.forward.CurvedEnergy`).
-        """
-        q = checked_positions(positions, self.dim)
-        return metric_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
@@ -329,39 +365,3 @@ def gradient_of_energy(
     value, by_outputs, by_positions = energy.value_and_gradients(outputs, positions)
     gradient = np.einsum("nm,nmd->nd", by_outputs, jacobian) + by_positions
     return value, gradient
-
-
-def value_of_outputs(
-    energy: Energy, forward: Callable[[], FloatArray], positions: FloatArray
-) -> FloatArray:
-    """Return U, shape (n,), of what a forward map gives, also when it fails at some positions.
-
-    Raises
-    ------
-    EvaluationError
-        If the map raises one; it then carries U where the map succeeded.
-    """
-
-    def value(outputs: FloatArray) -> tuple[FloatArray]:
-        return (energy.value(outputs, positions),)
-
-    return mapped(lambda: (forward(),), value, len(positions))[0]
-
-
-def value_and_gradient_of_outputs(
-    energy: Energy,
-    forward_and_jacobian: Callable[[], tuple[FloatArray, FloatArray]],
-    positions: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Return U, shape (n,), and its gradient, shape (n, dim), of outputs and Jacobian.
-
-    Raises
-    ------
-    EvaluationError
-        If the map raises one; it then carries U and gradient where the map succeeded.
-    """
-
-    def both(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return gradient_of_energy(energy, outputs, jacobian, positions)
-
-    return mapped(forward_and_jacobian, both, len(positions))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from surrokit.errors import ConfigurationError
-from surrokit.registry.kinds import binds_as
+from surrokit.registry.kinds import Kind, binds_as
 from surrokit.testing.checks.dynamics import integrator, metric, position_metric
 from surrokit.testing.checks.kernels import correction, kernel, sampler, tuning
 from surrokit.testing.checks.learning import explorer, schedule, surrogate
@@ -13,20 +13,7 @@ from surrokit.testing.checks.plugins import experiment, plugin, policy
 from surrokit.testing.checks.targets import forward, matrices, potential, rows, wrapper
 from surrokit.testing.results import Check
 
-CheckedKind: TypeAlias = Literal[
-    "potential",
-    "surrogate",
-    "explorer",
-    "schedule",
-    "sampler",
-    "integrator",
-    "metric",
-    "correction",
-    "policy",
-    "experiment",
-    "wrapper",
-    "plugin",
-]
+CheckedKind: TypeAlias = Kind | Literal["wrapper", "plugin"]
 """What can be checked: every kind of component, wrappers of potentials, and plugin modules."""
 
 CHECKS: dict[CheckedKind, tuple[Check, ...]] = {
@@ -73,7 +60,7 @@ def kind_of(part: Any) -> CheckedKind:
         return "wrapper"
     raise ConfigurationError(
         f"a {type(part).__name__} has the methods of no kind of part; the methods are in "
-        f"surrokit.protocols, and kind=... names one of {', '.join(get_args(CheckedKind))}"
+        f"surrokit.protocols, and kind=... names one of {', '.join(CHECKS)}"
     )
 
 
@@ -85,8 +72,6 @@ def checked_kind(kind: str) -> CheckedKind:
     ConfigurationError
         If there is none of that name.
     """
-    if kind not in get_args(CheckedKind):
-        raise ConfigurationError(
-            f"kind must be one of {', '.join(get_args(CheckedKind))}, got {kind!r}"
-        )
-    return kind  # type: ignore[return-value]
+    if kind not in CHECKS:
+        raise ConfigurationError(f"kind must be one of {', '.join(CHECKS)}, got {kind!r}")
+    return kind

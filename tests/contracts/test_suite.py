@@ -400,8 +400,6 @@ class TestPolicies:
             return types.SimpleNamespace(
                 choose=lambda *told: attrs.evolve(policy.choose(*told), **change),
                 plain=policy.plain,
-                fallback=policy.fallback,
-                exploration=policy.exploration,
             )
 
         (result,) = [r for r in check_policy(make) if r.name.startswith(check)]

@@ -11,10 +11,12 @@ import pytest
 
 import surrokit as sk
 from surrokit.cli.report import notes
+from surrokit.cost import clock as run_clock
 from surrokit.cost.budget import Budget, BudgetSpent, calls_paid
 from surrokit.cost.clock import Clock
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError
+from surrokit.plan import stopping as stopping_file
 from surrokit.plan.stopping import FIRST_LOOK, Stopping
 from surrokit.result.advice import advice
 from surrokit.targets.bounds import transform_of
@@ -121,7 +123,7 @@ class SteppedClock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        monkeypatch.setattr("surrokit.cost.clock.time", types.SimpleNamespace(perf_counter=self))
+        monkeypatch.setattr(run_clock, "time", types.SimpleNamespace(perf_counter=self))
 
     def __call__(self):
         return self.now
@@ -219,7 +221,7 @@ def test_looks_become_rare(monkeypatch):
         looks.append((draws.shape[1], kind))
         return np.full(2, draws.shape[1] / (5.0 if kind == "bulk" else 10.0))
 
-    monkeypatch.setattr("surrokit.plan.stopping.effective_sample_size", ess)
+    monkeypatch.setattr(stopping_file, "effective_sample_size", ess)
     stopping = Stopping(Budget(target_ess=1000.0), _recorded(), Clock(), _identity(), 2)
     stopping.draws_begin(20_000)
     reached = [n for n in range(1, 10_500, 50) if stopping.reached(_Draws(n))]

@@ -13,12 +13,13 @@ from scipy.special import ndtr
 
 import surrokit as sk
 from surrokit.cli.report import notes
+from surrokit.cost import clock as run_clock
 from surrokit.cost.budget import Budget, BudgetSpent
 from surrokit.cost.clock import Clock
 from surrokit.cost.pace import Pace, length_bias, settle
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning
-from surrokit.plan.plan import ending
+from surrokit.plan.recipe import ending
 from surrokit.plan.stopping import GRACE, Stopping
 from surrokit.result.advice import advice
 from surrokit.targets.bounds import transform_of
@@ -171,7 +172,7 @@ class Dear(Gaussian):
         object.__setattr__(self, "now", [0.0])
         object.__setattr__(self, "seconds", list(seconds))
         time = types.SimpleNamespace(perf_counter=lambda: self.now[0])
-        monkeypatch.setattr("surrokit.cost.clock.time", time)
+        monkeypatch.setattr(run_clock, "time", time)
 
     def value(self, positions):
         cheap, dear = self.seconds

@@ -10,7 +10,7 @@ import pytest
 import surrokit as sk
 from surrokit.contracts.observation import IterationInfo, RunInfo
 from surrokit.errors import TargetError
-from surrokit.run.progress import progress_bar
+from surrokit.output.progress import progress_bar
 
 RUN = {"chains": 2, "warmup": 20, "draws": 10, "seed": 1}
 

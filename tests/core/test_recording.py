@@ -413,8 +413,8 @@ def test_values_bring_derivatives_along_if_asked(make, kind):
     expected = recording.value(Q)
     before = counted(recording)
     recording.drain()
-    recording.derivatives = True
-    assert_allclose(recording.value(Q), expected)
+    with recording.paying_gradients():
+        assert_allclose(recording.value(Q), expected)
     assert counted(recording) == {**before, kind: 3}
     rows = recording.drain()
     assert_allclose(rows.values, expected)
@@ -423,14 +423,14 @@ def test_values_bring_derivatives_along_if_asked(make, kind):
 
 
 def test_derivatives_are_not_paid_for_when_nothing_is_kept():
-    recording = plain()
-    recording.derivatives, recording.keep = True, False
-    recording.value(Q)
+    recording = plain().keeping(False)
+    with recording.paying_gradients():
+        recording.value(Q)
     assert counted(recording) == {"value": 3}
 
 
 def test_derivatives_that_are_not_offered_are_not_asked_for():
     recording = RecordingPotential(sk.potential(value, dim=2, batched=True), keep=True)
-    recording.derivatives = True
-    recording.value(Q)
+    with recording.paying_gradients():
+        recording.value(Q)
     assert counted(recording) == {"value": 3}

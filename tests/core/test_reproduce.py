@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 import pytest
 
+from surrokit import compose
 from surrokit.cli.main import main
 from surrokit.errors import ConfigurationError, MissingDependencyError, TargetError
 from surrokit.experiments.contract import Conditions, Finished, Printed, Report, Row, Table
@@ -105,7 +106,7 @@ def surrokit(monkeypatch, capsys, tmp_path):
     """Run the command line with the toy among the experiments; return code, output, errors."""
     toy = Component(kind="experiment", name="squares", factory=squares, summary="a toy")
     catalogue = with_components(default_catalogue(), [toy])
-    monkeypatch.setattr("surrokit.compose.default_catalogue", lambda: catalogue)
+    monkeypatch.setattr(compose, "default_catalogue", lambda: catalogue)
     monkeypatch.delenv("SURROKIT_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
 

@@ -10,10 +10,12 @@ from pathlib import Path
 import attrs
 import pytest
 
+from surrokit import compose
 from surrokit.cli.main import main
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.experiments.contract import Conditions, Report, Row, Table
 from surrokit.experiments.series import chosen_experiments, made_experiments, reproduce_all
+from surrokit.registry import catalogue as catalogue_module
 from surrokit.registry.catalogue import Catalogue, default_catalogue
 from surrokit.registry.components import Component
 from surrokit.testing.building import with_components
@@ -103,8 +105,8 @@ def surrokit(monkeypatch, capsys, tmp_path):
 
     def run(toys, *arguments):
         catalogue = catalogue_of(*toys)
-        monkeypatch.setattr("surrokit.registry.catalogue.default_catalogue", lambda: catalogue)
-        monkeypatch.setattr("surrokit.compose.default_catalogue", lambda: catalogue)
+        monkeypatch.setattr(catalogue_module, "default_catalogue", lambda: catalogue)
+        monkeypatch.setattr(compose, "default_catalogue", lambda: catalogue)
         monkeypatch.setattr(sys, "argv", ["surrokit", "reproduce", *map(str, arguments)])
         with warnings.catch_warnings(action="default"), pytest.raises(SystemExit) as caught:
             main()

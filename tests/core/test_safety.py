@@ -14,6 +14,7 @@ import surrokit as sk
 from surrokit.cli.report import notes
 from surrokit.contracts.sampler import StepInfo, Tuning
 from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError
+from surrokit.plan import parts
 from surrokit.plan.safety import MOST_RESTARTS
 from surrokit.run.net import SafetyNet, Watch
 from surrokit.testing.checks.kernels.kernel import N_CHAINS, NARROW, WIDE, invariance
@@ -569,7 +570,7 @@ def test_a_net_that_cannot_work_is_refused(options, message):
 
 
 def test_exact_transitions_need_a_sampler_that_can_make_them(monkeypatch):
-    monkeypatch.setattr("surrokit.plan.parts._exact_sampler", lambda composer, exact: None)
+    monkeypatch.setattr(parts, "_exact_sampler", lambda composer, exact: None)
     with pytest.raises(ConfigurationError, match=r"no sampler at hand suits the target.*leave mix"):
         sk.sample(Gaussian(), surrogate=SHIFTED, safety=sk.Safety(mix=0.1), **SIZES)
 

@@ -66,13 +66,7 @@ class TrainingRows:
 
     def take(self, rows: IntArray | BoolArray) -> TrainingRows:
         """Return the rows chosen by an index or a mask."""
-        return TrainingRows(
-            positions=self.positions[rows],
-            values=self.values[rows],
-            gradients=self.gradients[rows],
-            copies=self.copies[rows],
-            tail_sd=self.tail_sd[rows],
-        )
+        return TrainingRows(**{name: array[rows] for name, array in attrs.asdict(self).items()})
 
     def drawn(
         self, number: int, rng: np.random.Generator, among: IntArray | None = None

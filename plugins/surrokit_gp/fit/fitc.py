@@ -6,30 +6,15 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.learner import LearningProblem
-from surrokit.settings import one_of, optional_positive_integer, positive, positive_integer
-from surrokit.surrogate.distinct import Tail
-from surrokit.types import FloatArray, IntArray
-from surrokit_gp.data.mean_functions import Mean
-from surrokit_gp.data.observations import Observations
-from surrokit_gp.data.training_rows import TrainingRows
+from surrokit.settings import one_of, optional_positive_integer
 from surrokit_gp.fit.learner import ProcessLearner
-from surrokit_gp.fit.search import KernelScales, Search
-from surrokit_gp.fit.space import MAX_SIGNAL
-from surrokit_gp.fit.training import Training
-from surrokit_gp.kernel.hyperparameters import (
-    Hyperparameters,
-    check_hyperparameters,
-    check_noise,
-    check_one_noise,
-    given_hyperparameters,
-)
-from surrokit_gp.posterior.inducing import Inducing, inducing_points
-from surrokit_gp.posterior.likelihood import Likelihood
-from surrokit_gp.posterior.sparse import SparsePosterior, sparse_likelihood
+from surrokit_gp.fit.process import Process
+from surrokit_gp.posterior.inducing import Inducing
+from surrokit_gp.posterior.model import SparseModel
 
 
 @attrs.frozen(kw_only=True)
-class Fitc:
+class Fitc(Process):
     """A Gaussian process with M inducing points: the fully independent training conditional.
 
     Its potential is the posterior mean (Snelson and Ghahramani 2006; section 3.3 of the paper),
@@ -50,10 +35,6 @@ class Fitc:
         like those; ``"optimised"`` moves them from there, together with the hyperparameters, to
         where the marginal likelihood is largest (with ``hyperparameters`` given nothing is
         optimised).
-    kernel_scales, mean, noise, whiten, hyperparameters, tail
-        See :class:`~surrokit_gp.fit.gp.GaussianProcess`.
-    n_starts, max_iterations, max_signal
-        See :class:`~surrokit_gp.fit.gp.GaussianProcess`.
     n_search : int, optional
         Most points that the search looks at, drawn at random; None for all. At least ten, and
         twice as many as coefficients. The process itself uses all.
@@ -68,110 +49,12 @@ class Fitc:
     inducing: Inducing = attrs.field(
         default="k-means++", validator=one_of("data", "k-means++", "optimised")
     )
-    kernel_scales: KernelScales = attrs.field(
-        default="isotropic", validator=one_of("isotropic", "per-dimension")
-    )
-    mean: Mean = attrs.field(
-        default="auto", validator=one_of("auto", "zero", "constant", "linear", "quadratic")
-    )
-    noise: float | None = attrs.field(default=None, validator=check_noise)
-    whiten: bool = attrs.field(default=True, validator=one_of(True, False))
-    hyperparameters: Hyperparameters | None = attrs.field(
-        default=None, converter=given_hyperparameters, validator=check_hyperparameters
-    )
-    n_starts: int = attrs.field(default=3, validator=positive_integer)
-    max_iterations: int = attrs.field(default=50, validator=positive_integer)
-    max_signal: float = attrs.field(default=MAX_SIGNAL, validator=positive)
     n_search: int | None = attrs.field(default=1000, validator=optional_positive_integer)
-    tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
-
-    def __attrs_post_init__(self) -> None:
-        check_one_noise(self.noise, self.hyperparameters)
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
-        """Return a learner for a problem; its seed is drawn here.
-
-        Raises
-        ------
-        ConfigurationError
-            If the hyperparameters are those of another dimension.
-        """
-        if self.hyperparameters is not None:
-            self.hyperparameters.scales(problem.dim)
-        return ProcessLearner(
-            dim=problem.dim,
-            seed=int(rng.integers(2**53)),
-            training=Training(
-                model=SparseModel(n_inducing=self.n_inducing, kind=self.inducing),
-                search=Search(
-                    kernel_scales=self.kernel_scales,
-                    noise=self.noise,
-                    n_starts=self.n_starts,
-                    max_iterations=self.max_iterations,
-                    max_signal=self.max_signal,
-                ),
-                mean=self.mean,
-                hyperparameters=self.hyperparameters,
-                n_search=self.n_search,
-            ),
-            whiten=self.whiten,
-            tail=self.tail,
-            needs=frozenset({"value"}),
-            uses=frozenset({"value", "gradient"}),
+        """Return a learner for a problem."""
+        model = SparseModel(n_inducing=self.n_inducing, kind=self.inducing)
+        uses = {"value", "gradient"}
+        return self.learner_on(
+            model, problem, rng, needs={"value"}, uses=uses, n_search=self.n_search
         )
-
-
-@attrs.frozen(kw_only=True)
-class SparseModel:
-    """FITC, as :class:`~surrokit_gp.fit.training.Training` asks for it.
-
-    Parameters
-    ----------
-    n_inducing : int or None
-        M; None to choose it from the number of points.
-    kind
-        How inducing points are found.
-    """
-
-    n_inducing: int | None
-    kind: Inducing
-
-    @property
-    def moves(self) -> bool:
-        """Whether inducing positions are optimised."""
-        return self.kind == "optimised"
-
-    def slope_rows(self, rows: TrainingRows, rng: np.random.Generator) -> IntArray:
-        """Return no row: it learns from values only."""
-        del rows, rng
-        return np.empty(0, dtype=np.int64)
-
-    def inducing(self, positions: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return inducing points, shape (M, dim).
-
-        Raises
-        ------
-        SurrogateFitError
-            If there are fewer positions.
-        """
-        return inducing_points(self.kind, positions, self.n_inducing, rng)
-
-    def likelihood(
-        self,
-        observations: Observations,
-        hyperparameters: Hyperparameters,
-        inducing: FloatArray | None,
-    ) -> Likelihood:
-        """Return the log marginal likelihood with its derivatives."""
-        assert inducing is not None
-        return sparse_likelihood(observations, hyperparameters, inducing)
-
-    def posterior(
-        self,
-        observations: Observations,
-        hyperparameters: Hyperparameters,
-        inducing: FloatArray | None,
-    ) -> SparsePosterior:
-        """Return the process given observations."""
-        assert inducing is not None
-        return SparsePosterior.of(observations, hyperparameters, inducing)

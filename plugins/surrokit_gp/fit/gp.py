@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 import attrs
 import numpy as np
 
 from surrokit.contracts.learner import LearningProblem
-from surrokit.errors import SurrogateFitError
-from surrokit.settings import one_of, optional_positive_integer, positive, positive_integer
-from surrokit.surrogate.distinct import Tail
-from surrokit.types import FloatArray, IntArray
-from surrokit_gp.data.mean_functions import Mean
-from surrokit_gp.data.observations import Observations
-from surrokit_gp.data.training_rows import TrainingRows
+from surrokit.settings import one_of, optional_positive_integer
 from surrokit_gp.fit.learner import ProcessLearner
-from surrokit_gp.fit.search import KernelScales, Search
-from surrokit_gp.fit.space import MAX_SIGNAL
-from surrokit_gp.fit.training import Training
-from surrokit_gp.kernel.hyperparameters import (
-    Hyperparameters,
-    check_hyperparameters,
-    check_noise,
-    check_one_noise,
-    given_hyperparameters,
-)
-from surrokit_gp.posterior.exact import ExactPosterior, exact_likelihood
-from surrokit_gp.posterior.likelihood import Likelihood
-
-Gradients: TypeAlias = Literal["auto", True, False]
-"""Whether gradients are learnt from: where that is cheap, always, never."""
-
-AMPLE_EQUATIONS = 3000
-"""Most equations that ``gradients="auto"`` makes, at dim + 1 for a point with its gradient."""
-
-MOST_EQUATIONS = 10_000
-"""Most equations that ``gradients=True`` makes: the kernel matrix then takes 800 megabytes."""
-
-_FEWEST_GRADIENTS = 0.05
-"""Part of the gradients below which ``gradients="auto"`` uses none."""
+from surrokit_gp.fit.process import Process
+from surrokit_gp.posterior.model import ExactModel, Gradients
 
 
 @attrs.frozen(kw_only=True)
-class GaussianProcess:
+class GaussianProcess(Process):
     """A full Gaussian process: squared-exponential kernel, explicit mean function, noise.
 
     Its potential is the posterior mean (Rasmussen 2003; section 3.3 of the paper), which is a
@@ -61,26 +31,6 @@ class GaussianProcess:
 
     Parameters
     ----------
-    kernel_scales
-        ``"isotropic"`` for one length scale, ``"per-dimension"`` for one in each coordinate.
-    mean
-        ``"zero"``, ``"constant"``, ``"linear"`` or ``"quadratic"``; ``"auto"`` for a
-        quadratic one with three equations for each coefficient, else a linear one with ten, else
-        a constant.
-    noise : float, optional
-        Standard deviation of the noise of a value in nats; None to find it with the
-        hyperparameters.
-    whiten
-        Whether the kernel sees whitened positions, or the positions themselves.
-    hyperparameters : Hyperparameters or mapping, optional
-        Those to use; None to find them.
-    n_starts
-        Starts of the search.
-    max_iterations
-        Most iterations from each.
-    max_signal
-        Largest standard deviation of the process that the search looks at, in standard deviations
-        of the values. A process far above it is close to a polynomial, and loses digits.
     n_search : int, optional
         Most equations that the search looks at, those of points drawn at random; None for all.
         At least ten points, and twice as many equations as coefficients. The process itself uses
@@ -91,9 +41,6 @@ class GaussianProcess:
         ``"auto"`` uses the gradients of as many points as keep the equations within 3000, drawn
         at random, unless that were less than one in twenty; True uses all, and refuses more than
         10,000 equations; False uses none.
-    tail
-        ``"down-weighted"``: rows far above the least U have noise of their own; ``"full"``: they
-        count as any other.
 
     Raises
     ------
@@ -101,136 +48,18 @@ class GaussianProcess:
         If a setting makes no sense.
     """
 
-    kernel_scales: KernelScales = attrs.field(
-        default="isotropic", validator=one_of("isotropic", "per-dimension")
-    )
-    mean: Mean = attrs.field(
-        default="auto", validator=one_of("auto", "zero", "constant", "linear", "quadratic")
-    )
-    noise: float | None = attrs.field(default=None, validator=check_noise)
-    whiten: bool = attrs.field(default=True, validator=one_of(True, False))
-    hyperparameters: Hyperparameters | None = attrs.field(
-        default=None, converter=given_hyperparameters, validator=check_hyperparameters
-    )
-    n_starts: int = attrs.field(default=3, validator=positive_integer)
-    max_iterations: int = attrs.field(default=50, validator=positive_integer)
-    max_signal: float = attrs.field(default=MAX_SIGNAL, validator=positive)
     n_search: int | None = attrs.field(default=500, validator=optional_positive_integer)
     max_points: int | None = attrs.field(default=3000, validator=optional_positive_integer)
     gradients: Gradients = attrs.field(default="auto", validator=one_of("auto", True, False))
-    tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
-
-    def __attrs_post_init__(self) -> None:
-        check_one_noise(self.noise, self.hyperparameters)
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
-        """Return a learner for a problem; its seed is drawn here.
-
-        Raises
-        ------
-        ConfigurationError
-            If the hyperparameters are those of another dimension.
-        """
-        if self.hyperparameters is not None:
-            self.hyperparameters.scales(problem.dim)
-        value, both = frozenset({"value"}), frozenset({"value", "gradient"})
-        return ProcessLearner(
-            dim=problem.dim,
-            seed=int(rng.integers(2**53)),
-            training=Training(
-                model=ExactModel(gradients=self.gradients),
-                search=Search(
-                    kernel_scales=self.kernel_scales,
-                    noise=self.noise,
-                    n_starts=self.n_starts,
-                    max_iterations=self.max_iterations,
-                    max_signal=self.max_signal,
-                ),
-                mean=self.mean,
-                hyperparameters=self.hyperparameters,
-                n_search=self.n_search,
-                max_points=self.max_points,
-            ),
-            whiten=self.whiten,
-            tail=self.tail,
-            needs=both if self.gradients is True else value,
-            uses=value if self.gradients is False else both,
-        )
-
-
-@attrs.frozen(kw_only=True)
-class ExactModel:
-    """A full process, as :class:`~surrokit_gp.fit.training.Training` asks for it.
-
-    Parameters
-    ----------
-    gradients
-        Whether gradients are learnt from.
-    """
-
-    gradients: Gradients
-
-    @property
-    def moves(self) -> bool:
-        """False: it has no inducing points."""
-        return False
-
-    def slope_rows(self, rows: TrainingRows, rng: np.random.Generator) -> IntArray:
-        """Return the rows whose gradients are used, shape (k,).
-
-        Raises
-        ------
-        SurrogateFitError
-            If all were asked for and there are none, or too many.
-        """
-        known = np.flatnonzero(rows.with_gradient)
-        if self.gradients is False:
-            return known[:0]
-        if self.gradients is True:
-            _demand_gradients(rows, len(known))
-            return known
-        room = (AMPLE_EQUATIONS - len(rows)) // rows.dim
-        if len(known) <= room:
-            return known
-        if room < _FEWEST_GRADIENTS * len(known):
-            return known[:0]
-        return rows.drawn(room, rng, known)
-
-    def inducing(self, positions: FloatArray, rng: np.random.Generator) -> None:
-        """Return None."""
-        del positions, rng
-
-    def likelihood(
-        self,
-        observations: Observations,
-        hyperparameters: Hyperparameters,
-        inducing: FloatArray | None,
-    ) -> Likelihood:
-        """Return the log marginal likelihood with its derivatives."""
-        del inducing
-        return exact_likelihood(observations, hyperparameters)
-
-    def posterior(
-        self,
-        observations: Observations,
-        hyperparameters: Hyperparameters,
-        inducing: FloatArray | None,
-    ) -> ExactPosterior:
-        """Return the process given observations."""
-        del inducing
-        return ExactPosterior.of(observations, hyperparameters)
-
-
-def _demand_gradients(rows: TrainingRows, n_known: int) -> None:
-    n_equations = len(rows) + n_known * rows.dim
-    if n_equations > MOST_EQUATIONS:
-        raise SurrogateFitError(
-            f"gradients=True makes {n_equations} equations of {len(rows)} points in {rows.dim} "
-            f"dimensions, and more than {MOST_EQUATIONS} are too many; use gradients='auto', which "
-            "uses those of some points, or explore for fewer"
-        )
-    if len(rows) and not n_known:
-        raise SurrogateFitError(
-            f"gradients=True needs gradients, but none of {len(rows)} points has one; use "
-            "gradients='auto', or pass evaluations with gradients"
+        """Return a learner for a problem."""
+        return self.learner_on(
+            ExactModel(gradients=self.gradients),
+            problem,
+            rng,
+            needs={"value", "gradient"} if self.gradients is True else {"value"},
+            uses={"value"} if self.gradients is False else {"value", "gradient"},
+            n_search=self.n_search,
+            max_points=self.max_points,
         )

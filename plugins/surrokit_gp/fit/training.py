@@ -24,9 +24,10 @@ from surrokit_gp.fit.memory import Memory
 from surrokit_gp.fit.search import Found, Search
 from surrokit_gp.kernel.hyperparameters import Hyperparameters
 from surrokit_gp.posterior.exact import exact_likelihood
-from surrokit_gp.posterior.fitted import FittedProcess, Posterior
+from surrokit_gp.posterior.fitted import FittedProcess
 from surrokit_gp.posterior.likelihood import Likelihood
 from surrokit_gp.posterior.model import Model
+from surrokit_gp.posterior.posterior import Posterior
 
 _HELD_OUT = (10, 10, 200)
 """One in so many points is held out, at least so many if that is no more than a quarter, and at

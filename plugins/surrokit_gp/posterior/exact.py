@@ -12,10 +12,11 @@ from surrokit_gp.kernel.hyperparameters import Hyperparameters
 from surrokit_gp.kernel.joint import cross_matrix, joint_matrix, scale_derivatives
 from surrokit_gp.kernel.kernel import SquaredExponential
 from surrokit_gp.posterior.likelihood import Likelihood, Profile
+from surrokit_gp.posterior.posterior import Posterior
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class ExactPosterior:
+class ExactPosterior(Posterior):
     """A Gaussian process given values, and derivatives at some of the positions.
 
     Its mean is h(z) . beta + sum_n k(z, z_n) w_n, with further terms for derivatives (Rasmussen
@@ -23,35 +24,24 @@ class ExactPosterior:
 
     Parameters
     ----------
-    kernel
-        The kernel.
     scaled : ndarray of shape (n, dim)
         x = z / l of the observations.
     slope_rows : ndarray of shape (k,)
         Where derivatives are known.
     factor : ndarray of shape (m, m)
         Lower Cholesky factor of the covariance of all m equations.
-    design : ndarray of shape (m, p)
-        Basis functions and derivatives, rotated by the inverse of the factor.
-    profile
-        The mean function.
     dual : ndarray of shape (m,)
         Covariance^-1 (targets - mean function).
+    design : ndarray of shape (m, p)
+        Basis functions and derivatives, rotated by the inverse of the factor.
     jitter
         What was added to the covariance's diagonal, in units of the signal's variance.
-    log_likelihood
-        Log marginal likelihood.
     """
 
-    kernel: SquaredExponential
     scaled: FloatArray
     slope_rows: IntArray
     factor: FloatArray
-    design: FloatArray
-    profile: Profile
     dual: FloatArray
-    jitter: float
-    log_likelihood: float
 
     @classmethod
     def of(cls, observations: Observations, hyperparameters: Hyperparameters) -> ExactPosterior:
@@ -63,11 +53,6 @@ class ExactPosterior:
             If the covariance cannot be factorised.
         """
         return _conditioned(observations, hyperparameters)[0]
-
-    @property
-    def coefficients(self) -> FloatArray:
-        """beta, shape (p,)."""
-        return self.profile.coefficients
 
     @property
     def centres(self) -> FloatArray:
@@ -89,22 +74,12 @@ class ExactPosterior:
         return weights
 
     def variance(self, positions: FloatArray, features: FloatArray) -> FloatArray:
-        """Return the variance of the process and its mean function, shape (n,).
-
-        Parameters
-        ----------
-        positions : ndarray of shape (n, dim)
-            z.
-        features : ndarray of shape (n, p)
-            Basis functions there.
-        """
+        """Return the variance of the process and its mean function, shape (n,)."""
         cross = cross_matrix(positions / self.kernel.length_scales, self.scaled, self.slope_rows)
         cross *= self.kernel.variance
         known = solved(self.factor, cross.T)
         left = self.kernel.variance - np.einsum("mn,mn->n", known, known)
-        unknown = solved(self.profile.factor, features.T - self.design.T @ known)
-        left += np.einsum("pn,pn->n", unknown, unknown)
-        return np.asarray(np.maximum(left, 0.0))
+        return self.with_mean(left, known, features)
 
 
 def exact_likelihood(observations: Observations, hyperparameters: Hyperparameters) -> Likelihood:

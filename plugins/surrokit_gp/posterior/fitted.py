@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import attrs
 import numpy as np
 
@@ -20,8 +18,8 @@ from surrokit.types import Capabilities, FloatArray
 from surrokit_gp.data.mean_functions import MeanKind, Polynomial, features
 from surrokit_gp.data.observations import Frame
 from surrokit_gp.kernel.hyperparameters import Hyperparameters
-from surrokit_gp.kernel.kernel import SquaredExponential
 from surrokit_gp.posterior.expansion import Expansion
+from surrokit_gp.posterior.posterior import Posterior
 
 CAPABILITIES: Capabilities = frozenset(
     {GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE, VARIANCE}
@@ -36,54 +34,13 @@ rounding shall not depend on how many rows were asked about.
 """
 
 
-class Posterior(Protocol):
-    """A process given its observations, in the coordinates z of its kernel."""
-
-    @property
-    def kernel(self) -> SquaredExponential:
-        """The kernel."""
-        ...
-
-    @property
-    def centres(self) -> FloatArray:
-        """Centres of the mean, shape (M, dim)."""
-        ...
-
-    @property
-    def weights(self) -> FloatArray:
-        """Weights of the kernel at the centres, shape (M,)."""
-        ...
-
-    @property
-    def slope_weights(self) -> FloatArray | None:
-        """Weights of the kernel's derivatives at the centres, shape (M, dim)."""
-        ...
-
-    @property
-    def coefficients(self) -> FloatArray:
-        """Coefficients of the mean function, shape (p,)."""
-        ...
-
-    @property
-    def jitter(self) -> float:
-        """What was added to the kernel matrix's diagonal, in units of the signal's variance."""
-        ...
-
-    @property
-    def log_likelihood(self) -> float:
-        """Log marginal likelihood."""
-        ...
-
-    def variance(self, positions: FloatArray, features: FloatArray) -> FloatArray:
-        """Return the variance, shape (n,), at z (n, dim) with basis functions (n, p)."""
-        ...
-
-
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class FittedProcess:
     """V(q), the mean of a Gaussian process given exact evaluations, in nats.
 
-    Frozen and safe to share between threads. Every array it returns is new.
+    Frozen and safe to share between threads. Every array it returns is new. Methods raise
+    :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers and factors
+    go with them.
 
     Parameters
     ----------
@@ -212,78 +169,28 @@ class FittedProcess:
         )
 
     def value(self, positions: FloatArray) -> FloatArray:
-        """Return V, shape (n,), at positions of shape (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return V, shape (n,), at positions of shape (n, dim)."""
         return self.expansion.value(checked_positions(positions, self.dim))
 
     def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
         return self.expansion.gradient(checked_positions(positions, self.dim))
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return V, shape (n,), and its gradient, shape (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return V, shape (n,), and its gradient, shape (n, dim)."""
         return self.expansion.value_and_gradient(checked_positions(positions, self.dim))
 
     def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return the second derivatives of V, shape (n, dim, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return the second derivatives of V, shape (n, dim, dim)."""
         return self.expansion.hessian(checked_positions(positions, self.dim))
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k H) for each k, shape (n, dim), with H the Hessian of V.
-
-        Parameters
-        ----------
-        positions : ndarray of shape (n, dim)
-            Where.
-        matrices : ndarray of shape (n, dim, dim)
-            A, symmetric.
-
-        Raises
-        ------
-        ShapeError
-            If the arrays do not have these shapes.
-        """
+        """Return tr(A d_k H), shape (n, dim), H the Hessian and A symmetric (n, dim, dim)."""
         where = checked_positions(positions, self.dim)
         return self.expansion.hessian_trace_gradient(where, checked_matrices(matrices, where))
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k H u for each k, shape (n, dim), with H the Hessian of V.
-
-        Parameters
-        ----------
-        positions : ndarray of shape (n, dim)
-            Where.
-        vectors : ndarray of shape (n, dim)
-            u.
-
-        Raises
-        ------
-        ShapeError
-            If the arrays do not have these shapes.
-        """
+        """Return u^T d_k H u, shape (n, dim), with H the Hessian and u of shape (n, dim)."""
         where = checked_positions(positions, self.dim)
         return self.expansion.hessian_form_gradient(where, checked_vectors(vectors, where))
 
@@ -291,11 +198,6 @@ class FittedProcess:
         """Return the variance of the process, shape (n,), in nats squared.
 
         That of U itself, without the noise of an evaluation; never negative.
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
         """
         where = checked_positions(positions, self.dim)
         found = np.empty(len(where))

@@ -11,6 +11,7 @@ from surrokit_gp.kernel.cholesky import factorised, solved
 from surrokit_gp.kernel.hyperparameters import Hyperparameters
 from surrokit_gp.kernel.kernel import SquaredExponential, unit_matrix, weighed_squares
 from surrokit_gp.posterior.likelihood import Likelihood, Profile
+from surrokit_gp.posterior.posterior import Posterior
 
 _JITTERS = (0.0, 1e-9, 1e-8, 1e-7, 1e-6)
 """Relative jitters for K_M."""
@@ -24,7 +25,7 @@ this size is far below the noise, and spares digits of the mean.
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class SparsePosterior:
+class SparsePosterior(Posterior):
     """FITC given values (Snelson and Ghahramani 2006; section 3.3 of the paper).
 
     Its mean is h(z) . beta + sum_i k(z, u_i) w_i over the M inducing points u_i. With V = L^-1
@@ -34,8 +35,6 @@ class SparsePosterior:
 
     Parameters
     ----------
-    kernel
-        The kernel.
     scaled_inducing : ndarray of shape (M, dim)
         x = u / l of the inducing points.
     inducing_factor : ndarray of shape (M, M)
@@ -44,25 +43,16 @@ class SparsePosterior:
         C, lower triangular.
     design : ndarray of shape (M, p)
         C^-T C^-1 V D^-1 H, with H the basis functions.
-    profile
-        The mean function.
     weights : ndarray of shape (M,)
         w.
     jitter
         What was added to the diagonal of K_M, in units of the signal's variance.
-    log_likelihood
-        Log marginal likelihood.
     """
 
-    kernel: SquaredExponential
     scaled_inducing: FloatArray
     inducing_factor: FloatArray
     inner_factor: FloatArray
-    design: FloatArray
-    profile: Profile
     weights: FloatArray
-    jitter: float
-    log_likelihood: float
 
     @classmethod
     def of(
@@ -87,11 +77,6 @@ class SparsePosterior:
         return _conditioned(observations, hyperparameters, inducing)[0]
 
     @property
-    def coefficients(self) -> FloatArray:
-        """beta, shape (p,)."""
-        return self.profile.coefficients
-
-    @property
     def centres(self) -> FloatArray:
         """Centres of the mean in the coordinates z, shape (M, dim)."""
         return self.scaled_inducing * self.kernel.length_scales
@@ -102,24 +87,14 @@ class SparsePosterior:
         return
 
     def variance(self, positions: FloatArray, features: FloatArray) -> FloatArray:
-        """Return the variance of the process and its mean function, shape (n,).
-
-        Parameters
-        ----------
-        positions : ndarray of shape (n, dim)
-            z.
-        features : ndarray of shape (n, p)
-            Basis functions there.
-        """
+        """Return the variance of the process and its mean function, shape (n,)."""
         cross = unit_matrix(positions / self.kernel.length_scales, self.scaled_inducing)
         cross *= self.kernel.variance
         prior = solved(self.inducing_factor, cross.T)
         posterior = solved(self.inner_factor, prior)
         left = self.kernel.variance - np.einsum("mn,mn->n", prior, prior)
         left += np.einsum("mn,mn->n", posterior, posterior)
-        unknown = solved(self.profile.factor, features.T - self.design.T @ prior)
-        left += np.einsum("pn,pn->n", unknown, unknown)
-        return np.asarray(np.maximum(left, 0.0))
+        return self.with_mean(left, prior, features)
 
 
 @attrs.frozen(kw_only=True, eq=False)

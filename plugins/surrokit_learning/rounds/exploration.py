@@ -19,6 +19,7 @@ from surrokit_learning.region.region import Region, believed
 from surrokit_learning.region.surrogate_draws import SurrogateDraws, surrogate_draws
 from surrokit_learning.region.tempered import OFFERED, Tempered, cautious
 from surrokit_learning.rounds.first_points import FirstPoints
+from surrokit_learning.rounds.queue import Queue
 from surrokit_learning.rounds.settings import RoundsSettings, Start
 from surrokit_learning.rounds.state import RoundsState, Stage
 
@@ -90,7 +91,7 @@ class RoundsExploration:
                 "warmup=..., or leave it out"
             )
         chains, dim = positions.shape
-        bounds = {"max_steps": warmup, "max_paid": self._most(dim, chains)}
+        bounds = {"steps": warmup, "paid": self._most(dim, chains)}
         if self.start_by == "burst":
             # half of the warm-up at most, as of the evaluations
             burst = self.burst.start(positions, max(warmup // 2, 1))
@@ -104,7 +105,7 @@ class RoundsExploration:
     def step(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         """Return the state after a part of the search, of the first points, or a round."""
         seed = int(rng.integers(2**62))
-        state = attrs.evolve(state, seed=seed, n_steps=state.n_steps + 1)
+        state = attrs.evolve(state, seed=seed, bill=state.bill.step())
         if state.stage == "burst":
             return self._burst(state, rng)
         if state.stage == "mode":
@@ -124,8 +125,8 @@ class RoundsExploration:
         rows = paid
         if state.stage == "burst":
             burst, rows = self.burst.learn(state.burst, paid)
-            state = attrs.evolve(state, burst=burst, n_paid=state.n_paid + len(paid))
-            if self.burst.done(burst) or _half_spent(state):
+            state = attrs.evolve(state, burst=burst, bill=state.bill.pay(len(paid)))
+            if self.burst.done(burst) or state.bill.is_half_spent:
                 state = self._ended(attrs.evolve(state, stage="rounds", unfitted=True))
         finite = np.isfinite(paid.values)
         seen = Evaluations(
@@ -146,9 +147,10 @@ class RoundsExploration:
         state = attrs.evolve(state, unfitted=False, settled=state.finished)
         if surrogate is None or not len(state.seen):
             return state
-        look = self._settled if state.finished else self._aimed
+        rng = np.random.default_rng(state.seed)
         try:
-            return look(state, surrogate, np.random.default_rng(state.seed))
+            look = self._settled if state.finished else self._aimed
+            return look(state, surrogate, rng)
         except SurrogateFitError:  # the points lie too far apart to say where to draw
             return state
 
@@ -183,14 +185,14 @@ class RoundsExploration:
     def _search(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         assert state.search is not None
         before = state.search.paid
-        search = state.search.stepped(self.potential, self._limits(state, before), rng)
-        calls = search.paid - before
-        if 2 * state.n_steps >= state.max_steps:
+        limits = self._limits(state, before)
+        search = state.search.stepped(self.potential, limits, rng)
+        free = self.settings.evaluations is None
+        if 2 * state.bill.steps >= state.bill.most_steps:
             search = search.stopped()
         state = attrs.evolve(
             state,
-            n_paid=state.n_paid + calls,
-            max_paid=state.max_paid + calls * (self.settings.evaluations is None),
+            bill=state.bill.pay(search.paid - before, extra=free),
             search=search,
             mode=search.best,
             hessian=search.hessian,
@@ -201,9 +203,9 @@ class RoundsExploration:
     def _limits(self, state: RoundsState, paid: int) -> Limits:
         # a search is not an exploration: unless told, its cost does not shorten what follows
         most = self._most(len(state.best), 0)
-        limit = 2 * most if self.settings.evaluations is None else state.max_paid // 2
+        limit = 2 * most if self.settings.evaluations is None else state.bill.most_paid // 2
         return Limits(
-            total=limit - state.n_paid + paid,
+            total=limit - state.bill.paid + paid,
             later=SEARCHED * (most if self.calls is None else self.calls),
             searches=self.settings.searches,
         )
@@ -237,44 +239,41 @@ class RoundsExploration:
 
     def _paid(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         """Evaluate the next batch of the queue, judge what it was drawn from, move the chains."""
-        n = max(min(self.settings.batch, state.max_paid - state.n_paid), 1)
-        positions, predicted = state.queue[:n], state.predicted[:n]
-        values, _ = self._evaluated(positions)
+        n = max(min(self.settings.batch, state.bill.most_paid - state.bill.paid), 1)
+        now, later = state.queue.split(n)
+        values = self._evaluated(now.positions)[0]
         moves = not (state.stage == "design" and self.start_by == "sobol")
-        log_weights = _difference(state.expected[:n], values) if moves else np.full(n, -np.inf)
+        log_weights = _difference(now.expected, values) if moves else np.full(n, -np.inf)
         state = attrs.evolve(
             state,
-            queue=state.queue[n:],
-            expected=state.expected[n:],
-            predicted=state.predicted[n:],
-            n_paid=state.n_paid + len(positions),
-            n_design=state.n_design + (state.stage == "design") * len(positions),
+            queue=later,
+            bill=state.bill.pay(len(now)),
+            n_design=state.n_design + (state.stage == "design") * len(now),
         )
-        if len(positions) >= JUDGES and not np.isnan(predicted).any():
-            errors = _difference(predicted, values)
-            acceptance, known = predicted_acceptance(errors), state.drawn_covariance
+        if len(now) >= JUDGES and not np.isnan(now.predicted).any():
+            errors = _difference(now.predicted, values)
+            acceptance = predicted_acceptance(errors)
             state = attrs.evolve(
                 state,
                 acceptances=(*state.acceptances, acceptance),
                 spreads=(*state.spreads, spread(errors)),
-                covariance=known if acceptance >= TELLING else state.covariance,
+                covariance=now.covariance if acceptance >= TELLING else state.covariance,
             )
-        return state.moved(positions, values, log_weights, rng)
+        return state.moved(now.positions, values, log_weights, rng)
 
     def _ended(self, state: RoundsState) -> RoundsState:
         """Return the state, finished if it is time."""
         # one batch of points may be lucky, and without gradients often is
         rounds = 1 if self.pays_gradients else 3
-        good = len(state.acceptances) >= rounds and state.trusted
+        good = len(state.acceptances) >= rounds and state.queue.trusted
         good = good and bool(np.mean(state.acceptances[-rounds:]) >= self.settings.acceptance)
-        over = state.n_steps >= state.max_steps or state.n_paid >= state.max_paid
-        if over or good or self._no_gain(state):
+        if state.bill.is_spent or good or self._no_gain(state):
             return attrs.evolve(state, finished=True, unfitted=True)
         return state
 
     def _no_gain(self, state: RoundsState) -> bool:
         patience = self.settings.patience or (3 if self.pays_gradients else 10)
-        if len(state.acceptances) < 2 * patience or not state.trusted:
+        if len(state.acceptances) < 2 * patience or not state.queue.trusted:
             return False
         # means, as each round has but a batch of points to tell
         before = np.mean(state.acceptances[-2 * patience : -patience])
@@ -288,7 +287,7 @@ class RoundsExploration:
         if self.pays_gradients or not self.settings.sampler.needs <= OFFERED:
             return surrogate
         error = state.spreads[-1] if state.spreads else None
-        return cautious(surrogate, self._region(state), state.seen, error, state.temperature)
+        return cautious(surrogate, self._region(state), state.seen, error, state.queue.temperature)
 
     def _region(self, state: RoundsState) -> Region:
         return believed(state.seen, state.covariance, by_values=not self.pays_gradients)
@@ -333,15 +332,15 @@ class RoundsExploration:
         draws = self._drawn(state, shown, self.settings.sampler, self.settings.transitions, rng)
         if draws.accepted < MOBILE:  # most of them were evaluated before
             return state
-        return attrs.evolve(
-            state,
-            drawn_covariance=state.covariance if draws.covariance is None else draws.covariance,
-            queue=draws.positions,
+        queue = Queue(
+            positions=draws.positions,
             expected=draws.values,
             predicted=surrogate.value(draws.positions),
+            covariance=state.covariance if draws.covariance is None else draws.covariance,
             temperature=shown.temperature if isinstance(shown, Tempered) else 1.0,
             trusted=shown is surrogate,
         )
+        return attrs.evolve(state, queue=queue)
 
     def _settled(
         self, state: RoundsState, surrogate: Potential, rng: np.random.Generator
@@ -376,10 +375,6 @@ class RoundsExploration:
             values, gradients = with_gradient(self.potential).value_and_gradient(positions)
         fine = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
         return np.where(fine, values, np.inf), gradients
-
-
-def _half_spent(state: RoundsState) -> bool:
-    return 2 * state.n_paid >= state.max_paid or 2 * state.n_steps >= state.max_steps
 
 
 def _difference(predicted: FloatArray, values: FloatArray) -> FloatArray:

@@ -71,8 +71,8 @@ class FirstPoints:
         left = max(self.enough(modes) - state.n_design, self.batch)
         if self.in_box:
             state = self._boxed(state, rng)
-            assert state.lower is not None and state.upper is not None  # noqa: PT018
-            return _with(state, box_design(state.lower, state.upper, left, rng))
+            assert state.corners is not None
+            return _with(state, box_design(*state.corners, left, rng))
         if modes is not None:
             state = attrs.evolve(state, covariance=modes.covariance)
             return _with(state, mixed_design(modes.positions, modes.covariances, left, rng))
@@ -107,11 +107,11 @@ class FirstPoints:
         return np.asarray(np.square(self.scale) * np.eye(self.exact.dim))
 
     def _boxed(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
-        if state.lower is not None:
+        if state.corners is not None:
             return state
         lower, upper = self._corners(state, rng)
         covariance = np.diag(np.square(upper - lower) / 12.0)
-        return attrs.evolve(state, lower=lower, upper=upper, covariance=covariance)
+        return attrs.evolve(state, corners=(lower, upper), covariance=covariance)
 
     def _corners(
         self, state: RoundsState, rng: np.random.Generator
@@ -127,9 +127,4 @@ class FirstPoints:
 
 
 def _with(state: RoundsState, design: Design) -> RoundsState:
-    return attrs.evolve(
-        state,
-        queue=design.positions,
-        expected=design.potentials,
-        predicted=np.full(len(design.positions), np.nan),
-    )
+    return attrs.evolve(state, queue=state.queue.refill(design.positions, design.potentials))

@@ -15,6 +15,8 @@ from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.modes.search import ModeSearch
 from surrokit_learning.region.independence import quotas, resampled
 from surrokit_learning.region.region import WIDE
+from surrokit_learning.rounds.bill import Bill
+from surrokit_learning.rounds.queue import Queue
 
 Stage: TypeAlias = Literal["burst", "mode", "design", "rounds"]
 """What the next step is for."""
@@ -46,25 +48,18 @@ class RoundsState:
         Least potential found.
     hessian : ndarray of shape (dim, dim), optional
         Second derivatives there, or what stands for them.
-    lower, upper : ndarray of shape (dim,), optional
-        Corners of the box that the first points are spread over.
-    covariance, drawn_covariance : ndarray of shape (dim, dim), optional
-        What is known of the target's; and that of the draws in the queue, which takes its place
-        if the target agrees with them.
-    queue, expected : ndarrays of shape (k, dim) and (k,)
-        Where the target is to be evaluated next, and the potential that the points are draws of.
-    predicted : ndarray of shape (k,)
-        The surrogate V at the queue; NaN where it holds no draws of a surrogate.
-    temperature, trusted
-        T, where the queue holds draws of V / T; and whether it holds draws of V itself.
+    corners : pair of ndarrays of shape (dim,), optional
+        Of the box that the first points are spread over.
+    covariance : ndarray of shape (dim, dim), optional
+        What is known of the target's.
+    queue
+        Where the target is to be evaluated next.
     n_design
         Points of the first design so far.
     acceptances, spreads
         Of each round so far: predicted acceptance, and spread of V - U in nats.
-    n_steps, n_paid
-        Steps and exact evaluations so far.
-    max_steps, max_paid
-        Bounds on them.
+    bill
+        Steps and exact evaluations so far, and bounds on them.
     seed
         From the run's generator, for the draws on the next surrogate.
     unfitted
@@ -76,30 +71,21 @@ class RoundsState:
     """
 
     chains: ChainState
-    info: StepInfo | None = None
     stage: Stage
     burst: Any
     seen: Evaluations
-    search: ModeSearch | None
-    withheld: Evaluations | None
+    queue: Queue
+    bill: Bill
+    info: StepInfo | None = None
+    search: ModeSearch | None = None
+    withheld: Evaluations | None = None
     mode: FloatArray | None = None
     hessian: FloatArray | None = None
-    lower: FloatArray | None = None
-    upper: FloatArray | None = None
+    corners: tuple[FloatArray, FloatArray] | None = None
     covariance: FloatArray | None = None
-    drawn_covariance: FloatArray | None = None
-    queue: FloatArray
-    expected: FloatArray = attrs.field(factory=lambda: np.empty(0))
-    predicted: FloatArray = attrs.field(factory=lambda: np.empty(0))
-    temperature: float = 1.0
-    trusted: bool = False
     n_design: int = 0
     acceptances: tuple[float, ...] = ()
     spreads: tuple[float, ...] = ()
-    n_steps: int = 0
-    n_paid: int
-    max_steps: int
-    max_paid: int
     seed: int = 0
     unfitted: bool = False
     finished: bool = False
@@ -108,9 +94,9 @@ class RoundsState:
 
     @classmethod
     def at(
-        cls, chains: ChainState, *, stage: Stage, burst: Any, max_steps: int, max_paid: int
+        cls, chains: ChainState, *, stage: Stage, burst: Any, steps: int, paid: int
     ) -> RoundsState:
-        """Return the state before the first step."""
+        """Return the state before the first of so many steps, and evaluations to be paid."""
         n, dim = chains.positions.shape
         search = None
         if stage == "mode":
@@ -120,12 +106,10 @@ class RoundsState:
             stage=stage,
             burst=burst,
             seen=Evaluations.empty(dim),
+            queue=Queue.empty(dim),
+            bill=Bill(paid=0 if burst is not None else n, most_steps=steps, most_paid=paid),
             search=search,
             withheld=None if search is None else Evaluations.empty(dim),
-            queue=np.empty((0, dim)),
-            n_paid=0 if burst is not None else n,
-            max_steps=max_steps,
-            max_paid=max_paid,
         )
 
     @property

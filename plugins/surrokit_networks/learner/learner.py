@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import attrs
 import numpy as np
@@ -11,8 +10,9 @@ import numpy as np
 from surrokit.contracts.forward import Energy
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
-from surrokit.errors import ShapeError, SurrogateFitError
-from surrokit.surrogate.distinct import demand_numbers, least_points
+from surrokit.errors import SurrogateFitError
+from surrokit.surrogate.distinct import least_points
+from surrokit.surrogate.keeping import KeepingLearner
 from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.forward import gradient_of_energy
 from surrokit.types import BoolArray, Capabilities, FloatArray
@@ -83,15 +83,11 @@ class Task:
 
 
 @attrs.define(kw_only=True, eq=False)
-class NetworkLearner:
-    """Keeps every evaluation observed, and fits a network to all of them when asked.
+class NetworkLearner(KeepingLearner):
+    """Fits a network to all that was observed; the seed draws the same nodes at every fit.
 
     Parameters
     ----------
-    dim
-        Numbers in a position.
-    seed
-        From which the nodes are drawn: the same nodes at every fit.
     n_nodes : int, optional
         How many nodes; None to choose by dimension and data. With more values there may be
         more nodes; those that were there before stay.
@@ -109,8 +105,6 @@ class NetworkLearner:
         What is taken of U as it is; the network is fitted to the rest, and both are added.
     """
 
-    dim: int
-    seed: int
     n_nodes: int | None
     draws: tuple[Draw, ...]
     training: Training
@@ -118,7 +112,6 @@ class NetworkLearner:
     convex: bool = False
     most_nodes: int | None = None
     known: ExactRows | None = None
-    _blocks: list[Evaluations] = attrs.field(factory=list, init=False, repr=False)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -145,36 +138,6 @@ class NetworkLearner:
     @property
     def _derivatives(self) -> frozenset[str]:
         return frozenset({"gradient"} if self.energy is None else {"jacobian"})
-
-    def observe(self, evaluations: Evaluations) -> None:
-        """Take in exact evaluations; rows without a finite value are ignored when fitting.
-
-        Raises
-        ------
-        ShapeError
-            If the positions have another dimension than the problem.
-        ConfigurationError
-            If a value is NaN, or a position that has a value; the message names the row.
-        """
-        used = self.checked(evaluations)
-        if len(used):
-            self._blocks.append(used)
-
-    def checked(self, evaluations: Evaluations) -> Evaluations:
-        """Return what is used of evaluations, if they can be learnt from.
-
-        Raises
-        ------
-        ShapeError, ConfigurationError
-            As :meth:`observe`.
-        """
-        if evaluations.positions.shape[1] != self.dim:
-            raise ShapeError(
-                f"positions of evaluations must have shape (n, {self.dim}), "
-                f"got {evaluations.positions.shape}; pass evaluations of the same target"
-            )
-        demand_numbers(evaluations)
-        return self._used(evaluations)
 
     def fitted(self) -> FittedNetwork | FittedEmulator | FittedSum:
         """Return the network, or the emulator, fitted to everything observed.
@@ -283,16 +246,8 @@ class NetworkLearner:
             return regression
         return OutputRegression(regression=regression, energy=self.energy)
 
-    def state(self) -> dict[str, Any]:
-        """Return the seed of the nodes, and all rows observed."""
-        return {"seed": self.seed, "rows": attrs.asdict(self.observed())}
-
-    def restored(self, state: Mapping[str, Any]) -> Self:
-        """Return a learner with the same settings that goes on from what ``state`` returned."""
-        return attrs.evolve(self, seed=int(state["seed"])).of_rows(Evaluations(**state["rows"]))
-
-    def _used(self, evaluations: Evaluations) -> Evaluations:
-        """Keep what is used only: Jacobians of large maps take memory."""
+    def used(self, evaluations: Evaluations) -> Evaluations:
+        """Return what is used alone: Jacobians of large maps take memory."""
         derivatives = self.training.regression.uses_gradients
         if self.energy is None:
             return Evaluations(
@@ -345,19 +300,3 @@ class NetworkLearner:
         )
         rows.demand_enough(enough, len(observed))
         return rows
-
-    def forget(self) -> None:
-        """Drop all rows."""
-        self._blocks = []
-
-    def of_rows(self, evaluations: Evaluations) -> Self:
-        """Return a learner with the same seed and settings that has observed these rows."""
-        learner = attrs.evolve(self)
-        learner._blocks = [evaluations]
-        return learner
-
-    def observed(self) -> Evaluations:
-        """Return everything observed."""
-        # Joined once, so that the next call finds one block.
-        self._blocks = [Evaluations.joined(self._blocks, self.dim)]
-        return self._blocks[0]

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError
-from surrokit.settings import one_of, spread
+from surrokit.settings import one_of, spread, up_to_half
 from surrokit.surrogate.distinct import Tail
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray
@@ -28,14 +28,6 @@ _LEAST_FOR_HOLDING = 10
 """Points from which on some are held out."""
 
 
-def _share(_: object, __: object, value: float) -> None:
-    if not 0.0 <= value <= 0.5:
-        raise ConfigurationError(
-            f"hold_out must be a part between 0 and 0.5 of the points, got {value!r}; 0 holds none "
-            "out"
-        )
-
-
 @attrs.frozen(kw_only=True)
 class Training:
     """How a network is trained, whatever its nodes.
@@ -49,7 +41,8 @@ class Training:
     tail
         What far-tail rows count.
     hold_out
-        Part of the points at which a twin of the fit is judged; the fit itself uses all.
+        Share of the points at which a twin of the fit is judged, 0 for none; the fit itself uses
+        all.
     learns
         Of a forward potential: ``"outputs"`` or ``"potential"``; ``"auto"``: outputs where the
         target has a forward map.
@@ -74,7 +67,7 @@ class Training:
     )
     whiten: bool = True
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
-    hold_out: float = attrs.field(default=0.1, validator=_share)
+    hold_out: float = attrs.field(default=0.1, validator=up_to_half)
     learns: Learns = attrs.field(default="auto", validator=one_of("auto", "potential", "outputs"))
     laplace: Laplace | None = None
     updates: Updates = attrs.field(

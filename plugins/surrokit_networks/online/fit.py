@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -18,46 +18,12 @@ from surrokit_networks.regression.fitted import FittedNetwork
 from surrokit_networks.regression.frame import Frame
 from surrokit_networks.regression.regression import Regression
 from surrokit_networks.regression.training_rows import TrainingRows
-from surrokit_networks.solving.basis import Basis, combined
-from surrokit_networks.solving.design import Counted, Solution
+from surrokit_networks.solving.basis import combined
 from surrokit_networks.solving.equations import Equations
-from surrokit_networks.solving.normal_equations import NormalEquations
 from surrokit_networks.solving.spectrum import Projected
 
-
-class Engine(Protocol):
-    """Takes in equations, and has the solution of all of them."""
-
-    basis: Basis
-
-    @property
-    def last(self) -> tuple[float, FloatArray]:
-        """Level, and coefficients (k,) of trend and nodes, as last worked out."""
-        ...
-
-    def absorb(self, equations: Equations) -> None:
-        """Take in equations."""
-        ...
-
-    def solution(self, counted: Counted) -> Solution:
-        """Return the solution of all equations."""
-        ...
-
-    def normal_equations(self) -> NormalEquations:
-        """Return the sums over all equations so far."""
-        ...
-
-    def change_ridge(self, ridge: float) -> None:
-        """Go on with another ridge."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that has been learnt."""
-        ...
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what ``state`` returned."""
-        ...
+Engine: TypeAlias = RowUpdates | Moments
+"""Takes in equations, and has the solution of all of them."""
 
 
 @attrs.define(kw_only=True, eq=False)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import attrs
 import numpy as np
 
-from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.errors import ShapeError
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray
 from surrokit_networks.nodes.additive import AdditiveNodes
 from surrokit_networks.nodes.nodes import Nodes
-from surrokit_networks.nodes.rbf import RbfNodes
-from surrokit_networks.outputs.additive import AdditiveOutputs
+from surrokit_networks.outputs.additive import AdditiveOutputs, LinearisedAdditive
 from surrokit_networks.outputs.mixing import OutputMixing
-from surrokit_networks.outputs.nodes import LinearisedOutputs, OutputTerm
-from surrokit_networks.outputs.rbf import RbfOutputs
-from surrokit_networks.outputs.trend import OutputTrend
+from surrokit_networks.outputs.rbf import LinearisedRbf, RbfOutputs
+from surrokit_networks.outputs.trend import LinearisedTrend, OutputTrend
+
+OutputTerm: TypeAlias = AdditiveOutputs | RbfOutputs | OutputTrend
+"""A function from positions (dim,) to m outputs, one of the terms of a sum.
+
+Every array returned is new, and no argument is changed. The shapes of arguments are not checked.
+"""
+
+LinearisedOutputs: TypeAlias = LinearisedAdditive | LinearisedRbf | LinearisedTrend
+"""m outputs at n positions, with their derivatives as linear maps.
+
+A gradient of a function of the outputs takes ``pulled_back`` alone: no derivative of each output is
+ever formed.
+"""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -73,8 +86,6 @@ class OutputNetwork:
         ------
         ShapeError
             If the shapes do not go together.
-        ConfigurationError
-            If the nodes are of a kind that it does not know.
         """
         dim, m = len(whitening.mean), len(constant)
         _check_shape("weights", weights, (0 if nodes is None else len(nodes), m))
@@ -88,13 +99,8 @@ class OutputNetwork:
             additive = AdditiveOutputs.of(nodes, weights)
             trend = trend.plus(additive.constant(), additive.linear())
             return cls(whitening=whitening, terms=(additive, trend), mixing=mixing)
-        if isinstance(nodes, RbfNodes):
-            radial = RbfOutputs.of(nodes, weights)
-            return cls(whitening=whitening, terms=(radial, trend), mixing=mixing)
-        raise ConfigurationError(
-            f"nodes with several outputs must be AdditiveNodes or RbfNodes, got "
-            f"{type(nodes).__name__}; train on values of U instead"
-        )
+        radial = RbfOutputs.of(nodes, weights)
+        return cls(whitening=whitening, terms=(radial, trend), mixing=mixing)
 
     @property
     def dim(self) -> int:

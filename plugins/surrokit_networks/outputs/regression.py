@@ -75,7 +75,7 @@ class OutputRegression:
         mean, scales = self._units(rows)
         equations = self._equations(rows, whitening, mean, scales)
         solved = self.regression.solved(self._basis(nodes, equations), equations, held)
-        left_out = _LEFT_OUT * _components(equations) * solved.solution.error
+        left_out = _LEFT_OUT * equations.components * solved.solution.error
         directions = leading_directions(equations, left_out)
 
         def assembled(solution: Solution) -> FittedEmulator:
@@ -122,7 +122,7 @@ class OutputRegression:
         if directions is not None:
             equations = equations.along(directions)
         solved = self.regression.solved(self._basis(nodes, equations), equations, None)
-        return _components(equations) * solved.solution.error
+        return equations.components * solved.solution.error
 
     def _units(self, rows: TrainingRows) -> tuple[FloatArray, FloatArray]:
         """Return the outputs' mean, and the unit of each, shapes (m,)."""
@@ -145,16 +145,8 @@ class OutputRegression:
             assert rows.jacobians is not None
             gradients = rows.jacobians @ whitening.factor / scales[:, None]
             gradients[~known] = 0.0
-        dim = len(whitening.mean)
-        count = rows.trust.sum() * regression.uses_values + dim * rows.trust[known].sum()
-        return Equations(
-            whitened=whitening.apply(rows.positions),
-            targets=(rows.outputs - mean) / scales,
-            gradients=gradients,
-            value_weights=rows.weights * regression.uses_values,
-            gradient_weights=regression.gradient_weight * rows.weights * known,
-            count=float(count),
-            trains_level=regression.uses_values,
+        return regression.weighted(
+            rows, whitening, (rows.outputs - mean) / scales, gradients, known
         )
 
     def _degree(self, equations: Equations) -> Degree:
@@ -164,15 +156,6 @@ class OutputRegression:
         if trend == "quadratic" or (trend == "auto" and self.regression.supports(equations)):
             return 2
         return 1
-
-
-def _components(equations: Equations) -> int:
-    """Return by how much an equation's squared error is multiplied to bound Var(V - U).
-
-    In whitened coordinates the squared error of a gradient bounds the variance of that of the
-    value (the inequality of Poincare for a normal density).
-    """
-    return equations.whitened.shape[1] if equations.gradient_weights.any() else 1
 
 
 def _network(

@@ -12,9 +12,7 @@ from surrokit.settings import HIDDEN, one_of, optional_positive_integer, positiv
 from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, FloatArray
-from surrokit_networks.nodes.additive import AdditiveNodes
 from surrokit_networks.nodes.nodes import Nodes
-from surrokit_networks.nodes.rbf import RbfNodes
 from surrokit_networks.regression.fitted import FittedNetwork
 from surrokit_networks.regression.frame import Frame
 from surrokit_networks.regression.polynomial import LEAST_CURVATURE, with_least_curvature
@@ -249,7 +247,7 @@ class Regression:
         return found
 
     def _trained(self, basis: Basis, equations: Equations, ridge: float) -> Basis:
-        assert isinstance(basis.network, AdditiveNodes | RbfNodes)
+        assert basis.network is not None
         network = trained_on(
             basis.network,
             equations,
@@ -286,16 +284,29 @@ class Regression:
         if known.any():
             gradients = (rows.gradients @ whitening.factor)[:, None, :]
             gradients[~known] = 0.0
+        targets = (rows.values - origin)[:, None]
+        equations = self.weighted(rows, whitening, targets, gradients, known)
+        return attrs.evolve(equations, trains_level=self.level == "trained" and self.uses_values)
+
+    def weighted(
+        self,
+        rows: TrainingRows,
+        whitening: Whitening,
+        targets: FloatArray,
+        gradients: FloatArray | None,
+        known: BoolArray,
+    ) -> Equations:
+        """Return equations of targets (n, m), and gradients (n, m, dim) in the rows ``known``."""
         dim = rows.positions.shape[1]
         count = rows.trust.sum() * self.uses_values + dim * rows.trust[known].sum()
         return Equations(
             whitened=whitening.apply(rows.positions),
-            targets=(rows.values - origin)[:, None],
+            targets=targets,
             gradients=gradients,
             value_weights=rows.weights * self.uses_values,
             gradient_weights=self.gradient_weight * rows.weights * known,
             count=float(count),
-            trains_level=self.level == "trained" and self.uses_values,
+            trains_level=self.uses_values,
         )
 
     def _known_trend(self, equations: Equations) -> tuple[FloatArray | None, Degree]:
@@ -355,10 +366,5 @@ class Regression:
 
 
 def _worth(error: float, of_trend: float, equations: Equations) -> bool:
-    """Return whether nodes lower the squared error of an equation by enough, and it matters.
-
-    In whitened coordinates the squared error of a gradient bounds the variance of that of the
-    value (the inequality of Poincare for a normal density).
-    """
-    components = equations.whitened.shape[1] if equations.gradient_weights.any() else 1
-    return error < _WORTH * of_trend and components * of_trend > _GOOD_ENOUGH
+    """Return whether nodes lower the squared error of an equation by enough, and it matters."""
+    return error < _WORTH * of_trend and equations.components * of_trend > _GOOD_ENOUGH

@@ -16,6 +16,7 @@ import numpy as np
 
 from surrokit.types import FloatArray
 from surrokit_networks.nodes.additive import AdditiveNodes
+from surrokit_networks.nodes.nodes import Nodes
 from surrokit_networks.nodes.rbf import RbfNodes
 from surrokit_networks.regression.hidden_gradients import additive_gradient, rbf_gradient
 from surrokit_networks.solving.basis import Basis
@@ -166,7 +167,7 @@ class HiddenLoss:
         lambda, positive.
     """
 
-    nodes: AdditiveNodes | RbfNodes
+    nodes: Nodes
     equations: Equations
     trend: TrendFeatures
     ridge: float
@@ -174,7 +175,7 @@ class HiddenLoss:
     @classmethod
     def of(
         cls,
-        nodes: AdditiveNodes | RbfNodes,
+        nodes: Nodes,
         equations: Equations,
         trend: TrendFeatures,
         ridge: float,
@@ -218,7 +219,7 @@ class HiddenLoss:
             gradient += part
         return loss, gradient
 
-    def _solution(self, nodes: AdditiveNodes | RbfNodes) -> Solution | None:
+    def _solution(self, nodes: Nodes) -> Solution | None:
         normal = normal_equations(Basis(trend=self.trend, network=nodes), self.equations)
         if not (np.isfinite(normal.gram).all() and np.isfinite(normal.right).all()):
             return None
@@ -251,7 +252,7 @@ class _Descent:
         return loss, gradient
 
 
-def packed(nodes: AdditiveNodes | RbfNodes) -> FloatArray:
+def packed(nodes: Nodes) -> FloatArray:
     """Return all hidden parameters as one array, shape (s * dim + s,).
 
     Directions and biases, or centres and the logarithms of squared widths.
@@ -270,7 +271,7 @@ def unpacked(parameters: FloatArray, like: Trainable) -> Trainable:
     return attrs.evolve(like, centres=vectors.copy(), square_widths=np.exp(numbers))
 
 
-def _bounds(nodes: AdditiveNodes | RbfNodes) -> FloatArray:
+def _bounds(nodes: Nodes) -> FloatArray:
     """Return the least and the largest of each parameter, shape (s * dim + s, 2)."""
     start = packed(nodes)
     reach = np.full(len(start), np.inf)

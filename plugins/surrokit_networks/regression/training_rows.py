@@ -92,15 +92,9 @@ class TrainingRows:
 
     def take(self, chosen: BoolArray) -> TrainingRows:
         """Return the rows chosen by a mask, shape (n,)."""
-        return TrainingRows(
-            positions=self.positions[chosen],
-            values=self.values[chosen],
-            gradients=self.gradients[chosen],
-            outputs=None if self.outputs is None else self.outputs[chosen],
-            jacobians=None if self.jacobians is None else self.jacobians[chosen],
-            trust=self.trust[chosen],
-            copies=self.copies[chosen],
-        )
+        arrays = attrs.asdict(self)
+        known = {name: array[chosen] for name, array in arrays.items() if array is not None}
+        return attrs.evolve(self, **known)
 
     def less(self, known: Potential) -> TrainingRows:
         """Return the rows of what is left of U over a potential that is known.
@@ -175,31 +169,15 @@ class TrainingRows:
         if needs_outputs:
             assert observed.outputs is not None
             finite &= np.isfinite(observed.outputs).all(axis=1)
-        if not finite.any():
-            return cls._nothing(observed)
         dim = observed.positions.shape[1]
         trust = np.zeros(len(observed))
-        if tail == "full":
+        if tail == "full" or not finite.any():
             trust[finite] = 1.0
         else:
             values = observed.values[finite]
             trust[finite] = (bound or TailBound.of(values, dim)).trust(values)
         used = np.flatnonzero(trust > _NOTHING)
         return cls._distinct(observed.take(used), trust[used])
-
-    @classmethod
-    def _nothing(cls, observed: Evaluations) -> TrainingRows:
-        none = np.empty(0)
-        positions = np.empty((0, observed.positions.shape[1]))
-        return cls(
-            positions=positions,
-            values=none,
-            gradients=positions,
-            outputs=None,
-            jacobians=None,
-            trust=none,
-            copies=none,
-        )
 
     @classmethod
     def _distinct(cls, rows: Evaluations, trust: FloatArray) -> TrainingRows:

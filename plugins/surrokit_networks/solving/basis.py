@@ -8,7 +8,6 @@ import numpy as np
 from surrokit.types import FloatArray
 from surrokit_networks.nodes.additive import AdditiveNodes
 from surrokit_networks.nodes.nodes import Nodes
-from surrokit_networks.nodes.rbf import RbfNodes
 from surrokit_networks.solving.trend import TrendFeatures
 
 
@@ -84,12 +83,10 @@ def combined(
     if isinstance(network, AdditiveNodes):
         features, slopes = network.features_and_slopes(whitened)
         return values + features @ weights, gradients + (slopes * weights) @ network.directions
-    if isinstance(network, RbfNodes):
-        features = network.features(whitened)
-        pulls = features * (weights / network.square_widths)
-        gradients += pulls @ network.centres - whitened * pulls.sum(axis=1)[:, None]
-        return values + features @ weights, gradients
-    raise TypeError(f"no gradients are known of {type(network).__name__}")
+    features = network.features(whitened)
+    pulls = features * (weights / network.square_widths)
+    gradients += pulls @ network.centres - whitened * pulls.sum(axis=1)[:, None]
+    return values + features @ weights, gradients
 
 
 def node_gradients(nodes: Nodes, whitened: FloatArray) -> FloatArray:
@@ -97,7 +94,5 @@ def node_gradients(nodes: Nodes, whitened: FloatArray) -> FloatArray:
     if isinstance(nodes, AdditiveNodes):
         slopes = nodes.slopes(whitened)
         return np.asarray(slopes[:, None, :] * nodes.directions.T)
-    if isinstance(nodes, RbfNodes):
-        pulls = nodes.features(whitened) / nodes.square_widths
-        return np.asarray(pulls[:, None, :] * (nodes.centres.T - whitened[:, :, None]))
-    raise TypeError(f"no gradients are known of {type(nodes).__name__}")
+    pulls = nodes.features(whitened) / nodes.square_widths
+    return np.asarray(pulls[:, None, :] * (nodes.centres.T - whitened[:, :, None]))

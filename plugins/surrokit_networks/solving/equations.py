@@ -69,6 +69,15 @@ class Equations:
         dim = self.whitened.shape[1]
         return int((self.value_weights > 0).sum() + dim * (self.gradient_weights > 0).sum())
 
+    @property
+    def components(self) -> int:
+        """By how much an equation's squared error is multiplied to bound Var(V - U).
+
+        In whitened coordinates the squared error of a gradient bounds the variance of that of the
+        value (the inequality of Poincare for a normal density).
+        """
+        return self.whitened.shape[1] if self.gradient_weights.any() else 1
+
     def take(self, rows: slice | BoolArray) -> Equations:
         """Return the equations of some positions, with the count in proportion to their weight."""
         part = attrs.evolve(

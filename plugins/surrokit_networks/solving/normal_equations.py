@@ -8,7 +8,6 @@ the slopes and W the directions of additive nodes, the matrix is A^T A + omega (
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
 
 import attrs
 import numpy as np
@@ -79,18 +78,6 @@ class NormalEquations:
         )
 
 
-class Products(Protocol):
-    """Gathers sums of products of columns, values and gradients together."""
-
-    def add(self, block: Equations) -> None:
-        """Take in the rows of a block."""
-        ...
-
-    def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return matrix (k, k), right side (k, m) and column sums (k,), over nodes."""
-        ...
-
-
 def normal_equations(
     basis: Basis, equations: Equations, block_rows: int | None = None
 ) -> NormalEquations:
@@ -138,10 +125,9 @@ def blocks(
         yield equations.take(slice(start, start + size))
 
 
-def _products(basis: Basis, n_outputs: int) -> Products:
+def _products(basis: Basis, n_outputs: int) -> AdditiveProducts | RbfProducts:
     if isinstance(basis.network, RbfNodes):
         return RbfProducts(basis.trend, basis.network, n_outputs)
-    assert basis.network is None or isinstance(basis.network, AdditiveNodes)
     return AdditiveProducts(basis.trend, basis.network, n_outputs)
 
 

@@ -10,7 +10,7 @@ import attrs
 from surrokit.experiments.contract import Finished, Report
 from surrokit_paper.acceptance.figure_4_report import report
 from surrokit_paper.acceptance.grid import AcceptanceGrid
-from surrokit_paper.problems.sizes import dim_sizes, node_sizes
+from surrokit_paper.problems.several import dim_sizes, node_sizes
 
 
 @attrs.frozen(kw_only=True)
@@ -28,6 +28,9 @@ class Figure4(AcceptanceGrid):
         s.
     """
 
+    name = "figure-4"
+    title = "Figure 4: acceptance against hidden nodes and number of parameters"
+
     dims: tuple[int, ...] = attrs.field(
         default=(8, 16, 24, 32, 40, 48, 56, 64), converter=dim_sizes
     )
@@ -35,16 +38,6 @@ class Figure4(AcceptanceGrid):
         default=(100, 250, 500, 1000, 1500, 2000),
         converter=node_sizes,
     )
-
-    @property
-    def name(self) -> str:
-        """As it is registered."""
-        return "figure-4"
-
-    @property
-    def title(self) -> str:
-        """What it shows."""
-        return "Figure 4: acceptance against hidden nodes and number of parameters"
 
     def report(self, finished: Sequence[Finished]) -> Report:
         """Return medians over runs, and the paper's statements beside ours."""

@@ -10,26 +10,16 @@ import numpy as np
 from surrokit.experiments.contract import Finished
 from surrokit_paper.acceptance.figure_4_report import SECTION_DIM, SECTION_NODES
 from surrokit_paper.acceptance.grid import GRADIENTS, METHODS, PAPER, VALUES
-from surrokit_paper.acceptance.grid_summary import GridSummary, Tried, coefficients, section
+from surrokit_paper.acceptance.grid_summary import GridSummary, coefficients, section
 from surrokit_paper.acceptance.heat_map import ACCEPTANCE, headroom, heat_map, level, tried_curve
-from surrokit_paper.style import LOOKS, RC, common_legend
+from surrokit_paper.style import LOOKS, common_legend, drawing
 
 
 def picture(finished: Sequence[Finished]) -> Any:
-    """Return a figure with three panels: acceptance over s and d, over s, and over d.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 4.
-    """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
+    """Return a figure with three panels: acceptance over s and d, over s, and over d."""
     found = GridSummary.of(finished)
-    n = {method.name: max(found.sizes(_points, method.name)) for method in METHODS}
-    with mpl.rc_context(RC):
-        figure = Figure(figsize=(11.0, 4.2), layout="constrained")
+    n = {method.name: max(found.sizes("n_points", method.name)) for method in METHODS}
+    with drawing(11.0, 4.2) as figure:
         left, middle, right = figure.subplots(1, 3, width_ratios=(1.35, 1.0, 1.0))
         _map(figure, left, found, n[PAPER.name])
         _over_nodes(middle, found, n)
@@ -41,7 +31,7 @@ def picture(finished: Sequence[Finished]) -> Any:
 
 
 def _map(figure: Any, ax: Any, found: GridSummary, n: int) -> None:
-    nodes = found.sizes(_nodes, PAPER.name)
+    nodes = found.sizes("n_nodes", PAPER.name)
     known = {
         (tried.dim, tried.n_nodes): tried.acceptance.median
         for tried in found.curve(PAPER.name, n_points=n)
@@ -64,7 +54,9 @@ def _map(figure: Any, ax: Any, found: GridSummary, n: int) -> None:
 def _over_nodes(ax: Any, found: GridSummary, n: dict[str, int]) -> None:
     dim = section(found.dims, SECTION_DIM)
     level(ax, "hmc", found.hmc[dim].median)
-    tried_curve(ax, found.curve(PAPER.name, dim=dim, n_points=n[PAPER.name]), _nodes, PAPER.label)
+    tried_curve(
+        ax, found.curve(PAPER.name, dim=dim, n_points=n[PAPER.name]), "n_nodes", PAPER.label
+    )
     for method in (VALUES, GRADIENTS):
         for tried in found.curve(method.name, dim=dim, n_points=n[method.name]):
             level(ax, method.name, tried.acceptance.median)
@@ -72,7 +64,7 @@ def _over_nodes(ax: Any, found: GridSummary, n: dict[str, int]) -> None:
 
 
 def _over_dims(ax: Any, found: GridSummary, n: dict[str, int]) -> None:
-    nodes = section(found.sizes(_nodes, PAPER.name), SECTION_NODES)
+    nodes = section(found.sizes("n_nodes", PAPER.name), SECTION_NODES)
     hmc = [found.hmc[dim].median for dim in found.dims]
     ax.plot(found.dims, hmc, label="HMC, exact", **LOOKS["hmc"].options())
     for method in METHODS:
@@ -81,18 +73,10 @@ def _over_dims(ax: Any, found: GridSummary, n: dict[str, int]) -> None:
             n_nodes=nodes if method.name == PAPER.name else None,
             n_points=n[method.name],
         )
-        tried_curve(ax, curve, lambda tried: tried.dim, method.label)
+        tried_curve(ax, curve, "dim", method.label)
     ax.set_xticks(found.dims)
     ax.set(xlabel="parameters d", title=f"s = {nodes}; {_points_shown(n)}")
 
 
 def _points_shown(n: dict[str, int]) -> str:
     return f"N = {n[PAPER.name]}, with gradients {n[GRADIENTS.name]}"
-
-
-def _nodes(tried: Tried) -> int | None:
-    return tried.n_nodes
-
-
-def _points(tried: Tried) -> int | None:
-    return tried.n_points

@@ -8,8 +8,7 @@ import attrs
 
 from surrokit.experiments.contract import Cell, Finished, Printed, Report, Table
 from surrokit_paper.acceptance.grid import METHODS, PAPER
-from surrokit_paper.acceptance.grid_notes import NOTES
-from surrokit_paper.acceptance.grid_summary import GridSummary, Tried, coefficients, section
+from surrokit_paper.acceptance.grid_summary import NOTES, GridSummary, Tried, coefficients, section
 
 SECTION_DIM, SECTION_NODES = 32, 2000
 """Where the paper cuts through its heat map."""
@@ -22,15 +21,9 @@ _PAPER_DIM = 48
 
 
 def report(finished: Sequence[Finished]) -> Report:
-    """Return the heat map as a table, every surrogate by d, and the paper's statements.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 4.
-    """
+    """Return the heat map as a table, every surrogate by d, and the paper's statements."""
     found = GridSummary.of(finished)
-    n_points = max(found.sizes(lambda tried: tried.n_points, PAPER.name))
+    n_points = max(found.sizes("n_points", PAPER.name))
     return Report(
         tables=(_heat_map(found, n_points), _sections(found)),
         printed=_printed(found, n_points),
@@ -40,7 +33,7 @@ def report(finished: Sequence[Finished]) -> Report:
 
 
 def _heat_map(found: GridSummary, n_points: int) -> Table:
-    nodes = found.sizes(lambda tried: tried.n_nodes, PAPER.name)
+    nodes = found.sizes("n_nodes", PAPER.name)
     lines: list[tuple[Cell, ...]] = []
     for dim in found.dims:
         by_nodes = {
@@ -64,11 +57,11 @@ def _heat_map(found: GridSummary, n_points: int) -> Table:
 
 
 def _sections(found: GridSummary) -> Table:
-    nodes = section(found.sizes(lambda tried: tried.n_nodes, PAPER.name), SECTION_NODES)
+    nodes = section(found.sizes("n_nodes", PAPER.name), SECTION_NODES)
     lines: list[tuple[Cell, ...]] = []
     for method in METHODS:
         n_nodes = nodes if method.name == PAPER.name else None
-        n = max(found.sizes(lambda tried: tried.n_points, method.name))
+        n = max(found.sizes("n_points", method.name))
         lines += [
             _line(method.label, tried)
             for tried in found.curve(method.name, n_nodes=n_nodes, n_points=n)
@@ -95,7 +88,7 @@ def _line(label: str, tried: Tried) -> tuple[Cell, ...]:
 
 
 def _printed(found: GridSummary, n_points: int) -> tuple[Printed, ...]:
-    nodes = section(found.sizes(lambda tried: tried.n_nodes, PAPER.name), SECTION_NODES)
+    nodes = section(found.sizes("n_nodes", PAPER.name), SECTION_NODES)
     curve = found.curve(PAPER.name, n_nodes=nodes, n_points=n_points)
     near = next((tried for tried in curve if tried.dim == _PAPER_DIM), None)
     dim = section(found.dims, SECTION_DIM)

@@ -10,7 +10,7 @@ import attrs
 from surrokit.experiments.contract import Finished, Report
 from surrokit_paper.acceptance.figure_5_report import report
 from surrokit_paper.acceptance.grid import AcceptanceGrid
-from surrokit_paper.problems.sizes import gradient_sizes, node_sizes, sizes
+from surrokit_paper.problems.several import gradient_sizes, node_sizes, sizes
 
 
 @attrs.frozen(kw_only=True)
@@ -30,6 +30,9 @@ class Figure5(AcceptanceGrid):
         N, for gradients too.
     """
 
+    name = "figure-5"
+    title = "Figure 5: acceptance against hidden nodes and training points, 32 parameters"
+
     n_nodes: tuple[int, ...] = attrs.field(
         default=(100, 250, 500, 750, 1000, 1500, 2000),
         converter=node_sizes,
@@ -40,16 +43,6 @@ class Figure5(AcceptanceGrid):
     gradient_points: tuple[int, ...] = attrs.field(
         default=(10, 25, 50, 100, 200), converter=gradient_sizes
     )
-
-    @property
-    def name(self) -> str:
-        """As it is registered."""
-        return "figure-5"
-
-    @property
-    def title(self) -> str:
-        """What it shows."""
-        return "Figure 5: acceptance against hidden nodes and training points, 32 parameters"
 
     def report(self, finished: Sequence[Finished]) -> Report:
         """Return medians over runs, and the paper's statements beside ours."""

@@ -10,28 +10,18 @@ import numpy as np
 from surrokit.experiments.contract import Finished
 from surrokit_paper.acceptance.figure_5_report import SECTION_DIM, SECTION_NODES, SECTION_POINTS
 from surrokit_paper.acceptance.grid import GRADIENTS, METHODS, PAPER, VALUES
-from surrokit_paper.acceptance.grid_summary import GridSummary, Tried, coefficients, section
+from surrokit_paper.acceptance.grid_summary import GridSummary, coefficients, section
 from surrokit_paper.acceptance.heat_map import ACCEPTANCE, headroom, heat_map, level, tried_curve
-from surrokit_paper.style import RC, common_legend
+from surrokit_paper.style import common_legend, drawing, ticks_among
 
 _TICKS = (10, 30, 100, 300, 1000, 3000, 10_000)
 
 
 def picture(finished: Sequence[Finished]) -> Any:
-    """Return a figure with three panels: acceptance over s and N, over N, and over s.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 5.
-    """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
+    """Return a figure with three panels: acceptance over s and N, over N, and over s."""
     found = GridSummary.of(finished)
     dim = section(found.dims, SECTION_DIM)
-    with mpl.rc_context(RC):
-        figure = Figure(figsize=(11.0, 4.2), layout="constrained")
+    with drawing(11.0, 4.2) as figure:
         left, middle, right = figure.subplots(1, 3, width_ratios=(1.45, 1.0, 1.0))
         _map(figure, left, found, dim)
         _over_points(middle, found, dim)
@@ -43,7 +33,7 @@ def picture(finished: Sequence[Finished]) -> Any:
 
 
 def _map(figure: Any, ax: Any, found: GridSummary, dim: int) -> None:
-    nodes, points = found.sizes(_nodes, PAPER.name), found.sizes(_points, PAPER.name)
+    nodes, points = found.sizes("n_nodes", PAPER.name), found.sizes("n_points", PAPER.name)
     known = {
         (tried.n_points, tried.n_nodes): tried.acceptance.median
         for tried in found.curve(PAPER.name, dim=dim)
@@ -65,35 +55,24 @@ def _map(figure: Any, ax: Any, found: GridSummary, dim: int) -> None:
 
 
 def _over_points(ax: Any, found: GridSummary, dim: int) -> None:
-    from matplotlib.ticker import NullLocator
-
-    nodes = section(found.sizes(_nodes, PAPER.name), SECTION_NODES)
+    nodes = section(found.sizes("n_nodes", PAPER.name), SECTION_NODES)
     level(ax, "hmc", found.hmc[dim].median, "HMC, exact")
     for method in METHODS:
         n_nodes = nodes if method.name == PAPER.name else None
-        tried_curve(ax, found.curve(method.name, dim=dim, n_nodes=n_nodes), _points, method.label)
+        tried_curve(
+            ax, found.curve(method.name, dim=dim, n_nodes=n_nodes), "n_points", method.label
+        )
     ax.set(xscale="log", xlabel="training points N", title=f"d = {dim}; s = {nodes}")
-    low, high = ax.get_xlim()
-    ticks = [tick for tick in _TICKS if low <= tick <= high]
-    ax.set_xticks(ticks, [str(tick) for tick in ticks])
-    ax.xaxis.set_minor_locator(NullLocator())
+    ticks_among(ax, _TICKS)
 
 
 def _over_nodes(ax: Any, found: GridSummary, dim: int) -> None:
-    n = section(found.sizes(_points, PAPER.name), SECTION_POINTS)
-    few = max(found.sizes(_points, GRADIENTS.name))
+    n = section(found.sizes("n_points", PAPER.name), SECTION_POINTS)
+    few = max(found.sizes("n_points", GRADIENTS.name))
     level(ax, "hmc", found.hmc[dim].median)
-    tried_curve(ax, found.curve(PAPER.name, dim=dim, n_points=n), _nodes, PAPER.label)
+    tried_curve(ax, found.curve(PAPER.name, dim=dim, n_points=n), "n_nodes", PAPER.label)
     for method, size in ((VALUES, n), (GRADIENTS, few)):
         for tried in found.curve(method.name, dim=dim, n_points=size):
             level(ax, method.name, tried.acceptance.median)
     ax.set(xlabel="hidden nodes s of the paper's network")
     ax.set_title(f"d = {dim}; N = {n}, with gradients {few}")
-
-
-def _nodes(tried: Tried) -> int | None:
-    return tried.n_nodes
-
-
-def _points(tried: Tried) -> int | None:
-    return tried.n_points

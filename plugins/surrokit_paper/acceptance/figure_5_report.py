@@ -8,8 +8,7 @@ import attrs
 
 from surrokit.experiments.contract import Cell, Finished, Printed, Report, Table
 from surrokit_paper.acceptance.grid import METHODS, PAPER
-from surrokit_paper.acceptance.grid_notes import NOTES
-from surrokit_paper.acceptance.grid_summary import GridSummary, Tried, section
+from surrokit_paper.acceptance.grid_summary import NOTES, GridSummary, Tried, section
 
 SECTION_DIM, SECTION_NODES, SECTION_POINTS = 32, 1000, 1600
 """Where the paper cuts through its heat map."""
@@ -59,9 +58,9 @@ def points_needed(found: GridSummary, curve: Sequence[Tried]) -> int | None:
 
 
 def _heat_map(found: GridSummary, dim: int) -> Table:
-    nodes = found.sizes(lambda tried: tried.n_nodes, PAPER.name)
+    nodes = found.sizes("n_nodes", PAPER.name)
     lines: list[tuple[Cell, ...]] = []
-    for n_points in found.sizes(lambda tried: tried.n_points, PAPER.name):
+    for n_points in found.sizes("n_points", PAPER.name):
         by_nodes = {
             tried.n_nodes: tried.acceptance.median
             for tried in found.curve(PAPER.name, dim=dim, n_points=n_points)
@@ -79,7 +78,7 @@ def _heat_map(found: GridSummary, dim: int) -> Table:
 
 
 def _sections(found: GridSummary, dim: int) -> Table:
-    nodes = section(found.sizes(lambda tried: tried.n_nodes, PAPER.name), SECTION_NODES)
+    nodes = section(found.sizes("n_nodes", PAPER.name), SECTION_NODES)
     lines: list[tuple[Cell, ...]] = []
     for method in METHODS:
         curve = found.curve(
@@ -116,7 +115,7 @@ def _sections(found: GridSummary, dim: int) -> Table:
 
 
 def _printed(found: GridSummary, dim: int) -> tuple[Printed, ...]:
-    nodes = section(found.sizes(lambda tried: tried.n_nodes, PAPER.name), SECTION_NODES)
+    nodes = section(found.sizes("n_nodes", PAPER.name), SECTION_NODES)
     curve = found.curve(PAPER.name, dim=dim, n_nodes=nodes)
     by_points = {tried.n_points: tried for tried in curve}
     few, many = by_points.get(_FEW), by_points.get(_MANY)

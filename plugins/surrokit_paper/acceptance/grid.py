@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -10,8 +10,9 @@ import attrs
 import surrokit as sk
 from surrokit.experiments.contract import Conditions, Row
 from surrokit.settings import fraction, not_negative, positive_integer
+from surrokit_paper.experiment import PaperExperiment
 from surrokit_paper.measures.acceptance_trial import Trial
-from surrokit_paper.problems.sizes import dim_sizes, gradient_sizes, node_sizes, sizes
+from surrokit_paper.problems.several import dim_sizes, gradient_sizes, node_sizes, sizes
 from surrokit_paper.surrogates.methods import Method, trained
 
 PAPER = Method(name="paper", label="the paper's network, values alone", surrogate="additive-paper")
@@ -35,7 +36,7 @@ METHODS = (PAPER, VALUES, GRADIENTS)
 
 
 @attrs.frozen(kw_only=True)
-class AcceptanceGrid:
+class AcceptanceGrid(PaperExperiment):
     """Surrogates of simulated logistic regressions, and how often proposals on them are accepted.
 
     For each number of parameters exact HMC, past its burn-in, gets the step size at which it
@@ -82,16 +83,9 @@ class AcceptanceGrid:
     chains: int = attrs.field(default=50, validator=positive_integer)
     iterations: int = attrs.field(default=20, validator=positive_integer)
 
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All settings."""
-        return attrs.asdict(self)
-
     def rows(self) -> list[Row]:
         """Return a row for each number of parameters in each repeat."""
-        shared = {
-            name: value for name, value in self.settings.items() if name not in ("dims", "repeats")
-        }
+        shared = self.settings_without("dims", "repeats")
         return [
             Row(name=f"{dim}/{repeat}", settings={"dim": dim, "repeat": repeat, **shared})
             for repeat in range(1, self.repeats + 1)

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
 
 from surrokit.experiments.contract import Finished
+from surrokit_paper.measures.repeats import quantiles, repeats
 
-LOW, HIGH = 0.1, 0.9
-"""Ends of the bars in pictures, as in figure 3 of the paper."""
+NOTES = (
+    "the paper prints no numbers on its axes; sizes are ours. It does not say how many rows its "
+    "data have, nor how long its paths are: 10000 rows unless set otherwise, and up to 6 steps.",
+    "acceptance is the mean of the exact acceptance probabilities of short chains from draws of "
+    "the target; all surrogates of a run have the same starts, momenta and numbers of steps.",
+    "numbers are medians over runs.",
+    "training points are accepted proposals of one chain of exact HMC past its burn-in.",
+    "surrokit's defaults choose their number of nodes themselves.",
+)
+"""What readers of figures 4 and 5 must know."""
+
+Size: TypeAlias = Literal["dim", "n_nodes", "n_points"]
+"""A size of a grid, as :class:`Tried` names it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -36,10 +49,7 @@ class OverRuns:
     @classmethod
     def of(cls, numbers: Sequence[float]) -> OverRuns:
         """Return what several numbers say, at least one."""
-        low, median, high = np.quantile(numbers, [LOW, 0.5, HIGH]).tolist()
-        return cls(
-            runs=len(numbers), low=low, median=median, high=high, mean=float(np.mean(numbers))
-        )
+        return cls(runs=len(numbers), mean=float(np.mean(numbers)), **quantiles(numbers))
 
 
 @attrs.frozen(kw_only=True)
@@ -94,20 +104,17 @@ class GridSummary:
     @classmethod
     def of(cls, finished: Sequence[Finished]) -> GridSummary:
         """Return the summary of finished rows of figure 4 or 5."""
-        by_dim: dict[int, list[Finished]] = {}
-        for row in finished:
-            by_dim.setdefault(row.settings["dim"], []).append(row)
-        dims = sorted(by_dim)
+        by_dim = {dim: rows for (dim,), rows in sorted(repeats(finished, "dim").items())}
         return cls(
             hmc={
-                dim: OverRuns.of([row.result["hmc_acceptance"] for row in by_dim[dim]])
-                for dim in dims
+                dim: OverRuns.of([row.result["hmc_acceptance"] for row in rows])
+                for dim, rows in by_dim.items()
             },
             step_sizes={
-                dim: float(np.median([row.result["step_size"] for row in by_dim[dim]]))
-                for dim in dims
+                dim: float(np.median([row.result["step_size"] for row in rows]))
+                for dim, rows in by_dim.items()
             },
-            tried=tuple(found for dim in dims for found in _tried(dim, by_dim[dim])),
+            tried=tuple(found for dim, rows in by_dim.items() for found in _tried(dim, rows)),
         )
 
     @property
@@ -115,17 +122,9 @@ class GridSummary:
         """Numbers of parameters, rising."""
         return list(self.hmc)
 
-    def sizes(self, of: Callable[[Tried], int | None], method: str) -> list[int]:
-        """Return the sizes at which a method was tried, rising.
-
-        Parameters
-        ----------
-        of
-            Which size, such as ``lambda tried: tried.n_nodes``.
-        method
-            Its name.
-        """
-        found = {of(tried) for tried in self.tried if tried.method == method}
+    def sizes(self, of: Size, method: str) -> list[int]:
+        """Return the sizes at which a method was tried, rising."""
+        found = {getattr(tried, of) for tried in self.tried if tried.method == method}
         return sorted(size for size in found if size is not None)
 
     def curve(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from surrokit_paper.acceptance.grid_summary import GridSummary, Tried
+from surrokit_paper.acceptance.grid_summary import GridSummary, Size, Tried
 from surrokit_paper.style import LOOKS
 
 COLOURS = "cividis"
@@ -75,9 +75,7 @@ def _outline(ax: Any, inside: npt.NDArray[np.bool_]) -> None:
         ax.plot(x, y, color="white", linewidth=2.2, solid_capstyle="projecting")
 
 
-def tried_curve(
-    ax: Any, curve: Sequence[Tried], over: Callable[[Tried], int | None], label: str
-) -> None:
+def tried_curve(ax: Any, curve: Sequence[Tried], over: Size, label: str) -> None:
     """Draw the median acceptance of a surrogate with bars from 10 % to 90 %.
 
     Parameters
@@ -95,7 +93,7 @@ def tried_curve(
         return
     numbers = [tried.acceptance for tried in curve]
     ax.errorbar(
-        [over(tried) for tried in curve],
+        [getattr(tried, over) for tried in curve],
         [each.median for each in numbers],
         [
             [each.median - each.low for each in numbers],

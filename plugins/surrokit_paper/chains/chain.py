@@ -13,9 +13,21 @@ from surrokit.contracts.potential import Potential
 from surrokit.errors import EvaluationWarning
 from surrokit.result.trace import Trace
 from surrokit.types import FloatArray, IntArray
-from surrokit_paper.chains.completed import completed
 from surrokit_paper.chains.stop_at import StopAt, evaluations
 from surrokit_paper.problems.problems import PaperProblem
+
+
+def completed(run: sk.Run) -> sk.Run:
+    """Return a run that was not interrupted: half a run is no result to keep.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If somebody ended it.
+    """
+    if not run.complete:
+        raise KeyboardInterrupt
+    return run
 
 
 def one_chain(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -14,8 +14,15 @@ from surrokit.errors import SurrogateFitError
 from surrokit.experiments.contract import Conditions, Finished, Report, Row, Table
 from surrokit.settings import positive, positive_integer
 from surrokit.types import FloatArray
-from surrokit_paper.problems.sizes import sizes
-from surrokit_paper.surrogates.methods import PAPER_GP, Method, squared_length_scale, trained
+from surrokit_paper.experiment import PaperExperiment
+from surrokit_paper.problems.several import sizes
+from surrokit_paper.surrogates.methods import (
+    DEFAULTS,
+    PAPER_GP,
+    Method,
+    squared_length_scale,
+    trained,
+)
 
 N_NODES = 5
 """Nodes of the networks, and inducing points of FITC, in the paper."""
@@ -60,19 +67,13 @@ METHODS = (
         surrogate="rbf-paper",
         settings={"n_nodes": N_NODES, "width_scale": _FROM_FITC},
     ),
-    Method(name="additive-default", label="additive, surrokit's defaults", surrogate="additive"),
-    Method(
-        name="additive-gradients",
-        label="the same, from gradients too",
-        surrogate="additive",
-        gradients=True,
-    ),
+    *DEFAULTS,
 )
 """The four of the paper, then this project's own settings."""
 
 
 @attrs.frozen(kw_only=True)
-class Figure1:
+class Figure1(PaperExperiment):
     """Section 3.3 and figure 1 of Zhang, Shahbaba and Zhao (2017).
 
     U(x) = x^2 / 2 is seen at N draws from N(0, 1), with noise N(0, noise_sd^2); smaller data sets
@@ -92,29 +93,17 @@ class Figure1:
         Of the values, and of gradients where a surrogate is shown any.
     """
 
+    name = "figure-1"
+    title = "Figure 1: surrogates of U(x) = x^2/2 from a few noisy values"
+
     n_points: tuple[int, ...] = attrs.field(default=(10, 20, 40), converter=sizes)
     n_refits: int = attrs.field(default=100, validator=positive_integer)
     n_data_sets: int = attrs.field(default=100, validator=positive_integer)
     noise_sd: float = attrs.field(default=0.1, validator=positive)
 
-    @property
-    def name(self) -> str:
-        """As it is registered."""
-        return "figure-1"
-
-    @property
-    def title(self) -> str:
-        """What it shows."""
-        return "Figure 1: surrogates of U(x) = x^2/2 from a few noisy values"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All settings."""
-        return attrs.asdict(self)
-
     def rows(self) -> list[Row]:
         """Return a row for each surrogate and N."""
-        shared = {name: value for name, value in self.settings.items() if name != "n_points"}
+        shared = self.settings_without("n_points")
         return [
             Row(
                 name=f"{method.name}/{n}",

@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.experiments.contract import Finished
 from surrokit.types import FloatArray
-from surrokit_paper.style import BLACK, GREY, LOOKS, RC
+from surrokit_paper.style import BLACK, GREY, LOOKS, common_legend, drawing
 from surrokit_paper.surrogates.methods import Method
 
 OURS = ("additive-default", "additive-gradients")
@@ -30,14 +30,10 @@ def picture(finished: Sequence[Finished], grid: FloatArray, methods: Sequence[Me
     methods
         In the order of the legend.
     """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     sizes = sorted({row.settings["n_points"] for row in finished})
     paper = [method.name for method in methods if method.name not in OURS]
-    with mpl.rc_context(RC):
-        width = max(2.5 * len(sizes), 4.8)
-        figure = Figure(figsize=(width, 5.6), layout="constrained")
+    width = max(2.5 * len(sizes), 4.8)
+    with drawing(width, 5.6) as figure:
         axes = figure.subplots(2, len(sizes), sharex=True, sharey=True, squeeze=False)
         for names, line in zip((paper, OURS), axes, strict=True):
             for n, ax in zip(sizes, line, strict=True):
@@ -53,7 +49,7 @@ def picture(finished: Sequence[Finished], grid: FloatArray, methods: Sequence[Me
         axes[0, 0].set(xlim=(grid[0], grid[-1]), ylim=(-2.0, 9.0))
         for ax, whose in zip(axes[:, 0], ("the paper's settings", "this project's"), strict=True):
             ax.set_ylabel(f"potential U(x), in nats\n{whose}")
-        _legend(figure, axes)
+        common_legend(figure, axes.flat, 3)
     return figure
 
 
@@ -77,11 +73,3 @@ def _panel(ax: Any, rows: Sequence[Finished], grid: FloatArray) -> None:
 def _points(ax: Any, row: Finished) -> None:
     points, values = row.result["points"], row.result["values"]
     ax.plot(points, values, linestyle="none", marker=".", color=GREY, label="observations")
-
-
-def _legend(figure: Any, axes: Any) -> None:
-    entries: dict[str, Any] = {}
-    for ax in axes.flat:
-        handles, labels = ax.get_legend_handles_labels()
-        entries.update(dict(zip(labels, handles, strict=True)))
-    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=3)

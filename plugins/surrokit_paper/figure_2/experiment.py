@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -13,8 +13,9 @@ from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.experiments.contract import Conditions, Finished, Report, Row
 from surrokit.settings import not_negative_integer, positive, positive_integer
 from surrokit.types import FloatArray
-from surrokit_paper.chains.completed import completed
+from surrokit_paper.chains.chain import completed
 from surrokit_paper.chains.leapfrog_paths import leapfrog_paths
+from surrokit_paper.experiment import PaperExperiment
 from surrokit_paper.figure_2.report import report
 from surrokit_paper.surrogates.methods import Method, trained
 
@@ -29,7 +30,7 @@ PATHS = 3
 
 
 @attrs.frozen(kw_only=True)
-class Figure2:
+class Figure2(PaperExperiment):
     """Section 3.4 and figure 2 of Zhang, Shahbaba and Zhao (2017).
 
     A chain of exact HMC from 0 pays for the training points: its states after a burn-in,
@@ -53,6 +54,9 @@ class Figure2:
         Of every path. The paper says neither; these give HMC the paper's acceptance of 0.97.
     """
 
+    name = "figure-2"
+    title = "Figure 2: forces, paths and acceptance on a banana-shaped posterior"
+
     repeats: int = attrs.field(default=30, validator=positive_integer)
     burn_in: int = attrs.field(default=100, validator=not_negative_integer)
     n_states: int = attrs.field(default=400, validator=positive_integer)
@@ -62,24 +66,9 @@ class Figure2:
     step_size: float = attrs.field(default=0.065, validator=positive)
     n_steps: int = attrs.field(default=25, validator=positive_integer)
 
-    @property
-    def name(self) -> str:
-        """As it is registered."""
-        return "figure-2"
-
-    @property
-    def title(self) -> str:
-        """What it shows."""
-        return "Figure 2: forces, paths and acceptance on a banana-shaped posterior"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All settings."""
-        return attrs.asdict(self)
-
     def rows(self) -> list[Row]:
         """Return a row for each repeat and method; those of the first repeat are drawn too."""
-        shared = {name: value for name, value in self.settings.items() if name != "repeats"}
+        shared = self.settings_without("repeats")
         return [
             Row(
                 name=f"{method.name}/{repeat}",

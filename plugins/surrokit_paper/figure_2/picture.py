@@ -11,16 +11,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.experiments.contract import Finished
 from surrokit.types import FloatArray
 from surrokit_paper.figure_2.report import drawn_rows, over_repeats
-from surrokit_paper.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    PURPLE,
-    RC,
-    VERMILION,
-    common_legend,
-)
+from surrokit_paper.style import BLACK, BLUE, GREEN, GREY, PURPLE, VERMILION, common_legend, drawing
 
 _LEVELS = (0.5, 1.5, 3.0, 6.0, 12.0, 25.0)  # nats above the least U
 _FINE = (np.linspace(-3.6, 2.6, 80), np.linspace(-2.3, 2.3, 61))
@@ -43,13 +34,9 @@ def picture(finished: Sequence[Finished], target: Potential) -> Any:
     target
         The exact potential, for contours.
     """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     rows = drawn_rows(finished)
     means = {group["method"]: group["mean"] for group in over_repeats(finished)}
-    with mpl.rc_context(RC):
-        figure = Figure(figsize=(7.4, 6.4), layout="constrained")
+    with drawing(7.4, 6.4) as figure:
         axes = figure.subplots(2, 2, sharex=True, sharey=True)
         for ax in axes.flat:
             _contours(ax, target)

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from surrokit.experiments.contract import Cell, Finished, Printed, Report, Table
+from surrokit_paper.measures.repeats import HIGH, LOW, quantiles, repeats
 
 PAPER = {"hmc": 0.97, "paper": 0.88}
 """Overall acceptance, as the caption of figure 2 has it."""
-
-LOW, HIGH = 0.1, 0.9
-"""Between these quantiles lie 80 % of the repeats."""
 
 NOTES = (
     "acceptance is the mean of the exact acceptance probabilities of a chain, and in the table "
@@ -29,38 +27,26 @@ NOTES = (
 def over_repeats(finished: Sequence[Finished]) -> list[dict[str, Any]]:
     """Return what the repeats of each method say.
 
-    Parameters
-    ----------
-    finished
-        Rows of figure 2.
-
     Returns
     -------
     list of dict
         ``method``, ``label``, ``repeats``; ``mean`` of the acceptance, its ``standard_error`` (None
         for a single repeat), ``low``, ``median`` and ``high``; ``ess_per_draw``, a median.
     """
-    groups: dict[str, list[Finished]] = {}
-    for row in finished:
-        groups.setdefault(row.settings["method"], []).append(row)
     found = []
-    for method, rows in groups.items():
+    for (method,), rows in repeats(finished, "method").items():
         numbers = np.array([row.result["acceptance"] for row in rows])
         ess = [row.result["ess"] / row.settings["draws"] for row in rows]
-        low, median, high = np.quantile(numbers, [LOW, 0.5, HIGH])
-        several = len(numbers) > 1
         found.append(
             {
                 "method": method,
                 "label": rows[0].settings["label"],
                 "repeats": len(rows),
                 "mean": float(numbers.mean()),
-                "standard_error": float(numbers.std(ddof=1) / len(numbers) ** 0.5)
-                if several
+                "standard_error": float(numbers.std(ddof=1) / len(rows) ** 0.5)
+                if len(rows) > 1
                 else None,
-                "low": float(low),
-                "median": float(median),
-                "high": float(high),
+                **quantiles(numbers),
                 "ess_per_draw": float(np.median(ess)),
             }
         )
@@ -68,24 +54,12 @@ def over_repeats(finished: Sequence[Finished]) -> list[dict[str, Any]]:
 
 
 def drawn_rows(finished: Sequence[Finished]) -> dict[str, Finished]:
-    """Return, by method, the rows whose forces and paths were kept.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 2.
-    """
+    """Return, by method, the rows whose forces and paths were kept."""
     return {row.settings["method"]: row for row in finished if "drawn" in row.result}
 
 
 def report(finished: Sequence[Finished]) -> Report:
-    """Return acceptance over repeats, the paths that are drawn, and the paper's two numbers.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 2.
-    """
+    """Return acceptance over repeats, the paths that are drawn, and the paper's two numbers."""
     groups = over_repeats(finished)
     means = {group["method"]: group["mean"] for group in groups}
     tables = [

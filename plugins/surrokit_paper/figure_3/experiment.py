@@ -13,8 +13,9 @@ from surrokit.contracts.potential import Potential
 from surrokit.experiments.contract import Conditions, Finished, Report, Row
 from surrokit.settings import not_negative_integer, positive, positive_integer
 from surrokit.surrogate.quality import fit_quality
-from surrokit_paper.chains.completed import completed
+from surrokit_paper.chains.chain import completed
 from surrokit_paper.chains.processor_time import SamplingTime
+from surrokit_paper.experiment import PaperExperiment
 from surrokit_paper.figure_3.report import report
 from surrokit_paper.problems.long_gaussian import (
     DIM,
@@ -22,8 +23,8 @@ from surrokit_paper.problems.long_gaussian import (
     noisy_evaluations,
     square_root,
 )
-from surrokit_paper.problems.sizes import sizes
-from surrokit_paper.surrogates.methods import PAPER_GP, Method, solve_seconds, trained
+from surrokit_paper.problems.several import sizes
+from surrokit_paper.surrogates.methods import DEFAULTS, PAPER_GP, Method, solve_seconds, trained
 
 SIZE = 1000
 """Nodes of the networks, and inducing points of FITC, in the paper."""
@@ -69,13 +70,7 @@ METHODS = (
         surrogate="rbf",
         settings={"n_nodes": SIZE, **RADIAL},
     ),
-    Method(name="additive-default", label="additive, surrokit's defaults", surrogate="additive"),
-    Method(
-        name="additive-gradients",
-        label="the same, from gradients too",
-        surrogate="additive",
-        gradients=True,
-    ),
+    *DEFAULTS,
 )
 """The four of the paper, then this project's own settings."""
 
@@ -88,7 +83,7 @@ EXACT = Method(name="hmc", label="HMC, exact", surrogate="none")
 
 
 @attrs.frozen(kw_only=True)
-class Figure3:
+class Figure3(PaperExperiment):
     """Section 3.4 and figure 3 of Zhang, Shahbaba and Zhao (2017).
 
     Surrogates are trained on N independent draws from the target, at which U is seen with noise
@@ -108,6 +103,9 @@ class Figure3:
         Of the values, and of each number of a gradient where a surrogate is shown any.
     """
 
+    name = "figure-3"
+    title = "Figure 3: training time, acceptance and efficiency on a Gaussian of 32 dimensions"
+
     n_points: tuple[int, ...] = attrs.field(
         default=(300, 600, 900, 1500, 2100, 3000), converter=sizes
     )
@@ -116,28 +114,9 @@ class Figure3:
     draws: int = attrs.field(default=1600, validator=positive_integer)
     noise_sd: float = attrs.field(default=0.1, validator=positive)
 
-    @property
-    def name(self) -> str:
-        """As it is registered."""
-        return "figure-3"
-
-    @property
-    def title(self) -> str:
-        """What it shows."""
-        return "Figure 3: training time, acceptance and efficiency on a Gaussian of 32 dimensions"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All settings."""
-        return attrs.asdict(self)
-
     def rows(self) -> list[Row]:
         """Return a row for each repeat, N and surrogate, and one for HMC in each repeat."""
-        shared = {
-            name: value
-            for name, value in self.settings.items()
-            if name not in ("n_points", "repeats")
-        }
+        shared = self.settings_without("n_points", "repeats")
         found = []
         for repeat in range(1, self.repeats + 1):
             pairs = [(EXACT, 0)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from surrokit.experiments.contract import Finished
 from surrokit_paper.figure_3.report import over_repeats
-from surrokit_paper.style import LOOKS, RC
+from surrokit_paper.style import LOOKS, common_legend, drawing, ticks_at
 from surrokit_paper.surrogates.methods import Method
 
 PANELS = (
@@ -30,12 +30,8 @@ def picture(finished: Sequence[Finished], methods: Sequence[Method]) -> Any:
     methods
         In the order of the legend.
     """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     groups = over_repeats(finished)
-    with mpl.rc_context(RC):
-        figure = Figure(figsize=(9.0, 4.2), layout="constrained")
+    with drawing(9.0, 4.2) as figure:
         axes = figure.subplots(1, len(PANELS))
         for ax, (quantity, label, scale) in zip(axes, PANELS, strict=True):
             for method in methods:
@@ -46,11 +42,11 @@ def picture(finished: Sequence[Finished], methods: Sequence[Method]) -> Any:
             ax.set(xscale="log", xlabel="training points N", ylabel=label)
             if scale == "log":
                 ax.set_yscale("log", nonpositive="mask")
-            _ticks(ax, sorted({g["n_points"] for g in groups if g["n_points"]}))
+            ticks_at(ax, sorted({g["n_points"] for g in groups if g["n_points"]}), rotation=45)
         axes[1].set_ylim(-0.02, 1.0)
         axes[0].set_title("hyperparameters included")
         axes[2].set_title("of kept draws, without training")
-        _legend(figure, axes)
+        common_legend(figure, axes, 3, _GIVEN)
     return figure
 
 
@@ -83,20 +79,3 @@ def _thin_curve(ax: Any, groups: Sequence[dict[str, Any]]) -> None:
             linestyle=":",
             label=f"{known[0]['label']}{_GIVEN}",
         )
-
-
-def _ticks(ax: Any, sizes: Sequence[int]) -> None:
-    from matplotlib.ticker import NullLocator
-
-    ax.set_xticks(sizes, [str(size) for size in sizes], rotation=45)
-    ax.xaxis.set_minor_locator(NullLocator())
-
-
-def _legend(figure: Any, axes: Any) -> None:
-    entries: dict[str, Any] = {}
-    for ax in axes:
-        handles, labels = ax.get_legend_handles_labels()
-        entries.update(dict(zip(labels, handles, strict=True)))
-    labels = sorted(entries, key=lambda label: label.endswith(_GIVEN))
-    handles = [entries[label] for label in labels]
-    figure.legend(handles, labels, loc="outside lower center", ncols=3)

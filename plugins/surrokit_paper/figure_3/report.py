@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from surrokit.experiments.contract import Finished, Printed, Report, Table
 from surrokit_paper.measures.growth import growth_power
+from surrokit_paper.measures.repeats import quantiles, repeats
 
 QUANTITIES = (
     "training_seconds",
@@ -20,9 +19,6 @@ QUANTITIES = (
     "min_ess_per_second",
 )
 """Numbers of a result over whose repeats medians are taken."""
-
-LOW, HIGH = 0.1, 0.9
-"""The paper's 80 % error bars."""
 
 NOTES = (
     "training seconds include the optimisation of hyperparameters; the paper's do not. Solving is "
@@ -37,22 +33,14 @@ NOTES = (
 def over_repeats(finished: Sequence[Finished]) -> list[dict[str, Any]]:
     """Return, for each surrogate and N, median and 80 % interval of each quantity.
 
-    Parameters
-    ----------
-    finished
-        Rows of figure 3.
-
     Returns
     -------
     list of dict
         ``method``, ``label``, ``n_points`` (0 for the exact potential), ``repeats``, and for each
         quantity that is known ``low``, ``median`` and ``high``.
     """
-    groups: dict[tuple[str, int], list[Finished]] = {}
-    for row in finished:
-        groups.setdefault((row.settings["method"], row.settings["n_points"]), []).append(row)
     found = []
-    for (method, n), rows in groups.items():
+    for (method, n), rows in repeats(finished, "method", "n_points").items():
         group: dict[str, Any] = {
             "method": method,
             "label": rows[0].settings["label"],
@@ -62,8 +50,7 @@ def over_repeats(finished: Sequence[Finished]) -> list[dict[str, Any]]:
         for name in QUANTITIES:
             numbers = [row.result[name] for row in rows if row.result.get(name) is not None]
             if numbers:
-                low, median, high = np.quantile(numbers, [LOW, 0.5, HIGH])
-                group[name] = {"low": float(low), "median": float(median), "high": float(high)}
+                group[name] = quantiles(numbers)
         found.append(group)
     return found
 
@@ -102,13 +89,7 @@ def growth(
 
 
 def report(finished: Sequence[Finished]) -> Report:
-    """Return medians and intervals, powers of growth, and the paper's one number.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 3.
-    """
+    """Return medians and intervals, powers of growth, and the paper's one number."""
     groups = over_repeats(finished)
     powers = growth(groups)
     order = [group["method"] for group in groups]

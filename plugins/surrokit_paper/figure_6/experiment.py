@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -19,12 +19,12 @@ from surrokit.settings import (
     positive_integer,
 )
 from surrokit.types import FloatArray
-from surrokit_paper.chains.chain import one_chain
-from surrokit_paper.chains.completed import completed
+from surrokit_paper.chains.chain import completed, one_chain
+from surrokit_paper.experiment import PaperExperiment
 from surrokit_paper.figure_6.report import report
 from surrokit_paper.measures.marginals import Marginals
 from surrokit_paper.problems.problems import PaperProblem, simulated_problem
-from surrokit_paper.problems.sizes import sizes
+from surrokit_paper.problems.several import sizes
 from surrokit_paper.surrogates.methods import Method
 
 HMC = Method(name="hmc", label="HMC", surrogate="none", random=False)
@@ -36,7 +36,7 @@ def _parameters(value: Any) -> tuple[int, ...]:
 
 
 @attrs.frozen(kw_only=True)
-class Figure6:
+class Figure6(PaperExperiment):
     """Section 5.1 and figure 6 of Zhang, Shahbaba and Zhao (2017), on its simulated data.
 
     HMC and RNS-HMC run as in the paper: one chain from 0, unit masses, step size 0.045, paths of
@@ -70,6 +70,9 @@ class Figure6:
         If a setting is out of range, or a parameter beyond ``dim``.
     """
 
+    name = "figure-6"
+    title = "Figure 6: marginals of the simulated logistic regression by HMC and RNS-HMC"
+
     burn_in: int = attrs.field(default=5000, validator=positive_integer)
     discard: int = attrs.field(default=1000, validator=not_negative_integer)
     draws: int = attrs.field(default=5000, validator=positive_integer)
@@ -90,21 +93,6 @@ class Figure6:
                 f"parameters must be numbers from 1 to dim, which is {self.dim}, got "
                 f"{self.parameters}; name others with parameters"
             )
-
-    @property
-    def name(self) -> str:
-        """As it is registered."""
-        return "figure-6"
-
-    @property
-    def title(self) -> str:
-        """What it shows."""
-        return "Figure 6: marginals of the simulated logistic regression by HMC and RNS-HMC"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All settings."""
-        return attrs.asdict(self)
 
     def rows(self) -> list[Row]:
         """Return a row for each method."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.experiments.contract import Finished
 from surrokit.types import FloatArray
-from surrokit_paper.style import LOOKS, RC
+from surrokit_paper.style import LOOKS, drawing
 
 _PANEL = 1.55  # inches
 _N_GRID = 50
@@ -19,23 +19,13 @@ _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def picture(finished: Sequence[Finished]) -> Any:
-    """Return a triangle of panels: densities on the diagonal, contours of pairs below it.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 6.
-    """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
+    """Return a triangle of panels: densities on the diagonal, contours of pairs below it."""
     parameters = finished[0].settings["parameters"]
     n = len(parameters)
     draws = [(row, np.array(row.result["shown"])) for row in finished]
     grids = _grids([array for _, array in draws])
-    with mpl.rc_context(RC):
-        size = max(_PANEL * n, 4.0)
-        figure = Figure(figsize=(size, size), layout="constrained")
+    size = max(_PANEL * n, 4.0)
+    with drawing(size, size) as figure:
         axes = figure.subplots(n, n, sharex="col", squeeze=False)
         for i in range(n):
             for j in range(n):

@@ -29,13 +29,7 @@ NOTES = (
 
 
 def report(finished: Sequence[Finished]) -> Report:
-    """Return means and standard deviations, differences from HMC, and what the runs cost.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 6.
-    """
+    """Return means and standard deviations, differences from HMC, and what the runs cost."""
     rows = {row.settings["method"]: row for row in finished}
     compared = differences(finished)
     acceptance = {method: row.result["acceptance"] for method, row in rows.items()}
@@ -65,11 +59,6 @@ def report(finished: Sequence[Finished]) -> Report:
 
 def differences(finished: Sequence[Finished]) -> list[dict[str, Any]]:
     """Return how far each method's means and standard deviations are from those of HMC.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 6.
 
     Returns
     -------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -22,8 +22,9 @@ from surrokit_paper.chains.chain import burnt_in, evaluations_paid, one_chain
 from surrokit_paper.chains.stop_at import StopAt
 from surrokit_paper.figure_7.report import report
 from surrokit_paper.measures.acceptance_curve import binned_acceptance
-from surrokit_paper.problems.problems import PROBLEMS, PaperProblem, chosen_names, paper_problems
-from surrokit_paper.problems.sizes import rising_pair
+from surrokit_paper.problems.experiment import ProblemExperiment
+from surrokit_paper.problems.problems import PaperProblem
+from surrokit_paper.problems.several import rising_pair
 from surrokit_paper.surrogates.schemes import SCHEMES, UPDATES, Scheme, vanishing
 
 HMC = "hmc"
@@ -37,7 +38,7 @@ _POINTS = {
 
 
 @attrs.frozen(kw_only=True)
-class Figure7:
+class Figure7(ProblemExperiment):
     """Section 5.3 and figure 7 of Zhang, Shahbaba and Zhao (2017).
 
     A chain of exact HMC, past its burn-in, pays for the first training points. From then on
@@ -47,8 +48,6 @@ class Figure7:
 
     Parameters
     ----------
-    problems
-        Names of the targets.
     repeats
         Runs.
     paper_points, default_points, emulator_points
@@ -68,13 +67,11 @@ class Figure7:
         refits while points are few, and then takes the cheaper of that and ``"moments"``.
     kappa
         Deployments happen with probability (1 + t)^-kappa. The paper does not say its rate.
-    n_rows, dim
-        Of the simulated data.
-    mesh
-        Squares along either side of the elliptic problem.
     """
 
-    problems: tuple[str, ...] = attrs.field(default=PROBLEMS, converter=chosen_names)
+    name = "figure-7"
+    title = "Figure 7: acceptance of ARNS-HMC against the number of training points"
+
     repeats: int = attrs.field(default=10, validator=positive_integer)
     paper_points: tuple[int, int] = attrs.field(default=(500, 6000), converter=rising_pair)
     default_points: tuple[int, int] = attrs.field(default=(50, 600), converter=rising_pair)
@@ -85,29 +82,11 @@ class Figure7:
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
     updates: str = attrs.field(default="auto", validator=one_of(*UPDATES))
     kappa: float = attrs.field(default=0.6, validator=vanishing)
-    n_rows: int = attrs.field(default=100_000, validator=positive_integer)
-    dim: int = attrs.field(default=50, validator=positive_integer)
-    mesh: int = attrs.field(default=30, validator=positive_integer)
-
-    @property
-    def name(self) -> str:
-        """As it is registered."""
-        return "figure-7"
-
-    @property
-    def title(self) -> str:
-        """What it shows."""
-        return "Figure 7: acceptance of ARNS-HMC against the number of training points"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All settings."""
-        return attrs.asdict(self)
 
     def rows(self) -> list[Row]:
         """Return a row for each problem, repeat and method: HMC, and all schemes that apply."""
         found = []
-        for problem in self._problems():
+        for problem in self.chosen_problems():
             for repeat in range(1, self.repeats + 1):
                 shared = {**problem.facts(), "repeat": repeat, "burn_in": self.burn_in}
                 methods = [(HMC, {"draws": self.draws})]
@@ -127,7 +106,7 @@ class Figure7:
 
     def run(self, row: Row, conditions: Conditions) -> dict[str, Any]:
         """Run one chain."""
-        problem = self._known()[row.settings["problem"]]
+        problem = self.problem(row.settings["problem"])
         repeat = row.settings["repeat"]
         target = problem.target(conditions)
         before = conditions.generator("burn-in", problem.name, repeat)
@@ -164,13 +143,6 @@ class Figure7:
         from surrokit_paper.figure_7.picture import picture
 
         return picture(finished)
-
-    def _problems(self) -> list[PaperProblem]:
-        known = self._known()
-        return [known[name] for name in self.problems]
-
-    def _known(self) -> dict[str, PaperProblem]:
-        return paper_problems(self.n_rows, self.dim, self.mesh)
 
     def _facts(self, scheme: Scheme, problem: PaperProblem) -> dict[str, Any]:
         surrogate, settings = scheme.surrogate(self.n_nodes or problem.n_nodes, self.updates)

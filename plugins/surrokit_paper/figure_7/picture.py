@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.experiments.contract import Finished
 from surrokit_paper.figure_7.report import LEVEL, Summary, hmc_acceptance, summaries
-from surrokit_paper.style import LOOKS, RC, common_legend
+from surrokit_paper.style import LOOKS, common_legend, drawing, ticks_among
 from surrokit_paper.surrogates.schemes import SCHEMES
 
 _COLUMNS = 2
@@ -18,23 +18,13 @@ _TICKS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 
 
 def picture(finished: Sequence[Finished]) -> Any:
-    """Return a figure with a panel for each problem: acceptance over training points.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 7.
-    """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
+    """Return a figure with a panel for each problem: acceptance over training points."""
     labels = {row.settings["problem"]: row.settings["label"] for row in finished}
     hmc, found = hmc_acceptance(finished), summaries(finished)
-    with mpl.rc_context(RC):
-        columns = min(len(labels), _COLUMNS)
-        rows = -(-len(labels) // columns)
-        size = max(_WIDTH * columns, 5.0), _HEIGHT * rows + 0.8
-        figure = Figure(figsize=size, layout="constrained")
+    columns = min(len(labels), _COLUMNS)
+    rows = -(-len(labels) // columns)
+    size = max(_WIDTH * columns, 5.0), _HEIGHT * rows + 0.8
+    with drawing(*size) as figure:
         grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
         axes = grid.ravel()[: len(labels)]
         for ax in grid.ravel()[len(labels) :]:
@@ -46,7 +36,7 @@ def picture(finished: Sequence[Finished]) -> Any:
                 if summary.problem == problem:
                     _band(ax, summary)
             ax.set(xscale="log", ylim=(0.0, 1.0), xlabel="training points", title=label)
-            _ticks(ax)
+            ticks_among(ax, _TICKS)
         for row in grid:
             row[0].set_ylabel("acceptance probability")
         common_legend(figure, axes)
@@ -76,12 +66,3 @@ def _band(ax: Any, summary: Summary) -> None:
     ax.fill_between(ends, low, high, color=look.colour, alpha=0.2, linewidth=0)
     label = SCHEMES[summary.scheme].label
     ax.plot(ends, median, markevery=3, label=label, **look.options())
-
-
-def _ticks(ax: Any) -> None:
-    from matplotlib.ticker import NullLocator
-
-    low, high = ax.get_xlim()
-    ticks = [tick for tick in _TICKS if low <= tick <= high]
-    ax.set_xticks(ticks, [str(tick) for tick in ticks])
-    ax.xaxis.set_minor_locator(NullLocator())

@@ -10,6 +10,7 @@ import numpy as np
 
 from surrokit.experiments.contract import Finished, Printed, Report, Table
 from surrokit_paper.measures.acceptance_curve import Curve
+from surrokit_paper.measures.repeats import median, repeats
 from surrokit_paper.surrogates.schemes import SCHEMES
 
 LEVEL = 0.9
@@ -56,7 +57,7 @@ class Summary:
     runs: int
     hmc: float | None
     curve: Curve
-    numbers: dict[str, float]
+    numbers: dict[str, float | None]
 
     @property
     def reached(self) -> float | None:
@@ -78,27 +79,17 @@ class Summary:
 
 def hmc_acceptance(finished: Sequence[Finished]) -> dict[str, float]:
     """Return the average acceptance of HMC on each problem."""
-    found: dict[str, list[float]] = {}
-    for row in finished:
-        if row.settings["method"] == "hmc":
-            found.setdefault(row.settings["problem"], []).append(row.result["acceptance"])
-    return {problem: float(np.mean(numbers)) for problem, numbers in found.items()}
+    return {
+        problem: float(np.mean([row.result["acceptance"] for row in rows]))
+        for (problem, method), rows in repeats(finished, "problem", "method").items()
+        if method == "hmc"
+    }
 
 
 def summaries(finished: Sequence[Finished]) -> list[Summary]:
-    """Return a summary for each problem and scheme with finished rows, in their order.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 7.
-    """
+    """Return a summary for each problem and scheme with finished rows, in their order."""
     hmc = hmc_acceptance(finished)
-    groups: dict[tuple[str, str], list[Finished]] = {}
-    for row in finished:
-        if row.settings["method"] in SCHEMES:
-            key = row.settings["problem"], row.settings["method"]
-            groups.setdefault(key, []).append(row)
+    groups = repeats(finished, "problem", "method")
     return [
         Summary(
             problem=problem,
@@ -109,20 +100,15 @@ def summaries(finished: Sequence[Finished]) -> list[Summary]:
             curve=Curve.over_runs(
                 rows[0].result["edges"], [row.result["acceptance"] for row in rows]
             ),
-            numbers={name: _median(rows, name) for name in _NUMBERS},
+            numbers={name: median(rows, name) for name in _NUMBERS},
         )
         for (problem, scheme), rows in groups.items()
+        if scheme in SCHEMES
     ]
 
 
 def report(finished: Sequence[Finished]) -> Report:
-    """Return the table, and the paper's acceptances of HMC beside ours.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 7.
-    """
+    """Return the table, and the paper's acceptances of HMC beside ours."""
     found = summaries(finished)
     hmc = hmc_acceptance(finished)
     return Report(
@@ -194,7 +180,3 @@ def _printed(found: Sequence[Summary], hmc: dict[str, float]) -> list[Printed]:
         if summary.scheme == "paper"
     ]
     return figures
-
-
-def _median(rows: Sequence[Finished], name: str) -> float:
-    return float(np.median([row.result[name] for row in rows]))

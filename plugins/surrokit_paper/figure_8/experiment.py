@@ -23,7 +23,8 @@ from surrokit_paper.chains.stop_at import FOREVER, StopAt
 from surrokit_paper.figure_8.report import HMC, REFERENCE, report
 from surrokit_paper.measures.reference_mean import reference_mean
 from surrokit_paper.measures.running_means import means_at
-from surrokit_paper.problems.problems import PROBLEMS, PaperProblem, chosen_names, paper_problems
+from surrokit_paper.problems.experiment import ProblemExperiment
+from surrokit_paper.problems.problems import PaperProblem
 from surrokit_paper.surrogates.schemes import (
     PAPER,
     SCHEMES,
@@ -37,7 +38,7 @@ _FIRST = 1e-3  # of the time of a run: where the curves begin
 
 
 @attrs.frozen(kw_only=True)
-class Figure8:
+class Figure8(ProblemExperiment):
     """Section 5.3 and figure 8 of Zhang, Shahbaba and Zhao (2017).
 
     |mean of the draws up to t - E q| / |E q| against t, for HMC, for RNS-HMC, whose surrogate is
@@ -48,8 +49,6 @@ class Figure8:
 
     Parameters
     ----------
-    problems
-        Names of the targets.
     schemes
         ``"paper"``: its network, values alone; ARNS-HMC starts from 500 values and never freezes,
         RNS-HMC learns from ``rns_values``. ``"defaults"``: this project's surrogate, schedules and
@@ -74,13 +73,11 @@ class Figure8:
         ARNS-HMC deploys with probability (1 + t)^-kappa. The paper does not say its rate.
     reference_draws
         Of each of four chains, from which E q comes, with the gradient as control variates.
-    n_rows, dim
-        Of the simulated data.
-    mesh
-        Squares along either side of the elliptic problem.
     """
 
-    problems: tuple[str, ...] = attrs.field(default=PROBLEMS, converter=chosen_names)
+    name = "figure-8"
+    title = "Figure 8: relative error of the mean against running time"
+
     schemes: tuple[str, ...] = attrs.field(default=tuple(SCHEMES), converter=chosen_schemes)
     repeats: int = attrs.field(default=10, validator=positive_integer)
     seconds: float = attrs.field(default=60.0, validator=positive)
@@ -91,24 +88,6 @@ class Figure8:
     updates: str = attrs.field(default="auto", validator=one_of(*UPDATES))
     kappa: float = attrs.field(default=0.6, validator=vanishing)
     reference_draws: int = attrs.field(default=10_000, validator=positive_integer)
-    n_rows: int = attrs.field(default=100_000, validator=positive_integer)
-    dim: int = attrs.field(default=50, validator=positive_integer)
-    mesh: int = attrs.field(default=30, validator=positive_integer)
-
-    @property
-    def name(self) -> str:
-        """As it is registered."""
-        return "figure-8"
-
-    @property
-    def title(self) -> str:
-        """What it shows."""
-        return "Figure 8: relative error of the mean against running time"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All settings."""
-        return attrs.asdict(self)
 
     @property
     def times(self) -> FloatArray:
@@ -118,7 +97,7 @@ class Figure8:
     def rows(self) -> list[Row]:
         """Return a reference for each problem, and a row for each repeat and method."""
         found = []
-        for problem in self._problems():
+        for problem in self.chosen_problems():
             reference = {"method": REFERENCE, "draws": self.reference_draws}
             found.append(
                 Row(name=f"{problem.name}/reference", settings={**problem.facts(), **reference})
@@ -142,7 +121,7 @@ class Figure8:
 
     def run(self, row: Row, conditions: Conditions) -> dict[str, Any]:
         """Run one chain, or the reference."""
-        problem = self._known()[row.settings["problem"]]
+        problem = self.problem(row.settings["problem"])
         method = row.settings["method"]
         if method == REFERENCE:
             rng = conditions.generator(REFERENCE, problem.name)
@@ -174,13 +153,6 @@ class Figure8:
         from surrokit_paper.figure_8.picture import picture
 
         return picture(finished)
-
-    def _problems(self) -> list[PaperProblem]:
-        known = self._known()
-        return [known[name] for name in self.problems]
-
-    def _known(self) -> dict[str, PaperProblem]:
-        return paper_problems(self.n_rows, self.dim, self.mesh)
 
     def _methods(self, problem: PaperProblem) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = [{"method": HMC, "scheme": None}]

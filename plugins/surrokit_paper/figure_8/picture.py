@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.experiments.contract import Finished
 from surrokit_paper.figure_8.report import HMC, Errors, errors
-from surrokit_paper.style import LOOKS, RC, common_legend
+from surrokit_paper.style import LOOKS, common_legend, drawing
 from surrokit_paper.surrogates.schemes import EMULATOR, SCHEMES
 
 KINDS = {"hmc": "HMC", "rns": "RNS-HMC", "arns": "ARNS-HMC"}
@@ -19,23 +19,13 @@ _WIDTH, _HEIGHT = 3.2, 2.9  # inches of a panel
 
 
 def picture(finished: Sequence[Finished]) -> Any:
-    """Return a figure with a panel for each problem and scheme that applies: error over seconds.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 8.
-    """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
+    """Return a figure with a panel for each problem and scheme that applies: error over seconds."""
     found = errors(finished)
     labels = {row.settings["problem"]: row.settings["label"] for row in finished}
     grid = panels(found) or [[(problem, None) for problem in labels]]
     columns = max(len(row) for row in grid)
     size = max(_WIDTH * columns, 6.4), _HEIGHT * len(grid) + 0.5
-    with mpl.rc_context(RC):
-        figure = Figure(figsize=size, layout="constrained")
+    with drawing(*size) as figure:
         axes = figure.subplots(len(grid), columns, sharex=True, squeeze=False)
         for line, row in zip(axes, grid, strict=True):
             for ax, (problem, scheme) in zip(line, row, strict=False):

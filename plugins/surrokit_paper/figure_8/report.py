@@ -10,6 +10,7 @@ import numpy as np
 
 from surrokit.experiments.contract import Finished, Printed, Report, Table
 from surrokit.types import FloatArray
+from surrokit_paper.measures.repeats import median, repeats
 from surrokit_paper.measures.running_means import part_below, relative_errors
 from surrokit_paper.surrogates.schemes import SCHEMES
 
@@ -90,23 +91,14 @@ def references(finished: Sequence[Finished]) -> dict[str, Mapping[str, Any]]:
 
 
 def errors(finished: Sequence[Finished]) -> list[Errors]:
-    """Return the errors of each method on each problem that has a reference.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 8.
-    """
+    """Return the errors of each method on each problem that has a reference."""
     truth = references(finished)
-    groups: dict[tuple[str, str], list[Finished]] = {}
-    for row in finished:
-        problem, method = row.settings["problem"], row.settings["method"]
-        if method != REFERENCE and problem in truth:
-            groups.setdefault((problem, method), []).append(row)
     found = []
-    for (problem, method), rows in groups.items():
+    for (problem, method), rows in repeats(finished, "problem", "method").items():
+        if method == REFERENCE or problem not in truth:
+            continue
         curves = [relative_errors(row.result["means"], truth[problem]["mean"]) for row in rows]
-        low, median, high = np.quantile(curves, [0.05, 0.5, 0.95], axis=0)
+        low, middle, high = np.quantile(curves, [0.05, 0.5, 0.95], axis=0)
         found.append(
             Errors(
                 problem=problem,
@@ -116,9 +108,9 @@ def errors(finished: Sequence[Finished]) -> list[Errors]:
                 runs=len(rows),
                 times=np.asarray(rows[0].result["times"], dtype=np.float64),
                 low=low,
-                median=median,
+                median=middle,
                 high=high,
-                numbers={name: _median(rows, name) for name in _NUMBERS},
+                numbers={name: median(rows, name) for name in _NUMBERS},
             )
         )
     return found
@@ -160,13 +152,7 @@ def comparison(found: Sequence[Errors]) -> list[dict[str, Any]]:
 
 
 def report(finished: Sequence[Finished]) -> Report:
-    """Return a table of errors, and how long each method was better than HMC.
-
-    Parameters
-    ----------
-    finished
-        Rows of figure 8.
-    """
+    """Return a table of errors, and how long each method was better than HMC."""
     truth, found = references(finished), errors(finished)
     parts = comparison(found)
     return Report(
@@ -292,8 +278,3 @@ def _coarse(truth: Mapping[str, Mapping[str, Any]], found: Sequence[Errors]) -> 
 
 def _is_at_most(number: float | None, most: float) -> bool:
     return number is not None and number <= most
-
-
-def _median(rows: Sequence[Finished], name: str) -> float | None:
-    known = [row.result[name] for row in rows if row.result[name] is not None]
-    return float(np.median(known)) if known else None

@@ -12,7 +12,7 @@ import surrokit as sk
 from surrokit.contracts.potential import GradientPotential, Potential
 from surrokit.errors import SamplingWarning
 from surrokit.types import FloatArray
-from surrokit_paper.chains.completed import completed
+from surrokit_paper.chains.chain import completed
 
 _WIDEST = 3.0  # the tuned step size is within this factor of the one that is looked for
 _HALVINGS = 12

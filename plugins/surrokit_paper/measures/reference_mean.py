@@ -10,7 +10,7 @@ import surrokit as sk
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.diagnostics import mean_error, r_hat
 from surrokit.types import FloatArray
-from surrokit_paper.chains.completed import completed
+from surrokit_paper.chains.chain import completed
 
 _AT_ONCE = 100  # positions: the gradient of a logistic regression takes memory for rows x positions
 

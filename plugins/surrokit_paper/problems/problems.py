@@ -12,7 +12,7 @@ import surrokit as sk
 from surrokit.contracts.potential import Potential
 from surrokit.errors import TargetError
 from surrokit.experiments.contract import Conditions
-from surrokit_paper.problems.names import names_among
+from surrokit_paper.problems.several import names_among
 
 PAPER_ROWS = 100_000
 """Rows of the paper's simulated data, for which its step size is."""

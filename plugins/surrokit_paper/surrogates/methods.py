@@ -61,6 +61,18 @@ class Method:
         }
 
 
+DEFAULTS = (
+    Method(name="additive-default", label="additive, surrokit's defaults", surrogate="additive"),
+    Method(
+        name="additive-gradients",
+        label="the same, from gradients too",
+        surrogate="additive",
+        gradients=True,
+    ),
+)
+"""This project's own settings, from values alone and from gradients too."""
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Trained:
     """A fitted surrogate and what it cost.

@@ -11,8 +11,8 @@ from surrokit.contracts.potential import Potential
 from surrokit.errors import ConfigurationError
 from surrokit.experiments.contract import Conditions
 from surrokit.settings import is_number
-from surrokit_paper.problems.names import names_among
 from surrokit_paper.problems.problems import PDE, PaperProblem
+from surrokit_paper.problems.several import names_among
 
 NETWORK_ALONE: Mapping[str, Any] = {
     "trend": "constant",

@@ -7,8 +7,15 @@ from typing import Any
 
 import attrs
 
-from surrokit_paper.problems.names import names_among
+from surrokit.settings import (
+    not_negative_integer,
+    one_of,
+    optional_positive_integer,
+    positive_integer,
+)
+from surrokit_paper.problems.experiment import ProblemExperiment
 from surrokit_paper.problems.problems import PDE, PROBLEMS, PaperProblem
+from surrokit_paper.problems.several import names_among
 
 Arguments = dict[str, Any]
 
@@ -25,8 +32,8 @@ _CHAINS = 4
 
 
 @attrs.frozen(kw_only=True)
-class Sizes:
-    """How long runs are.
+class Sizes(ProblemExperiment):
+    """How long runs of the table are.
 
     Parameters
     ----------
@@ -37,29 +44,28 @@ class Sizes:
     settling
         Iterations of exact HMC from 0 that bring RMHMC to where it starts.
     riemannian_burn_in, riemannian_draws
-        Iterations of exact RMHMC.
+        Iterations of exact RMHMC, which take half a second each. The paper has 5000 and 5000.
     surrogate_riemannian_draws
-        Kept draws of RMHMC on a surrogate.
+        Kept draws of RNS-RMHMC.
     warmup
-        Of this project's own methods with the paper's step size, and of tuned HMC; None for what
-        comes by default.
+        Of ``trend``, ``gradients`` and ``hmc-tuned``; None for what comes by default.
     n_nodes
         Of the paper's network; None for s as in the paper.
     convex_metric
-        Metric of RNS-RMHMC where the paper takes the network's whole Hessian: ``"hessian"``, or
-        ``"softabs"``, which bears one that is not positive definite.
+        Of RNS-RMHMC on the logistic regressions: ``"hessian"`` as in the paper, which ends with an
+        error where the network is not convex, or ``"softabs"``.
     """
 
-    burn_in: int
-    discard: int
-    draws: int
-    settling: int
-    riemannian_burn_in: int
-    riemannian_draws: int
-    surrogate_riemannian_draws: int
-    warmup: int | None
-    n_nodes: int | None
-    convex_metric: str
+    burn_in: int = attrs.field(default=5000, validator=positive_integer)
+    discard: int = attrs.field(default=1000, validator=not_negative_integer)
+    draws: int = attrs.field(default=5000, validator=positive_integer)
+    settling: int = attrs.field(default=300, validator=not_negative_integer)
+    riemannian_burn_in: int = attrs.field(default=50, validator=not_negative_integer)
+    riemannian_draws: int = attrs.field(default=300, validator=positive_integer)
+    surrogate_riemannian_draws: int = attrs.field(default=2000, validator=positive_integer)
+    warmup: int | None = attrs.field(default=None, validator=optional_positive_integer)
+    n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
+    convex_metric: str = attrs.field(default="hessian", validator=one_of("hessian", "softabs"))
 
 
 @attrs.frozen(kw_only=True)
@@ -289,5 +295,5 @@ METHODS: Mapping[str, TableMethod] = {
 
 
 def chosen_methods(value: Any) -> tuple[str, ...]:
-    """Return names of methods, each once; see :func:`surrokit_paper.problems.names.names_among`."""
+    """Return names of methods, each once; see :func:`names_among`."""
     return names_among(value, "methods", METHODS)

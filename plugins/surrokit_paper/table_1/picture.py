@@ -6,31 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from surrokit.experiments.contract import Finished
-from surrokit_paper.style import BLACK, BLUE, GREY, RC, VERMILION, common_legend
+from surrokit_paper.style import BLACK, BLUE, GREY, VERMILION, common_legend, drawing
 from surrokit_paper.table_1.methods import METHODS
 from surrokit_paper.table_1.paper import PRINTED
 from surrokit_paper.table_1.summary import Summary, summaries
 
 
 def picture(finished: Sequence[Finished]) -> Any:
-    """Return a figure with a panel for each problem: effective draws a second of each method.
-
-    Parameters
-    ----------
-    finished
-        Rows of table 1.
-    """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
+    """Return a figure with a panel for each problem: effective draws a second of each method."""
     found = summaries(finished)
     problems = {one.problem: one.problem_label for one in found}
     methods = [name for name in METHODS if any(one.method == name for one in found)]
     columns = min(len(problems), 2)
     rows = -(-len(problems) // columns)
-    with mpl.rc_context(RC):
-        size = (2.0 + 3.4 * columns, 1.2 + rows * (0.7 + 0.19 * len(methods)))
-        figure = Figure(figsize=size, layout="constrained")
+    size = (2.0 + 3.4 * columns, 1.2 + rows * (0.7 + 0.19 * len(methods)))
+    with drawing(*size) as figure:
         grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
         axes = list(grid.flat)
         for ax, (problem, label) in zip(axes, problems.items(), strict=False):

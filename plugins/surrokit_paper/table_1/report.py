@@ -48,13 +48,7 @@ NOTES = (
 
 
 def report(finished: Sequence[Finished]) -> Report:
-    """Return the table in the paper's accounting, in an honest one, and posteriors compared.
-
-    Parameters
-    ----------
-    finished
-        Rows of table 1.
-    """
+    """Return the table in the paper's accounting, in an honest one, and posteriors compared."""
     found = summaries(finished)
     hidden = attrs.fields(Summary).result
     return Report(

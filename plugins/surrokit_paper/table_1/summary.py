@@ -15,6 +15,7 @@ from surrokit_paper.measures.authors_accounting import (
     charged_seconds,
     seconds_by_sensitivities,
 )
+from surrokit_paper.measures.repeats import repeats
 from surrokit_paper.problems.problems import PDE
 from surrokit_paper.table_1.methods import HMC, METHODS, TUNED
 
@@ -115,19 +116,10 @@ class Summary:
 
 
 def summaries(finished: Sequence[Finished]) -> list[Summary]:
-    """Return a summary for each problem and method with finished rows, in their order.
-
-    Parameters
-    ----------
-    finished
-        Rows of table 1.
-    """
-    groups: dict[tuple[str, str], list[Finished]] = {}
-    for row in finished:
-        groups.setdefault((row.settings["problem"], row.settings["method"]), []).append(row)
+    """Return a summary for each problem and method with finished rows, in their order."""
     return [
         _summary(problem, method, rows, _value_seconds(finished, problem))
-        for (problem, method), rows in groups.items()
+        for (problem, method), rows in repeats(finished, "problem", "method").items()
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -12,9 +12,6 @@ import numpy.typing as npt
 
 from surrokit.errors import TargetError
 from surrokit.types import FloatArray
-
-if TYPE_CHECKING:
-    from surrokit_problems.data.design import Design
 
 
 def text_of(path: str | Path, what: str) -> str:
@@ -71,7 +68,7 @@ def array_from(source: str | Path | npt.ArrayLike, name: str) -> FloatArray:
         ) from error
 
 
-def design_from(source: Any) -> Design:
+def design_from(source: Any) -> Any:
     """Return a design matrix, dense or sparse.
 
     Parameters

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray, IntArray
+from surrokit_problems.data.data_file import array_from, design_from
 
 Design: TypeAlias = Any
 """A dense array in C order, or a ``scipy.sparse.csr_array``; shape (n_rows, dim)."""
@@ -19,7 +20,7 @@ _NUMBERS_IN_A_BLOCK = 200_000  # of the design: what stays in the processor's ca
 
 
 def checked_design(design: Any, response: Any, prior_variance: float) -> tuple[Design, FloatArray]:
-    """Return design and response in double precision, copied only where they must be.
+    """Return design and response, arrays or files, in double precision; copied only if need be.
 
     Raises
     ------
@@ -27,7 +28,10 @@ def checked_design(design: Any, response: Any, prior_variance: float) -> tuple[D
         If an entry is not finite, or the variance is not positive.
     ShapeError
         If the design is not a matrix with a row for each response.
+    TargetError
+        If a file cannot be read, or something is not numbers.
     """
+    design, y = design_from(design), array_from(response, "response")
     if sparse.issparse(design):
         x: Design = sparse.csr_array(design, dtype=np.float64)
         if not x.has_canonical_format:
@@ -35,7 +39,6 @@ def checked_design(design: Any, response: Any, prior_variance: float) -> tuple[D
             x.sum_duplicates()
     else:
         x = np.ascontiguousarray(design, dtype=np.float64)
-    y = np.asarray(response, dtype=np.float64)
     if x.ndim != 2 or y.shape != x.shape[:1]:
         raise ShapeError(
             "design must have shape (n_rows, dim) and response shape (n_rows,), got "

@@ -13,8 +13,7 @@ from surrokit.errors import EvaluationError, NumericalError
 from surrokit.rowwise import row_by_row
 from surrokit.shapes import checked_positions
 from surrokit.targets.bounds import BoundedPotential
-from surrokit.targets.curvature import metric_of_outputs
-from surrokit.targets.forward import value_and_gradient_of_outputs, value_of_outputs
+from surrokit.targets.forward import PotentialOfOutputs
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_problems.ode.energy import LynxHareEnergy, in_support
 from surrokit_problems.ode.lotka_volterra import log_populations, log_populations_and_sensitivities
@@ -42,7 +41,7 @@ _PERIOD = 10.0
 """Years between the two peaks of hare, read off the counts."""
 
 
-class LynxHare:
+class LynxHare(PotentialOfOutputs):
     """U of the eight positive parameters of the Lotka-Volterra model, in nats.
 
     A position is alpha, beta, gamma, delta (rates a year), hare_0, lynx_0 (thousands, in 1900),
@@ -52,7 +51,9 @@ class LynxHare:
     Notes
     -----
     Data and model are those of ``hudson_lynx_hare-lotka_volterra`` in posteriordb, after
-    Carpenter (2018). Wrap it in :class:`surrokit.targets.bounds.BoundedPotential` to sample
+    Carpenter (2018). Methods raise :class:`~surrokit.errors.ShapeError` unless positions are rows
+    of 8 numbers, and :class:`~surrokit.errors.EvaluationError` where the equations could not be
+    solved at some of them. Wrap it in :class:`surrokit.targets.bounds.BoundedPotential` to sample
     logarithms.
     """
 
@@ -70,45 +71,6 @@ class LynxHare:
     def __init__(self) -> None:
         self.energy = LynxHareEnergy(np.log(COUNTS))
 
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, 8).
-
-        Raises
-        ------
-        EvaluationError
-            If the equations could not be solved at some positions.
-        ShapeError
-            If the positions are not rows of 8 numbers.
-        """
-        q = checked_positions(positions, self.dim)
-        return value_of_outputs(self.energy, lambda: self.forward(q), q)
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return U, shape (n,), and its gradient, shape (n, 8); NaN where U is infinite.
-
-        Raises
-        ------
-        EvaluationError
-            If the equations could not be solved at some positions.
-        ShapeError
-            If the positions are not rows of 8 numbers.
-        """
-        q = checked_positions(positions, self.dim)
-        return value_and_gradient_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the Gauss-Newton matrix, shape (n, 8, 8); NaN outside the support.
-
-        Raises
-        ------
-        EvaluationError
-            If the equations could not be solved at some positions.
-        ShapeError
-            If the positions are not rows of 8 numbers.
-        """
-        q = checked_positions(positions, self.dim)
-        return metric_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
-
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return log populations at positions of shape (n, 8).
 
@@ -117,26 +79,11 @@ class LynxHare:
         ndarray of shape (n, 42)
             Logarithms of thousands, by year: hare 1900, lynx 1900, hare 1901, ... NaN outside the
             support.
-
-        Raises
-        ------
-        EvaluationError
-            If the equations could not be solved at some positions.
-        ShapeError
-            If the positions are not rows of 8 numbers.
         """
         return _solved(_outputs, checked_positions(positions, self.dim))[0]
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return log populations as :meth:`forward` does, and their derivatives (n, 42, 8).
-
-        Raises
-        ------
-        EvaluationError
-            If the equations could not be solved at some positions.
-        ShapeError
-            If the positions are not rows of 8 numbers.
-        """
+        """Return log populations as :meth:`forward` does, and their derivatives (n, 42, 8)."""
         outputs, jacobian = _solved(_outputs_and_jacobian, checked_positions(positions, self.dim))
         return outputs, jacobian
 

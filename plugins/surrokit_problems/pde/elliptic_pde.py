@@ -17,9 +17,8 @@ from surrokit.shapes import checked_matrices, checked_positions, checked_vectors
 from surrokit.targets.curvature import (
     gauss_newton_form_gradient,
     gauss_newton_trace_gradient,
-    metric_of_outputs,
 )
-from surrokit.targets.forward import value_of_outputs
+from surrokit.targets.forward import PotentialOfOutputs
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
 from surrokit.types import Capabilities, FloatArray
 from surrokit_problems.pde.steady_flow import SolvedFlow, SteadyFlow
@@ -36,7 +35,7 @@ def _two_or_more(_: object, attribute: attrs.Attribute[int], value: int) -> None
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class EllipticPde:
+class EllipticPde(PotentialOfOutputs):
     """U of the weights of Karhunen-Loeve modes of a log coefficient, in nats.
 
     The coefficient of equation (13) is c = exp(sum_k q_k sqrt(lambda_k) v_k), with covariance
@@ -45,9 +44,10 @@ class EllipticPde:
     to the boundaries, whose rows at x2 = 0 and x2 = 1 the boundary conditions fix. They come from
     ``truth`` on the same mesh, with normal errors; ``truth`` is drawn from the prior.
 
-    Outputs of the forward map go by x1, and then x2. Positions at which the linear system is not
-    positive definite to rounding, far outside the prior, raise
-    :class:`~surrokit.errors.EvaluationError`.
+    Outputs of the forward map go by x1, and then x2. Methods raise
+    :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers and factors
+    go with them, and :class:`~surrokit.errors.EvaluationError` at positions, far outside the
+    prior, where the linear system is not positive definite to rounding.
 
     Parameters
     ----------
@@ -137,29 +137,8 @@ class EllipticPde:
             offered |= {can.JACOBIAN, can.FORWARD_HESSIAN}
         return frozenset(offered)
 
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, dim).
-
-        Raises
-        ------
-        EvaluationError
-            If some positions cannot be solved for.
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
-        q = checked_positions(positions, self.dim)
-        return value_of_outputs(self.energy, lambda: self.forward(q), q)
-
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return U, shape (n,), and its gradient, shape (n, dim), by the adjoint.
-
-        Raises
-        ------
-        EvaluationError
-            If some positions cannot be solved for.
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return U, shape (n,), and its gradient, shape (n, dim), by the adjoint."""
 
         def evaluate(row: FloatArray) -> tuple[FloatArray, FloatArray]:
             solved = self.flow.solved(row)
@@ -170,57 +149,20 @@ class EllipticPde:
         values, gradients = _row_by_row(evaluate, q, (), (self.dim,))
         return values, gradients
 
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the Gauss-Newton matrix J^T J / noise_sd^2 + I / prior_sd^2: (n, dim, dim).
-
-        Raises
-        ------
-        EvaluationError
-            If some positions cannot be solved for.
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
-        q = checked_positions(positions, self.dim)
-        return metric_of_outputs(self.energy, lambda: self.forward_and_jacobian(q), q)
-
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim).
-
-        Raises
-        ------
-        EvaluationError
-            If some positions cannot be solved for.
-        ShapeError
-            If positions or matrices have another shape.
-        """
+        """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
         q = checked_positions(positions, self.dim)
         factors = checked_matrices(matrices, q)
         return self._with_factors(partial(gauss_newton_trace_gradient, self.energy), q, factors)
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim).
-
-        Raises
-        ------
-        EvaluationError
-            If some positions cannot be solved for.
-        ShapeError
-            If positions or vectors have another shape.
-        """
+        """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim)."""
         q = checked_positions(positions, self.dim)
         factors = checked_vectors(vectors, q)
         return self._with_factors(partial(gauss_newton_form_gradient, self.energy), q, factors)
 
     def forward(self, positions: FloatArray) -> FloatArray:
-        """Return the pressures where observed, shape (n, observations^2).
-
-        Raises
-        ------
-        EvaluationError
-            If some positions cannot be solved for.
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return the pressures where observed, shape (n, observations^2)."""
 
         def evaluate(row: FloatArray) -> tuple[FloatArray]:
             return (self.flow.solved(row).outputs[0],)
@@ -229,15 +171,7 @@ class EllipticPde:
         return _row_by_row(evaluate, q, (self.observations**2,))[0]
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the pressures, and their derivatives, shape (n, observations^2, dim).
-
-        Raises
-        ------
-        EvaluationError
-            If some positions cannot be solved for.
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return the pressures, and their derivatives, shape (n, observations^2, dim)."""
 
         def evaluate(row: FloatArray) -> tuple[FloatArray, FloatArray]:
             solved = self.flow.solved(row)
@@ -248,15 +182,7 @@ class EllipticPde:
         return outputs, jacobians
 
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim).
-
-        Raises
-        ------
-        EvaluationError
-            If some positions cannot be solved for.
-        ShapeError
-            If positions or weights have another shape.
-        """
+        """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim)."""
         q = checked_positions(positions, self.dim)
         factors = checked_weights(weights, q)
         m = self.observations**2

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from surrokit import capabilities as can
 from surrokit.shapes import checked_positions, checked_vectors
 from surrokit.types import Capabilities, FloatArray
-from surrokit_problems.data.data_file import array_from, design_from
 from surrokit_problems.data.design import Design, back, blocks, check_binary, checked_design, gram
 from surrokit_problems.rows.family import PROBIT, Family, logistic_errors, student_errors
 from surrokit_problems.rows.linear_rows import LinearRows
@@ -30,11 +29,11 @@ class GeneralizedLinearModel(LinearRows):
 
     Parameters
     ----------
-    design : array_like or SciPy sparse matrix of shape (n_rows, dim)
-        Covariates, a column of ones included where an intercept is wanted. Not copied if in
-        double precision and C order (or compressed rows): leave it as it is while the potential
-        lives.
-    response : array_like of shape (n_rows,)
+    design : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
+        Covariates, a column of ones included where an intercept is wanted; or the path of an .npy
+        or .npz file that holds them. Not copied if in double precision and C order (or compressed
+        rows): leave it as it is while the potential lives.
+    response : array_like of shape (n_rows,), or path
         One for each row; zeros and ones where the family is of these.
     family
         The terms f, such as :data:`~surrokit_problems.rows.family.PROBIT`, or one's own.
@@ -151,8 +150,7 @@ def probit(
     TargetError
         If a file cannot be read.
     """
-    x, y = design_from(design), array_from(response, "response")
-    return GeneralizedLinearModel(x, y, PROBIT, prior_variance)
+    return GeneralizedLinearModel(design, response, PROBIT, prior_variance)
 
 
 def robust(
@@ -187,6 +185,5 @@ def robust(
     TargetError
         If a file cannot be read.
     """
-    x, y = design_from(design), array_from(response, "response")
     errors = logistic_errors(scale) if degrees is None else student_errors(degrees, scale)
-    return GeneralizedLinearModel(x, y, errors, prior_variance)
+    return GeneralizedLinearModel(design, response, errors, prior_variance)

@@ -13,7 +13,6 @@ from scipy import sparse
 from surrokit import capabilities as can
 from surrokit.shapes import checked_matrices, checked_positions, checked_vectors
 from surrokit.types import Capabilities, FloatArray
-from surrokit_problems.data.data_file import array_from, design_from
 from surrokit_problems.data.design import (
     Design,
     back,
@@ -55,11 +54,11 @@ class LogisticRegression(LinearRows):
 
     Parameters
     ----------
-    design : array_like or SciPy sparse matrix of shape (n_rows, dim)
-        Covariates, a column of ones included where an intercept is wanted. Not copied if in
-        double precision and C order (or compressed rows): leave it as it is while the potential
-        lives. A sparse one is never made dense.
-    response : array_like of shape (n_rows,)
+    design : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
+        Covariates, a column of ones included where an intercept is wanted; or the path of an .npy
+        or .npz file that holds them. Not copied if in double precision and C order (or compressed
+        rows): leave it as it is while the potential lives. A sparse one is never made dense.
+    response : array_like of shape (n_rows,), or path
         Zeros and ones.
     prior_variance
         Of every coefficient.
@@ -71,6 +70,8 @@ class LogisticRegression(LinearRows):
         positive.
     ShapeError
         If the design is not a matrix with a row for each response.
+    TargetError
+        If a file cannot be read.
 
     Notes
     -----
@@ -82,8 +83,8 @@ class LogisticRegression(LinearRows):
 
     def __init__(
         self,
-        design: npt.ArrayLike | sparse.sparray | sparse.spmatrix,
-        response: npt.ArrayLike,
+        design: str | Path | npt.ArrayLike | sparse.sparray | sparse.spmatrix,
+        response: str | Path | npt.ArrayLike,
         prior_variance: float = 100.0,
     ) -> None:
         x, y = checked_design(design, response, prior_variance)
@@ -252,36 +253,6 @@ class LogisticRegression(LinearRows):
             prior = 0.5 * self._precision * np.square(b).sum(axis=1)
             rest: FloatArray = b @ self._unweighted_rows + prior
         return rest
-
-
-def logistic(
-    design: str | Path | npt.ArrayLike,
-    response: str | Path | npt.ArrayLike,
-    prior_variance: float = 100.0,
-) -> LogisticRegression:
-    """Return a regression on arrays or files.
-
-    Parameters
-    ----------
-    design : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
-        Covariates, a column of ones included where an intercept is wanted; or the path of an .npy
-        or .npz file that holds them.
-    response : array_like of shape (n_rows,), or path
-        Zeros and ones.
-    prior_variance
-        Of every coefficient.
-
-    Raises
-    ------
-    ConfigurationError
-        If numbers make no sense.
-    ShapeError
-        If the shapes do not agree.
-    TargetError
-        If a file cannot be read.
-    """
-    x, y = design_from(design), array_from(response, "response")
-    return LogisticRegression(x, y, prior_variance)
 
 
 def _sum_of_logs(factors: FloatArray) -> FloatArray:

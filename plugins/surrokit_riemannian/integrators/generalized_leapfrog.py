@@ -24,22 +24,6 @@ class GeneralizedLeapfrog(ImplicitIntegrator):
     implicit equations are not solved, or whose step back would not return, drops out with a
     status. The step back is tried as it would be made, from where the step ends: then a path and
     its reverse pass or fail together, which is what detailed balance needs.
-
-    Parameters
-    ----------
-    tolerance
-        Of the implicit equations: norm of the residual relative to that of the momentum.
-    max_iterations
-        Passes in each of them at most.
-    check_reversal
-        Whether to try each step back.
-    reversal_tolerance
-        How far from its start, relative to the momentum, the step back may end.
-
-    Raises
-    ------
-    ConfigurationError
-        If a setting is out of range.
     """
 
     name = "generalized-leapfrog"

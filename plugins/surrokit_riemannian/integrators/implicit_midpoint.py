@@ -30,22 +30,6 @@ class ImplicitMidpoint(ImplicitIntegrator):
     momentum by 2 arctan(step / 2), so that a single step of 2 gives an independent draw. The
     step back is tried as
     :class:`~surrokit_riemannian.integrators.generalized_leapfrog.GeneralizedLeapfrog` tries it.
-
-    Parameters
-    ----------
-    tolerance
-        Of the equation: norm of the residual relative to that of the momentum.
-    max_iterations
-        Passes at most.
-    check_reversal
-        Whether to try each step back.
-    reversal_tolerance
-        How far from its start, relative to the momentum, the step back may end.
-
-    Raises
-    ------
-    ConfigurationError
-        If a setting is out of range.
     """
 
     name = "implicit-midpoint"

@@ -8,8 +8,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
-from surrokit.errors import ConfigurationError
-from surrokit.settings import is_number, one_of, optional_positive, optional_positive_integer
+from surrokit.settings import one_of, optional_positive, optional_positive_integer, up_to_half
 from surrokit.surrogate.distinct import Tail
 from surrokit.types import Capabilities
 from surrokit_sklearn.fit.estimator_setting import regressor_given
@@ -21,14 +20,6 @@ Trend: TypeAlias = Literal["isotropic", "none"]
 
 Gradient: TypeAlias = Literal["auto", "differences"]
 """Analytic gradients where they are known, or differences in any case."""
-
-
-def _share(_: object, attribute: Any, value: object) -> None:
-    if not (is_number(value) and 0.0 <= value <= 0.5):  # type: ignore[operator]
-        raise ConfigurationError(
-            f"{attribute.name} must be a part between 0 and 0.5 of the points, got {value!r}; 0 "
-            "saves the second fit"
-        )
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -47,7 +38,7 @@ class FitSettings:
     gradient: Gradient = attrs.field(default="auto", validator=one_of("auto", "differences"))
     step: float | None = attrs.field(default=None, validator=optional_positive)
     max_points: int | None = attrs.field(default=2000, validator=optional_positive_integer)
-    hold_out: float = attrs.field(default=0.1, validator=_share)
+    hold_out: float = attrs.field(default=0.1, validator=up_to_half)
 
     @regressor.default
     def _unfitted(self) -> Any:

@@ -24,7 +24,8 @@ precision, and powers overflow."""
 class FittedRegressor:
     """V(q) = level + curvature |z|^2 / 2 + scale f(z), in nats, with f what a regressor predicts.
 
-    Frozen; every array it returns is new. Positions whose z is not finite or beyond 1e8 have
+    Frozen; every array it returns is new. Methods raise :class:`~surrokit.errors.ShapeError`
+    unless positions are rows of ``dim`` numbers. Positions whose z is not finite or beyond 1e8 have
     V = inf and a gradient of NaN, so that a path that goes there is rejected.
 
     Parameters
@@ -72,44 +73,20 @@ class FittedRegressor:
         )
 
     def value(self, positions: FloatArray) -> FloatArray:
-        """Return V, shape (n,), at positions of shape (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return V, shape (n,), at positions of shape (n, dim)."""
         return self._value(*self._inside(positions))
 
     def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
         return self._gradient(*self._inside(positions))
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return V, shape (n,), and its gradient, shape (n, dim).
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return V, shape (n,), and its gradient, shape (n, dim)."""
         z, inside = self._inside(positions)
         return self._value(z, inside), self._gradient(z, inside)
 
     def variance(self, positions: FloatArray) -> FloatArray:
-        """Return the regressor's own variance of V, shape (n,), in nats squared.
-
-        Raises
-        ------
-        ShapeError
-            If the positions are not rows of ``dim`` numbers.
-        """
+        """Return the regressor's own variance of V, shape (n,), in nats squared."""
         z, inside = self._inside(positions)
         variance = np.full(len(inside), np.inf)
         if len(z):

@@ -8,12 +8,10 @@ decorate a function with :func:`~surrokit_sklearn.gradients.registry.gradient_of
 from surrokit_sklearn.gradients import (
     compositions,
     gaussian_process,
-    kernel_ridge,
+    kernel_machines,
     multilayer,
-    nystroem,
     polynomials,
     scalers,
-    support_vectors,
 )
 from surrokit_sklearn.gradients.registry import (
     analytic_gradient,
@@ -30,10 +28,8 @@ __all__ = [
     # families
     "compositions",
     "gaussian_process",
-    "kernel_ridge",
+    "kernel_machines",
     "multilayer",
-    "nystroem",
     "polynomials",
     "scalers",
-    "support_vectors",
 ]

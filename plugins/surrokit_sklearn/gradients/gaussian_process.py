@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process import GaussianProcessRegressor
 
-from surrokit.types import FloatArray
 from surrokit_sklearn.gradients.covariances import known, slope
 from surrokit_sklearn.gradients.registry import Gradient, gradient_of
 
@@ -20,8 +19,5 @@ def gaussian_process_gradient(regressor: Any) -> Gradient | None:
         return None
     # The scale that normalize_y divides by has no public name; 1 without.
     weights = np.ravel(regressor.alpha_) * float(np.ravel(regressor._y_train_std)[0])
-    return partial(_slope, regressor.kernel_, np.asarray(regressor.X_train_), weights)
-
-
-def _slope(kernel: Any, centres: FloatArray, weights: FloatArray, inputs: FloatArray) -> FloatArray:
-    return slope(kernel, inputs, centres, weights)
+    centres = np.asarray(regressor.X_train_)
+    return partial(slope, regressor.kernel_, centres=centres, weights=weights)

@@ -5,12 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import attrs
 import numpy as np
 
 from surrokit_sklearn.regressors.regressor import DeviatingRegressor
 
 
-class GPRegressor(DeviatingRegressor):
+@attrs.define(slots=False, eq=False, repr=False, kw_only=True)
+class ProcessRegressor(DeviatingRegressor):
+    """What both kinds of process have; see :class:`GPRegressor` for the parameters."""
+
+    kernel_scales: Literal["isotropic", "per-dimension"] = "isotropic"
+    mean: Literal["zero", "constant", "linear", "quadratic", "auto"] = "constant"
+    noise: float | None = None
+    whiten: bool = True
+    hyperparameters: Mapping[str, Any] | Any | None = None
+    n_starts: int = 3
+    max_iterations: int = 50
+    max_signal: float = 5.0
+    tail: Literal["down-weighted", "full"] = "full"
+    random_state: int | np.random.RandomState | None = None
+
+
+@attrs.define(slots=False, eq=False, repr=False, kw_only=True)
+class GPRegressor(ProcessRegressor):
     """A Gaussian process with a squared-exponential kernel: the surrogate ``gp``.
 
     Zhang, Shahbaba and Zhao (2017), section 3.3. Hyperparameters maximise the marginal likelihood.
@@ -52,39 +70,13 @@ class GPRegressor(DeviatingRegressor):
 
     _surrogate = "gp"
 
-    def __init__(
-        self,
-        *,
-        kernel_scales: Literal["isotropic", "per-dimension"] = "isotropic",
-        mean: Literal["zero", "constant", "linear", "quadratic", "auto"] = "constant",
-        noise: float | None = None,
-        whiten: bool = True,
-        hyperparameters: Mapping[str, Any] | Any | None = None,
-        n_starts: int = 3,
-        max_iterations: int = 50,
-        max_signal: float = 5.0,
-        n_search: int | None = 500,
-        max_points: int | None = 3000,
-        gradients: bool | Literal["auto"] = "auto",
-        tail: Literal["down-weighted", "full"] = "full",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.kernel_scales = kernel_scales
-        self.mean = mean
-        self.noise = noise
-        self.whiten = whiten
-        self.hyperparameters = hyperparameters
-        self.n_starts = n_starts
-        self.max_iterations = max_iterations
-        self.max_signal = max_signal
-        self.n_search = n_search
-        self.max_points = max_points
-        self.gradients = gradients
-        self.tail = tail
-        self.random_state = random_state
+    n_search: int | None = 500
+    max_points: int | None = 3000
+    gradients: bool | Literal["auto"] = "auto"
 
 
-class FITCRegressor(DeviatingRegressor):
+@attrs.define(slots=False, eq=False, repr=False, kw_only=True)
+class FITCRegressor(ProcessRegressor):
     """A sparse Gaussian process with inducing points, FITC: the surrogate ``fitc``.
 
     Zhang, Shahbaba and Zhao (2017), section 3.3. A fit of M inducing points to N samples takes
@@ -99,41 +91,12 @@ class FITCRegressor(DeviatingRegressor):
         (``"k-means++"``), or moved to where the marginal likelihood is largest (``"optimised"``).
     kernel_scales, mean, noise, whiten, hyperparameters, n_search, tail
         See :class:`GPRegressor`.
-    n_starts, max_iterations, max_signal
+    n_starts, max_iterations, max_signal, random_state
         See :class:`GPRegressor`.
-    random_state : int, RandomState or None
-        From which random choices are drawn.
     """
 
     _surrogate = "fitc"
 
-    def __init__(
-        self,
-        *,
-        n_inducing: int | None = None,
-        inducing: Literal["data", "k-means++", "optimised"] = "k-means++",
-        kernel_scales: Literal["isotropic", "per-dimension"] = "isotropic",
-        mean: Literal["zero", "constant", "linear", "quadratic", "auto"] = "constant",
-        noise: float | None = None,
-        whiten: bool = True,
-        hyperparameters: Mapping[str, Any] | Any | None = None,
-        n_starts: int = 3,
-        max_iterations: int = 50,
-        max_signal: float = 5.0,
-        n_search: int | None = 1000,
-        tail: Literal["down-weighted", "full"] = "full",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_inducing = n_inducing
-        self.inducing = inducing
-        self.kernel_scales = kernel_scales
-        self.mean = mean
-        self.noise = noise
-        self.whiten = whiten
-        self.hyperparameters = hyperparameters
-        self.n_starts = n_starts
-        self.max_iterations = max_iterations
-        self.max_signal = max_signal
-        self.n_search = n_search
-        self.tail = tail
-        self.random_state = random_state
+    n_inducing: int | None = None
+    inducing: Literal["data", "k-means++", "optimised"] = "k-means++"
+    n_search: int | None = 1000

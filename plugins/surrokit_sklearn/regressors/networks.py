@@ -4,12 +4,35 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import attrs
 import numpy as np
 
 from surrokit_sklearn.regressors.regressor import SurrogateRegressor
 
 
-class AdditiveNetworkRegressor(SurrogateRegressor):
+@attrs.define(slots=False, eq=False, repr=False, kw_only=True)
+class NetworkRegressor(SurrogateRegressor):
+    """What both kinds of network have; see :class:`AdditiveNetworkRegressor` for the parameters."""
+
+    n_nodes: int | None = None
+    hidden: Literal["random", "trained"] = "random"
+    trend: Literal["auto", "constant", "linear", "quadratic", "laplace"] = "constant"
+    train_on: Literal["auto", "values", "gradients", "values-and-gradients"] = "auto"
+    gradient_weight: float = 1.0
+    whiten: bool = True
+    level: Literal["trained", "minimum"] = "trained"
+    ridge: float | None = None
+    choose_ridge: Literal["gcv", "held-out"] = "gcv"
+    tail: Literal["down-weighted", "full"] = "full"
+    hold_out: float = 0.1
+    learns: Literal["auto", "potential", "outputs"] = "auto"
+    laplace: Any = None
+    updates: Literal["auto", "refit", "greville", "moments"] = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+
+@attrs.define(slots=False, eq=False, repr=False, kw_only=True)
+class AdditiveNetworkRegressor(NetworkRegressor):
     """A network of random additive nodes a(w . z + b): the surrogate ``additive``.
 
     Zhang, Shahbaba and Zhao (2017), section 3.1. The weights of the nodes are the solution of a
@@ -64,51 +87,14 @@ class AdditiveNetworkRegressor(SurrogateRegressor):
 
     _surrogate = "additive"
 
-    def __init__(
-        self,
-        *,
-        n_nodes: int | None = None,
-        activation: Any = "softplus",
-        weight_scale: float | None = None,
-        bias_scale: float = 1.0,
-        draws: Literal["gaussian", "orthogonal", "quasi-random"] = "orthogonal",
-        hidden: Literal["random", "trained"] = "random",
-        trend: Literal["auto", "constant", "linear", "quadratic", "laplace"] = "constant",
-        train_on: Literal["auto", "values", "gradients", "values-and-gradients"] = "auto",
-        gradient_weight: float = 1.0,
-        whiten: bool = True,
-        level: Literal["trained", "minimum"] = "trained",
-        ridge: float | None = None,
-        choose_ridge: Literal["gcv", "held-out"] = "gcv",
-        tail: Literal["down-weighted", "full"] = "full",
-        hold_out: float = 0.1,
-        learns: Literal["auto", "potential", "outputs"] = "auto",
-        laplace: Any = None,
-        updates: Literal["auto", "refit", "greville", "moments"] = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_nodes = n_nodes
-        self.activation = activation
-        self.weight_scale = weight_scale
-        self.bias_scale = bias_scale
-        self.draws = draws
-        self.hidden = hidden
-        self.trend = trend
-        self.train_on = train_on
-        self.gradient_weight = gradient_weight
-        self.whiten = whiten
-        self.level = level
-        self.ridge = ridge
-        self.choose_ridge = choose_ridge
-        self.tail = tail
-        self.hold_out = hold_out
-        self.learns = learns
-        self.laplace = laplace
-        self.updates = updates
-        self.random_state = random_state
+    activation: Any = "softplus"
+    weight_scale: float | None = None
+    bias_scale: float = 1.0
+    draws: Literal["gaussian", "orthogonal", "quasi-random"] = "orthogonal"
 
 
-class RBFNetworkRegressor(SurrogateRegressor):
+@attrs.define(slots=False, eq=False, repr=False, kw_only=True)
+class RBFNetworkRegressor(NetworkRegressor):
     """A network of random radial nodes exp(-|z - c|^2 / (2 l^2)): the surrogate ``rbf``.
 
     Zhang, Shahbaba and Zhao (2017), section 3.1. The weights of the nodes are the solution of a
@@ -132,58 +118,13 @@ class RBFNetworkRegressor(SurrogateRegressor):
         Whether c and l stay as they were drawn (``"random"``) or are ``"trained"``.
     trend, train_on, gradient_weight, whiten, level, ridge, choose_ridge, tail, hold_out, learns
         See :class:`AdditiveNetworkRegressor`.
-    laplace : Laplace, optional
-        Mode and Hessian of the target, where they are known.
-    updates
-        How ``partial_fit`` takes in rows. ``"refit"``: all rows are kept and fitted afresh;
-        ``"greville"`` or ``"moments"``: the first fit fixes coordinates and nodes, and later
-        rows go into recursive least squares or into normal equations and are not kept.
-        ``"auto"`` is ``"refit"`` here.
-    random_state : int, RandomState or None
-        From which the nodes are drawn.
+    laplace, updates, random_state
+        See :class:`AdditiveNetworkRegressor`.
     """
 
     _surrogate = "rbf"
 
-    def __init__(
-        self,
-        *,
-        n_nodes: int | None = None,
-        centre_scale: float = 1.0,
-        widths: Literal["dimension", "chi-square"] = "dimension",
-        width_scale: float | None = None,
-        draws: Literal["gaussian", "orthogonal", "quasi-random", "data"] = "gaussian",
-        hidden: Literal["random", "trained"] = "random",
-        trend: Literal["auto", "constant", "linear", "quadratic", "laplace"] = "constant",
-        train_on: Literal["auto", "values", "gradients", "values-and-gradients"] = "auto",
-        gradient_weight: float = 1.0,
-        whiten: bool = True,
-        level: Literal["trained", "minimum"] = "trained",
-        ridge: float | None = None,
-        choose_ridge: Literal["gcv", "held-out"] = "gcv",
-        tail: Literal["down-weighted", "full"] = "full",
-        hold_out: float = 0.1,
-        learns: Literal["auto", "potential", "outputs"] = "auto",
-        laplace: Any = None,
-        updates: Literal["auto", "refit", "greville", "moments"] = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_nodes = n_nodes
-        self.centre_scale = centre_scale
-        self.widths = widths
-        self.width_scale = width_scale
-        self.draws = draws
-        self.hidden = hidden
-        self.trend = trend
-        self.train_on = train_on
-        self.gradient_weight = gradient_weight
-        self.whiten = whiten
-        self.level = level
-        self.ridge = ridge
-        self.choose_ridge = choose_ridge
-        self.tail = tail
-        self.hold_out = hold_out
-        self.learns = learns
-        self.laplace = laplace
-        self.updates = updates
-        self.random_state = random_state
+    centre_scale: float = 1.0
+    widths: Literal["dimension", "chi-square"] = "dimension"
+    width_scale: float | None = None
+    draws: Literal["gaussian", "orthogonal", "quasi-random", "data"] = "gaussian"

@@ -81,12 +81,8 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array_like of shape (n_samples, n_features)
-            More inputs; the first time enough of them for a fit.
-        y : array_like of shape (n_samples,)
-            Targets.
-        gradients : array_like of shape (n_samples, n_features), optional
-            Derivatives of the target by the inputs; rows of NaN where they are not known.
+        X, y, gradients
+            More rows, as :meth:`fit` takes them; the first time enough of them for a fit.
 
         Returns
         -------
@@ -96,7 +92,7 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If the rows or a parameter cannot be used.
+            As :meth:`fit`.
         """
         if not hasattr(self, "surrogate_"):
             return self.fit(X, y, gradients)

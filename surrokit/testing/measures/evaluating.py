@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.testing.measures.demands import demand
+from surrokit.testing.measures.demands import demand, demand_close
+from surrokit.testing.measures.differences import Function, difference
 from surrokit.testing.targets.counting import WITH_FACTORS, methods_of
 from surrokit.types import FloatArray
 
@@ -84,6 +85,14 @@ def room(error: FloatArray, derivative: FloatArray) -> FloatArray:
         What :func:`~surrokit.testing.measures.differences.difference` gave.
     """
     return np.asarray(3.0 * error + 1e-8 * (1.0 + np.abs(derivative).max()))
+
+
+def demand_derivative(
+    found: FloatArray, function: Function, positions: FloatArray, what: str
+) -> None:
+    """Raise unless an array is the derivative of a function of rows, as differences tell it."""
+    expected, error = difference(function, positions)
+    demand_close(found, expected, what, rtol=1e-6, atol=room(error, expected))
 
 
 def has(*names: str) -> Any:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from surrokit_gp.data.mean_functions import Polynomial
+from surrokit_gp.posterior import expansion as expansion_module
 from surrokit_gp.posterior.expansion import Expansion
 
 DIM, CENTRES, POSITIONS = 3, 8, 5
@@ -78,7 +79,7 @@ def test_contractions_of_the_third_derivatives(expansion, positions, differences
 def test_blocks_change_nothing(expansion, positions, monkeypatch):
     matrices = np.broadcast_to(np.eye(DIM), (POSITIONS, DIM, DIM))
     before = expansion.hessian(positions), expansion.hessian_trace_gradient(positions, matrices)
-    monkeypatch.setattr("surrokit_gp.posterior.expansion._SCRATCH", 1)
+    monkeypatch.setattr(expansion_module, "_SCRATCH", 1)
     np.testing.assert_allclose(expansion.hessian(positions), before[0], rtol=1e-12)
     np.testing.assert_allclose(
         expansion.hessian_trace_gradient(positions, matrices), before[1], rtol=1e-12

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
+from surrokit import compose
 from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs, measured_starts
 from surrokit.cost.recording import RecordingPotential
@@ -19,12 +20,13 @@ from surrokit.errors import (
     SurrogateFitError,
     TargetError,
 )
+from surrokit.plan import recipe as recipes
 from surrokit.plan.fallback import in_words
-from surrokit.plan.parts import chosen_parts
-from surrokit.plan.policy import Fixed
-from surrokit.plan.recipe import SETTLING, SETTLING_SOON
+from surrokit.plan.parts import make_parts
+from surrokit.plan.recipe import SETTLING, SETTLING_SOON, Recipe
 from surrokit.registry.catalogue import Catalogue, default_catalogue
 from surrokit.registry.composer import Composer
+from surrokit.run import choice as first_phase
 from surrokit.testing.targets.counting import CountingPotential
 from surrokit.testing.targets.densities import Gaussian
 from surrokit.testing.targets.summed import Summed
@@ -64,10 +66,13 @@ def composer(**without):
     return Composer(Catalogue(entries=entries))
 
 
-def picked(target, timed, fixed=None, **without):
-    fixed = Fixed() if fixed is None else fixed
-    starts, rng = np.zeros((3, 2)), np.random.default_rng(1)
-    return Automatic().choose(composer(**without), target, timed, fixed, starts, rng)
+def asked(target, **given):
+    return Recipe(exact=target, chains=3, initial=np.zeros((3, 2)), **given)
+
+
+def picked(target, timed, given=None, **without):
+    recipe, rng = asked(target, **given or {}), np.random.default_rng(1)
+    return Automatic().choose(composer(**without), recipe, target, timed, rng)
 
 
 # --- rules ---
@@ -76,7 +81,7 @@ def picked(target, timed, fixed=None, **without):
 def test_for_a_cheap_gradient_plain_hmc_would_do():
     choice = picked(offering("gradient"), CHEAP)
     assert (choice.sampler, choice.surrogate, choice.explorer) == ("hmc", None, None)
-    assert choice.line == "sampler='hmc': a gradient takes 0.2 ms, so plain HMC would do"
+    assert choice.choice == "sampler='hmc': a gradient takes 0.2 ms, so plain HMC would do"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +112,7 @@ def test_for_a_cheap_gradient_plain_hmc_would_do():
 )
 def test_for_dear_calls_and_black_boxes_a_surrogate_is_learnt(capabilities, timed, reason):
     choice = picked(offering(*capabilities), timed)
-    assert choice.line == (
+    assert choice.choice == (
         "sampler='sub-chain', surrogate='additive', explorer='rounds', schedule='once': " + reason
     )
 
@@ -117,9 +122,9 @@ def test_where_values_are_cheap_a_draw_is_the_end_of_a_single_path():
     choice = picked(emulated, DEAR)
     assert choice.sampler[0] == "hmc"
     assert choice.sampler[1] == {"target_acceptance": 0.93, "shortest": 0.33}
-    assert choice.line.endswith("2 ms, and the outputs are learnt; values are cheap")
+    assert choice.choice.endswith("2 ms, and the outputs are learnt; values are cheap")
     # what is given of its settings is all that is set
-    given = picked(emulated, DEAR, Fixed(settings={"n_steps": 7}))
+    given = picked(emulated, DEAR, {"settings": {"n_steps": 7}})
     assert given.sampler == ("hmc", {"n_steps": 7})
     assert given.settings == {}
     assert picked(emulated, costs(0.0006)).sampler[0] == "hmc"
@@ -155,7 +160,7 @@ def test_of_rows_a_few_may_be_better_even_where_a_gradient_is_cheap(prospect):
 
 def test_few_rows_decide_where_that_is_clearly_better(prospect):
     prospect(FEW)
-    assert picked(offering(*ROWS), DEAR).line == (
+    assert picked(offering(*ROWS), DEAR).choice == (
         "sampler='gaussian', surrogate='quadratic', explorer='rounds', schedule='once', "
         "correction='subsampled': a gradient takes 2 ms, and decisions are expected to touch 20 of "
         "1000 rows, with an acceptance of 0.90"
@@ -164,7 +169,7 @@ def test_few_rows_decide_where_that_is_clearly_better(prospect):
 
 def test_independent_normal_draws_do_where_they_would_be_accepted(prospect):
     prospect(attrs.evolve(MANY, whole=0.8))
-    assert picked(offering(*ROWS), DEAR).line == (
+    assert picked(offering(*ROWS), DEAR).choice == (
         "sampler='gaussian', surrogate='quadratic', explorer='rounds', schedule='once': a gradient "
         "takes 2 ms, and decisions would touch all 1000 rows; with all rows normal draws would be "
         "accepted with 0.80"
@@ -178,23 +183,23 @@ def test_else_rows_of_the_data_are_the_surrogate(prospect, value):
     prospect(value)
     choice = picked(offering(*ROWS), DEAR)
     assert (choice.sampler, choice.surrogate, choice.correction) == ("sub-chain", "rows", None)
-    assert (str(value) in choice.line) == (value is not None)
+    assert (str(value) in choice.choice) == (value is not None)
 
 
 @pytest.mark.parametrize(
-    "fixed",
-    [Fixed(correction="metropolis"), Fixed(settings={"n_steps": 3})],
+    "given",
+    [{"correction": "metropolis"}, {"settings": {"n_steps": 3}}],
     ids=["correction", "settings"],
 )
-def test_what_is_fixed_can_rule_subsampling_out(prospect, fixed):
+def test_what_is_fixed_can_rule_subsampling_out(prospect, given):
     prospect(FEW)
-    assert picked(offering(*ROWS), DEAR, fixed).surrogate == "rows"
+    assert picked(offering(*ROWS), DEAR, given).surrogate == "rows"
 
 
 def test_subsampling_by_name_stays(prospect):
     prospect(FEW)
-    fixed = Fixed(correction=("subsampled", {}))
-    assert picked(offering(*ROWS), DEAR, fixed).correction == ("subsampled", {})
+    given = {"correction": ("subsampled", {})}
+    assert picked(offering(*ROWS), DEAR, given).correction == ("subsampled", {})
 
 
 @pytest.mark.parametrize(
@@ -219,7 +224,7 @@ def test_what_is_expected_is_told():
 
 def test_without_any_surrogate_it_says_so():
     choice = picked(offering("gradient"), DEAR, surrogate=("additive",))
-    assert choice.reason == "a gradient takes 2 ms, but no surrogate is the default"
+    assert choice.choice.endswith(": a gradient takes 2 ms, but no surrogate is the default")
 
 
 def test_without_the_correction_nothing_can_be_told():
@@ -233,26 +238,26 @@ def test_without_the_correction_nothing_can_be_told():
 
 
 def test_a_part_that_only_a_surrogate_can_use_asks_for_one():
-    fixed = Fixed(explorer="sampler", schedule="greville", learns=True)
-    choice = picked(offering("gradient"), CHEAP, fixed)
+    given = {"explorer": "sampler", "schedule": "greville"}
+    choice = picked(offering("gradient"), CHEAP, given)
     assert choice.surrogate == "additive"
     assert (choice.explorer, choice.schedule) == ("sampler", "greville")
 
 
 def test_settings_of_the_sampler_go_to_the_kernel_of_the_sub_chain():
-    choice = picked(offering("gradient"), DEAR, Fixed(settings={"n_steps": 7}))
+    choice = picked(offering("gradient"), DEAR, {"settings": {"n_steps": 7}})
     assert choice.sampler == ("sub-chain", {"kernel": ("hmc", {"n_steps": 7})})
     assert choice.settings == {}
 
 
 def test_settings_of_the_sampler_go_to_hmc():
-    choice = picked(offering("gradient"), CHEAP, Fixed(settings={"n_steps": 7}))
+    choice = picked(offering("gradient"), CHEAP, {"settings": {"n_steps": 7}})
     assert (choice.sampler, choice.settings) == ("hmc", {"n_steps": 7})
 
 
 def test_without_a_warm_up_nothing_is_learnt():
-    assert picked(offering("gradient"), DEAR, Fixed(warms_up=False)).surrogate is None
-    assert picked(offering(), VALUES, Fixed(warms_up=False)).sampler == "random-walk"
+    assert picked(offering("gradient"), DEAR, {"warmup": 0}).surrogate is None
+    assert picked(offering(), VALUES, {"warmup": 0}).sampler == "random-walk"
 
 
 @pytest.mark.parametrize(
@@ -280,27 +285,27 @@ def test_subsampling_needs_all_its_parts(prospect, without):
 
 
 def test_an_object_is_described_in_the_line():
-    choice = picked(offering("gradient"), DEAR, Fixed(explorer=Gaussian(), learns=True))
-    assert "explorer=<Gaussian>" in choice.line
+    choice = picked(offering("gradient"), DEAR, {"explorer": Gaussian()})
+    assert "explorer=<Gaussian>" in choice.choice
 
 
 # --- limits and the way back ---
 
 
 def test_exploring_may_cost_a_tenth_of_what_hmc_would_and_some_of_what_it_is_spared():
-    limit = Automatic().exploration(DEAR, 3, 1000)
+    target = offering("gradient")
+    limit = Automatic().exploration(asked(target), DEAR)
     iterations = 0.1 * 2000 + 0.5 * 700
     assert limit.max_calls == pytest.approx(GRADIENTS_A_DRAW * iterations * 3)
     assert limit.max_seconds == pytest.approx(GRADIENTS_A_DRAW * iterations * 0.006)
-    short = Automatic().exploration(DEAR, 3, 100)
+    short = Automatic().exploration(asked(target, draws=100), DEAR)
     assert short.max_calls == pytest.approx(GRADIENTS_A_DRAW * 3 * (0.1 * 1100 + 0.5 * 700))
-    assert Automatic().exploration(VALUES, 3, 1000) == Budget()
+    assert Automatic().exploration(asked(offering()), VALUES) == Budget()
+    assert picked(target, DEAR).exploration == limit
 
 
 def test_a_surrogate_is_worth_it_or_not():
-    fallback = Automatic().fallback(
-        composer(), frozenset({"gradient", "gradient-alone"}), DEAR, 2, 300, {}
-    )
+    fallback = picked(offering("gradient", "gradient-alone"), DEAR, {"draws": 300}).fallback
     assert fallback.name == "hmc"
     assert fallback.seconds_per_draw == pytest.approx(0.06 * (1 + 0.1 + 1))
     # 3 ms for an iteration, 126 ms for a draw of HMC: worth it from a / (2 - a) = 1 / 42 on
@@ -319,13 +324,11 @@ def test_a_surrogate_is_worth_it_or_not():
 
 
 def test_a_black_box_falls_back_on_a_random_walk():
-    fallback = Automatic().fallback(composer(), frozenset(), VALUES, 6, 1000, {})
+    recipe = asked(types.SimpleNamespace(dim=6, capabilities=frozenset()))
+    fallback = Automatic().fallback(composer(), recipe, VALUES)
     assert fallback.name == "random-walk"
     assert fallback.seconds_per_draw == pytest.approx(20 * 0.006 * 1.4)
-    assert (
-        Automatic().fallback(composer(sampler=("random-walk",)), frozenset(), VALUES, 6, 1000, {})
-        is None
-    )
+    assert Automatic().fallback(composer(sampler=("random-walk",)), recipe, VALUES) is None
 
 
 @pytest.mark.parametrize(
@@ -407,9 +410,9 @@ def test_the_starts_are_not_paid_for_twice():
 
 def test_remembered_gradients_serve_whoever_wants_them_alone():
     recording, starts, _ = timed(Ticking(0.01))
-    recording.keep, before = False, recording.calls
+    before = recording.calls
     np.testing.assert_array_equal(
-        recording.gradient(starts), Gaussian().value_and_gradient(starts)[1]
+        recording.keeping(False).gradient(starts), Gaussian().value_and_gradient(starts)[1]
     )
     assert recording.calls == before
 
@@ -452,7 +455,7 @@ def dear(monkeypatch):
             gradients=None if found.gradients is None else found.gradients * factor,
         )
 
-    monkeypatch.setattr("surrokit.plan.plan.measured_starts", measure)
+    monkeypatch.setattr(first_phase, "measured_starts", measure)
 
 
 def test_a_cheap_target_gets_hmc_and_says_so():
@@ -489,7 +492,7 @@ def test_the_warm_up_is_short_after_an_exploration_that_has_tuned_the_sampler(de
 
 
 def test_it_is_longer_where_the_exploration_is_not_sure_of_the_acceptance(dear, monkeypatch):
-    monkeypatch.setattr("surrokit.plan.recipe.SURE", 1.1)
+    monkeypatch.setattr(recipes, "SURE", 1.1)
     run = sk.sample(Gaussian(), **SMALL)
     (deployed,) = run.adaptation.deployments
     assert len(run.warmup) == SETTLING + deployed
@@ -540,7 +543,7 @@ def misled(monkeypatch, dear):
     )
     entries = {**found.entries, ("surrogate", "wrong"): attrs.evolve(entry, component=component)}
     del entries["surrogate", "additive"]
-    monkeypatch.setattr("surrokit.compose.default_catalogue", lambda: Catalogue(entries=entries))
+    monkeypatch.setattr(compose, "default_catalogue", lambda: Catalogue(entries=entries))
 
 
 @pytest.mark.parametrize("explorer", [None, ("sampler", {"iterations": 20})], ids=str)
@@ -569,19 +572,24 @@ def test_settings_of_the_sampler_are_those_of_the_kernel_it_falls_back_on(misled
 
 def test_the_correction_that_decides_after_a_drop_is_among_the_parts():
     target, rng = Summed(), np.random.default_rng(1)
-    names = {"sampler": "gaussian", "surrogate": "quadratic", "correction": "subsampled"}
-    left_open = {"sampler_settings": {}, "schedule": None, "explorer": None}
-    parts = chosen_parts(composer(), target, rng, **names, **left_open, chains=3, warmup=100)
-    fallback = Automatic().fallback(composer(), target.capabilities, DEAR, 2, 300, {})
-    assert parts.described["correction"] == "subsampled"
-    after = fallback.instead_of(parts)
+    parts = {"sampler": "gaussian", "surrogate": "quadratic", "correction": "subsampled"}
+    fallback = Automatic().fallback(composer(), asked(target, draws=300), DEAR)
+    named = asked(target, fallback=fallback, safety=sk.Safety(mix=0.1), **parts)
+    made = make_parts(composer(), named, rng)
+    assert made.described["correction"] == "subsampled"
+    after = made.without_surrogate("it is not worth it")
     assert after.described == {
+        "target": "target",
         "sampler": "hmc",
         "surrogate": "none",
         "schedule": "never",
-        "explorer": parts.described["explorer"],
+        "explorer": made.described["explorer"],
         "correction": "metropolis",
     }
+    assert (after.learner, after.explorer, after.exact_sampler, after.fallback) == (None,) * 4
+    assert (after.sampler, after.correction) == (fallback.sampler, fallback.correction)
+    assert after.safety.mix == 0.0
+    assert after.choice.endswith("; then hmc instead: it is not worth it")
 
 
 def test_a_fit_that_fails_is_no_end(monkeypatch, misled):
@@ -605,8 +613,8 @@ def test_a_good_surrogate_is_kept(dear):
 class Plain(Automatic):
     """Never looks for a surrogate."""
 
-    def choose(self, composer, target, costs, fixed, starts, rng):
-        return self.plain(composer, target.capabilities, fixed.settings, "this policy is plain")
+    def choose(self, composer, recipe, target, costs, rng):
+        return self.plain(composer, recipe, "this policy is plain")
 
 
 def test_another_policy_may_pick(dear):

@@ -196,7 +196,7 @@ def test_a_burst_of_another_explorer_can_find_the_first_points():
     drive = Drive(Without(Banana()), explorer(start="burst", evaluations=250), starts(2)).run()
     assert drive.states[0].stage == "burst"
     assert drive.found.acceptance > 0.7
-    assert drive.state.n_paid == sum(drive.target.calls.values())
+    assert drive.state.bill.paid == sum(drive.target.calls.values())
 
 
 # --- the search for the mode ---
@@ -258,7 +258,7 @@ def test_a_tight_budget_leaves_few_searches():
 @pytest.mark.parametrize("most", [30, 43])
 def test_no_more_is_paid_than_allowed(most):
     drive = Drive(Banana(), explorer(evaluations=most, acceptance=0.9999), starts(2)).run()
-    assert drive.state.n_paid == most
+    assert drive.state.bill.paid == most
 
 
 def test_it_ends_with_the_warm_up():
@@ -272,7 +272,7 @@ def test_it_ends_when_rounds_gain_nothing(monkeypatch):
     drive = Drive(Banana(), explorer(evaluations=2000, searches=1), starts(2))
     monkeypatch.setattr(drive, "fitted", lambda: wrong)
     drive.run()
-    assert drive.state.n_paid < 400
+    assert drive.state.bill.paid < 400
     assert drive.found.acceptance < 0.9
 
 

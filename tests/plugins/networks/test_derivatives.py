@@ -7,6 +7,7 @@ import pytest
 
 from surrokit.errors import ConfigurationError
 from surrokit.surrogate.whitening import Whitening
+from surrokit_networks.nodes import row_blocks
 from surrokit_networks.nodes.activations import BUILT_IN, HALF_SQUARE, LINEAR, Activation, named
 from surrokit_networks.nodes.additive import AdditiveNodes
 from surrokit_networks.nodes.outer import bilinear_forms, quadratic_forms, weighted_outer
@@ -284,7 +285,7 @@ def test_sums_and_forms_in_blocks(monkeypatch):
     matrices = half + half.transpose(0, 2, 1)
     forms = np.einsum("nab,ai,bi->ni", matrices, vectors, vectors)
     np.testing.assert_allclose(quadratic_forms(matrices, vectors), forms, atol=1e-13)
-    monkeypatch.setattr("surrokit_networks.nodes.row_blocks._SCRATCH", 1)
+    monkeypatch.setattr(row_blocks, "_SCRATCH", 1)
     np.testing.assert_allclose(quadratic_forms(matrices, vectors), forms, atol=1e-13)
     np.testing.assert_allclose(weighted_outer(factors, vectors), expected, atol=1e-13)
 
@@ -297,6 +298,6 @@ def test_bilinear_forms_in_blocks(m, monkeypatch):
     expected = np.einsum("nma,im,ai->ni", weights, coefficients, vectors)
     found = bilinear_forms(weights, coefficients, vectors)
     np.testing.assert_allclose(found, expected, atol=1e-13)
-    monkeypatch.setattr("surrokit_networks.nodes.row_blocks._SCRATCH", 1)
+    monkeypatch.setattr(row_blocks, "_SCRATCH", 1)
     found = bilinear_forms(weights, coefficients, vectors)
     np.testing.assert_allclose(found, expected, atol=1e-13)

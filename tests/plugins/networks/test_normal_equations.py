@@ -4,7 +4,7 @@ import attrs
 import numpy as np
 import pytest
 
-from surrokit_networks.solving.basis import Basis, node_gradients
+from surrokit_networks.solving.basis import Basis
 from surrokit_networks.solving.design import written_out
 from surrokit_networks.solving.normal_equations import normal_equations
 from surrokit_networks.solving.trend import TrendFeatures
@@ -142,14 +142,6 @@ def test_jacobian_is_the_derivative_of_features(basis, differences):
     z = np.random.default_rng(1).standard_normal((5, DIM))
     expected = differences(basis.features, z).transpose(0, 2, 1)
     np.testing.assert_allclose(basis.jacobian(z), expected, atol=1e-8)
-
-
-def test_gradients_of_unknown_nodes():
-    class Strange:
-        pass
-
-    with pytest.raises(TypeError, match="no gradients are known of Strange"):
-        node_gradients(Strange(), np.zeros((1, DIM)))
 
 
 def test_parts_count_in_proportion(make_equations):

@@ -11,6 +11,7 @@ from surrokit_networks.nodes.activations import TANH
 from surrokit_networks.nodes.additive import AdditiveNodes
 from surrokit_networks.regression.regression import Regression
 from surrokit_networks.regression.training_rows import TrainingRows
+from surrokit_networks.solving import spectrum as spectrum_module
 from surrokit_networks.solving.basis import Basis
 from surrokit_networks.solving.equations import Equations
 from surrokit_networks.solving.normal_equations import normal_equations
@@ -93,7 +94,7 @@ def test_as_many_rows_as_nodes_would_explode(monkeypatch):
     # Controls: no ridge, and generalised cross-validation as it is in the books.
     without = worst_error_near_the_threshold(101, lambda *each: solved(*each, 0.0))
     assert without > 5.0
-    monkeypatch.setattr("surrokit_networks.solving.spectrum._PRICE", 1.0)
+    monkeypatch.setattr(spectrum_module, "_PRICE", 1.0)
     assert worst_error_near_the_threshold(101, with_chosen_ridge) > 2.0
 
 

@@ -23,7 +23,7 @@ from surrokit_networks.rbf import Rbf
         ({"activation": "relu"}, "activation must be one of softplus, tanh, cosine, or an Act"),
         ({"draws": "data"}, "draws must be one of 'gaussian', .*'quasi-random', got 'data'"),
         ({"learns": "all"}, "learns must be one of 'auto', 'potential', 'outputs', got 'all'"),
-        ({"hold_out": 0.7}, "hold_out must be a part between 0 and 0.5 of the points, got 0.7"),
+        ({"hold_out": 0.7}, "hold_out must be a share between 0 and 0.5, got 0.7"),
     ],
 )
 def test_impossible_settings_of_the_additive_network(settings, message):

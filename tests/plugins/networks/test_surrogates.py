@@ -74,21 +74,6 @@ def default(request):
     return request.param
 
 
-def test_every_example_is_a_potential(surrogate):
-    network = fitted(surrogate, evaluations(50, gradients=True))
-    positions = np.random.default_rng(1).standard_normal((5, DIM))
-    positions.setflags(write=False)
-    value, slope = network.value_and_gradient(positions)
-    np.testing.assert_allclose(network.value(positions), value, rtol=1e-12)
-    np.testing.assert_allclose(network.gradient(positions), slope, rtol=1e-12)
-    assert value.shape == (5,)
-    assert slope.shape == (5, DIM)
-    assert network.hessian(positions).shape == (5, DIM, DIM)
-    assert network.gradient(positions) is not network.gradient(positions)
-    assert network.dim == DIM
-    assert network.n_points == 50
-
-
 @pytest.mark.parametrize("gradients", [False, True])
 def test_defaults_learn_a_smooth_target(default, gradients):
     network = fitted(default, evaluations(gradients=gradients))

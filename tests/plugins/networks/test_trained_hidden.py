@@ -14,6 +14,7 @@ from surrokit_networks.regression.trained_hidden import (
     trained_on,
     unpacked,
 )
+from surrokit_networks.solving import normal_equations as normal_equations_module
 from surrokit_networks.solving.basis import Basis
 from surrokit_networks.solving.equations import Equations
 from surrokit_networks.solving.normal_equations import normal_equations
@@ -118,7 +119,7 @@ def test_the_loss_does_not_depend_on_the_size_of_blocks(monkeypatch):
     nodes, equations = drawn("tanh", 5, 3), equations_of(150, 3, 1, with_gradients=True)
     loss = HiddenLoss.of(nodes, equations, TrendFeatures(dim=3, degree=1), ridge=0.1)
     value, gradient = loss.value_and_gradient(packed(nodes))
-    monkeypatch.setattr("surrokit_networks.solving.normal_equations._BLOCK", 1)
+    monkeypatch.setattr(normal_equations_module, "_BLOCK", 1)
     again, same = loss.value_and_gradient(packed(nodes))
     assert again == pytest.approx(value)
     np.testing.assert_allclose(same, gradient, rtol=1e-9, atol=1e-9)

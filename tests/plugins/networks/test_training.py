@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+import surrokit as sk
 from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import SurrogateFitError
 from surrokit.surrogate.whitening import Whitening
-from surrokit_networks import plugin
 from surrokit_networks.additive import Additive
 from surrokit_networks.learner.training import Training
 from surrokit_networks.quadratic import Quadratic
@@ -67,7 +67,7 @@ def small(request):
     ],
 )
 def test_what_a_learner_declares(kind, train_on, needs, uses):
-    learns = learner(getattr(plugin, kind)(train_on=train_on))
+    learns = learner(sk.make("surrogate", kind, train_on=train_on))
     assert learns.needs == needs
     assert learns.uses == uses
     assert learns.provides == CAPABILITIES | (NORMAL if kind == "quadratic" else set())
@@ -88,7 +88,7 @@ def test_trained_on_gradients_alone_values_give_the_level(small):
     moved = Evaluations(
         positions=rows.positions, values=rows.values + 5.0, gradients=rows.gradients
     )
-    surrogate = getattr(plugin, kind)(n_nodes=100, train_on="gradients", tail="full")
+    surrogate = sk.make("surrogate", kind, n_nodes=100, train_on="gradients", tail="full")
     one, other = fitted(surrogate, rows), fitted(surrogate, moved)
     fresh = np.random.default_rng(5).standard_normal((100, DIM))
     np.testing.assert_array_equal(one.gradient(fresh), other.gradient(fresh))
@@ -100,7 +100,7 @@ def test_trained_on_gradients_alone_values_give_the_level(small):
 
 @pytest.mark.parametrize("kind", ["additive", "rbf", "quadratic"])
 def test_gradients_alone_without_any_gradient(kind):
-    learns = learner(getattr(plugin, kind)(train_on="gradients"))
+    learns = learner(sk.make("surrogate", kind, train_on="gradients"))
     learns.observe(evaluations(60))
     with pytest.raises(SurrogateFitError, match="but there are only 0 equations"):
         learns.fitted()
@@ -108,7 +108,7 @@ def test_gradients_alone_without_any_gradient(kind):
 
 def test_values_alone_leave_gradients_unread(small):
     kind = "additive" if isinstance(small, Additive) else "rbf"
-    surrogate = getattr(plugin, kind)(n_nodes=50, train_on="values")
+    surrogate = sk.make("surrogate", kind, n_nodes=50, train_on="values")
     fresh = np.random.default_rng(5).standard_normal((9, DIM))
     one, other = (fitted(surrogate, evaluations(60, gradients=each)) for each in (False, True))
     np.testing.assert_array_equal(one.value(fresh), other.value(fresh))
@@ -125,7 +125,7 @@ def test_rows_without_gradient_among_others(small, train_on):
     slopes[::2] = np.nan
     slopes[1, 2] = np.nan
     part = Evaluations(positions=rows.positions, values=rows.values, gradients=slopes)
-    network = fitted(getattr(plugin, kind)(n_nodes=100, train_on=train_on), part)
+    network = fitted(sk.make("surrogate", kind, n_nodes=100, train_on=train_on), part)
     fresh = np.random.default_rng(5).standard_normal((100, DIM))
     assert network.n_points == 80
     assert np.sqrt(np.mean((network.gradient(fresh) - gradient(fresh)) ** 2)) < 0.1
@@ -135,7 +135,7 @@ def test_the_level_of_the_authors_code_is_the_least_value(small):
     kind = "additive" if isinstance(small, Additive) else "rbf"
     rows = evaluations(60, gradients=True)
     for train_on in ("values", "auto"):
-        surrogate = getattr(plugin, kind)(n_nodes=100, level="minimum", train_on=train_on)
+        surrogate = sk.make("surrogate", kind, n_nodes=100, level="minimum", train_on=train_on)
         network = fitted(surrogate, rows)
         assert network.level == rows.values.min()
         left = network.value(rows.positions) - rows.values
@@ -147,7 +147,7 @@ def test_the_level_of_the_authors_code_is_the_least_value(small):
 def test_held_out_error_is_about_that_on_fresh_points(kind, gradients):
     # Few nodes, so that the error is no matter of a few points; within a factor of three.
     settings = {} if kind == "quadratic" else {"n_nodes": 5, "trend": "linear"}
-    surrogate = getattr(plugin, kind)(hold_out=0.4, **settings)
+    surrogate = sk.make("surrogate", kind, hold_out=0.4, **settings)
     network = fitted(surrogate, evaluations(250, gradients=gradients))
     quality = network.quality
     assert quality.n_points == pytest.approx(100, abs=1)
@@ -168,7 +168,7 @@ def test_no_held_out_error_of_few_points_or_where_nobody_wants_it(small):
     kind = "additive" if isinstance(small, Additive) else "rbf"
     assert fitted(small, evaluations(9)).quality is None
     assert fitted(small, evaluations(30)).quality.n_points == 3
-    without = getattr(plugin, kind)(n_nodes=50, hold_out=0.0)
+    without = sk.make("surrogate", kind, n_nodes=50, hold_out=0.0)
     assert fitted(without, evaluations(30)).quality is None
 
 

@@ -189,6 +189,6 @@ def test_what_is_down_weighted_is_not_held_out():
 @pytest.mark.parametrize("hold_out", [-0.1, 0.6, np.nan, np.inf])
 def test_impossible_parts_to_hold_out(hold_out):
     with pytest.raises(
-        ConfigurationError, match=r"hold_out must be a part between 0 and 0.5 of the points, got"
+        ConfigurationError, match=r"hold_out must be a share between 0 and 0.5, got"
     ):
         Training(hold_out=hold_out)

@@ -12,7 +12,6 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError, SurrogateFitError, TargetError
 from surrokit.experiments.contract import Conditions, Finished
 from surrokit.experiments.work import reproduce
-from surrokit.output.pictures import write_pictures
 from surrokit_paper.figure_7 import experiment as figure_7
 from surrokit_paper.figure_7.experiment import Figure7
 from surrokit_paper.figure_7.report import report, summaries
@@ -278,10 +277,9 @@ def test_a_missing_file_is_said_and_the_rest_goes_on(tmp_path, name, file):
 
 
 @pytest.mark.parametrize("chosen", [slice(0, 1), slice(1, 2), slice(None)])
-def test_a_picture_is_drawn_of_whatever_is_finished(outcome, tmp_path, chosen):
+def test_a_picture_is_drawn_of_whatever_is_finished(outcome, chosen):
     figure = Figure7(**TINY).draw(outcome.finished[chosen])
-    for path in write_pictures(figure, tmp_path / "picture"):
-        assert path.stat().st_size > 5000
+    figure.draw_without_rendering()
     (ax,) = figure.axes
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("training points", "acceptance probability")
 

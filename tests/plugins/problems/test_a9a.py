@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_matrix
+from sklearn import datasets
 
 from surrokit.errors import ConfigurationError, TargetError
 from surrokit_problems.a9a import a9a, a9a_regression, libsvm_matrices
@@ -86,7 +87,7 @@ def _fetching(monkeypatch, rows, ones):
     labels = np.array(["-1"] * rows, dtype=object)
     labels[:ones] = "1"
     bunch = SimpleNamespace(data=csr_matrix(features), target=labels)
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **settings: bunch)
+    monkeypatch.setattr(datasets, "fetch_openml", lambda **settings: bunch)
 
 
 def test_fetched_data_are_cut_to_the_training_rows(monkeypatch):

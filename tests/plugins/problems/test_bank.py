@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn import datasets
 
 from surrokit.errors import TargetError
 from surrokit_problems.bank import bank_regression
@@ -161,7 +162,7 @@ def test_fetched_columns_give_the_same(table, tmp_path, monkeypatch):
         asked.update(settings)
         return bunch
 
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+    monkeypatch.setattr(datasets, "fetch_openml", fetch_openml)
     fetched = bank_regression(openml_id=12345)
     read = bank_regression(written(table, tmp_path / "bank.csv"))
     assert asked["data_id"] == 12345
@@ -173,7 +174,7 @@ def test_fetching_that_fails(monkeypatch):
     def fetch_openml(**settings):
         raise OSError("no network")
 
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+    monkeypatch.setattr(datasets, "fetch_openml", fetch_openml)
     with pytest.raises(TargetError, match="12345 could not be fetched: no network; download"):
         bank_regression(openml_id=12345)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.linalg import cho_solve_banded, cholesky_banded, solveh_banded
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 import surrokit as sk
 from surrokit import capabilities as can
@@ -220,23 +220,6 @@ def test_the_problem_of_the_paper():
     # so that a change of the data is seen, on whatever machine
     assert_allclose(potential.value(np.zeros((1, 20))), 58.7213621081, rtol=1e-10)
     assert_allclose(potential.value(potential.truth[None]), 64.5387160789, rtol=1e-10)
-
-
-def blas_threads():
-    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
-
-
-def test_the_number_of_threads_changes_nothing():
-    found = []
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            if blas_threads() != {threads}:
-                pytest.skip(f"BLAS cannot be set to {threads} threads here: {blas_threads()}")
-            potential = EllipticPde()
-            positions = np.random.default_rng(1).normal(0.0, 0.5, (3, 20))
-            found.append((potential.energy.data, *potential.value_and_gradient(positions)))
-    for one, two in zip(*found, strict=True):
-        assert_allclose(two, one, rtol=1e-10)
 
 
 _IN_A_PROCESS_OF_ITS_OWN = """

@@ -7,6 +7,7 @@ from scipy.stats import bernoulli, norm
 
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.testing import check_potential
+from surrokit_problems.rows import logistic as logistic_module
 from surrokit_problems.rows.logistic import LogisticRegression
 from surrokit_problems.rows.simulated_logistic import simulated_regression
 
@@ -38,7 +39,7 @@ def test_value_is_minus_the_log_density_up_to_a_constant(regression, positions):
 @pytest.mark.parametrize("numbers_in_a_block", [1, 10_000_000])
 def test_blocks_change_nothing(regression, positions, monkeypatch, numbers_in_a_block):
     expected = LogisticRegression(*regression).value_and_gradient(positions)
-    monkeypatch.setattr("surrokit_problems.rows.logistic._NUMBERS_IN_A_BLOCK", numbers_in_a_block)
+    monkeypatch.setattr(logistic_module, "_NUMBERS_IN_A_BLOCK", numbers_in_a_block)
     result = LogisticRegression(*regression).value_and_gradient(positions)
     assert_allclose(result[0], expected[0], rtol=1e-13)
     assert_allclose(result[1], expected[1], rtol=1e-11)
@@ -57,7 +58,7 @@ def test_derivatives(regression, positions, differences):
 
 @pytest.mark.parametrize("numbers_in_a_block", [1, 10_000_000])
 def test_it_keeps_to_the_contract_of_potentials(regression, monkeypatch, numbers_in_a_block):
-    monkeypatch.setattr("surrokit_problems.rows.logistic._NUMBERS_IN_A_BLOCK", numbers_in_a_block)
+    monkeypatch.setattr(logistic_module, "_NUMBERS_IN_A_BLOCK", numbers_in_a_block)
     results = check_potential(lambda: LogisticRegression(*regression))
     assert [f"{r.name}: {r.message}" for r in results if r.outcome != "passed"] == []
     names = {r.name.partition("[")[0] for r in results}

@@ -212,8 +212,8 @@ def test_parameters_that_there_are_not(estimator, parameters, message):
         ({"gradient": "exact"}, "gradient must be one of 'auto', 'differences', got 'exact'"),
         ({"step": 0.0}, "step must be a positive finite number"),
         ({"max_points": 0}, "max_points must be a whole number of at least 1, or None"),
-        ({"hold_out": 0.9}, "hold_out must be a part between 0 and 0.5 of the points, got 0.9"),
-        ({"hold_out": None}, "hold_out must be a part between 0 and 0.5 .* 0 saves the second"),
+        ({"hold_out": 0.9}, "hold_out must be a share between 0 and 0.5, got 0.9"),
+        ({"hold_out": None}, "hold_out must be a share between 0 and 0.5, got None"),
     ],
 )
 def test_impossible_settings(settings, message):

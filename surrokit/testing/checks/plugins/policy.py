@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import attrs
 import numpy as np
@@ -14,10 +15,11 @@ from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrokitError
-from surrokit.plan.parts import chosen_parts
-from surrokit.plan.policy import Choice, Fixed
+from surrokit.plan.parts import make_parts
+from surrokit.plan.recipe import Recipe
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.composer import Composer
+from surrokit.registry.kinds import Kind
 from surrokit.testing.measures.demands import demand
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets.counting import Limited
@@ -46,13 +48,15 @@ def _costs(target: Potential, seconds: float) -> Costs:
     )
 
 
-def _choice(make: Factory, target: Potential, seconds: float, fixed: Fixed) -> Choice:
-    choice: Choice = make().choose(
+def _choice(make: Factory, target: Potential, seconds: float, **given: Any) -> Recipe:
+    asked = Recipe(
+        exact=target, chains=_CHAINS, draws=100, initial=np.zeros((_CHAINS, target.dim)), **given
+    )
+    choice: Recipe = make().choose(
         Composer(default_catalogue()),
+        asked,
         RecordingPotential(target, keep=True),
         _costs(target, seconds),
-        fixed,
-        np.zeros((_CHAINS, target.dim)),
         np.random.default_rng(1604),
     )
     return choice
@@ -63,22 +67,10 @@ def _cases() -> Iterator[tuple[str, Potential, float]]:
         yield f"{name} of {seconds:g} seconds", target, seconds
 
 
-def _made(choice: Choice, target: Potential, what: str) -> None:
-    catalogue = default_catalogue()
+def _made(choice: Recipe, what: str) -> Recipe:
+    composer, rng = Composer(default_catalogue()), np.random.default_rng(1605)
     try:
-        chosen_parts(
-            Composer(catalogue),
-            target,
-            np.random.default_rng(1605),
-            sampler=choice.sampler,
-            sampler_settings=choice.settings,
-            surrogate=choice.surrogate,
-            schedule=choice.schedule,
-            explorer=choice.explorer,
-            correction=choice.correction or catalogue.pick("correction"),
-            chains=_CHAINS,
-            warmup=100,
-        )
+        return make_parts(composer, choice, rng)
     except SurrokitError as error:
         raise AssertionError(f"what was picked for {what} cannot be made: {error}") from error
 
@@ -86,50 +78,44 @@ def _made(choice: Choice, target: Potential, what: str) -> None:
 def check_choices_can_be_made(make: Factory) -> None:
     """Whatever the target offers and its calls cost, what is picked exists and fits the target."""
     for what, target, seconds in _cases():
-        for fixed in (Fixed(), Fixed(warms_up=False), Fixed(settings={"n_steps": 3})):
-            if fixed.settings and GRADIENT not in target.capabilities:
+        given: tuple[dict[str, Any], ...] = ({}, {"warmup": 0}, {"settings": {"n_steps": 3}})
+        for each in given:
+            if "settings" in each and GRADIENT not in target.capabilities:
                 continue
-            _made(_choice(make, target, seconds, fixed), target, what)
+            _made(_choice(make, target, seconds, **each), what)
 
 
 def check_same_choice(make: Factory) -> None:
     """The same target, costs and generator give the same choice."""
     for what, target, seconds in _cases():
-        first, second = (_choice(make, target, seconds, Fixed()) for _ in range(2))
-        demand(first == second or first.line == second.line, f"two choices for {what} differ")
+        first, second = (_choice(make, target, seconds) for _ in range(2))
+        demand(first.choice == second.choice, f"two choices for {what} differ")
 
 
 def check_fixed_parts(make: Factory) -> None:
     """What the user has named is left as it is."""
-    pick = default_catalogue().pick
-    fixed = Fixed(
-        schedule=pick("schedule"),
-        explorer=pick("explorer"),
-        correction=pick("correction"),
-        learns=True,
-    )
+    kinds: tuple[Kind, ...] = ("schedule", "explorer", "correction")
+    given = {kind: default_catalogue().pick(kind) for kind in kinds}
     for what, target, seconds in _cases():
-        choice = _choice(make, target, seconds, fixed)
-        for kind in ("schedule", "explorer", "correction"):
-            picked, given = getattr(choice, kind), getattr(fixed, kind)
-            demand(picked == given, f"for {what} {kind}={given!r} was given, and {picked!r} picked")
+        choice = _choice(make, target, seconds, **given)
+        for kind, named in given.items():
+            picked = getattr(choice, kind)
+            demand(picked == named, f"for {what} {kind}={named!r} was given, and {picked!r} picked")
 
 
 def check_plain(make: Factory) -> None:
     """Where nothing could be measured the choice is an exact kernel that fits the target."""
     for what, target in _targets().items():
-        composer = Composer(default_catalogue())
-        choice = make().plain(composer, target.capabilities, {}, "nothing was measured")
+        asked = Recipe(exact=target, chains=_CHAINS)
+        choice = make().plain(Composer(default_catalogue()), asked, "nothing was measured")
         demand(choice.surrogate is None, f"for {what} a surrogate is picked unmeasured")
-        _made(choice, target, what)
+        _made(choice, what)
 
 
 def check_fallback(make: Factory) -> None:
     """What a run goes on with is an exact kernel that fits the target, and costs something."""
     for what, target, seconds in _cases():
-        composer = Composer(default_catalogue())
-        costs = _costs(target, seconds)
-        fallback = make().fallback(composer, target.capabilities, costs, target.dim, 100, {})
+        fallback = _choice(make, target, seconds).fallback
         if fallback is None:
             continue
         demand(
@@ -142,7 +128,7 @@ def check_fallback(make: Factory) -> None:
 def check_exploration(make: Factory) -> None:
     """What an exploration may cost is a budget of its own, for whatever costs."""
     for what, target, seconds in _cases():
-        budget = make().exploration(_costs(target, seconds), _CHAINS, 100)
+        budget = _choice(make, target, seconds).exploration
         demand(isinstance(budget, Budget), f"the limit for {what} must be a Budget, got {budget!r}")
         spent = attrs.evolve(budget, max_calls=None, max_seconds=None)
         demand(spent == Budget(), f"the limit for {what} must be one of calls and seconds")

@@ -9,8 +9,12 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.contracts.forward import offers_curvature_derivatives, offers_curvatures
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
-from surrokit.testing.measures.differences import difference
-from surrokit.testing.measures.evaluating import arguments, finite_positions, has, room
+from surrokit.testing.measures.evaluating import (
+    arguments,
+    demand_derivative,
+    finite_positions,
+    has,
+)
 from surrokit.testing.results import Check, Factory
 from surrokit.types import FloatArray
 
@@ -31,13 +35,8 @@ def check_jacobian(make: Factory) -> None:
     positions = finite_positions(potential)
     outputs, jacobian = potential.forward_and_jacobian(positions)
     demand_close(outputs, potential.forward(positions), "outputs that come with the Jacobian")
-    expected, error = difference(potential.forward, positions)
-    demand_close(
-        jacobian,
-        expected,
-        "Jacobian against differences of the outputs",
-        rtol=1e-6,
-        atol=room(error, expected),
+    demand_derivative(
+        jacobian, potential.forward, positions, "Jacobian against differences of the outputs"
     )
 
 
@@ -48,19 +47,13 @@ def check_energy_gradients(make: Factory) -> None:
     outputs, energy = potential.forward(positions), potential.energy
     value, by_outputs, by_positions = energy.value_and_gradients(outputs, positions)
     demand_close(value, energy.value(outputs, positions), "value that comes with the gradients")
-    for name, found, expected_and_error in (
-        ("outputs", by_outputs, difference(lambda x: energy.value(x, positions), outputs)),
-        ("positions", by_positions, difference(lambda q: energy.value(outputs, q), positions)),
+    for name, found, function, where in (
+        ("outputs", by_outputs, lambda x: energy.value(x, positions), outputs),
+        ("positions", by_positions, lambda q: energy.value(outputs, q), positions),
     ):
-        expected, error = expected_and_error
-        demand_shape(found, expected.shape, f"gradient of the energy in the {name}")
-        demand_close(
-            found,
-            expected,
-            f"gradient of the energy in the {name} against differences",
-            rtol=1e-6,
-            atol=room(error, expected),
-        )
+        demand_shape(found, where.shape, f"gradient of the energy in the {name}")
+        what = f"gradient of the energy in the {name} against differences"
+        demand_derivative(found, function, where, what)
 
 
 def check_energy_curvatures(make: Factory) -> None:
@@ -104,13 +97,11 @@ def check_forward_hessian(make: Factory) -> None:
     def weighed(q: FloatArray) -> FloatArray:
         return np.asarray(np.einsum("nmi,nmi->n", weights, potential.forward_and_jacobian(q)[1]))
 
-    expected, error = difference(weighed, positions)
-    demand_close(
+    demand_derivative(
         potential.forward_hessian_product(positions, weights),
-        expected,
+        weighed,
+        positions,
         "sum of W_mi d_i d_k F_m against differences of the Jacobian",
-        rtol=1e-6,
-        atol=room(error, expected),
     )
 
 
@@ -131,15 +122,13 @@ def check_energy_curvature_gradients(make: Factory) -> None:
         return np.asarray(total + (second * r).sum(axis=(1, 2)))
 
     found = energy.curvature_gradients(outputs, positions, first, second)
-    for array, (expected, error), name in (
-        (found[0], difference(lambda x: weighed(x, positions), outputs), "outputs"),
-        (found[1], difference(lambda q: weighed(outputs, q), positions), "positions"),
+    for array, function, where, name in (
+        (found[0], lambda x: weighed(x, positions), outputs, "outputs"),
+        (found[1], lambda q: weighed(outputs, q), positions, "positions"),
     ):
         what = f"gradient of the energy's curvatures in the {name}"
-        demand_shape(array, expected.shape, what)
-        demand_close(
-            array, expected, f"{what} against differences", rtol=1e-6, atol=room(error, expected)
-        )
+        demand_shape(array, where.shape, what)
+        demand_derivative(array, function, where, f"{what} against differences")
 
 
 def _is_curved(potential: Any) -> bool:

@@ -10,7 +10,13 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.measures.differences import difference
-from surrokit.testing.measures.evaluating import arguments, finite_positions, has, room
+from surrokit.testing.measures.evaluating import (
+    arguments,
+    demand_derivative,
+    finite_positions,
+    has,
+    room,
+)
 from surrokit.testing.results import Check, Factory
 from surrokit.types import FloatArray
 
@@ -35,14 +41,7 @@ def _demand_contractions(potential: Any, matrix: str) -> None:
     form = getattr(potential, of_form)(positions, vectors)
     for found, weights, what in ((trace, matrices, "tr(A d_k G)"), (form, outer, "u^T d_k G u")):
         weighed = partial(_weighed, getattr(potential, matrix), weights)
-        expected, error = difference(weighed, positions)
-        demand_close(
-            found,
-            expected,
-            f"{what} against differences of the {matrix}",
-            rtol=1e-6,
-            atol=room(error, expected),
-        )
+        demand_derivative(found, weighed, positions, f"{what} against differences of the {matrix}")
     demand_close(
         getattr(potential, of_trace)(positions, outer),
         form,
@@ -86,15 +85,11 @@ def check_hessian_diagonal(make: Factory) -> None:
         atol=room(np.einsum("nkk->nk", error), expected),
     )
     _, weights = arguments(potential, "hessian_diagonal_gradient", positions)
-    expected, error = difference(
-        lambda q: np.einsum("nk,nk->n", weights, potential.hessian_diagonal(q)), positions
-    )
-    demand_close(
+    demand_derivative(
         potential.hessian_diagonal_gradient(positions, weights),
-        expected,
+        lambda q: np.einsum("nk,nk->n", weights, potential.hessian_diagonal(q)),
+        positions,
         "sum_j c_j d_k G_jj against differences of the diagonal",
-        rtol=1e-6,
-        atol=room(error, expected),
     )
 
 

@@ -11,15 +11,14 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.errors import EvaluationError, ShapeError
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
-from surrokit.testing.measures.differences import difference
 from surrokit.testing.measures.evaluating import (
     answers,
     arguments,
+    demand_derivative,
     evaluations_of,
     finite_positions,
     has,
     positions_for,
-    room,
 )
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets.counting import WITH_FACTORS, methods_of
@@ -121,10 +120,7 @@ def check_gradient(make: Factory) -> None:
     positions = finite_positions(potential)
     values, gradients = potential.value_and_gradient(positions)
     demand_close(values, potential.value(positions), "value that comes with the gradient")
-    expected, error = difference(potential.value, positions)
-    demand_close(
-        gradients, expected, "gradient against differences", rtol=1e-6, atol=room(error, expected)
-    )
+    demand_derivative(gradients, potential.value, positions, "gradient against differences")
 
 
 def check_gradient_alone(make: Factory) -> None:
@@ -144,13 +140,11 @@ def check_hessian(make: Factory) -> None:
     demand_close(
         hessian, hessian.transpose(0, 2, 1), "Hessian against its transpose", atol=1e-9 * scale
     )
-    expected, error = difference(lambda q: potential.value_and_gradient(q)[1], positions)
-    demand_close(
+    demand_derivative(
         hessian,
-        expected,
+        lambda q: potential.value_and_gradient(q)[1],
+        positions,
         "Hessian against differences of the gradient",
-        rtol=1e-6,
-        atol=room(error, expected),
     )
 
 

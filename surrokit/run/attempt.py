@@ -1,0 +1,350 @@
+"""An attempt at a run: the phases of one recipe, from its exploration to its draws."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+
+from surrokit.capabilities import FORWARD, ROWS
+from surrokit.contracts.explorer import Findings
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.sampler import ChainState, StepInfo
+from surrokit.contracts.schedule import Decision, Stage
+from surrokit.errors import SamplingWarning, SurrogateFitError
+from surrokit.mode.starts import Began, started
+from surrokit.plan.recipe import JUDGED, TUNED_AFTER_DROP, Recipe, settling
+from surrokit.result.run import Rescue, Run
+from surrokit.run.adapting import Adapting
+from surrokit.run.book import Book
+from surrokit.run.explore import Exploring, bound_within
+from surrokit.run.kernels import Kernels
+from surrokit.run.learning import Learning
+from surrokit.run.net import SafetyNet
+from surrokit.surrogate.rows import training_rows
+from surrokit.targets.bounds import parameters_of
+from surrokit.targets.check import warn_if_gradient_disagrees
+from surrokit.types import FloatArray
+
+TUNED_AFTER_RESTART = 100
+"""Iterations of warm-up that follow the repair when draws begin again."""
+
+
+class Attempt:
+    """What changes while a run goes by one recipe.
+
+    Parameters
+    ----------
+    recipe
+        With parts that were made.
+    book
+        The run's.
+    rng
+        The run's generator.
+    """
+
+    def __init__(self, recipe: Recipe, book: Book, rng: np.random.Generator) -> None:
+        self.recipe = recipe
+        self._book = book
+        self._rng = rng
+        learns = recipe.learner is not None
+        self._target = book.target.keeping(learns or FORWARD in recipe.exact.capabilities)
+        self._kernels = Kernels(recipe, self._target)
+        self._moves = self._kernels.moves
+        self._learning = Learning(recipe, book.clock)
+        self._adapting = Adapting()
+        repairs = learns and self._kernels.exact is not None
+        self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairs)
+        self._found: Findings | None = None
+        self._wants_gradients = False
+
+    # --- phases ---
+
+    def explore(self) -> Findings | None:
+        """Look around, if the recipe has an explorer, and let it learn; return what was found."""
+        recipe, book, learning = self.recipe, self._book, self._learning
+        if learning.surrogate is not None:
+            book.add_surrogate(learning.surrogate, 0, "ready before the run")
+        if recipe.explorer is None:
+            return None
+        explorer = bound_within(recipe.explorer, self._target, recipe.hurry)
+        exploring = Exploring(explorer, learning, self._paid, book.clock)
+        with book.clock.phase("warmup"):
+            begun = self._started(lambda at: (exploring.begin(at, recipe.most_warmup),) * 2)
+            self._check_gradient(begun)
+        if recipe.evaluations is not None:
+            learning.observe(recipe.evaluations)
+        limit, done = recipe.exploration_limit, False
+        while not done:
+            book.stopping.check_before_iteration(exact=False)
+            rows = exploring.step(self._rng)
+            done = exploring.done() or book.stopping.used(limit)
+            found = exploring.findings()
+            self._moves.found(found)
+            self._after("exploration", exploring.info, rows, explored=done)
+        return found
+
+    def warm_up(self, found: Findings | None) -> str | None:
+        """Tune what was left free, on whatever potential the sampler moves on by then.
+
+        Parameters
+        ----------
+        found
+            By the exploration, or by an attempt before; None where there was neither.
+
+        Returns
+        -------
+        str or None
+            Why the surrogate is not worth its cost; None to go on with it.
+        """
+        self._found = found
+        complaint = self._complaint_after_exploration(found)
+        if complaint is not None:
+            return complaint
+        takes_over = found is not None and self._moves.chains is None
+        n_iterations = self._length(found, takes_over=takes_over)
+        with self._book.clock.phase("warmup"), self._paying():
+            if found is not None:
+                if takes_over:
+                    self._moves.take_over(found)
+                self._kernels.prepare(found.mode)
+            self._kernels.begin_tuning(n_iterations, None if found is None else found.tuning)
+            if found is None:
+                self._begin_chains()
+                self._kernels.prepare(None)
+            elif self._learning.surrogate is None and not takes_over:
+                self._moves.move_on(self._target)  # the explorer's sampler need not be this one
+        self._book.course.warm_up_for(n_iterations)
+        self._warm()
+        return self._complaint_after_warm_up()
+
+    def draw(self) -> None:
+        """Draw; from here on nothing is tuned, unless draws are to begin again."""
+        while (trouble := self._draw()) is not None:
+            self._restart(trouble)
+
+    def left_behind(self) -> Findings:
+        """Return what the next attempt takes over: the chains, and what is known of the target."""
+        found = self._found
+        return Findings(
+            chains=self._moves.state,
+            covariance=self._moves.covariance,
+            step_size=None,
+            mode=None if found is None else found.mode,
+            modes=None if found is None else found.modes,
+        )
+
+    # --- warm-up ---
+
+    def _length(self, found: Findings | None, *, takes_over: bool) -> int:
+        """Return the iterations of warm-up."""
+        rest = self.recipe.most_warmup - self._book.recorder.iteration
+        is_open = self.recipe.warmup is None
+        if takes_over:
+            return TUNED_AFTER_DROP if is_open else max(rest, TUNED_AFTER_RESTART)
+        if is_open and found is not None and found.tuning is not None:
+            return settling(found.acceptance)
+        return max(rest, 0)
+
+    def _warm(self) -> None:
+        book, stopping = self._book, self._book.stopping
+        book.expect(warmup=book.course.warmup_ends)
+        stopping.warmup_begins()
+        while (room := book.course.room) > 0:
+            trouble = self._net.trouble(self._learning.surrogate, room)
+            if trouble is not None:
+                rescue = Rescue(iteration=book.recorder.iteration, reason=trouble)
+                self._net.rescues.append(rescue)
+                self._repair(trouble)
+                stopping.warmup_begins()
+                continue
+            stopping.check_before_iteration(exact=self._kernels.pay_whole_positions)
+            with book.clock.phase("warmup"), self._paying():
+                step = self._transition(tune=True)
+            self._after("warmup", step, self._paid_rows())
+            stopping.iteration_done()
+        self._kernels.settle()
+
+    def _complaint_after_exploration(self, found: Findings | None) -> str | None:
+        fallback = self.recipe.fallback
+        if fallback is None or found is None:
+            return None
+        if self._learning.surrogate is None:
+            return "no surrogate could be fitted"
+        return None if found.acceptance is None else fallback.complaint(found.acceptance)
+
+    def _complaint_after_warm_up(self) -> str | None:
+        fallback, seen = self.recipe.fallback, self._book.course.since_explored
+        if fallback is None or self._learning.surrogate is None or seen < JUDGED // 2:
+            return None
+        enough, warmup = min(seen, JUDGED), self._book.recorder.warmup
+        acceptance, seconds, steps = warmup.last(enough)
+        forgotten = self._moves.forgotten(warmup.positions()[:, -enough:])
+        return fallback.complaint(min(acceptance, forgotten), seconds, steps)
+
+    # --- draws ---
+
+    def _draw(self) -> str | None:
+        """Keep draws; return why they have to begin again, or None."""
+        book, stopping = self._book, self._book.stopping
+        book.target.failure_log.draws_begin(book.recorder.lately())
+        self._net.draws_begin()
+        self._adapting.draws_begin(self._kernels.in_use)
+        for _ in range(stopping.draws_begin(self.recipe.most_draws)):
+            book.expect(draws=stopping.expected)
+            stopping.check()
+            with book.clock.phase("sampling"):
+                step = self._transition(tune=False)
+            stopping.check()  # an iteration that a limit falls into is dropped
+            self._after("sampling", step, self._paid_rows())
+            if (trouble := self._net.late_trouble(self._learning.surrogate)) is not None:
+                return trouble
+            with book.clock.phase("sampling"):
+                if stopping.reached(book.recorder.kept):
+                    break
+        return None
+
+    def _restart(self, trouble: str) -> None:
+        """Make warm-up of the draws so far, and repair the surrogate."""
+        book = self._book
+        self._net.restarts.append(Rescue(iteration=book.recorder.iteration, reason=trouble))
+        book.recorder.begin_again()
+        self._adapting.begin_again()
+        n_iterations = self.recipe.safety.block + TUNED_AFTER_RESTART
+        self._kernels.begin_tuning(n_iterations, None)
+        book.course.warm_up_for(n_iterations)
+        self._repair(trouble)
+        self._warm()
+
+    def _repair(self, trouble: str) -> None:
+        """Make exact transitions, learn from them, and refit."""
+        book, net, exact = self._book, self._net, self._kernels.exact
+        assert exact is not None
+        exact.learn(self._moves.covariance)
+        for _ in range(self.recipe.safety.block):
+            book.stopping.check_before_iteration(exact=True)
+            with book.clock.phase("warmup"), self._paying():
+                step = self._kernels.exact_transition(self._rng, tune=True)
+            net.saw_exact(step)
+            self._after("warmup", step, self._paid_rows(), repairs=True)
+        self._learning.observe(net.taken(self._target.dim))
+        self._deploy(f"safety net, after iteration {book.recorder.iteration}: {trouble}")
+        self._moves.tune_afresh()
+        net.repaired()
+
+    # --- one iteration ---
+
+    def _transition(self, *, tune: bool) -> StepInfo:
+        if self._net.mixes(self._learning.surrogate, self._rng):
+            return self._kernels.exact_transition(self._rng, tune=tune)
+        step = self._moves.transition(self._rng, tune=tune)
+        self._net.saw(step)
+        return step
+
+    def _after(
+        self,
+        stage: Stage,
+        step: StepInfo | None,
+        rows: Evaluations | None,
+        *,
+        explored: bool = False,
+        repairs: bool = False,
+    ) -> None:
+        """Write an iteration down, learn from it, and do what the schedule decides."""
+        moves, learning = self._moves, self._learning
+        moment = self._book.add(stage, moves.state, step, moves.step_size, explored=explored)
+        decision = self.recipe.schedule.decide(moment, self._rng)
+        if rows is not None and len(rows):
+            if learning.learns and (decision.observe or repairs):
+                # an explorer has chosen its rows, and a repair wants all of them
+                if stage != "exploration" and not repairs and step is not None:
+                    rows = training_rows(decision.learn_from, rows, moves.state, step)
+                learning.observe(rows)
+            elif self._net.listens(learning.surrogate, stage):
+                self._net.keep(rows)
+        if decision.deploy:
+            self._deploy(f"schedule, after iteration {moment.iteration}")
+        self._adapting.decided(moment, decision, self._kernels.in_use)
+        self._settle_records(stage, decision, repairs=repairs)
+
+    def _settle_records(self, stage: Stage, decision: Decision, *, repairs: bool) -> None:
+        """Settle what is kept of exact calls from here on, and paid for with proposals."""
+        listens = self._net.listens(self._learning.surrogate, stage)
+        has_outputs, learns = self._book.recorder.has_outputs, not self._adapting.frozen
+        self._target.keep_evaluations(has_outputs or repairs or listens or learns)
+        wanted = decision.derivatives and stage != "sampling"
+        self._wants_gradients = wanted and self._learning.uses_derivatives
+
+    def _deploy(self, reason: str) -> None:
+        """Fit a surrogate, and move on it from here on."""
+        learning = self._learning
+        try:
+            surrogate = learning.fitted()
+        except SurrogateFitError as error:
+            can_go_on = self._moves.sampler.needs <= self._target.capabilities
+            if learning.surrogate is None and self.recipe.fallback is None and not can_go_on:
+                raise  # without a surrogate there is nothing to move on
+            warnings.warn(
+                f"no surrogate could be fitted, and the run goes on without a new one: {error}",
+                SamplingWarning,
+                stacklevel=2,
+            )
+            return
+        learning.surrogate = surrogate
+        self._book.recorder.deployments.append(self._book.recorder.iteration)
+        self._moves.move_on(surrogate)
+        self._book.add_surrogate(surrogate, learning.n_observed, reason)
+
+    def _paying(self) -> AbstractContextManager[None]:
+        """Pay for gradients at proposals, where the schedule wants the learner to have them."""
+        return self._target.paying_gradients() if self._wants_gradients else nullcontext()
+
+    def _paid_rows(self) -> Evaluations | None:
+        return self._paid(self._moves.state) if self._target.keeps else None
+
+    def _paid(self, state: ChainState) -> Evaluations:
+        return self._book.recorder.paid(self._target.drain(), state)
+
+    # --- how chains begin ---
+
+    def _begin_chains(self) -> None:
+        self._moves.chains = self._started(lambda at: (self._moves.start(at),) * 2)
+        if self._learning.surrogate is None:  # else the gradient at hand is the surrogate's
+            self._check_gradient(self._moves.state)
+
+    def _started(self, begin: Callable[[FloatArray], tuple[Began, ChainState]]) -> Began:
+        recipe = self.recipe
+        return started(begin, recipe.exact, recipe.initial, recipe.chains, self._rng)
+
+    def _check_gradient(self, state: ChainState) -> None:
+        gradient = state.cache.get("gradient")
+        if gradient is not None:
+            warn_if_gradient_disagrees(self._target, state.positions[0], gradient[0])
+
+    def outcome(self) -> Run:
+        """Return the result, of whatever was drawn."""
+        book, exact, transform = self._book, self._target, self._target.transform
+        modes = None if self._found is None else self._found.modes
+        return Run(
+            parameters=parameters_of(exact.target),
+            kept=book.recorder.kept.trace(transform),
+            warmup=book.recorder.warmup.trace(transform),
+            calls=exact.calls,
+            n_rows=exact.n_rows if ROWS in exact.capabilities else None,
+            failures=exact.failures,
+            broken_gradients=exact.broken_gradients,
+            seconds=dict(book.clock.seconds),
+            adaptation=self._adapting.told(
+                book.recorder.deployments, self._learning.n_observed, self._net
+            ),
+            stopped=book.stopping.stopped,
+            length=book.stopping.length,
+            choice=self.recipe.choice,
+            parts=self.recipe.described,
+            surrogate=self._learning.surrogate,
+            sampler=self._moves.tuned_sampler,
+            kernel=self._moves.bound,
+            modes=None if modes is None else modes.told(transform),
+        )

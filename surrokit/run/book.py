@@ -1,0 +1,124 @@
+"""What a run keeps whatever it tries: its clock, what it writes down and spends, who listens."""
+
+from __future__ import annotations
+
+import attrs
+
+from surrokit.contracts.observation import RunInfo
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import ChainState, StepInfo
+from surrokit.contracts.schedule import Moment, Stage
+from surrokit.cost.budget import BudgetSpent, StopReason
+from surrokit.cost.clock import Clock
+from surrokit.cost.recording import RecordingPotential
+from surrokit.plan.recipe import Recipe
+from surrokit.plan.stopping import Stopping
+from surrokit.result.run import Run
+from surrokit.run.course import Course
+from surrokit.run.observers import Observers
+from surrokit.run.recorder import Recorder
+from surrokit.targets.bounds import transform_of
+
+ENDS = (BudgetSpent, KeyboardInterrupt, Exception)
+"""What may end a run."""
+
+
+def reason_of(end: BaseException) -> StopReason:
+    """Return why a run ends that one of :data:`ENDS` ends."""
+    if isinstance(end, BudgetSpent):
+        return end.reason
+    return "error" if isinstance(end, Exception) else "interrupted"
+
+
+class Book:
+    """The book of a run, which outlives whatever the run tries.
+
+    The guard of the budget is on from here until the book is closed.
+
+    Parameters
+    ----------
+    asked
+        What the run was asked for.
+    observers
+        Who is told.
+
+    Attributes
+    ----------
+    target
+        The exact potential, recorded; all evaluations are kept.
+    clock, recorder, stopping, course
+        Seconds, iterations, what is spent, and how far the run has come.
+    recipe, info
+        The recipe in use, and what observers know of it; None before there is one.
+    """
+
+    def __init__(self, asked: Recipe, observers: Observers) -> None:
+        self.clock = Clock()
+        self.target = RecordingPotential(asked.exact, keep=True, on_error=asked.on_error)
+        self.target.failure_log.waits = True
+        self.recorder = Recorder(self.target, asked.chains, self.clock)
+        self.stopping = Stopping(
+            asked.budget, self.target, self.clock, transform_of(asked.exact), asked.chains
+        )
+        self.target.guarded(self.stopping.guard)
+        is_open, hurry = asked.warmup is None, asked.hurry
+        self.course = Course(
+            self.recorder, asked.most_warmup, lambda: is_open and self.stopping.used(hurry)
+        )
+        self.recipe: Recipe | None = None
+        self.info: RunInfo | None = None
+        self._observers = observers
+
+    def begin(self, recipe: Recipe) -> None:
+        """Go by a recipe from here on; with the first one the run has started."""
+        self.recipe = recipe
+        if self.info is not None:
+            self.info = attrs.evolve(self.info, parts=recipe.described)
+            return
+        self.info = RunInfo(
+            dim=self.target.dim,
+            chains=recipe.chains,
+            warmup=recipe.most_warmup,
+            draws=recipe.most_draws,
+            parts=recipe.described,
+        )
+        self._tell("surrokit_run_started")
+
+    def expect(self, *, warmup: int | None = None, draws: int | None = None) -> None:
+        """Let observers know how long the run is going to be, as far as that is known."""
+        info = self.info
+        assert info is not None
+        warmup, draws = warmup or info.warmup, draws or info.draws
+        if (warmup, draws) != (info.warmup, info.draws):
+            self.info = attrs.evolve(info, warmup=warmup, draws=draws)
+
+    def add(
+        self,
+        stage: Stage,
+        state: ChainState,
+        step: StepInfo | None,
+        step_size: float | None,
+        *,
+        explored: bool,
+    ) -> Moment:
+        """Write down one iteration, tell of it, and return the moment after it."""
+        info = self.recorder.add(stage, state, step, step_size)
+        self._tell("surrokit_transition_done", state=state, info=info)
+        return self.course.moment(stage, explored=explored)
+
+    def add_surrogate(self, surrogate: Potential, evaluations: int, reason: str) -> None:
+        """Tell that a surrogate of so many evaluations is in use."""
+        told = {"surrogate": surrogate, "evaluations": evaluations, "reason": reason}
+        self._tell("surrokit_surrogate_deployed", **told)
+
+    def close(self) -> None:
+        """Let calls through again that nobody counts on, and tell of those that failed."""
+        self.target.guarded(None)
+        self.target.failure_log.settle(*self.recorder.places(), self.target.target)
+
+    def finish(self, outcome: Run) -> None:
+        """Tell of what came of the run."""
+        self._tell("surrokit_run_finished", outcome=outcome)
+
+    def _tell(self, event: str, **what: object) -> None:
+        self._observers.tell(event, run=self.info, **what)

@@ -1,0 +1,89 @@
+"""The first phase of a run: what was left open is picked by what calls cost."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.capabilities import require
+from surrokit.contracts.learner import Evaluations
+from surrokit.cost.measuring import measured_starts
+from surrokit.errors import ConfigurationError
+from surrokit.plan.parts import check_recipe, make_parts
+from surrokit.plan.policy import Policy
+from surrokit.plan.recipe import Recipe
+from surrokit.registry.composer import Composer
+from surrokit.registry.purposes import NO_LEARNING
+from surrokit.run.book import ENDS, Book, reason_of
+
+
+def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generator) -> Recipe:
+    """Return the recipe of a run with its parts made; a few calls are timed if parts are open.
+
+    Parameters
+    ----------
+    asked
+        What was asked for.
+    composer
+        Makes parts.
+    book
+        The run's; where timing is ended, it goes by a plain recipe, and nothing is drawn.
+    rng
+        The run's generator.
+
+    Raises
+    ------
+    UnknownComponentError
+        If a name is not registered.
+    CapabilityError
+        If a part needs what the target or the surrogate does not offer.
+    ConfigurationError
+        If settings cannot work.
+    """
+    if not asked.is_open:
+        if asked.policy is not None:
+            raise ConfigurationError(
+                "a policy is given, but sampler or surrogate is named, so that nothing is left to "
+                "pick; leave policy out, or name neither"
+            )
+        return check_recipe(make_parts(composer, asked, rng))
+    _check_given(composer, asked)
+    policy: Policy = composer.make("policy", asked.policy or composer.catalogue.pick("policy"))
+    try:
+        with book.clock.phase("warmup"):
+            picked, paid = _measure_and_pick(policy, composer, asked, book, rng)
+    except ENDS as end:
+        bare = attrs.evolve(asked, schedule=None, explorer=None, correction=None)
+        reason = f"nothing was measured, {reason_of(end)} came first"
+        book.begin(make_parts(composer, policy.plain(composer, bare, reason), rng))
+        raise
+    recipe = check_recipe(make_parts(composer, picked, rng))
+    return recipe if recipe.learner is None else _with_paid(recipe, paid)
+
+
+def _measure_and_pick(
+    policy: Policy, composer: Composer, asked: Recipe, book: Book, rng: np.random.Generator
+) -> tuple[Recipe, Evaluations]:
+    """Return what was picked, and the evaluations that were paid for it."""
+    starts, costs = measured_starts(book.target, asked.initial, asked.chains, rng)
+    recipe = attrs.evolve(asked, initial=starts)
+    return policy.choose(composer, recipe, book.target, costs, rng), book.target.drain()
+
+
+def _with_paid(recipe: Recipe, paid: Evaluations) -> Recipe:
+    blocks = [block for block in (recipe.evaluations, paid) if block is not None and len(block)]
+    joined = Evaluations.joined(blocks, recipe.exact.dim) if blocks else None
+    return attrs.evolve(recipe, evaluations=joined)
+
+
+def _check_given(composer: Composer, asked: Recipe) -> None:
+    """Refuse settings that cannot work before the first call."""
+    pick = composer.catalogue.pick
+    sampler = composer.make("sampler", pick("sampler"), **asked.settings)
+    correction = composer.make("correction", asked.correction or pick("correction"))
+    offered, advice = asked.exact.capabilities, "name another correction, or leave it out"
+    require("the correction", correction.needs, offered, "the target", advice)
+    composer = composer.with_own({"sampler": sampler, "correction": correction})
+    composer.make("schedule", asked.schedule or pick("schedule", NO_LEARNING))
+    if asked.explorer is not None:
+        composer.make("explorer", asked.explorer)

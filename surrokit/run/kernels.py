@@ -1,0 +1,78 @@
+"""The kernels of an attempt: its own, and an exact one beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surrokit.capabilities import ROWS
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import StepInfo, Tuning
+from surrokit.kernel.kernel import ExactMoves, Moves
+from surrokit.plan.recipe import Recipe
+from surrokit.run.adapting import Kernel
+from surrokit.types import FloatArray
+
+
+class Kernels:
+    """Both kernels, which move the same chains.
+
+    Parameters
+    ----------
+    recipe
+        With parts that were made.
+    target
+        The exact potential.
+
+    Attributes
+    ----------
+    moves
+        The kernel that the recipe names, and the chains.
+    exact
+        The exact kernel beside it; None where there is no surrogate.
+    """
+
+    def __init__(self, recipe: Recipe, target: Potential) -> None:
+        chains = recipe.chains
+        self.moves = Moves(
+            recipe.sampler, recipe.correction, target, chains, surrogate=recipe.surrogate
+        )
+        self.exact: ExactMoves | None = None
+        if recipe.exact_sampler is not None:
+            self.exact = ExactMoves(recipe.exact_sampler, self.moves.decider, target, chains)
+
+    @property
+    def in_use(self) -> Kernel:
+        """What moves chains and decides: other objects wherever anything in them changes."""
+        return (*self.moves.identity, *(() if self.exact is None else self.exact.identity))
+
+    @property
+    def pay_whole_positions(self) -> bool:
+        """Whether a transition may pay for them; else for single rows, and perhaps very few."""
+        return ROWS not in self.moves.correction.needs
+
+    def begin_tuning(self, n_iterations: int, tuning: Tuning | None) -> None:
+        """Begin a warm-up of so many iterations, with all that is known."""
+        moves = self.moves
+        if self.exact is not None:
+            self.exact.tune(n_iterations, covariance=moves.covariance, step_size=moves.step_size)
+        moves.start_tuning(n_iterations, tuning)
+
+    def settle(self) -> None:
+        """Keep what was tuned from here on."""
+        self.moves.settle()
+        if self.exact is not None:
+            self.exact.freeze()
+
+    def prepare(self, mode: FloatArray | None) -> None:
+        """Let the correction find out what it must know, near a mode or else near the chains."""
+        near = self.moves.positions.mean(axis=0) if mode is None else mode
+        if self.moves.prepare(near) and self.exact is not None:
+            self.exact.decide_by(self.moves.decider)
+
+    def exact_transition(self, rng: np.random.Generator, *, tune: bool) -> StepInfo:
+        """Make one exact transition of all chains."""
+        assert self.exact is not None
+        self.moves.step_size = self.exact.step
+        state, step = self.exact.transition(self.moves.state, rng, tune=tune)
+        self.moves.moved_to(state, tune=tune)
+        return step
