@@ -35,7 +35,10 @@ class Binding:
         self.potential = potential
         self.bound: Kernel | None = None
         self._chains = chains
-        self._begin(Tuner.of(sampler, 0))
+        self._tuner = Tuner.of(sampler, 0)
+        self._tuned: TunerState = self._tuner.start(chains, potential.dim)
+        self.tuning = self._tuner.tuning(self._tuned)
+        self._stale = False
 
     @property
     def kernel(self) -> Kernel:
@@ -128,13 +131,6 @@ class Binding:
         remade after retuning, as a kernel that mixed two metrics would have no invariant density.
         """
         return self.look_up(state) if self._stale else state
-
-    def _begin(self, tuner: Tuner) -> None:
-        self._tuner = tuner
-        self._tuned: TunerState = tuner.start(self._chains, self.potential.dim)
-        self.tuning = tuner.tuning(self._tuned)
-        self.bound = None
-        self._stale = False
 
     def _use(self, state: TunerState) -> None:
         tuning = self._tuner.tuning(state)
