@@ -7,7 +7,7 @@ mutant must be caught at the rate of false alarms that is promised to sound part
 import numpy as np
 import pytest
 
-import mutants
+import all_mutants as mutants
 from surrokit.compose import make
 from surrokit.testing import CHECK_RATE, checks_for
 from surrokit.testing.checks.dynamics import integrator, metric, position_metric

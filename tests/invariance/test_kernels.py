@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import mutants
+import all_mutants as mutants
 from surrokit.capabilities import ROWS
 from surrokit.compose import make
 from surrokit.contracts.dynamics import changes_with_position

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-import mutants
+import all_mutants as mutants
 from exact_starts.kernels import KERNELS, Kernel, tuning
 from exact_starts.targets import CASES
 from exact_starts.trying import Outcome, Size, metropolis, settings, tried_once

@@ -1,7 +1,7 @@
 """Parts that are broken on purpose: the errors that this field makes.
 
 Most wrap a sound part and spoil one thing, so that they can be made from any. Each truly breaks
-the target, or a promise that keeps it; ``test_mutants.py`` beside says which check catches each.
+the target, or a promise that keeps it; ``test_mutants.py`` says which check catches each.
 """
 
 from mutants.by_position import (
