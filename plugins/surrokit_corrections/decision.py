@@ -7,7 +7,7 @@ import numpy as np
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
-from surrokit.kernel.acceptance import DIVERGENCE, chosen, of_moves
+from surrokit.kernel.acceptance import DIVERGENCE, chosen, metropolis, of_moves
 from surrokit.types import BoolArray, Cache, FloatArray
 
 
@@ -60,6 +60,26 @@ def decided(
         },
     )
     return after, _info(proposal, *of_moves(state, proposal, accepted, acceptance))
+
+
+def decided_by_values(
+    state: ChainState, proposal: Proposal, values: FloatArray, rng: np.random.Generator
+) -> tuple[ChainState, StepInfo]:
+    """Return what comes of log u < U(q) - U(q') + c.
+
+    Parameters
+    ----------
+    state, proposal
+        Where the chains are, with exact values, and where they might go.
+    values : ndarray of shape (n,)
+        Exact U at the proposed positions.
+    rng
+        Draws u.
+    """
+    with np.errstate(invalid="ignore"):
+        log_ratio = state.values - values + proposal.log_correction
+    log_ratio = np.where(proposal.status == Status.OK, log_ratio, -np.inf)
+    return decided(state, proposal, values, *metropolis(log_ratio, rng))
 
 
 def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> StepInfo:

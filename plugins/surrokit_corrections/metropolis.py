@@ -8,9 +8,8 @@ import numpy as np
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
-from surrokit.kernel.acceptance import metropolis
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_corrections.decision import decided, state_at
+from surrokit_corrections.decision import decided_by_values, state_at
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -57,12 +56,7 @@ class MetropolisDecider:
         self, state: ChainState, proposal: Proposal, rng: np.random.Generator
     ) -> tuple[ChainState, StepInfo]:
         """Accept or reject every chain's proposal."""
-        values = self._proposed_values(state, proposal)
-        with np.errstate(invalid="ignore"):
-            log_ratio = state.values - values + proposal.log_correction
-        log_ratio = np.where(proposal.status == Status.OK, log_ratio, -np.inf)
-        accepted, acceptance = metropolis(log_ratio, rng)
-        return decided(state, proposal, values, accepted, acceptance)
+        return decided_by_values(state, proposal, self._proposed_values(state, proposal), rng)
 
     def _proposed_values(self, state: ChainState, proposal: Proposal) -> FloatArray:
         if proposal.source is self.potential:

@@ -12,10 +12,9 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import with_rows
 from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
 from surrokit.errors import CapabilityError, ConfigurationError
-from surrokit.kernel.acceptance import metropolis
 from surrokit.mode.search import Mode, find_mode
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_corrections.decision import decided, state_at
+from surrokit_corrections.decision import decided, decided_by_values, state_at
 from surrokit_corrections.thinning import Thinning
 
 _TOLERANCE = 1e-5  # nats above the mode: what is missing costs acceptance, a little
@@ -190,7 +189,8 @@ class SubsampledDecider:
             If a row changes by more than its bound allows.
         """
         if proposal.source is self.potential:
-            return self._by_values(state, proposal, rng)
+            known = attrs.evolve(state, values=state.cache["value"])
+            return decided_by_values(known, proposal, proposal.cache["value"], rng)
         thinning = self._prepared()
         ends = np.array([state.positions, proposal.positions])
         with np.errstate(all="ignore"):
@@ -206,18 +206,6 @@ class SubsampledDecider:
         acceptance = np.where(passed & (survival > 0.0), survival, 0.0)
         values = np.where(proposal.moved, np.nan, state.values)
         return decided(state, proposal, values, accepted, acceptance)
-
-    def _by_values(
-        self, state: ChainState, proposal: Proposal, rng: np.random.Generator
-    ) -> tuple[ChainState, StepInfo]:
-        """Decide by exact values, which the sampler has at both ends."""
-        values = proposal.cache["value"]
-        with np.errstate(invalid="ignore"):
-            log_ratio = state.cache["value"] - values + proposal.log_correction
-        log_ratio = np.where(proposal.status == Status.OK, log_ratio, -np.inf)
-        accepted, acceptance = metropolis(log_ratio, rng)
-        known = attrs.evolve(state, values=state.cache["value"])
-        return decided(known, proposal, values, accepted, acceptance)
 
     def _prepared(self) -> Thinning:
         if self.thinning is None:

@@ -7,13 +7,14 @@ import math
 import attrs
 import numpy as np
 
-from surrokit.contracts.dynamics import Hamiltonian, Integrator, Metric, Phase, Status
+from surrokit.contracts.dynamics import Integrator, Metric, Phase
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Proposal, Tuning
+from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.kernel.hamiltonian import constant_integrator, constant_metric
-from surrokit.kernel.latest import Latest
+from surrokit.kernel.latest import latest
+from surrokit.kernel.paths import CountedPaths
 from surrokit.settings import fraction, optional_positive, optional_positive_integer, share
-from surrokit.types import Cache, Capabilities, FloatArray
+from surrokit.types import Capabilities, FloatArray
 
 PATH_LENGTH = math.pi
 """Longest path in standard deviations of the widest direction.
@@ -64,11 +65,6 @@ class HMC:
     randomize: bool = True
     shortest: float = attrs.field(default=0.0, validator=share)
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
-    _fit: Latest[tuple[Metric, float]] = attrs.field(init=False, repr=False)
-
-    @_fit.default
-    def _remember(self) -> Latest[tuple[Metric, float]]:
-        return Latest(self._fitted)
 
     def __attrs_post_init__(self) -> None:
         constant_metric(self.metric, "hmc")
@@ -94,7 +90,7 @@ class HMC:
         metric, longest_path = self._fit(tuning.covariance) or (self.metric, None)
         step = tuning.step_size if self.step_size is None else self.step_size
         return HMCKernel(
-            hamiltonian=Hamiltonian(potential=potential, metric=metric),
+            potential=potential,
             integrator=self.integrator,
             metric=metric,
             step=step,
@@ -103,7 +99,8 @@ class HMC:
             randomize=self.randomize,
         )
 
-    def _fitted(self, covariance: FloatArray) -> tuple[Metric, float]:
+    @latest
+    def _fit(self, covariance: FloatArray) -> tuple[Metric, float]:
         """Return the metric, and the longest path as a length."""
         metric = self.metric.adapted(covariance) if self.metric.tunable else self.metric
         return metric, PATH_LENGTH * metric.longest_scale(covariance)
@@ -117,68 +114,13 @@ class HMC:
         return min(max(math.ceil(longest_path / step), 1), MAX_STEPS)
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class HMCKernel:
-    """Paths on one potential.
+class HMCKernel(CountedPaths[Metric]):
+    """Paths in one mass matrix."""
 
-    Parameters
-    ----------
-    hamiltonian
-        Potential and metric.
-    integrator, metric, shortest, randomize
-        As in :class:`HMC`, the metric tuned.
-    step
-        Step size in use.
-    max_steps
-        The longest path in steps, given or tuned; 1 while nothing is known.
-    """
+    def draw(self, rng: np.random.Generator, state: ChainState) -> FloatArray:
+        """Draw momenta from N(0, M), shape (n, dim)."""
+        return self.metric.draw(rng, *state.positions.shape)
 
-    hamiltonian: Hamiltonian
-    integrator: Integrator
-    metric: Metric
-    step: float
-    max_steps: int
-    shortest: float
-    randomize: bool
-
-    @property
-    def potential(self) -> Potential:
-        """What it moves on."""
-        return self.hamiltonian.potential
-
-    def drawn(self, rng: np.random.Generator) -> HMCKernel:
-        """Return a copy in which the number of steps is drawn that all chains share."""
-        if not self.randomize:
-            return self
-        return attrs.evolve(self, max_steps=self._drawn_length(rng), randomize=False)
-
-    def cache(self, positions: FloatArray) -> Cache:
-        """Return what the integrator keeps for positions of shape (n, dim)."""
-        return self.integrator.cache(self.hamiltonian, positions)
-
-    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
-        """Follow one path for each chain."""
-        n, dim = state.positions.shape
-        momenta = self.metric.draw(rng, n, dim)
-        start = Phase(positions=state.positions, momenta=momenta, cache=state.cache)
-        n_steps = np.full(n, self._drawn_length(rng) if self.randomize else self.max_steps)
-        with np.errstate(all="ignore"):  # a path that overflows is a status, not a warning
-            end, status = self.integrator.advance(
-                self.hamiltonian, start, np.full(n, self.step), n_steps
-            )
-            log_correction = self.metric.energy(momenta) - self.metric.energy(end.momenta)
-            log_path_ratio = state.cache["value"] - end.cache["value"] + log_correction
-        return Proposal(
-            positions=end.positions,
-            log_correction=log_correction,
-            moved=status == Status.OK,
-            status=status,
-            cache=end.cache,
-            source=self.potential,
-            log_path_ratio=log_path_ratio,
-            n_steps=n_steps,
-        )
-
-    def _drawn_length(self, rng: np.random.Generator) -> int:
-        longest = self.max_steps
-        return int(rng.integers(max(math.ceil(self.shortest * longest), 1), longest + 1))
+    def kinetic(self, phase: Phase) -> FloatArray:
+        """Return p^T M^-1 p / 2, shape (n,)."""
+        return self.metric.energy(phase.momenta)

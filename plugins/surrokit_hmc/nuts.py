@@ -5,13 +5,14 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.contracts.dynamics import Hamiltonian, Integrator, Metric, Phase, Status
+from surrokit.contracts.dynamics import Integrator, Metric, Phase, Status
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, Tuning
 from surrokit.kernel.hamiltonian import constant_integrator, constant_metric
-from surrokit.kernel.latest import Latest
+from surrokit.kernel.latest import latest
+from surrokit.kernel.paths import PathKernel
 from surrokit.settings import fraction, optional_positive, positive_integer
-from surrokit.types import Cache, Capabilities, FloatArray
+from surrokit.types import Capabilities, FloatArray
 from surrokit_hmc.trajectories import Trajectories
 
 
@@ -49,11 +50,6 @@ class NUTS:
     step_size: float | None = attrs.field(default=None, validator=optional_positive)
     max_depth: int = attrs.field(default=10, validator=positive_integer)
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
-    _adapt: Latest[Metric] = attrs.field(init=False, repr=False)
-
-    @_adapt.default
-    def _remember(self) -> Latest[Metric]:
-        return Latest(self._adapted)
 
     def __attrs_post_init__(self) -> None:
         constant_metric(self.metric, "nuts")
@@ -72,16 +68,16 @@ class NUTS:
 
     def bind(self, potential: Potential, tuning: Tuning) -> NUTSKernel:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""
-        metric = self._adapt(tuning.covariance) or self.metric
         return NUTSKernel(
-            hamiltonian=Hamiltonian(potential=potential, metric=metric),
+            potential=potential,
             integrator=self.integrator,
-            metric=metric,
+            metric=self._adapt(tuning.covariance) or self.metric,
             step=tuning.step_size if self.step_size is None else self.step_size,
             depth=self._depth(tuning.n_steps),
         )
 
-    def _adapted(self, covariance: FloatArray) -> Metric:
+    @latest
+    def _adapt(self, covariance: FloatArray) -> Metric:
         return self.metric.adapted(covariance) if self.metric.tunable else self.metric
 
     def _depth(self, n_steps: int | None) -> int:
@@ -92,35 +88,16 @@ class NUTS:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class NUTSKernel:
+class NUTSKernel(PathKernel[Metric]):
     """Paths on one potential.
 
     Parameters
     ----------
-    hamiltonian
-        V and the metric.
-    integrator, metric
-        As in :class:`NUTS`, the metric tuned.
-    step
-        Step size in use.
     depth
         Most doublings.
     """
 
-    hamiltonian: Hamiltonian
-    integrator: Integrator
-    metric: Metric
-    step: float
     depth: int
-
-    @property
-    def potential(self) -> Potential:
-        """V."""
-        return self.hamiltonian.potential
-
-    def cache(self, positions: FloatArray) -> Cache:
-        """Return what the integrator keeps for positions of shape (n, dim)."""
-        return self.integrator.cache(self.hamiltonian, positions)
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Draw a point of a new path for each chain."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, Tuning
-from surrokit.kernel.latest import Latest
+from surrokit.kernel.latest import latest
 from surrokit.settings import fraction, optional_positive
 from surrokit.types import Cache, Capabilities, FloatArray
 
@@ -32,13 +32,7 @@ class RandomWalk:
 
     step_size: float | None = attrs.field(default=None, validator=optional_positive)
     target_acceptance: float = attrs.field(default=0.234, validator=fraction)
-    _factor: Latest[FloatArray] = attrs.field(init=False, repr=False)
-
     uses_potential = False
-
-    @_factor.default
-    def _remember(self) -> Latest[FloatArray]:
-        return Latest(_cholesky)
 
     @property
     def needs(self) -> Capabilities:
@@ -56,9 +50,9 @@ class RandomWalk:
             return Walk(step=self.step_size)
         return Walk(step=tuning.step_size, factor=self._factor(tuning.covariance))
 
-
-def _cholesky(covariance: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.cholesky(covariance))
+    @latest
+    def _factor(self, covariance: FloatArray) -> FloatArray:
+        return np.asarray(np.linalg.cholesky(covariance))
 
 
 @attrs.frozen(kw_only=True, eq=False)

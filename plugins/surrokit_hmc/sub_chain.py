@@ -20,7 +20,7 @@ from surrokit.contracts.sampler import (
     Tuning,
 )
 from surrokit.kernel.acceptance import DIVERGENCE, chosen, metropolis
-from surrokit.kernel.latest import Latest
+from surrokit.kernel.latest import latest
 from surrokit.kernel.lengths import FIRST_LENGTH
 from surrokit.settings import optional_positive_integer
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
@@ -53,11 +53,6 @@ class SubChain:
 
     kernel: Sampler
     length: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    _whitener: Latest[FloatArray] = attrs.field(init=False, repr=False)
-
-    @_whitener.default
-    def _remember(self) -> Latest[FloatArray]:
-        return Latest(_whitener_of)
 
     @property
     def needs(self) -> Capabilities:
@@ -99,6 +94,11 @@ class SubChain:
             n_transitions=self.length or tuning.length or FIRST_LENGTH,
             whitener=self._whitener(tuning.covariance) if free else None,
         )
+
+    @latest
+    def _whitener(self, covariance: FloatArray) -> FloatArray:
+        factor = np.linalg.cholesky(covariance)
+        return np.asarray(solve_triangular(factor, np.eye(len(factor)), lower=True).T)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -183,11 +183,6 @@ class SubChainKernel:
 
 
 _LEAST_ACCEPTANCE = 1e-300  # so that no logarithm is of zero
-
-
-def _whitener_of(covariance: FloatArray) -> FloatArray:
-    factor = np.linalg.cholesky(covariance)
-    return np.asarray(solve_triangular(factor, np.eye(len(factor)), lower=True).T)
 
 
 class _Path:

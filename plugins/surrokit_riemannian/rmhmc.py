@@ -7,12 +7,13 @@ import math
 import attrs
 import numpy as np
 
-from surrokit.contracts.dynamics import Hamiltonian, Integrator, Phase, PositionMetric, Status
+from surrokit.contracts.dynamics import Integrator, Phase, PositionMetric
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Proposal, Tuning
+from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.errors import ConfigurationError
 from surrokit.kernel.hamiltonian import position_metric, works_by_position
-from surrokit.kernel.latest import Latest
+from surrokit.kernel.latest import latest
+from surrokit.kernel.paths import CountedPaths
 from surrokit.settings import fraction, optional_positive, optional_positive_integer
 from surrokit.types import Cache, Capabilities, FloatArray
 
@@ -65,11 +66,6 @@ class RMHMC:
     n_steps: int | None = attrs.field(default=None, validator=optional_positive_integer)
     randomize: bool = False
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
-    _adapt: Latest[PositionMetric] = attrs.field(init=False, repr=False)
-
-    @_adapt.default
-    def _remember(self) -> Latest[PositionMetric]:
-        return Latest(self._adapted)
 
     def __attrs_post_init__(self) -> None:
         position_metric(self.metric, "rmhmc")
@@ -102,18 +98,18 @@ class RMHMC:
 
     def bind(self, potential: Potential, tuning: Tuning) -> RMHMCKernel:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""
-        metric = self._adapt(tuning.covariance) or self.metric
         step = min(tuning.step_size, LONGEST_STEP) if self.step_size is None else self.step_size
         return RMHMCKernel(
-            hamiltonian=Hamiltonian(potential=potential, metric=metric),
+            potential=potential,
             integrator=self.integrator,
-            metric=metric,
+            metric=self._adapt(tuning.covariance) or self.metric,
             step=step,
             max_steps=self._max_steps(step, tuning.n_steps),
             randomize=self.randomize,
         )
 
-    def _adapted(self, covariance: FloatArray) -> PositionMetric:
+    @latest
+    def _adapt(self, covariance: FloatArray) -> PositionMetric:
         return self.metric.adapted(covariance) if self.metric.tunable else self.metric
 
     def _max_steps(self, step: float, asked: int | None) -> int:
@@ -124,74 +120,21 @@ class RMHMC:
         return min(max(round(PATH_LENGTH / step), 1), most)
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class RMHMCKernel:
-    """Paths on one potential.
+class RMHMCKernel(CountedPaths[PositionMetric]):
+    """Paths in a metric that changes with position.
 
     Its caches hold factors of the metric: after retuning they are of another one, and are remade.
-
-    Parameters
-    ----------
-    hamiltonian
-        Potential and metric.
-    integrator, metric, randomize
-        As in :class:`RMHMC`, the metric in tuned units.
-    step
-        Step size in use.
-    max_steps
-        Steps in a path, given or tuned.
     """
 
-    hamiltonian: Hamiltonian
-    integrator: Integrator
-    metric: PositionMetric
-    step: float
-    max_steps: int
-    randomize: bool
+    def draw(self, rng: np.random.Generator, state: ChainState) -> FloatArray:
+        """Draw momenta from N(0, G), shape (n, dim)."""
+        return self.metric.draw(rng, state.cache)
 
-    @property
-    def potential(self) -> Potential:
-        """What it moves on."""
-        return self.hamiltonian.potential
-
-    def drawn(self, rng: np.random.Generator) -> RMHMCKernel:
-        """Return a copy in which the number of steps is drawn that all chains share."""
-        if not self.randomize:
-            return self
-        return attrs.evolve(self, max_steps=self._drawn_length(rng), randomize=False)
+    def kinetic(self, phase: Phase) -> FloatArray:
+        """Return log det G / 2 + p^T G^-1 p / 2, shape (n,)."""
+        return self.metric.energy(phase.cache, phase.momenta)
 
     def cache(self, positions: FloatArray) -> Cache:
         """Return what the integrator keeps for positions of shape (n, dim)."""
         with np.errstate(all="ignore"):
-            return self.integrator.cache(self.hamiltonian, positions)
-
-    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
-        """Follow one path for each chain."""
-        cache = state.cache
-        with np.errstate(all="ignore"):  # a path that overflows is a status, not a warning
-            momenta = self.metric.draw(rng, cache)
-            n_steps = np.full(
-                len(momenta), self._drawn_length(rng) if self.randomize else self.max_steps
-            )
-            end, status = self.integrator.advance(
-                self.hamiltonian,
-                Phase(positions=state.positions, momenta=momenta, cache=cache),
-                np.full(len(momenta), self.step),
-                n_steps,
-            )
-            before = self.metric.energy(cache, momenta)
-            log_correction = before - self.metric.energy(end.cache, end.momenta)
-            log_path_ratio = cache["value"] - end.cache["value"] + log_correction
-        return Proposal(
-            positions=end.positions,
-            log_correction=log_correction,
-            moved=status == Status.OK,
-            status=status,
-            cache=end.cache,
-            source=self.potential,
-            log_path_ratio=log_path_ratio,
-            n_steps=n_steps,
-        )
-
-    def _drawn_length(self, rng: np.random.Generator) -> int:
-        return int(rng.integers(1, self.max_steps + 1))
+            return super().cache(positions)

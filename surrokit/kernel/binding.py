@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import attrs
 
 from surrokit.contracts.potential import Potential
@@ -33,7 +35,10 @@ class Binding:
         self.potential = potential
         self.bound: Kernel | None = None
         self._chains = chains
-        self._begin(Tuner.of(sampler, 0))
+        self._tuner = Tuner.of(sampler, 0)
+        self._tuned: TunerState = self._tuner.start(chains, potential.dim)
+        self.tuning = self._tuner.tuning(self._tuned)
+        self._stale = False
 
     @property
     def kernel(self) -> Kernel:
@@ -52,7 +57,10 @@ class Binding:
         """The sampler, with what was tuned for it if that was ever used."""
         if self.bound is None or not self.sampler.tunes or self.tuning is tuning_of(self.sampler):
             return self.sampler
-        return TunedSampler(sampler=untuned(self.sampler), tuning=self.tuning)
+        settings = self.sampler
+        if isinstance(settings, TunedSampler):
+            settings = settings.sampler
+        return cast("Sampler", TunedSampler(sampler=settings, tuning=self.tuning))
 
     def bind_to(self, potential: Potential) -> None:
         """Move on another potential from here on; caches are of the one before."""
@@ -124,13 +132,6 @@ class Binding:
         """
         return self.look_up(state) if self._stale else state
 
-    def _begin(self, tuner: Tuner) -> None:
-        self._tuner = tuner
-        self._tuned: TunerState = tuner.start(self._chains, self.potential.dim)
-        self.tuning = tuner.tuning(self._tuned)
-        self.bound = None
-        self._stale = False
-
     def _use(self, state: TunerState) -> None:
         tuning = self._tuner.tuning(state)
         changed = tuning.covariance is not self.tuning.covariance
@@ -145,8 +146,3 @@ class Binding:
 def caches_metric(sampler: Sampler) -> bool:
     """Return whether a sampler's caches depend on the tuned covariance, and so are remade."""
     return bool(getattr(sampler, "caches_metric", False))
-
-
-def untuned(sampler: Sampler) -> Sampler:
-    """Return a sampler without what an earlier run has found for it."""
-    return sampler.sampler if isinstance(sampler, TunedSampler) else sampler

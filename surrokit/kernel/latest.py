@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from functools import wraps
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from surrokit.types import FloatArray
 
+Owner = TypeVar("Owner")
 Result = TypeVar("Result")
 
 
-class Latest(Generic[Result]):
-    """A function of the tuned covariance that remembers its latest result.
+def latest(
+    method: Callable[[Owner, FloatArray], Result],
+) -> Callable[[Owner, FloatArray | None], Result | None]:
+    """Let a method of a sampler remember its result for the latest covariance; None for None.
 
-    Tuning binds a sampler anew in every iteration, but its covariance changes a few times only:
-    what a matrix decomposition costs is paid as often. Covariances are told apart as objects.
-
-    Parameters
-    ----------
-    function
-        From a covariance of shape (dim, dim) to its result.
+    Tuning binds a sampler anew in every iteration, but the covariance (dim, dim) changes a few
+    times only: what a matrix decomposition costs is paid as often. Covariances are told apart as
+    objects.
     """
+    known: WeakKeyDictionary[Owner, tuple[FloatArray, Result]] = WeakKeyDictionary()
 
-    def __init__(self, function: Callable[[FloatArray], Result]) -> None:
-        self._function = function
-        self._latest: tuple[FloatArray, Result] | None = None
-
-    def __call__(self, covariance: FloatArray | None) -> Result | None:
-        """Return the result for a covariance (dim, dim); None while nothing is known."""
+    @wraps(method)
+    def remembering(self: Owner, covariance: FloatArray | None) -> Result | None:
         if covariance is None:
             return None
-        latest = self._latest
-        if latest is None or latest[0] is not covariance:
-            latest = self._latest = covariance, self._function(covariance)
-        return latest[1]
+        last = known.get(self)
+        if last is None or last[0] is not covariance:
+            last = known[self] = covariance, method(self, covariance)
+        return last[1]
+
+    return remembering

@@ -6,14 +6,14 @@ from typing import Any
 
 import attrs
 
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import Kernel, Sampler, Tuning
-from surrokit.types import Capabilities
+from surrokit.contracts.sampler import Sampler, Tuning
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class TunedSampler:
     """Can be used again without a warm-up; with one it is tuned afresh.
+
+    All else that a sampler says, ``bind`` too, is the sampler's.
 
     Parameters
     ----------
@@ -26,26 +26,7 @@ class TunedSampler:
     sampler: Sampler
     tuning: Tuning
 
-    @property
-    def needs(self) -> Capabilities:
-        """What the sampler needs."""
-        return self.sampler.needs
-
-    @property
-    def tunes(self) -> frozenset[str]:
-        """What its user left free."""
-        return self.sampler.tunes
-
-    @property
-    def target_acceptance(self) -> float:
-        """The sampler's."""
-        return self.sampler.target_acceptance
-
-    def bind(self, potential: Potential, tuning: Tuning) -> Kernel:
-        """Return the sampler's kernel."""
-        return self.sampler.bind(potential, tuning)
-
     def __getattr__(self, name: str) -> Any:
-        """Return what else the sampler says; of a sampler inside it, with the same tuning."""
         found = getattr(self.sampler, name)
+        # a sampler inside is tuned as well
         return attrs.evolve(self, sampler=found) if name == "kernel" else found

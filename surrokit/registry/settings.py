@@ -18,9 +18,6 @@ REQUIRED: Any = inspect.Parameter.empty
 COMPUTED: Any = attrs.NOTHING
 """Default of a setting that follows from the others."""
 
-BOUND = frozenset({"potential", "tuning"})
-"""Fields that a run sets on every part that has them; they are no settings."""
-
 _FACTORY: Any = attrs.Factory
 
 
@@ -141,7 +138,7 @@ def _fields(owner: Any) -> list[attrs.Attribute[Any]]:
 
 
 def _is_of_run(field: attrs.Attribute[Any]) -> bool:
-    return field.name in BOUND or field.name.startswith("_") or is_hidden(field)
+    return field.name.startswith("_") or is_hidden(field)
 
 
 def _keyword(field: attrs.Attribute[Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import attrs
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import surrokit as sk
 from surrokit.contracts.sampler import Tuning
 from surrokit.errors import SurrogateFitError
 from surrokit.kernel.kernel import Moves
+from surrokit.kernel.windows import windows
 from surrokit.plan.recipe import SETTLING
 from surrokit.testing.targets.densities import Gaussian
 
@@ -181,6 +184,54 @@ def test_an_exploration_may_take_the_whole_of_a_given_warm_up(iterations):
     run = sk.sample(Gaussian(), surrogate=right(), explorer=explorer, **SMALL)
     assert len(run.warmup) == 40
     assert run.kept.step_size[0] > 0
+
+
+# --- caches after retuning ---
+
+
+class Looking:
+    """HMC that counts how often its caches are made."""
+
+    def __init__(self, caches_metric):
+        self.inner = sk.make("sampler", "hmc")
+        self.caches_metric, self.looked = caches_metric, 0
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def bind(self, potential, tuning):
+        kernel = self.inner.bind(potential, tuning)
+
+        def cache(positions):
+            self.looked += 1
+            return kernel.cache(positions)
+
+        return types.SimpleNamespace(
+            potential=kernel.potential, step=kernel.step, propose=kernel.propose, cache=cache
+        )
+
+
+def run_of(sampler):
+    sk.sample(Gaussian(), sampler=sampler, warmup=200, draws=5, seed=1, progress=False)
+
+
+def exploration_of(sampler):
+    settings = {"correction": "metropolis", "iterations": 200}
+    made = sk.make("explorer", "sampler", sampler=sampler, **settings).bind(Gaussian())
+    rng = np.random.default_rng(1)
+    state = made.start(rng.standard_normal((4, 2)), 200)
+    while not made.done(state):
+        state = made.step(state, rng)
+
+
+@pytest.mark.parametrize("moving", [run_of, exploration_of])
+@pytest.mark.parametrize("caches_metric", [False, True])
+def test_caches_of_a_metric_are_remade_whenever_the_covariance_changes(moving, caches_metric):
+    sampler = Looking(caches_metric)
+    moving(sampler)
+    _, ends = windows(200)
+    assert len(ends) > 1
+    assert sampler.looked == 1 + caches_metric * len(ends)
 
 
 # --- what an iteration forgets ---

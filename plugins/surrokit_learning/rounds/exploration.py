@@ -272,9 +272,7 @@ class RoundsExploration:
         return state
 
     def _no_gain(self, state: RoundsState) -> bool:
-        patience = self.settings.patience
-        if patience is None:
-            patience = 3 if self.pays_gradients else 10
+        patience = self.settings.patience or (3 if self.pays_gradients else 10)
         if len(state.acceptances) < 2 * patience or not state.queue.trusted:
             return False
         # means, as each round has but a batch of points to tell
@@ -354,12 +352,9 @@ class RoundsExploration:
             tuning = attrs.evolve(tuning, covariance=draws.covariance)
         if not state.acceptances or state.acceptances[-1] < UNSURE:
             tuning = attrs.evolve(tuning, length=None)
-        mode = state.mode
-        if mode is None:
-            mode = _mode_of(surrogate, state.best)
         return attrs.evolve(
             state,
-            mode=mode,
+            mode=_mode_of(surrogate, state.best) if state.mode is None else state.mode,
             covariance=state.covariance if draws.covariance is None else draws.covariance,
             tuning=tuning if draws.accepted >= MOBILE else None,
         )
@@ -373,12 +368,11 @@ class RoundsExploration:
 
     def _evaluated(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         """Return U at positions (n, dim), infinite where anything failed, and its gradients."""
-        exact = self.potential
         with np.errstate(all="ignore"):
             if not self.pays_gradients:
-                values, gradients = exact.value(positions), None
-                return np.where(np.isnan(values), np.inf, values), gradients
-            values, gradients = with_gradient(exact).value_and_gradient(positions)
+                values = self.potential.value(positions)
+                return np.where(np.isnan(values), np.inf, values), None
+            values, gradients = with_gradient(self.potential).value_and_gradient(positions)
         fine = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
         return np.where(fine, values, np.inf), gradients
 

@@ -130,19 +130,12 @@ _INVERSE_MASS = np.array([0.6, 1.7])
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class PlainSampler:
-    """What samplers share that have nothing to be bound: each is its own kernel."""
-
-    uses_potential = False
-
-    @property
-    def potential(self) -> Potential | None:
-        """None: moves need no potential."""
-        return None
+class _Given:
+    """What samplers without anything to tune share."""
 
     @property
     def needs(self) -> Capabilities:
-        """Nothing."""
+        """Nothing but values."""
         return frozenset()
 
     @property
@@ -154,6 +147,18 @@ class PlainSampler:
     def target_acceptance(self) -> float:
         """As good as any."""
         return 0.5
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class PlainSampler(_Given):
+    """What samplers share that have nothing to be bound: each is its own kernel."""
+
+    uses_potential = False
+
+    @property
+    def potential(self) -> Potential | None:
+        """None: moves need no potential."""
+        return None
 
     @property
     def step(self) -> float | None:
@@ -263,7 +268,7 @@ class IndependentDraws(PlainSampler):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class SubChain:
+class SubChain(_Given):
     """k random-walk transitions on a surrogate V, then c = V(q') - V(q).
 
     Parameters
@@ -276,21 +281,6 @@ class SubChain:
 
     length: int = 4
     scale: float = 1.5
-
-    @property
-    def needs(self) -> Capabilities:
-        """Nothing but values."""
-        return frozenset()
-
-    @property
-    def tunes(self) -> frozenset[str]:
-        """Nothing."""
-        return frozenset()
-
-    @property
-    def target_acceptance(self) -> float:
-        """As good as any."""
-        return 0.5
 
     def bind(self, potential: Potential, tuning: Tuning | None = None) -> Kernel:  # noqa: ARG002
         """Return the sub-chains on V."""
@@ -310,43 +300,18 @@ class SubChain:
             positions = np.where(accepted[:, None], new, positions)
             values = np.where(accepted, new_values, values)
             moved = moved | accepted
-        return ended(potential, state, positions, values, moved)
+        return proposal_at(
+            positions,
+            values - state.cache["value"],
+            moved=moved,
+            cache={"value": values},
+            source=potential,
+            log_path_ratio=np.zeros(len(values)),
+        )
 
     def goes_on(self, moved: BoolArray) -> BoolArray:
         """Return which chains may still move: all, whatever they did."""
         return np.ones_like(moved)
-
-
-def ended(
-    potential: Potential,
-    start: ChainState,
-    positions: FloatArray,
-    values: FloatArray,
-    moved: BoolArray,
-) -> Proposal:
-    """Return the proposal of moves that are reversible for exp(-V).
-
-    Parameters
-    ----------
-    potential
-        V.
-    start
-        Where they began.
-    positions : ndarray of shape (n, dim)
-        Where they ended.
-    values : ndarray of shape (n,)
-        V there.
-    moved : ndarray of bool, shape (n,)
-        Which chains moved.
-    """
-    return proposal_at(
-        positions,
-        values - start.cache["value"],
-        moved=moved,
-        cache={"value": values},
-        source=potential,
-        log_path_ratio=np.zeros(len(values)),
-    )
 
 
 @attrs.frozen(kw_only=True, eq=False)

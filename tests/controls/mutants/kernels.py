@@ -22,7 +22,7 @@ from surrokit.contracts.sampler import (
     Tuning,
 )
 from surrokit.kernel.acceptance import metropolis
-from surrokit.testing.parts.reference import SubChain, ended
+from surrokit.testing.parts.reference import SubChain, proposal_at
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 
 
@@ -320,7 +320,13 @@ class NotPalindromic(SubChain):
                 accepted, _ = metropolis(values - new_values, rng)
             positions = np.where(accepted[:, None], new, positions)
             values = np.where(accepted, new_values, values)
-        return ended(potential, state, positions, values, np.ones(len(values), dtype=bool))
+        return proposal_at(
+            positions,
+            values - state.cache["value"],
+            cache={"value": values},
+            source=potential,
+            log_path_ratio=np.zeros(len(values)),
+        )
 
 
 @attrs.frozen(kw_only=True, eq=False)
