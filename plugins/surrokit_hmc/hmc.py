@@ -117,7 +117,7 @@ class HMC:
 class HMCKernel(CountedPaths[Metric]):
     """Paths in one mass matrix."""
 
-    def draw(self, rng: np.random.Generator, state: ChainState) -> FloatArray:
+    def draw_momenta(self, rng: np.random.Generator, state: ChainState) -> FloatArray:
         """Draw momenta from N(0, M), shape (n, dim)."""
         return self.metric.draw(rng, *state.positions.shape)
 

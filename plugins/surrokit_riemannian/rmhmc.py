@@ -126,7 +126,7 @@ class RMHMCKernel(CountedPaths[PositionMetric]):
     Its caches hold factors of the metric: after retuning they are of another one, and are remade.
     """
 
-    def draw(self, rng: np.random.Generator, state: ChainState) -> FloatArray:
+    def draw_momenta(self, rng: np.random.Generator, state: ChainState) -> FloatArray:
         """Draw momenta from N(0, G), shape (n, dim)."""
         return self.metric.draw(rng, state.cache)
 

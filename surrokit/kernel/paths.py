@@ -74,7 +74,7 @@ class CountedPaths(PathKernel[Kinetic]):
     shortest: float = 0.0
 
     @abstractmethod
-    def draw(self, rng: np.random.Generator, state: ChainState) -> FloatArray:
+    def draw_momenta(self, rng: np.random.Generator, state: ChainState) -> FloatArray:
         """Draw momenta, shape (n, dim)."""
 
     @abstractmethod
@@ -89,7 +89,7 @@ class CountedPaths(PathKernel[Kinetic]):
         """Follow one path for each chain."""
         n = len(state.positions)
         with np.errstate(all="ignore"):  # a path that overflows is a status, not a warning
-            momenta = self.draw(rng, state)
+            momenta = self.draw_momenta(rng, state)
             start = Phase(positions=state.positions, momenta=momenta, cache=state.cache)
             n_steps = np.full(n, self._length(rng))
             end, status = self.integrator.advance(

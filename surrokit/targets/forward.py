@@ -296,11 +296,11 @@ class MappedPotential(PotentialOfOutputs):
         def evaluate(row: FloatArray) -> tuple[FloatArray, ...]:
             return self._outputs(row), self._jacobian(row), self._hessian(row)
 
-        def evaluated() -> tuple[FloatArray, ...]:
+        def evaluate_rows() -> tuple[FloatArray, ...]:
             self.count("jacobian", len(q))  # the first derivatives, beside the second
             return self._evaluated("jacobian", evaluate, q)
 
-        return mapped(evaluated, derived, len(q))[0]
+        return mapped(evaluate_rows, derived, len(q))[0]
 
     def _outputs(self, q: FloatArray) -> FloatArray:
         # a map with one output may return a number, and its jacobian a vector

@@ -162,7 +162,7 @@ class NetworkLearner(KeepingLearner):
             return network
         return FittedSum(known=task.known, network=network, capabilities=self.provides)
 
-    def fit(self) -> Fit:
+    def make_fit(self) -> Fit:
         """Return the network that ``fitted`` returns, and what it was made of.
 
         For a network that learns the potential itself, and the whole of it.
@@ -178,7 +178,7 @@ class NetworkLearner(KeepingLearner):
         regression = self._regression(way, task)
         assert isinstance(regression, Regression)
         assert task.known is None
-        frame, network = regression.fit(nodes, task.whitening, task.rows, held)
+        frame, network = regression.fit_frame(nodes, task.whitening, task.rows, held)
         return Fit(regression=regression, frame=frame, network=network, rows=task.rows)
 
     def _task(self) -> Task:

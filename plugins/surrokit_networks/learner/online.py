@@ -139,7 +139,7 @@ class OnlineLearner:
         if not self._settles(rows):
             self._n_fitted, self._last = n, self._refitted(self.refits.observed())
             return self._last
-        fit = self.refits.fit()
+        fit = self.refits.make_fit()
         kind = self._engine_for(fit)
         # What the engine makes of the first rows, so that the next fit is the same to the last bit.
         online = self._started(fit, kind)

@@ -153,9 +153,9 @@ class Regression:
         SurrogateFitError
             If the numbers cannot be handled.
         """
-        return self.fit(nodes, whitening, rows, held, keeps_idle=False)[1]
+        return self.fit_frame(nodes, whitening, rows, held, keeps_idle=False)[1]
 
-    def fit(
+    def fit_frame(
         self,
         nodes: Nodes | None,
         whitening: Whitening,

@@ -118,9 +118,9 @@ class Family:
         To second order that is f(e + t) - f(e) - f'(e) t - f''(e) t^2 / 2; with an order of 3,
         which needs ``third``, the term of third order is taken off too.
         """
-        return self.remaining_of(self.prepared(predictor, response), step, order)
+        return self.remaining_of(self.prepare_rows(predictor, response), step, order)
 
-    def prepared(self, predictor: FloatArray, response: FloatArray) -> tuple[FloatArray, ...]:
+    def prepare_rows(self, predictor: FloatArray, response: FloatArray) -> tuple[FloatArray, ...]:
         """Return what :meth:`remaining_of` needs of each row: arrays of the shape of these."""
         more = () if self.prepare is None else self.prepare(predictor, response)
         return predictor, response, *more

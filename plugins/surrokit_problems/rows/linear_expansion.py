@@ -64,7 +64,7 @@ class LinearExpansion:
         object.__setattr__(self, "_slope", self.gradient + self.precision * self.centre)
         object.__setattr__(self, "_bend", 0.5 * bend)
         object.__setattr__(self, "_pairs", np.triu_indices(len(self.centre)))
-        prepared = self.family.prepared(self.predictors, self.response)
+        prepared = self.family.prepare_rows(self.predictors, self.response)
         object.__setattr__(self, "_prepared", prepared)
 
     @classmethod
