@@ -67,7 +67,7 @@ class Moves(Binding):
         """What moves the chains and decides: other objects wherever anything in it changes."""
         return *super().identity, self.decider
 
-    def found(self, findings: Findings) -> None:
+    def take_in(self, findings: Findings) -> None:
         """Take over what an exploration has found so far."""
         self.chains, self.covariance = findings.chains, findings.covariance
         self.step_size = findings.step_size

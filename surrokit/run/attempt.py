@@ -69,7 +69,7 @@ class Attempt:
         if recipe.explorer is None:
             return None
         explorer = bound_within(recipe.explorer, self._target, recipe.hurry)
-        exploring = Exploring(explorer, learning, self._paid, book.clock)
+        exploring = Exploring(explorer, learning, self._take_paid, book.clock)
         with book.clock.phase("warmup"):
             begun = self._started(lambda at: (exploring.begin(at, recipe.most_warmup),) * 2)
             self._check_gradient(begun)
@@ -81,7 +81,7 @@ class Attempt:
             rows = exploring.step(self._rng)
             done = exploring.done() or book.stopping.used(limit)
             found = exploring.findings()
-            self._moves.found(found)
+            self._moves.take_in(found)
             self._after("exploration", exploring.info, rows, explored=done)
         return found
 
@@ -302,9 +302,9 @@ class Attempt:
         return self._target.pay_gradients() if self._wants_gradients else nullcontext()
 
     def _paid_rows(self) -> Evaluations | None:
-        return self._paid(self._moves.state) if self._target.keeps else None
+        return self._take_paid(self._moves.state) if self._target.keeps else None
 
-    def _paid(self, state: ChainState) -> Evaluations:
+    def _take_paid(self, state: ChainState) -> Evaluations:
         return self._book.recorder.paid(self._target.drain(), state)
 
     # --- how chains begin ---

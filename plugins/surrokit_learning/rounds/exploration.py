@@ -214,7 +214,7 @@ class RoundsExploration:
         first = self._first()
         if not len(state.queue):
             state = first.queued(state, rng)
-        state = self._paid(state, rng)
+        state = self._pay_for_batch(state, rng)
         if state.n_design >= first.enough(state.several):
             state = attrs.evolve(state, stage="rounds", unfitted=True)
         return self._ended(state)
@@ -234,10 +234,10 @@ class RoundsExploration:
     def _round(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         if not len(state.queue):  # there was no surrogate, or none to draw from
             state = self._first().queued_nearby(state, rng)
-        state = attrs.evolve(self._paid(state, rng), unfitted=True)
+        state = attrs.evolve(self._pay_for_batch(state, rng), unfitted=True)
         return self._ended(state)
 
-    def _paid(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
+    def _pay_for_batch(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         """Evaluate the next batch of the queue, judge what it was drawn from, move the chains."""
         n = max(min(self.settings.batch, state.bill.most_paid - state.bill.paid), 1)
         now, later = state.queue.split(n)
