@@ -1,4 +1,4 @@
-"""What users pass: functions, flags and numbers, told from what they are mistaken for."""
+"""Checks of arguments: functions, flags and numbers."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def numbers(what: str, value: object) -> FloatArray:
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ShapeError(
-            f"{what} must be numbers, as many in each row, got {_shortened(value)}"
+            f"{what} must be numbers, as many in each row, got {_shorten(value)}"
         ) from error
 
 
@@ -97,6 +97,6 @@ def _foreign(array: np.ndarray) -> bool:
     return any(item is None or isinstance(item, str | bytes) for item in array.flat)
 
 
-def _shortened(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]} ..."

@@ -1,4 +1,4 @@
-"""What potentials can do, by name, and how a part asks for it.
+"""Capabilities of potentials by name, and how a part asks for them.
 
 A wrapper passes its target's ``capabilities`` on unchanged, while an ``isinstance`` test on a
 wrapper always passes; so parts ask by name, and the functions here give the type that goes with
@@ -68,11 +68,11 @@ FORWARD_HESSIAN = "forward-hessian"
 the outputs, summed over outputs and one direction with weights."""
 
 ROWS = "rows"
-"""``n_rows``, ``expanded(centre)``, ``row_bounds(factor) -> (n_rows,)`` and ``selected(rows)``: a
+"""``n_rows``, ``expand(centre)``, ``row_bounds(factor) -> (n_rows,)`` and ``select(rows)``: a
 sum over rows of data, with bounded third derivatives (:mod:`surrokit.contracts.rows`)."""
 
 ROWS_THIRD_ORDER = "rows-third-order"
-"""With ``rows``: ``expanded(centre, order=3)`` and ``row_bounds(factor, order=3)``, expansions that
+"""With ``rows``: ``expand(centre, order=3)`` and ``row_bounds(factor, order=3)``, expansions that
 keep third-order terms too, and bounds of fourth derivatives."""
 
 VARIANCE = "variance"

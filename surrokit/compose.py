@@ -17,19 +17,19 @@ from surrokit.contracts.schedule import Schedule
 from surrokit.cost.budget import Budget
 from surrokit.cost.calls import OnError
 from surrokit.errors import ConfigurationError
-from surrokit.mode.starts import given_positions, paid_evaluations
+from surrokit.mode.starts import given_positions, read_evaluations
 from surrokit.output.progress import progress_bar
-from surrokit.plan.parts import checked_target
+from surrokit.plan.parts import check_target
 from surrokit.plan.policy import Policy
 from surrokit.plan.recipe import Recipe
-from surrokit.plan.safety import Safety, checked_safety
+from surrokit.plan.safety import Safety, check_safety
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.composer import Composer, Spec, described
+from surrokit.registry.composer import Composer, Spec, describe
 from surrokit.registry.discovery import default_plugins
 from surrokit.registry.kinds import Kind
 from surrokit.result.run import Run
 from surrokit.run.loop import run
-from surrokit.run.observers import Observers, listed
+from surrokit.run.observers import Observers, list_observers
 from surrokit.settings import is_whole
 
 
@@ -165,12 +165,12 @@ def sample(
     """
     _check_sizes(chains, warmup, draws, on_error)
     check_flag("progress", progress)
-    observers = listed(observers)
+    observers = list_observers(observers)
     budget = Budget(
         max_calls=max_calls, max_seconds=max_seconds, target_ess=target_ess, target_rhat=target_rhat
     )
     composer = Composer(default_catalogue())
-    exact = checked_target(composer.make("potential", target))
+    exact = check_target(composer.make("potential", target))
     settings = {
         "integrator": integrator,
         "metric": metric,
@@ -179,7 +179,7 @@ def sample(
     }
     asked = Recipe(
         exact=exact,
-        name=described(target),
+        name=describe(target),
         sampler=sampler,
         surrogate=surrogate,
         schedule=schedule,
@@ -191,9 +191,9 @@ def sample(
         warmup=None if warmup is None else int(warmup),
         draws=None if draws is None else int(draws),
         initial=None if initial is None else given_positions(initial, exact, chains),
-        evaluations=None if evaluations is None else paid_evaluations(evaluations, exact),
+        evaluations=None if evaluations is None else read_evaluations(evaluations, exact),
         on_error=on_error,
-        safety=checked_safety(safety),
+        safety=check_safety(safety),
         budget=budget,
     )
     with progress_bar(enabled=progress) as bar:

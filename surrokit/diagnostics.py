@@ -1,4 +1,4 @@
-"""How good draws are: effective sample size, R-hat, Monte Carlo error, error of the mean.
+"""Diagnostics of draws: effective sample size, R-hat, Monte Carlo error, error of the mean.
 
 Rank-normalised bulk and tail ESS and split R-hat (Vehtari et al. 2021, doi:10.1214/20-BA1221) come
 from the ArviZ project; the paper's own estimator is here because its tables need it.
@@ -30,7 +30,7 @@ _EXPONENTS = (-1021, 1023)  # of powers of two that double precision has in full
 _ROUNDING = 1e7  # R-hat above which the variance within chains is nothing but rounding
 
 
-def _checked(draws: npt.ArrayLike) -> FloatArray:
+def _check(draws: npt.ArrayLike) -> FloatArray:
     array = np.asarray(draws, dtype=np.float64)
     if array.ndim != 3:
         raise ShapeError(
@@ -99,7 +99,7 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> Floa
     ConfigurationError
         If the kind is none of these.
     """
-    array = _checked(draws)
+    array = _check(draws)
     if kind not in get_args(EssKind):
         raise ConfigurationError(
             f"kind of effective sample size must be one of {', '.join(get_args(EssKind))}, "
@@ -145,7 +145,7 @@ def r_hat(draws: npt.ArrayLike) -> FloatArray:
     ShapeError
         If draws are not three-dimensional.
     """
-    array = _checked(draws)
+    array = _check(draws)
     if array.shape[1] < MIN_DRAWS:
         return np.full(array.shape[2], np.nan)
     from arviz_stats.base import array_stats
@@ -177,7 +177,7 @@ def mean_error(draws: npt.ArrayLike) -> FloatArray:
     ShapeError
         If draws are not three-dimensional.
     """
-    array = _checked(draws)
+    array = _check(draws)
     if array.shape[1] < MIN_DRAWS:
         return np.full(array.shape[2], np.nan)
     from arviz_stats.base import array_stats
@@ -209,7 +209,7 @@ def relative_error_of_mean(draws: npt.ArrayLike, mean: npt.ArrayLike) -> FloatAr
     ConfigurationError
         If the mean is zero, so that nothing is relative to it.
     """
-    array, expected = _checked(draws), np.asarray(mean, dtype=np.float64)
+    array, expected = _check(draws), np.asarray(mean, dtype=np.float64)
     if expected.shape != array.shape[2:]:
         raise ShapeError(f"mean must have shape {array.shape[2:]}, got {expected.shape}")
     size = float(np.linalg.norm(expected))

@@ -13,7 +13,7 @@ from surrokit.types import FloatArray
 Results = TypeVar("Results", bound=tuple[FloatArray, ...])
 
 
-def mapped(
+def map_rows(
     evaluate: Callable[[], tuple[FloatArray, ...]],
     function: Callable[..., Results],
     n: int,
@@ -65,13 +65,13 @@ def row_by_row(
             raise
         except Exception as error:
             causes[i] = error
-    results = stacked(rows, len(positions))
+    results = stack(rows, len(positions))
     if causes:
         raise EvaluationError(causes, results, n=len(positions))
     return results
 
 
-def stacked(rows: dict[int, tuple[FloatArray, ...]], n: int) -> tuple[FloatArray, ...]:
+def stack(rows: dict[int, tuple[FloatArray, ...]], n: int) -> tuple[FloatArray, ...]:
     """Put the results of single rows, by row number, into arrays of n rows; NaN where none is.
 
     Raises

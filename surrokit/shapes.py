@@ -9,7 +9,7 @@ from surrokit.errors import ShapeError
 from surrokit.types import FloatArray
 
 
-def checked_positions(positions: npt.ArrayLike, dim: int) -> FloatArray:
+def check_positions(positions: npt.ArrayLike, dim: int) -> FloatArray:
     """Return positions as a double-precision array of shape (n, dim), copied only if it must be.
 
     Raises
@@ -25,7 +25,7 @@ def checked_positions(positions: npt.ArrayLike, dim: int) -> FloatArray:
     return array
 
 
-def checked_vectors(vectors: npt.ArrayLike, positions: FloatArray) -> FloatArray:
+def check_vectors(vectors: npt.ArrayLike, positions: FloatArray) -> FloatArray:
     """Return one vector for each position as a double-precision array of shape (n, dim).
 
     Raises
@@ -33,10 +33,10 @@ def checked_vectors(vectors: npt.ArrayLike, positions: FloatArray) -> FloatArray
     ShapeError
         If they do not have the shape of ``positions``, (n, dim).
     """
-    return _checked("vectors", vectors, positions.shape)
+    return _check("vectors", vectors, positions.shape)
 
 
-def checked_matrices(matrices: npt.ArrayLike, positions: FloatArray) -> FloatArray:
+def check_matrices(matrices: npt.ArrayLike, positions: FloatArray) -> FloatArray:
     """Return one matrix for each position as a double-precision array of shape (n, dim, dim).
 
     Raises
@@ -44,10 +44,10 @@ def checked_matrices(matrices: npt.ArrayLike, positions: FloatArray) -> FloatArr
     ShapeError
         If they have another shape, ``positions`` having shape (n, dim).
     """
-    return _checked("matrices", matrices, (*positions.shape, positions.shape[1]))
+    return _check("matrices", matrices, (*positions.shape, positions.shape[1]))
 
 
-def checked_weights(weights: npt.ArrayLike, positions: FloatArray) -> FloatArray:
+def check_weights(weights: npt.ArrayLike, positions: FloatArray) -> FloatArray:
     """Return weights of a Jacobian for each position, in double precision, shape (n, m, dim).
 
     Raises
@@ -65,7 +65,7 @@ def checked_weights(weights: npt.ArrayLike, positions: FloatArray) -> FloatArray
     return array
 
 
-def _checked(what: str, given: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+def _check(what: str, given: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
     array = np.asarray(given, dtype=np.float64)
     if array.shape != shape:
         raise ShapeError(

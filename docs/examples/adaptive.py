@@ -40,7 +40,7 @@ def one_mode_first(evaluations, rng):
     problem = LearningProblem(dim=2, capabilities=frozenset({"gradient"}))
     learner = sk.make("surrogate", "rbf").learner(problem, rng)
     learner.observe(evaluations.take(rows))
-    return learner.fitted()
+    return learner.fit()
 
 
 surrogate = sk.batch_surrogate(one_mode_first)

@@ -56,7 +56,7 @@ def error(spec, rows, judging, factor, seed):
     learner = sk.make("surrogate", name, **settings).learner(problem, np.random.default_rng(seed))
     learner.observe(rows)
     try:
-        return fit_quality(learner.fitted(), judging, factor).gradient_error
+        return fit_quality(learner.fit(), judging, factor).gradient_error
     except SurrogateFitError:  # too few values
         return np.nan
 

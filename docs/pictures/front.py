@@ -30,7 +30,7 @@ def learnt(seed: int) -> tuple[sk.Evaluations, object]:
     problem = LearningProblem(dim=2, capabilities=frozenset({"gradient"}))
     learner = sk.make("surrogate", "additive").learner(problem, rng)
     learner.observe(evaluations)
-    return evaluations, learner.fitted()
+    return evaluations, learner.fit()
 
 
 def path(gradient, start, momentum, step_size: float, n_steps: int) -> np.ndarray:

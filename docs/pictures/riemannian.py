@@ -43,7 +43,7 @@ def contours(ax, target):
 
 def unit_ellipse(metric, target, position):
     """Return where velocities of unit length lead, u^T G u = 1, as a patch."""
-    cache = metric.factored(target, np.array([position]))
+    cache = metric.factor(target, np.array([position]))
     values, vectors = np.linalg.eigh(cache["metric_inverse"][0])
     angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
     return Ellipse(
@@ -73,7 +73,7 @@ if __name__ == "__main__":
 
     contours(right, target)
     start = np.array(START)
-    cache = metric.factored(target, start[None])
+    cache = metric.factor(target, start[None])
     momentum = cache["metric_factor"][0] @ np.array(DIRECTION)
     plain = path(leapfrog, identity, target, start, momentum, 0.06)
     bent = path(riemannian, metric, target, start, momentum, 0.06)

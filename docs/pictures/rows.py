@@ -31,12 +31,12 @@ def fitted(target, rows, spec):
     name, settings = spec
     learner = sk.make("surrogate", name, **settings).learner(problem, np.random.default_rng(0))
     learner.observe(rows)
-    return learner.fitted()
+    return learner.fit()
 
 
 def expanded(target, mode, rows):
     """Return the same rows with the rest expanded to second order at the mode instead."""
-    known = target.selected(rows)
+    known = target.select(rows)
     q = mode[None]
     slope = (target.gradient(q) - known.gradient(q))[0]
     matrix = (target.hessian(q) - known.hessian(q))[0]

@@ -1,4 +1,4 @@
-"""What corrections share: how they start, and what they make of a decision."""
+"""The frame of corrections: how they start, and what follows a decision."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
-from surrokit.kernel.acceptance import DIVERGENCE, chosen, metropolis, of_moves
+from surrokit.kernel.acceptance import DIVERGENCE, choose, metropolis, of_moves
 from surrokit.types import BoolArray, Cache, FloatArray
 
 
@@ -31,7 +31,7 @@ def state_at(
     return ChainState(positions=positions, values=values, cache=cache)
 
 
-def decided(
+def carry_out(
     state: ChainState,
     proposal: Proposal,
     values: FloatArray,
@@ -52,17 +52,17 @@ def decided(
         With what probability, or an unbiased estimate of that.
     """
     after = ChainState(
-        positions=chosen(accepted, proposal.positions, state.positions),
-        values=chosen(accepted, values, state.values),
+        positions=choose(accepted, proposal.positions, state.positions),
+        values=choose(accepted, values, state.values),
         cache={
-            name: chosen(accepted, array, state.cache[name])
+            name: choose(accepted, array, state.cache[name])
             for name, array in proposal.cache.items()
         },
     )
     return after, _info(proposal, *of_moves(state, proposal, accepted, acceptance))
 
 
-def decided_by_values(
+def decide_by_values(
     state: ChainState, proposal: Proposal, values: FloatArray, rng: np.random.Generator
 ) -> tuple[ChainState, StepInfo]:
     """Return what comes of log u < U(q) - U(q') + c.
@@ -79,7 +79,7 @@ def decided_by_values(
     with np.errstate(invalid="ignore"):
         log_ratio = state.values - values + proposal.log_correction
     log_ratio = np.where(proposal.status == Status.OK, log_ratio, -np.inf)
-    return decided(state, proposal, values, *metropolis(log_ratio, rng))
+    return carry_out(state, proposal, values, *metropolis(log_ratio, rng))
 
 
 def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> StepInfo:

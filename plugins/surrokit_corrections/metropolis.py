@@ -9,7 +9,7 @@ from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_corrections.decision import decided_by_values, state_at
+from surrokit_corrections.decision import decide_by_values, state_at
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -56,7 +56,7 @@ class MetropolisDecider:
         self, state: ChainState, proposal: Proposal, rng: np.random.Generator
     ) -> tuple[ChainState, StepInfo]:
         """Accept or reject every chain's proposal."""
-        return decided_by_values(state, proposal, self._proposed_values(state, proposal), rng)
+        return decide_by_values(state, proposal, self._proposed_values(state, proposal), rng)
 
     def _proposed_values(self, state: ChainState, proposal: Proposal) -> FloatArray:
         if proposal.source is self.potential:

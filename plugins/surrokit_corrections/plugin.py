@@ -1,4 +1,4 @@
-"""What surrokit_corrections offers."""
+"""The components of surrokit_corrections."""
 
 from surrokit import Component, hookimpl
 

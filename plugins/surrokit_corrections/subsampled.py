@@ -14,7 +14,7 @@ from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.mode.search import Mode, find_mode
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_corrections.decision import decided, decided_by_values, state_at
+from surrokit_corrections.decision import carry_out, decide_by_values, state_at
 from surrokit_corrections.thinning import Thinning
 
 _TOLERANCE = 1e-5  # nats above the mode: what is missing costs acceptance, a little
@@ -23,7 +23,7 @@ _FEW_OPERATIONS = 2e9  # about 0.3 seconds, once
 _PASSES = 3.0  # over all rows, at most, that such a prediction may cost
 
 
-def _known_order(_: object, attribute: attrs.Attribute[int | None], value: object) -> None:
+def _check_order(_: object, attribute: attrs.Attribute[int | None], value: object) -> None:
     if value not in (None, 2, 3):
         raise ConfigurationError(f"{attribute.name} must be 2, 3 or None, got {value!r}")
 
@@ -59,7 +59,7 @@ class Subsampled:
     for exact Bayesian inference with large datasets, ICML.
     """
 
-    order: int | None = attrs.field(default=None, validator=_known_order)
+    order: int | None = attrs.field(default=None, validator=_check_order)
 
     @property
     def needs(self) -> Capabilities:
@@ -140,7 +140,7 @@ class SubsampledDecider:
         ConfigurationError
             Before :meth:`prepare`.
         """
-        return self._prepared().expected_rows
+        return self._prepare().expected_rows
 
     def predicted_acceptance(self, rng: np.random.Generator) -> float | None:
         """Return the mean acceptance of independent draws of the Laplace approximation.
@@ -153,7 +153,7 @@ class SubsampledDecider:
         ConfigurationError
             Before :meth:`prepare`.
         """
-        thinning = self._prepared()
+        thinning = self._prepare()
         cost = min(thinning.expected_rows, thinning.n_rows)
         n = int(min(_PAIRS, _PASSES * thinning.n_rows / max(cost, 1.0)))
         if n < 1:
@@ -190,8 +190,8 @@ class SubsampledDecider:
         """
         if proposal.source is self.potential:
             known = attrs.evolve(state, values=state.cache["value"])
-            return decided_by_values(known, proposal, proposal.cache["value"], rng)
-        thinning = self._prepared()
+            return decide_by_values(known, proposal, proposal.cache["value"], rng)
+        thinning = self._prepare()
         ends = np.array([state.positions, proposal.positions])
         with np.errstate(all="ignore"):
             v = thinning.expansion.value(ends.reshape(-1, ends.shape[2]))
@@ -205,9 +205,9 @@ class SubsampledDecider:
         accepted = passed & (uniform < first * survival)
         acceptance = np.where(passed & (survival > 0.0), survival, 0.0)
         values = np.where(proposal.moved, np.nan, state.values)
-        return decided(state, proposal, values, accepted, acceptance)
+        return carry_out(state, proposal, values, accepted, acceptance)
 
-    def _prepared(self) -> Thinning:
+    def _prepare(self) -> Thinning:
         if self.thinning is None:
             raise ConfigurationError(
                 "subsampled has not expanded the rows yet; call prepare(near) with a position "

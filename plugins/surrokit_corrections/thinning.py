@@ -89,7 +89,7 @@ class Thinning:
         factor = solve_triangular(whitening, np.eye(len(whitening)), lower=True).T
         bounds = potential.row_bounds(factor, **of_order(order))
         return cls(
-            expansion=potential.expanded(centre, **of_order(order)),
+            expansion=potential.expand(centre, **of_order(order)),
             n_rows=potential.n_rows,
             whitening=whitening,
             bounds=bounds,
@@ -136,9 +136,9 @@ class Thinning:
             rates = np.where(wanted, spread * self.total, 0.0)
             few = rates <= self.n_rows  # a rate of both ends: the way back is decided alike
             if few.all():
-                return self._thinned(ends, spread, rng.poisson(rates), rng)
+                return self._thin(ends, spread, rng.poisson(rates), rng)
             events = rng.poisson(np.where(few, rates, 0.0))
-            survival = self._thinned(ends, spread, events, rng)
+            survival = self._thin(ends, spread, events, rng)
             survival[~few] = 0.0
             whole = np.flatnonzero(~few & np.isfinite(rates))
             if whole.size:
@@ -146,7 +146,7 @@ class Thinning:
                 survival[whole] = np.exp(-increases)
             return survival
 
-    def _thinned(
+    def _thin(
         self, ends: FloatArray, spread: FloatArray, events: IntArray, rng: np.random.Generator
     ) -> FloatArray:
         """Return for each move the probability that none of its events is kept."""

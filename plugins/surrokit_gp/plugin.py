@@ -1,4 +1,4 @@
-"""What surrokit_gp offers."""
+"""The components of surrokit_gp."""
 
 from surrokit import Component, hookimpl
 

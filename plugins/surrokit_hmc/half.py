@@ -7,7 +7,7 @@ import numpy as np
 from surrokit.contracts.dynamics import Hamiltonian, Integrator, Metric, Phase
 from surrokit.kernel.acceptance import DIVERGENCE
 from surrokit.types import BoolArray, FloatArray, IntArray
-from surrokit_hmc.turning import turned
+from surrokit_hmc.turning import turns_back
 
 
 class Half:
@@ -96,7 +96,7 @@ class Half:
     def _weigh(self, log_weight: FloatArray) -> None:
         self._accepted += np.exp(np.minimum(log_weight, 0.0))
         if self._done == 1:
-            self.log_weight, self.sample = log_weight, _copied(self.point)
+            self.log_weight, self.sample = log_weight, _copy(self.point)
             return
         self.log_weight = np.logaddexp(self.log_weight, log_weight)
         taken = self._log_uniforms[self._done - 1] < log_weight - self.log_weight
@@ -114,7 +114,7 @@ class Half:
         ending = (~index & (index + 1)).bit_length() - 1  # subtrees of 2, 4, ... points end here
         levels = slice(level - ending + 1, level + 1)
         first = self._first[levels]
-        turning = turned(metric, first, momenta, self.momentum_sum - self._sum[levels] + first)
+        turning = turns_back(metric, first, momenta, self.momentum_sum - self._sum[levels] + first)
         if turning.any():
             self._keep(~turning)
 
@@ -127,7 +127,7 @@ class Half:
         self.finish()
         rows = np.flatnonzero(sound)
         self.rows = self.rows[rows]
-        self.point, self.sample = taken_rows(self.point, rows), taken_rows(self.sample, rows)
+        self.point, self.sample = take_rows(self.point, rows), take_rows(self.sample, rows)
         self.log_weight, self.momentum_sum = self.log_weight[rows], self.momentum_sum.take(rows, 0)
         self.lowest, self.highest = self.lowest[rows], self.highest[rows]
         self._start_energy, self._accepted = self._start_energy[rows], self._accepted[rows]
@@ -135,7 +135,7 @@ class Half:
         self._first, self._sum = self._first.take(rows, 1), self._sum.take(rows, 1)
 
 
-def taken_rows(phase: Phase, rows: IntArray) -> Phase:
+def take_rows(phase: Phase, rows: IntArray) -> Phase:
     """Return some chains of a phase, as copies."""
     return Phase(
         positions=phase.positions.take(rows, 0),  # several times as fast as an index
@@ -144,7 +144,7 @@ def taken_rows(phase: Phase, rows: IntArray) -> Phase:
     )
 
 
-def _copied(phase: Phase) -> Phase:
+def _copy(phase: Phase) -> Phase:
     cache = {name: array.copy() for name, array in phase.cache.items()}
     return Phase(positions=phase.positions.copy(), momenta=phase.momenta, cache=cache)
 

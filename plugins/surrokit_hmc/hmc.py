@@ -102,7 +102,7 @@ class HMC:
     @latest
     def _fit(self, covariance: FloatArray) -> tuple[Metric, float]:
         """Return the metric, and the longest path as a length."""
-        metric = self.metric.adapted(covariance) if self.metric.tunable else self.metric
+        metric = self.metric.adapt(covariance) if self.metric.tunable else self.metric
         return metric, PATH_LENGTH * metric.longest_scale(covariance)
 
     def _max_steps(self, step: float, asked: int | None, longest_path: float | None) -> int:

@@ -36,7 +36,7 @@ class IdentityMetric:
         """Never."""
         return False
 
-    def adapted(self, covariance: FloatArray) -> IdentityMetric:  # noqa: ARG002
+    def adapt(self, covariance: FloatArray) -> IdentityMetric:  # noqa: ARG002
         """Return itself."""
         return self
 
@@ -90,7 +90,7 @@ class DiagonalMetric:
         """Whether no mass was given."""
         return self.inverse_mass is None
 
-    def adapted(self, covariance: FloatArray) -> DiagonalMetric:
+    def adapt(self, covariance: FloatArray) -> DiagonalMetric:
         """Return the metric whose M^-1 is the diagonal of a covariance (dim, dim)."""
         return attrs.evolve(self, learnt=np.diag(covariance).copy())
 
@@ -177,7 +177,7 @@ class DenseMetric:
         """Whether no mass was given."""
         return self.inverse_mass is None
 
-    def adapted(self, covariance: FloatArray) -> DenseMetric:
+    def adapt(self, covariance: FloatArray) -> DenseMetric:
         """Return the metric whose M^-1 is a covariance (dim, dim)."""
         return attrs.evolve(self, learnt=covariance)
 

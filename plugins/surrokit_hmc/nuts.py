@@ -78,7 +78,7 @@ class NUTS:
 
     @latest
     def _adapt(self, covariance: FloatArray) -> Metric:
-        return self.metric.adapted(covariance) if self.metric.tunable else self.metric
+        return self.metric.adapt(covariance) if self.metric.tunable else self.metric
 
     def _depth(self, n_steps: int | None) -> int:
         """Return the most doublings: fewer while a step size is searched by short paths."""
@@ -106,9 +106,9 @@ class NUTSKernel(PathKernel[Metric]):
             start = Phase(positions=state.positions, momenta=momenta, cache=state.cache)
             trajectories = Trajectories(self.hamiltonian, self.integrator, start, self.step, rng)
             for depth in range(self.depth):
-                if not trajectories.doubled(depth):
+                if not trajectories.double(depth):
                     break
-            drawn = trajectories.drawn()
+            drawn = trajectories.draw()
             log_correction = drawn.cache["value"] - state.cache["value"]
         n = len(state.positions)
         return Proposal(

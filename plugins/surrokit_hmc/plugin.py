@@ -1,4 +1,4 @@
-"""What surrokit_hmc offers."""
+"""The components of surrokit_hmc."""
 
 from surrokit import Component, Part, hookimpl
 

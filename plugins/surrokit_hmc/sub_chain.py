@@ -19,7 +19,7 @@ from surrokit.contracts.sampler import (
     Sampler,
     Tuning,
 )
-from surrokit.kernel.acceptance import DIVERGENCE, chosen, metropolis
+from surrokit.kernel.acceptance import DIVERGENCE, choose, metropolis
 from surrokit.kernel.latest import latest
 from surrokit.kernel.lengths import FIRST_LENGTH
 from surrokit.settings import optional_positive_integer
@@ -164,7 +164,7 @@ class SubChainKernel:
         Chains share what a kernel draws, such as the number of steps, to stay one batch. Given
         these numbers two transitions of different ones are not reversible; a palindrome is.
         """
-        drawn: Callable[[np.random.Generator], Kernel] | None = getattr(self.kernel, "drawn", None)
+        drawn: Callable[[np.random.Generator], Kernel] | None = getattr(self.kernel, "draw", None)
         if drawn is None:
             return [self.kernel] * length
         half = [drawn(rng) for _ in range((length + 1) // 2)]
@@ -218,9 +218,9 @@ class _Path:
         self._count(proposal, ok, acceptance)
         self.moved = self.moved | (accepted & proposal.moved)
         self.state = ChainState(
-            positions=chosen(accepted, proposal.positions, state.positions),
-            values=chosen(accepted, value, state.values),
-            cache={name: chosen(accepted, new, state.cache[name]) for name, new in cache.items()},
+            positions=choose(accepted, proposal.positions, state.positions),
+            values=choose(accepted, value, state.values),
+            cache={name: choose(accepted, new, state.cache[name]) for name, new in cache.items()},
         )
 
     def _with_values(self, proposal: Proposal, ok: BoolArray) -> Cache:

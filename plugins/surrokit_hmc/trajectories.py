@@ -14,8 +14,8 @@ import numpy as np
 from surrokit.contracts.dynamics import Hamiltonian, Integrator, Phase
 from surrokit.kernel.hamiltonian import constant_metric
 from surrokit.types import BoolArray, Cache, FloatArray, IntArray
-from surrokit_hmc.half import Half, taken_rows
-from surrokit_hmc.turning import turned
+from surrokit_hmc.half import Half, take_rows
+from surrokit_hmc.turning import turns_back
 
 FORWARD, BACKWARD = 1, 0
 """Ends of a path, as indices."""
@@ -77,8 +77,8 @@ class Trajectories:
         self._metric = constant_metric(hamiltonian.metric, "nuts")
         self._step_size, self._rng = step_size, rng
         self._energy = hamiltonian.energy(start)
-        self._ends = [_copied(start), _copied(start)]  # BACKWARD and FORWARD
-        self._sample = _copied(start)
+        self._ends = [_copy(start), _copy(start)]  # BACKWARD and FORWARD
+        self._sample = _copy(start)
         self._momentum_sum = start.momenta.copy()
         self._log_weight = np.zeros(n)
         self._lowest, self._highest = self._energy.copy(), self._energy.copy()
@@ -88,7 +88,7 @@ class Trajectories:
         self._acceptance: FloatArray = np.zeros(n)
         self._n_steps: IntArray = np.zeros(n, dtype=np.int64)
 
-    def doubled(self, depth: int) -> bool:
+    def double(self, depth: int) -> bool:
         """Give every path that goes on as many points again, of which it has 2^depth.
 
         Returns
@@ -108,7 +108,7 @@ class Trajectories:
         self._join(half, side[half.rows])
         return len(self._active) > 0
 
-    def drawn(self) -> Drawn:
+    def draw(self) -> Drawn:
         """Return the point drawn from each path."""
         n_steps = np.maximum(self._n_steps, 1)
         return Drawn(
@@ -150,20 +150,20 @@ class Trajectories:
         # the newer half is preferred: its share of the whole would be fair, too, but moves less
         taken = np.flatnonzero(np.log(self._rng.random(len(rows))) < log_odds)
         self._moved[rows[taken]] = True
-        _put(self._sample, rows[taken], taken_rows(half.sample, taken))
+        _put(self._sample, rows[taken], take_rows(half.sample, taken))
         for end in (BACKWARD, FORWARD):
             there = np.flatnonzero(side == end)
-            _put(self._ends[end], rows[there], taken_rows(half.point, there))
+            _put(self._ends[end], rows[there], take_rows(half.point, there))
         self._log_weight[rows] = np.logaddexp(self._log_weight[rows], half.log_weight)
         self._lowest[rows], self._highest[rows] = half.lowest, half.highest
         self._momentum_sum[rows] += half.momentum_sum
         first, last = (self._ends[end].momenta[rows] for end in (BACKWARD, FORWARD))
         self._active = rows[
-            ~turned(self._metric, first[None], last, self._momentum_sum[rows][None])
+            ~turns_back(self._metric, first[None], last, self._momentum_sum[rows][None])
         ]
 
 
-def _copied(phase: Phase) -> Phase:
+def _copy(phase: Phase) -> Phase:
     cache = {name: array.copy() for name, array in phase.cache.items()}
     return Phase(positions=phase.positions.copy(), momenta=phase.momenta.copy(), cache=cache)
 
@@ -176,7 +176,7 @@ def _put(old: Phase, rows: IntArray, new: Phase) -> None:
 
 def _one_or_other(side: IntArray, rows: IntArray, ends: list[Phase]) -> Phase:
     """Return the rows of one end or the other of each path."""
-    back, front = (taken_rows(end, rows) for end in ends)
+    back, front = (take_rows(end, rows) for end in ends)
     there = np.flatnonzero(side == FORWARD)
-    _put(back, there, taken_rows(front, there))
+    _put(back, there, take_rows(front, there))
     return back

@@ -1,4 +1,4 @@
-"""Where a path turns back."""
+"""The test for paths that turn back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from surrokit.contracts.dynamics import Metric
 from surrokit.types import BoolArray, FloatArray
 
 
-def turned(
+def turns_back(
     metric: Metric, first: FloatArray, last: FloatArray, momentum_sum: FloatArray
 ) -> BoolArray:
     """Return whether paths turn back: whether going on at either end would shorten them.

@@ -15,7 +15,7 @@ from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
 from surrokit.plan.fallback import Fallback, in_words
 from surrokit.plan.recipe import TUNED_AFTER_DROP, WARMUP, Recipe
-from surrokit.registry.composer import Composer, described
+from surrokit.registry.composer import Composer, describe
 from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, VALUES
 from surrokit.settings import not_negative
@@ -109,7 +109,7 @@ class Automatic:
         if picker.may_subsample and (costs.gradient or 0.0) >= self.cheap_rows:
             prospect = picker.prospect(target, rng)
         if prospect is not None and prospect.is_good:
-            return picker.subsampled(f"{timed}, and {prospect}")
+            return picker.subsample(f"{timed}, and {prospect}")
         if prospect is not None and prospect.is_nearly_normal:
             return picker.normal(f"{timed}, and {prospect}")
         # surrogates that copy rows of the data serve for less, and chains advance as one batch
@@ -224,7 +224,7 @@ class _Picker:
             self.serving("surrogate", NORMAL) is not None,
             self.serving("explorer", ON_SURROGATE) is not None or given.explorer is not None,
             correction is not None,
-            given.correction is None or described(given.correction).startswith(str(correction)),
+            given.correction is None or describe(given.correction).startswith(str(correction)),
             not given.settings,
         )
         return all(conditions)
@@ -237,7 +237,7 @@ class _Picker:
         purpose = GRADIENTS if GRADIENT in self.capabilities else VALUES
         return self.recipe.fill(reason, sampler=self.composer.catalogue.pick("sampler", purpose))
 
-    def subsampled(self, reason: str) -> Recipe:
+    def subsample(self, reason: str) -> Recipe:
         correction = self.recipe.correction or self.serving("correction", ROWS_DECIDE)
         return self.normal(reason, correction=correction)
 

@@ -7,10 +7,10 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.contracts.schedule import Decision, LearnFrom, Moment, checked_learn_from
+from surrokit.contracts.schedule import Decision, LearnFrom, Moment, check_learn_from
 from surrokit.errors import ConfigurationError
 from surrokit.settings import is_whole, one_of
-from surrokit_learning.rates import DEFAULT_KAPPA, Rate, checked_kappa, checked_rate, mean_rate
+from surrokit_learning.rates import DEFAULT_KAPPA, Rate, check_kappa, check_rate, mean_rate
 
 FreezeAfter: TypeAlias = Literal["warmup"] | int | None
 """``"warmup"``; so many iterations after the exploration; or never."""
@@ -69,17 +69,17 @@ class Greville:
     """
 
     rate: str | Rate = "power"
-    kappa: float = attrs.field(default=DEFAULT_KAPPA, converter=checked_kappa)
+    kappa: float = attrs.field(default=DEFAULT_KAPPA, converter=check_kappa)
     freeze_after: FreezeAfter = attrs.field(default="warmup", validator=_check_freeze_after)
     derivatives: Literal["warmup", "never"] = attrs.field(
         default="warmup", validator=one_of("warmup", "never")
     )
-    learn_from: LearnFrom = attrs.field(default="all", converter=checked_learn_from)
+    learn_from: LearnFrom = attrs.field(default="all", converter=check_learn_from)
     _probability: Rate = attrs.field(init=False, eq=False, repr=False)
 
     @_probability.default
     def _checked(self) -> Rate:
-        return checked_rate(self.rate, self.kappa)
+        return check_rate(self.rate, self.kappa)
 
     @property
     def learns(self) -> bool:

@@ -1,4 +1,4 @@
-"""What surrokit_learning offers."""
+"""The components of surrokit_learning."""
 
 from surrokit import Component, Part, hookimpl
 

@@ -1,4 +1,4 @@
-"""Whether independent normal draws would do, and whether a few rows of the data would decide."""
+"""The prospect of independent normal draws, and of decisions by a few rows of the data."""
 
 from __future__ import annotations
 

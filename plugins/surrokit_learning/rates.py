@@ -31,7 +31,7 @@ def logarithmic(t: float) -> float:
     return 1.0 / (1.0 + math.log1p(t))
 
 
-def checked_rate(rate: object, kappa: float) -> Rate:
+def check_rate(rate: object, kappa: float) -> Rate:
     """Return the function a_t that a setting names, or that it is.
 
     Parameters
@@ -59,7 +59,7 @@ def checked_rate(rate: object, kappa: float) -> Rate:
     return lambda t: _probability(rate, t)
 
 
-def checked_kappa(kappa: float) -> float:
+def check_kappa(kappa: float) -> float:
     """Return a power for which (1 + t)^-kappa vanishes and its sum is infinite.
 
     Raises

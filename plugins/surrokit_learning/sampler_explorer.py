@@ -10,7 +10,7 @@ from surrokit.contracts.explorer import Findings
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Correction, Decider, Sampler, StepInfo
-from surrokit.contracts.schedule import LearnFrom, checked_learn_from
+from surrokit.contracts.schedule import LearnFrom, check_learn_from
 from surrokit.errors import ConfigurationError
 from surrokit.kernel.binding import caches_metric
 from surrokit.kernel.tuner import Tuner
@@ -79,7 +79,7 @@ class SamplerExplorer:
     iterations: int | None = attrs.field(default=None, validator=optional_positive_integer)
     evaluations: int | None = attrs.field(default=None, validator=optional_positive_integer)
     discard: int = attrs.field(default=0, validator=not_negative_integer)
-    learn_from: LearnFrom = attrs.field(default="all", converter=checked_learn_from)
+    learn_from: LearnFrom = attrs.field(default="all", converter=check_learn_from)
 
     @property
     def needs(self) -> Capabilities:
@@ -190,7 +190,7 @@ class SamplerExploration:
         """Return False: it moves on the exact potential throughout."""
         return False
 
-    def informed(
+    def inform(
         self,
         state: SamplerExplorerState,
         surrogate: Potential | None,  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""When a run learns and deploys: never, or once."""
+"""The schedules that learn never, or once."""
 
 from __future__ import annotations
 

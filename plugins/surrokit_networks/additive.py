@@ -22,7 +22,7 @@ from surrokit_networks.learner.learning import learner_of
 from surrokit_networks.learner.online import OnlineLearner
 from surrokit_networks.learner.pilot import Draw
 from surrokit_networks.learner.training import Training
-from surrokit_networks.nodes.activations import Activation, named
+from surrokit_networks.nodes.activations import Activation, find_activation
 from surrokit_networks.nodes.additive import AdditiveNodes
 from surrokit_networks.nodes.draws import Draws, normal_rows
 from surrokit_networks.online.updates import Updates
@@ -66,7 +66,7 @@ class Additive:
     """
 
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    activation: Activation = attrs.field(default=_SOFTPLUS, converter=named)
+    activation: Activation = attrs.field(default=_SOFTPLUS, converter=find_activation)
     weight_scale: float | None = attrs.field(default=None, validator=optional_positive)
     bias_scale: float = attrs.field(default=1.0, validator=positive)
     draws: Draws = attrs.field(

@@ -1,4 +1,4 @@
-"""What surrokit_networks offers."""
+"""The components of surrokit_networks."""
 
 from surrokit import Component, hookimpl
 

@@ -1,4 +1,4 @@
-"""What the paper's experiments share."""
+"""The frame of the paper's experiments."""
 
 from __future__ import annotations
 

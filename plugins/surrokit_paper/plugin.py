@@ -1,4 +1,4 @@
-"""What surrokit_paper offers: the paper's tables and figures as experiments."""
+"""The components of surrokit_paper: the paper's tables and figures as experiments."""
 
 from surrokit import Component, hookimpl
 

@@ -1,4 +1,4 @@
-"""How pictures look: readable in print, and by readers who do not tell all colours apart."""
+"""The style of pictures: readable in print, and without telling all colours apart."""
 
 from __future__ import annotations
 

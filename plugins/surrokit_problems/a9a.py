@@ -11,7 +11,7 @@ from scipy import sparse
 from surrokit.errors import ConfigurationError, TargetError
 from surrokit.types import FloatArray
 from surrokit_problems.data.data_file import text_of
-from surrokit_problems.data.openml import fetched_matrix
+from surrokit_problems.data.openml import fetch_matrix
 from surrokit_problems.data.standardised import with_intercept
 from surrokit_problems.rows.logistic import LogisticRegression
 
@@ -81,7 +81,7 @@ def a9a_regression(
         raise ConfigurationError(
             f"directions must be 'normal' or 'orthonormal', got {directions!r}"
         )
-    features, labels = _fetched() if path is None else libsvm_matrices(text_of(path, _WHAT))
+    features, labels = _fetch() if path is None else libsvm_matrices(text_of(path, _WHAT))
     if not np.isin(labels, (-1.0, 1.0)).all():
         raise TargetError(f"labels of a9a must be -1 and +1, got others; {_WHERE}")
     response = (labels > 0).astype(np.float64)
@@ -163,8 +163,8 @@ def libsvm_matrices(text: str, n_features: int = N_FEATURES) -> tuple[FloatArray
     return features, numbers[is_label]
 
 
-def _fetched() -> tuple[FloatArray, FloatArray]:
-    features, labels = fetched_matrix(_OPENML_ID, _WHERE)
+def _fetch() -> tuple[FloatArray, FloatArray]:
+    features, labels = fetch_matrix(_OPENML_ID, _WHERE)
     features, labels = features[:_N_ROWS], labels[:_N_ROWS]
     n_ones = int((labels > 0).sum())
     if features.shape != (_N_ROWS, N_FEATURES) or n_ones != _N_ONES:

@@ -8,7 +8,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError
-from surrokit.shapes import checked_matrices, checked_positions, checked_vectors
+from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.types import Capabilities, FloatArray
 
 
@@ -77,7 +77,7 @@ class Banana:
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, 2)."""
-        theta = checked_positions(positions, self.dim)
+        theta = check_positions(positions, self.dim)
         with np.errstate(over="ignore", invalid="ignore"):
             excess = theta[:, 0] + np.square(theta[:, 1]) - self._mean
             value = 0.5 * self._data_precision * np.square(excess)
@@ -89,7 +89,7 @@ class Banana:
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of U, shape (n, 2, 2); indefinite inside the bend."""
-        theta = checked_positions(positions, self.dim)
+        theta = check_positions(positions, self.dim)
         hessian = self.metric(theta)
         with np.errstate(over="ignore", invalid="ignore"):
             excess = theta[:, 0] + np.square(theta[:, 1]) - self._mean
@@ -98,7 +98,7 @@ class Banana:
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the Fisher matrix plus the precision of the prior, shape (n, 2, 2)."""
-        theta = checked_positions(positions, self.dim)
+        theta = check_positions(positions, self.dim)
         slopes = np.ones_like(theta)  # of the datum's mean
         slopes[:, 1] = 2.0 * theta[:, 1]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -108,8 +108,8 @@ class Banana:
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the Hessian, shape (n, 2), with A in ``matrices (n, 2, 2)``."""
-        theta = checked_positions(positions, self.dim)
-        weights = checked_matrices(matrices, theta)
+        theta = check_positions(positions, self.dim)
+        weights = check_matrices(matrices, theta)
         gradient = self.metric_trace_gradient(theta, weights)
         with np.errstate(over="ignore", invalid="ignore"):
             bend = 2.0 * self._data_precision * weights[:, 1, 1]
@@ -119,13 +119,13 @@ class Banana:
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, G the Hessian, shape (n, 2), with u in ``vectors (n, 2)``."""
-        u = checked_vectors(vectors, checked_positions(positions, self.dim))
+        u = check_vectors(vectors, check_positions(positions, self.dim))
         return self.hessian_trace_gradient(positions, u[:, :, None] * u[:, None, :])
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric, shape (n, 2), with A in ``matrices (n, 2, 2)``."""
-        theta = checked_positions(positions, self.dim)
-        weights = checked_matrices(matrices, theta)
+        theta = check_positions(positions, self.dim)
+        weights = check_matrices(matrices, theta)
         gradient = np.zeros_like(theta)
         with np.errstate(over="ignore", invalid="ignore"):
             across = 2.0 * (weights[:, 0, 1] + weights[:, 1, 0])
@@ -135,5 +135,5 @@ class Banana:
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, G the metric, shape (n, 2), with u in ``vectors (n, 2)``."""
-        u = checked_vectors(vectors, checked_positions(positions, self.dim))
+        u = check_vectors(vectors, check_positions(positions, self.dim))
         return self.metric_trace_gradient(positions, u[:, :, None] * u[:, None, :])

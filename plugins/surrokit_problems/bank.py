@@ -11,7 +11,7 @@ import numpy as np
 from surrokit.errors import TargetError
 from surrokit.types import FloatArray
 from surrokit_problems.data.data_file import text_of
-from surrokit_problems.data.openml import fetched_columns
+from surrokit_problems.data.openml import fetch_columns
 from surrokit_problems.data.standardised import with_intercept
 from surrokit_problems.rows.logistic import LogisticRegression
 
@@ -81,7 +81,7 @@ def bank_regression(
     if path is not None:
         return bank_matrices(_columns_of(text_of(path, _WHAT), str(path)))
     if openml_id is not None:
-        return bank_matrices(fetched_columns(openml_id, _WHERE))
+        return bank_matrices(fetch_columns(openml_id, _WHERE))
     raise TargetError(f"path must be that of {_WHAT}, got none; {_WHERE}")
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.shapes import checked_matrices, checked_positions, checked_vectors
+from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.types import Capabilities, FloatArray
 
 
@@ -66,7 +66,7 @@ class GaussianPotential:
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
-        offsets = checked_positions(positions, self.dim) - self.mean
+        offsets = check_positions(positions, self.dim) - self.mean
         with np.errstate(over="ignore", invalid="ignore"):
             gradient = offsets @ self._precision
             value = 0.5 * np.einsum("nd,nd->n", offsets, gradient)
@@ -74,39 +74,39 @@ class GaussianPotential:
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient alone, shape (n, dim)."""
-        offsets = checked_positions(positions, self.dim) - self.mean
+        offsets = check_positions(positions, self.dim) - self.mean
         with np.errstate(over="ignore", invalid="ignore"):
             gradient: FloatArray = offsets @ self._precision
         return gradient
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the precision matrix for each position, shape (n, dim, dim)."""
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         return np.tile(self._precision, (len(q), 1, 1))
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the precision times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        u = checked_vectors(vectors, checked_positions(positions, self.dim))
+        u = check_vectors(vectors, check_positions(positions, self.dim))
         return np.asarray(u @ self._precision)
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the precision for each position, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         return np.tile(np.diag(self._precision), (len(q), 1))
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return zeros, shape (n, dim): the Hessian does not change."""
-        return np.zeros_like(checked_vectors(weights, checked_positions(positions, self.dim)))
+        return np.zeros_like(check_vectors(weights, check_positions(positions, self.dim)))
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return zeros, shape (n, dim): the Hessian does not change."""
-        q = checked_positions(positions, self.dim)
-        checked_matrices(matrices, q)
+        q = check_positions(positions, self.dim)
+        check_matrices(matrices, q)
         return np.zeros_like(q)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return zeros, shape (n, dim): the Hessian does not change."""
-        return np.zeros_like(checked_vectors(vectors, checked_positions(positions, self.dim)))
+        return np.zeros_like(check_vectors(vectors, check_positions(positions, self.dim)))
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the precision matrix for each position, shape (n, dim, dim)."""

@@ -1,4 +1,4 @@
-"""What surrokit_problems offers: the paper's targets and a few well-known ones."""
+"""The components of surrokit_problems: the paper's targets and a few well-known ones."""
 
 from surrokit import Component, hookimpl
 

@@ -1,4 +1,4 @@
-"""What surrokit_riemannian offers."""
+"""The components of surrokit_riemannian."""
 
 from surrokit import Component, Part, hookimpl
 

@@ -110,7 +110,7 @@ class RMHMC:
 
     @latest
     def _adapt(self, covariance: FloatArray) -> PositionMetric:
-        return self.metric.adapted(covariance) if self.metric.tunable else self.metric
+        return self.metric.adapt(covariance) if self.metric.tunable else self.metric
 
     def _max_steps(self, step: float, asked: int | None) -> int:
         """Return steps in a path: as given, or enough for pi / 2 unless tuning asks for fewer."""

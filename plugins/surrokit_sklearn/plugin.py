@@ -1,4 +1,4 @@
-"""What surrokit_sklearn offers."""
+"""The components of surrokit_sklearn."""
 
 from surrokit import Component, hookimpl
 

@@ -1,4 +1,4 @@
-"""What the command line tells the shell, beyond 0 and 1."""
+"""Exit statuses of the command line, beyond 0 and 1."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     from surrokit.output.json import write_json
     from surrokit.registry.catalogue import default_catalogue
 
-    entries = default_catalogue().named(names)
+    entries = default_catalogue().find(names)
     rows = part_rows(entries) if names or json_path is not None else []
     if names:
         print_settings(rows)
@@ -112,18 +112,18 @@ def sample(
     nor a surrogate is named, what is not given is picked by what the calls of the target cost.
     """
     from surrokit.cli.report import print_run
-    from surrokit.cli.settings import parsed_settings, specs_of
-    from surrokit.cli.target import resolved_target
+    from surrokit.cli.settings import parse_settings, specs_of
+    from surrokit.cli.target import resolve_target
     from surrokit.output.json import write_json
     from surrokit.output.saving import check_can_save, check_folder
     from surrokit.registry.catalogue import default_catalogue
 
-    parts = parsed_settings(settings)
+    parts = parse_settings(settings)
     if json_path is not None:
         check_folder(json_path)
     if out is not None:
         check_can_save(out)
-    exact = resolved_target(target, parts.pop("target", {}))
+    exact = resolve_target(target, parts.pop("target", {}))
     names = {
         "sampler": sampler,
         "surrogate": surrogate,
@@ -201,11 +201,11 @@ def reproduce(
     Finished rows are kept in the folder, so an interrupted command goes on where it stopped.
     """
     from surrokit.cli.reproduce import Command, reproduce_every, reproduce_one
-    from surrokit.cli.settings import parsed_values
+    from surrokit.cli.settings import parse_values
     from surrokit.registry.catalogue import default_catalogue
     from surrokit.registry.components import ALL
 
-    values = parsed_values(settings)
+    values = parse_values(settings)
     command = Command(out=out, seed=seed, data=data, only=only, fresh=fresh, json_path=json_path)
     if name == ALL:
         names = default_catalogue().names("experiment")

@@ -1,4 +1,4 @@
-"""What the command line prints of parts."""
+"""Tables of parts for the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line prints of runs."""
+"""Tables of runs for the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from surrokit.diagnostics import MIN_DRAWS
 from surrokit.output.console import terminal
 from surrokit.result.advice import advice
-from surrokit.result.summary import MISSING, formatted
+from surrokit.result.summary import MISSING, format_figure
 
 if TYPE_CHECKING:
     from surrokit.result.run import Adaptation, Run
@@ -48,7 +48,7 @@ def _summary_table(run: Run) -> Any:
     for title in _COLUMNS.values():
         table.add_column(title, justify="right")
     for label, row in run.summary().rows():
-        table.add_row(label, *(formatted(column, row[column]) for column in _COLUMNS))
+        table.add_row(label, *(format_figure(column, row[column]) for column in _COLUMNS))
     return table
 
 
@@ -71,7 +71,7 @@ def _figure(value: float, digits: int) -> str:
     return MISSING if np.isnan(value) else f"{value:.{digits}f}"
 
 
-def _held_out(run: Run, figure: str) -> str:
+def _describe_held_out(run: Run, figure: str) -> str:
     quality = run.fit_quality
     value = None if quality is None else getattr(quality, figure)
     return "-" if value is None else f"{value:.3g}"
@@ -81,7 +81,7 @@ def _calls(run: Run) -> str:
     return ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n) or "none"
 
 
-def _deployed(run: Run) -> str:
+def _describe_deployments(run: Run) -> str:
     adaptation = run.adaptation
     if adaptation.last_deployment is None:
         return "-"
@@ -97,14 +97,14 @@ def _modes(run: Run) -> str:
 
 _COSTS: dict[str, Callable[[Run], str]] = {
     "acceptance rate": lambda run: _figure(float(np.mean(run.acceptance)), 3),
-    "surrogate, held-out Var(V - U)": lambda run: _held_out(run, "variance"),
-    "surrogate, held-out error of gradients": lambda run: _held_out(run, "gradient_error"),
-    "surrogate, predicted acceptance": lambda run: _held_out(run, "acceptance"),
+    "surrogate, held-out Var(V - U)": lambda run: _describe_held_out(run, "variance"),
+    "surrogate, held-out error of gradients": lambda run: _describe_held_out(run, "gradient_error"),
+    "surrogate, predicted acceptance": lambda run: _describe_held_out(run, "acceptance"),
     "seconds, warm-up": lambda run: f"{run.seconds['warmup']:.2f}",
     "seconds, training": lambda run: f"{run.seconds['training']:.2f}",
     "seconds, sampling": lambda run: f"{run.seconds['sampling']:.2f}",
     "modes found": _modes,
-    "surrogates deployed": _deployed,
+    "surrogates deployed": _describe_deployments,
     "draws of each chain": lambda run: "-" if run.stopped == "draws" else str(len(run.kept)),
     "exact calls": _calls,
     "exact calls per effective draw": lambda run: _figure(run.calls_per_effective_draw(), 2),

@@ -1,4 +1,4 @@
-"""What ``surrokit reproduce`` does: one experiment, or all of them."""
+"""The command ``surrokit reproduce``: one experiment, or all of them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from surrokit.cli.exit_status import INTERRUPTED
 from surrokit.errors import ConfigurationError, MissingDependencyError, SurrokitError
 from surrokit.experiments.contract import Conditions, Experiment
 from surrokit.experiments.outcome import AllReproduced, Reproduction
-from surrokit.experiments.report import drawn, print_all, print_reproduction
-from surrokit.experiments.series import chosen_experiments, made_experiments, reproduce_all
+from surrokit.experiments.report import draw_picture, print_all, print_reproduction
+from surrokit.experiments.series import choose_experiments, make_experiments, reproduce_all
 from surrokit.experiments.work import reproduce, write_figures
 from surrokit.output.json import write_json
 from surrokit.output.pictures import write_pictures
@@ -110,7 +110,7 @@ def _tell_figures(outcome: Reproduction, out: Path) -> None:
 
 
 def _draw(experiment: Experiment, outcome: Reproduction, out: Path) -> None:
-    figure = drawn(experiment, outcome.finished)
+    figure = draw_picture(experiment, outcome.finished)
     if figure is not None:
         pictures = write_pictures(figure, out / outcome.name)
         click.echo(f"picture written to {' and '.join(map(str, pictures))}")
@@ -142,8 +142,8 @@ def reproduce_every(
     from surrokit.registry.catalogue import default_catalogue
 
     command.check()
-    chosen = chosen_experiments(list(names), command.only)
-    made, not_made = made_experiments(default_catalogue(), chosen, settings, quick=quick)
+    chosen = choose_experiments(list(names), command.only)
+    made, not_made = make_experiments(default_catalogue(), chosen, settings, quick=quick)
     publisher = _Publisher(command.out)
     outcome = reproduce_all(
         made,

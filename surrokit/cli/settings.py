@@ -13,7 +13,7 @@ from surrokit.registry.kinds import KINDS, Kind
 _PARTS = ("target", *(kind for kind in KINDS if kind not in ("potential", "experiment")))
 
 
-def parsed_settings(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
+def parse_settings(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return part to settings.
 
     Values are read as Python literals, and taken as text where they are none.
@@ -39,7 +39,7 @@ def parsed_settings(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
     return parsed
 
 
-def parsed_values(settings: Iterable[str]) -> dict[str, Any]:
+def parse_values(settings: Iterable[str]) -> dict[str, Any]:
     """Return setting to value, for a command that makes a single part.
 
     Raises

@@ -12,7 +12,7 @@ from typing import Any
 from surrokit.errors import SurrokitError, TargetError
 
 
-def resolved_target(target: str, settings: Mapping[str, Any]) -> Any:
+def resolve_target(target: str, settings: Mapping[str, Any]) -> Any:
     """Return a target by registered name, or from ``path/to/file.py:object``.
 
     Parameters
@@ -39,7 +39,7 @@ def resolved_target(target: str, settings: Mapping[str, Any]) -> Any:
             f"a target is a registered name or path/to/file.py:object, got {target!r}; "
             "say which object of the file to sample"
         )
-    found = _object(_imported(Path(path)), path, name)
+    found = _object(_import_module(Path(path)), path, name)
     if hasattr(found, "value") and hasattr(found, "dim"):
         if settings:
             raise TargetError(
@@ -69,7 +69,7 @@ def resolved_target(target: str, settings: Mapping[str, Any]) -> Any:
     return made
 
 
-def _imported(path: Path) -> ModuleType:
+def _import_module(path: Path) -> ModuleType:
     if not path.is_file():
         raise TargetError(f"there is no file {path}; give the path to a Python file")
     name = f"surrokit_target_{path.stem}"  # no clash with a module of that name

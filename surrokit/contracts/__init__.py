@@ -1,4 +1,4 @@
-"""What every kind of part must do, beside the records that travel with it.
+"""Contracts of all kinds of part, beside the records that travel with them.
 
 Positions come in rows: every array that holds positions has shape ``(n, dim)``. Potentials are
 U(q) = -log density + constant, in nats. The random generator is always an argument. Parts are

@@ -31,10 +31,10 @@ def count_nothing(kind: CallKind, n: int) -> None:
     del kind, n
 
 
-def counted(potential: Potential, count: Count) -> Potential:
+def with_count(potential: Potential, count: Count) -> Potential:
     """Return a potential that reports every call that it pays for.
 
-    A potential may have a method ``counted(count)`` that returns such a copy of itself: wrappers
+    A potential may have a method ``with_count(count)`` that returns such a copy of itself: wrappers
     count at the potential that they wrap, since one call of theirs may pay for several there.
     Of any other potential each call of a method is one.
 
@@ -45,8 +45,8 @@ def counted(potential: Potential, count: Count) -> Potential:
     count
         Told before each of them.
     """
-    if hasattr(type(potential), "counted"):
-        own: Potential = potential.counted(count)  # type: ignore[attr-defined]
+    if hasattr(type(potential), "with_count"):
+        own: Potential = potential.with_count(count)  # type: ignore[attr-defined]
         return own
     return CountedPotential(potential, count)
 

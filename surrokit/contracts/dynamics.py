@@ -57,7 +57,7 @@ class Metric(Protocol):
         """Whether the mass matrix is left to be tuned."""
         ...
 
-    def adapted(self, covariance: FloatArray) -> Metric:
+    def adapt(self, covariance: FloatArray) -> Metric:
         """Return the metric whose M^-1 is (this kind's form of) a covariance (dim, dim)."""
         ...
 
@@ -143,11 +143,11 @@ class PositionMetric(Protocol):
         """Whether it has units that are left to be tuned."""
         ...
 
-    def adapted(self, covariance: FloatArray) -> Self:
+    def adapt(self, covariance: FloatArray) -> Self:
         """Return the metric in units in which a covariance (dim, dim) is the identity."""
         ...
 
-    def factored(self, potential: Potential, positions: FloatArray) -> Cache:
+    def factor(self, potential: Potential, positions: FloatArray) -> Cache:
         """Evaluate G at positions (n, dim), and factorise it: the only costly method.
 
         Raises
@@ -188,7 +188,7 @@ class PositionMetric(Protocol):
     def approximate_product(
         self, potential: Potential, positions: FloatArray, vectors: FloatArray
     ) -> FloatArray | None:
-        """Return about G u, shape (n, dim), where that costs much less than ``factored``.
+        """Return about G u, shape (n, dim), where that costs much less than ``factor``.
 
         It may be wrong where the metric is regularised: integrators come near a solution with it,
         and verify with G itself. None where there is no cheap product.
@@ -222,4 +222,4 @@ class Hamiltonian:
 
 def changes_with_position(metric: object) -> TypeGuard[PositionMetric]:
     """Return whether a metric is a :class:`~surrokit.contracts.dynamics.PositionMetric`."""
-    return hasattr(metric, "factored")
+    return hasattr(metric, "factor")

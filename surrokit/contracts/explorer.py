@@ -80,7 +80,7 @@ class Modes:
         within: FloatArray = np.sum(masses[:, None, None] * self.covariances, axis=0)
         return np.asarray(within + (away.T * masses) @ away)
 
-    def taken(self, rows: BoolArray | IntArray) -> Modes:
+    def take(self, rows: BoolArray | IntArray) -> Modes:
         """Return some of them."""
         return attrs.evolve(
             self,
@@ -111,7 +111,7 @@ class Modes:
         squares = [self.squares(k, positions) for k in range(len(self))]
         return np.asarray(np.sqrt(np.min(squares, axis=0)))
 
-    def told(self, transform: Transform) -> Modes:
+    def tell(self, transform: Transform) -> Modes:
         """Return them with their places in the user's coordinates."""
         return attrs.evolve(self, places=transform.to_bounded(self.positions))
 
@@ -199,7 +199,7 @@ class Exploration(Protocol):
         """
         ...
 
-    def informed(self, state: Any, surrogate: Potential | None) -> Any:
+    def inform(self, state: Any, surrogate: Potential | None) -> Any:
         """Return the state that knows a fitted ``surrogate``; None where fitting failed."""
         ...
 

@@ -133,11 +133,11 @@ class ForwardDerivatives(Protocol):
         """F, shape (n, m)."""
         ...
 
-    def pushed(self, vectors: FloatArray) -> FloatArray:
+    def push(self, vectors: FloatArray) -> FloatArray:
         """Return J u for each row u of ``vectors (n, dim)``, shape (n, m)."""
         ...
 
-    def pulled_back(self, by_outputs: FloatArray) -> FloatArray:
+    def pull_back(self, by_outputs: FloatArray) -> FloatArray:
         """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
         ...
 

@@ -116,7 +116,7 @@ class Evaluations:
         return cls(positions=np.empty((0, dim)), values=np.empty(0))
 
     @classmethod
-    def joined(cls, blocks: list[Evaluations], dim: int) -> Evaluations:
+    def join(cls, blocks: list[Evaluations], dim: int) -> Evaluations:
         """Put blocks one after the other; what a block lacks becomes NaN."""
         blocks = [block for block in blocks if len(block)]
         if len(blocks) == 1:
@@ -127,8 +127,7 @@ class Evaluations:
             positions=np.concatenate([block.positions for block in blocks]),
             values=np.concatenate([block.values for block in blocks]),
             **{
-                name: _joined_optional(blocks, name)
-                for name in ("gradients", "outputs", "jacobians")
+                name: _join_optional(blocks, name) for name in ("gradients", "outputs", "jacobians")
             },
         )
 
@@ -152,7 +151,7 @@ class Evaluations:
         return found
 
 
-def _joined_optional(blocks: list[Evaluations], name: str) -> FloatArray | None:
+def _join_optional(blocks: list[Evaluations], name: str) -> FloatArray | None:
     arrays: list[FloatArray | None] = [getattr(block, name) for block in blocks]
     shape = next((array.shape[1:] for array in arrays if array is not None), None)
     if shape is None:
@@ -196,7 +195,7 @@ class Learner(Protocol):
     """What learns: changes in place as it observes, and gives frozen snapshots.
 
     ``needs`` and ``uses`` are among ``value``, ``gradient``, ``outputs`` and ``jacobian``;
-    ``provides`` are the capabilities of what ``fitted`` returns.
+    ``provides`` are the capabilities of what ``fit`` returns.
     """
 
     @property
@@ -218,7 +217,7 @@ class Learner(Protocol):
         """Take in exact evaluations."""
         ...
 
-    def fitted(self) -> Potential:
+    def fit(self) -> Potential:
         """Return a cheap frozen potential made from everything observed.
 
         Raises
@@ -232,7 +231,7 @@ class Learner(Protocol):
         """Return all that it has learnt, as plain arrays and numbers."""
         ...
 
-    def restored(self, state: Mapping[str, Any]) -> Self:
+    def restore(self, state: Mapping[str, Any]) -> Self:
         """Return a learner that goes on from what ``state`` returned."""
         ...
 

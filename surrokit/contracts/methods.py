@@ -12,7 +12,7 @@ import attrs
 import numpy.typing as npt
 
 from surrokit import capabilities as can
-from surrokit.shapes import checked_matrices, checked_vectors, checked_weights
+from surrokit.shapes import check_matrices, check_vectors, check_weights
 from surrokit.types import FloatArray
 
 CallKind: TypeAlias = Literal[
@@ -36,9 +36,9 @@ Factor: TypeAlias = Literal["vectors", "matrices", "weights"]
 """What goes with each position: ``(n, dim)``, ``(n, dim, dim)``, or ``(n, m, dim)``."""
 
 _CHECKS = {
-    "vectors": checked_vectors,
-    "matrices": checked_matrices,
-    "weights": checked_weights,
+    "vectors": check_vectors,
+    "matrices": check_matrices,
+    "weights": check_weights,
 }
 
 
@@ -66,7 +66,7 @@ class Method:
     factor: Factor | None = None
     gives_matrices: bool = False
 
-    def checked_factors(self, factors: npt.ArrayLike, positions: FloatArray) -> FloatArray:
+    def check_factors(self, factors: npt.ArrayLike, positions: FloatArray) -> FloatArray:
         """Return what goes with ``positions (n, dim)`` as a double-precision array.
 
         Raises

@@ -91,7 +91,7 @@ class SummedPotential(Potential, Protocol):
         """Number of terms."""
         ...
 
-    def expanded(self, centre: FloatArray, order: int = 2) -> RowExpansion:
+    def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
         """Return all terms' expansions at ``centre (dim,)``, in one pass over the rows.
 
         ``order`` is 2, or 3 with the capability ``rows-third-order``; the call may leave it out.
@@ -113,7 +113,7 @@ class SummedPotential(Potential, Protocol):
         """
         ...
 
-    def selected(self, rows: IntArray) -> Potential:
+    def select(self, rows: IntArray) -> Potential:
         """Return the sum of some rows' terms alone, without the rest.
 
         It holds a copy of these rows (a row given twice counts twice), and offers ``gradient``,
@@ -143,7 +143,7 @@ class Terms(Protocol):
         """Number of terms."""
         ...
 
-    def selected(self, rows: IntArray) -> Potential:
+    def select(self, rows: IntArray) -> Potential:
         """Return the sum of the terms of some rows, shape (m,), alone."""
         ...
 
@@ -173,7 +173,7 @@ class SummedTerms:
         """Rows that the target is a sum over."""
         return self._target.n_rows
 
-    def selected(self, rows: IntArray) -> Potential:
+    def select(self, rows: IntArray) -> Potential:
         """Return the sum of the terms of some rows alone, which holds a copy of them.
 
         Parameters
@@ -181,7 +181,7 @@ class SummedTerms:
         rows : ndarray of int, shape (m,)
             Which.
         """
-        return self._target.selected(rows)
+        return self._target.select(rows)
 
     def row_bounds(self, factor: FloatArray) -> FloatArray:
         """Return how far each term can be from its expansion, shape (n_rows,), in nats.

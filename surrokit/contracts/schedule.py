@@ -14,7 +14,7 @@ LearnFrom: TypeAlias = Literal["all", "accepted", "states"]
 chains after each iteration, repeats included (Algorithm 4, and the authors' code)."""
 
 
-def checked_learn_from(value: str) -> LearnFrom:
+def check_learn_from(value: str) -> LearnFrom:
     """Return a valid choice.
 
     Raises

@@ -109,7 +109,7 @@ class Parameters:
     specs: Mapping[str, Parameter]
 
     @classmethod
-    def declared(cls, specs: Mapping[str, Parameter | Bounds | None]) -> Parameters:
+    def declare(cls, specs: Mapping[str, Parameter | Bounds | None]) -> Parameters:
         """Read what a user declares: bounds as a pair, None for none, or a :class:`Parameter`.
 
         Raises

@@ -174,7 +174,7 @@ def congruent(matrices: FloatArray, d: Derivatives) -> FloatArray:
     return np.asarray(matrices * d.first[:, :, None] * d.first[:, None, :])
 
 
-def crossed(weights: FloatArray, matrices: FloatArray, d: Derivatives) -> FloatArray:
+def cross(weights: FloatArray, matrices: FloatArray, d: Derivatives) -> FloatArray:
     """Return sum_j A_kj M_kj q'_j, shape (n, dim), with A in ``weights (n, dim, dim)``."""
     return np.asarray(np.einsum("nkj,nkj,nj->nk", weights, matrices, d.first))
 

@@ -1,4 +1,4 @@
-"""When a run stops before it has drawn all that was asked for."""
+"""Budgets: limits at which a run stops before it has drawn all."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 from surrokit.contracts.methods import CALL_KINDS, CallKind
 from surrokit.cost.failures import FailureLog
 from surrokit.errors import EvaluationError, ShapeError, TargetError
-from surrokit.rowwise import stacked
+from surrokit.rowwise import stack
 from surrokit.types import FloatArray
 
 OnError: TypeAlias = Literal["reject", "raise"]
@@ -29,7 +29,7 @@ class ExactCalls:
     """Evaluates batches, counts calls, and turns failures into NaN.
 
     A batch that raises as a whole is evaluated again row by row. Whoever pays for a call counts it
-    (:func:`surrokit.contracts.counting.counted`), so that every attempt is counted.
+    (:func:`surrokit.contracts.counting.with_count`), so that every attempt is counted.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class ExactCalls:
             known = self._known.get(kind)
             if known is not None and np.array_equal(known[0], positions):
                 return self._known.pop(kind)[1]
-        results = self._evaluated(kind, function, positions)
+        results = self._evaluate(kind, function, positions)
         if self.remembers and kind in _REMEMBERED and results is not None:
             self._known[kind] = positions.copy(), results
         return results
@@ -95,7 +95,7 @@ class ExactCalls:
             self.guard(kind, n)
         self.counts[kind] += n
 
-    def _evaluated(
+    def _evaluate(
         self, kind: CallKind, function: Function, positions: FloatArray
     ) -> tuple[FloatArray, ...] | None:
         try:
@@ -104,10 +104,10 @@ class ExactCalls:
         except ShapeError:
             raise
         except EvaluationError as error:
-            self._raised(next(iter(error.causes.values())), positions[list(error.causes)])
+            self._raise_error(next(iter(error.causes.values())), positions[list(error.causes)])
             return error.results or None
         except Exception as error:
-            self._raised(error, positions)
+            self._raise_error(error, positions)
             if len(positions) == 1:
                 return None
             results = self._row_by_row(kind, function, positions)
@@ -158,9 +158,9 @@ class ExactCalls:
             one = self.evaluate(kind, function, positions[i : i + 1])
             if one is not None:
                 rows[i] = tuple(array[0] for array in one)
-        return stacked(rows, len(positions)) or None
+        return stack(rows, len(positions)) or None
 
-    def _raised(self, error: Exception, positions: FloatArray) -> None:
+    def _raise_error(self, error: Exception, positions: FloatArray) -> None:
         place = traceback.extract_tb(error.__traceback__)
         where = f" ({place[-1].filename}, line {place[-1].lineno})" if place else ""
         report = f"raised {type(error).__name__}: {error}{where}"

@@ -1,4 +1,4 @@
-"""What calls of a target cost, measured at the starts of the chains."""
+"""Costs of a target's calls, measured at the starts of the chains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surrokit.capabilities import GRADIENT
 from surrokit.contracts.potential import with_gradient
 from surrokit.contracts.sampler import ChainState
 from surrokit.cost.recording import RecordingPotential
-from surrokit.mode.starts import started
+from surrokit.mode.starts import start
 from surrokit.types import FloatArray
 
 _CHEAP = 5e-3  # seconds, below which a call is timed a few times more
@@ -37,7 +37,7 @@ class Costs:
     gradients: float | None
 
 
-def measured_starts(
+def measure_starts(
     target: RecordingPotential,
     initial: FloatArray | None,
     chains: int,
@@ -85,7 +85,7 @@ def measured_starts(
         return positions, ChainState(positions=positions, values=values, cache=cache)
 
     with target.remembering():
-        starts = started(begin, target.target, initial, chains, rng)
+        starts = start(begin, target.target, initial, chains, rng)
         target.drain()
     one = starts[:1]
     gradient = _least(lambda: target.value_and_gradient(one), now) if has_gradient else None

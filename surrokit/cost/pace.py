@@ -1,4 +1,4 @@
-"""How many draws a limit allows for, and what it does to them to end where the limit falls.
+"""The pace of a run, and the number of draws that a limit allows for.
 
 A number of draws that depends on what these draws cost favours some of them. Where an iteration in
 progress at the end is waited for, dear positions are met too often: its length is biased as that of
@@ -42,7 +42,7 @@ class Pace:
         """Take note of what is used after one more iteration."""
         self._used.append(used)
 
-    def settled(self, limit: int, rest: float, margin: float) -> float:
+    def settle(self, limit: int, rest: float, margin: float) -> float:
         """Return how many draws there are to be at most, before the first of them.
 
         Parameters

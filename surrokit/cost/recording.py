@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.counting import counted
+from surrokit.contracts.counting import with_count
 from surrokit.contracts.forward import Energy, with_forward
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.methods import BY_NAME, Method
@@ -30,7 +30,7 @@ from surrokit.cost.calls import ExactCalls, Guard, OnError
 from surrokit.cost.failures import FailureLog
 from surrokit.cost.rows import RecordedExpansion
 from surrokit.errors import TargetError
-from surrokit.shapes import checked_positions
+from surrokit.shapes import check_positions
 from surrokit.targets.bounds import transform_of
 from surrokit.targets.forward import gradient_of_energy
 from surrokit.types import Capabilities, FloatArray, IntArray
@@ -44,7 +44,7 @@ class RecordingPotential:
     finite and its gradient is not counts as a failure too: paths that follow the gradient end
     there. Of the first failure a warning tells (see :mod:`surrokit.cost.failures`).
 
-    Calls are counted at the innermost potential (:func:`surrokit.contracts.counting.counted`).
+    Calls are counted at the innermost potential (:func:`surrokit.contracts.counting.with_count`).
     What is counted: ``gradient`` for positions where value and gradient were evaluated together
     (or the gradient alone), ``value`` for the value alone; for a forward potential ``jacobian``
     and ``forward`` instead. Products, diagonals and derivatives of the Hessian count as
@@ -68,7 +68,7 @@ class RecordingPotential:
         self._keeps = keep
         self._with_gradients = False
         self._exact = ExactCalls(on_error)
-        self._paid = counted(target, self._exact.count)
+        self._paid = with_count(target, self._exact.count)
         self._blocks: list[Evaluations] = []
         self._n_outputs: int | None = None
 
@@ -136,7 +136,7 @@ class RecordingPotential:
         """Keep evaluations from here on, or count them only."""
         self._keeps = wanted
 
-    def guarded(self, guard: Guard | None) -> None:
+    def guard(self, guard: Guard | None) -> None:
         """Have a guard asked before each call from now on; None for no guard."""
         self._exact.guard = guard
 
@@ -176,7 +176,7 @@ class RecordingPotential:
     def drain(self) -> Evaluations:
         """Return what was evaluated since the last time, and forget it."""
         blocks, self._blocks = self._blocks, []
-        return Evaluations.joined(blocks, self.dim)
+        return Evaluations.join(blocks, self.dim)
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return exact U, shape (n,); ``inf`` where it could not be evaluated.
@@ -219,17 +219,17 @@ class RecordingPotential:
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs of the forward map, shape (n, m); NaN where it failed."""
-        return self._known_outputs(self._valued_outputs(positions)[1], len(positions))
+        return self._outputs_paid_for(self._valued_outputs(positions)[1], len(positions))
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
         target = with_forward(self._paid)
         results = self._exact.evaluate("jacobian", target.forward_and_jacobian, positions)
         if results is None:
-            outputs = self._known_outputs(None, len(positions))
+            outputs = self._outputs_paid_for(None, len(positions))
             self._exact.count_nan(outputs)
             return outputs, np.full((*outputs.shape, self.dim), np.nan)
-        self._differentiated(positions, *results)
+        self._differentiate(positions, *results)
         return results[0], results[1]
 
     def __getattr__(self, name: str) -> Any:
@@ -247,13 +247,13 @@ class RecordingPotential:
         """Terms of a summed target."""
         return with_rows(self._paid).n_rows
 
-    def expanded(self, centre: FloatArray, order: int = 2) -> RowExpansion:
+    def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
         """Return the exact expansions of all terms at ``centre (dim,)``; they go on counting.
 
         Third-order terms have the price of about ``dim / 2`` Hessians, and count as that many.
         """
         self._exact.count("hessian", 1 if order == 2 else 1 + self.dim // 2)
-        inner = with_rows(self._paid).expanded(centre, **of_order(order))
+        inner = with_rows(self._paid).expand(centre, **of_order(order))
         return RecordedExpansion(inner, self.n_rows, self._exact)
 
     def row_bounds(self, factor: FloatArray, order: int = 2) -> FloatArray:
@@ -261,10 +261,10 @@ class RecordingPotential:
         self._exact.count("rows", self.n_rows)
         return with_rows(self._paid).row_bounds(factor, **of_order(order))
 
-    def selected(self, rows: IntArray) -> Potential:
+    def select(self, rows: IntArray) -> Potential:
         """Return the sum of some rows' terms alone; from then on they are not counted."""
         self._exact.count("rows", len(rows))
-        return with_rows(self._paid).selected(rows)
+        return with_rows(self._paid).select(rows)
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions of the target's own, shape (n, dim)."""
@@ -282,8 +282,8 @@ class RecordingPotential:
         self, method: Method, positions: FloatArray, factors: FloatArray
     ) -> FloatArray:
         assert method.kind is not None
-        q = checked_positions(positions, self.dim)
-        given = method.checked_factors(factors, q)
+        q = check_positions(positions, self.dim)
+        given = method.check_factors(factors, q)
         function, shape = getattr(self._paid, method.name), given.shape[1:]
 
         def evaluate(rows: FloatArray) -> tuple[FloatArray]:
@@ -313,9 +313,9 @@ class RecordingPotential:
             values = self._values(None, len(positions))
             self._store(positions=positions, values=values)
             return values, np.full(positions.shape, np.nan)
-        return self._differentiated(positions, *results)
+        return self._differentiate(positions, *results)
 
-    def _differentiated(
+    def _differentiate(
         self, positions: FloatArray, outputs: FloatArray, jacobians: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return U and its gradient from what was paid for, and keep all of it."""
@@ -350,7 +350,7 @@ class RecordingPotential:
         with np.errstate(all="ignore"):  # a failed row's outputs are NaN
             return self._exact.decidable(self.energy.value(outputs, positions))
 
-    def _known_outputs(self, outputs: FloatArray | None, n: int) -> FloatArray:
+    def _outputs_paid_for(self, outputs: FloatArray | None, n: int) -> FloatArray:
         if outputs is not None:
             return outputs
         if self._n_outputs is None:

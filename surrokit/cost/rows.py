@@ -53,7 +53,7 @@ class RecordedExpansion:
 
     def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
         """Return D_i(q), shape (m,), and count m rows."""
-        return self._counted(
+        return self._count(
             lambda pairs: self.inner.remainders(positions, rows[pairs], owners[pairs]), len(rows)
         )
 
@@ -61,19 +61,19 @@ class RecordedExpansion:
         self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
     ) -> FloatArray:
         """Return D_i(q') - D_i(q), shape (m,), and count m rows."""
-        return self._counted(
+        return self._count(
             lambda pairs: self.inner.changes(before, after, rows[pairs], owners[pairs]), len(rows)
         )
 
     def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
         """Return sum_i max(0, D_i(q') - D_i(q)), shape (n,), and count every row n times."""
-        return self._counted(
+        return self._count(
             lambda moves: self.inner.increases(before[moves], after[moves]),
             len(before),
             each=self.n_rows,
         )
 
-    def _counted(
+    def _count(
         self, function: Callable[[IntArray], FloatArray], n: int, each: int = 1
     ) -> FloatArray:
         def evaluate(chosen: FloatArray) -> tuple[FloatArray]:

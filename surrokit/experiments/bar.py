@@ -43,7 +43,7 @@ class RowBar:
             self._progress.update(self._task, **fields)
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Leave the terminal to what is printed in the block."""
         if self._progress is None:
             yield

@@ -1,4 +1,4 @@
-"""What came of one experiment, or of several."""
+"""Outcomes of one experiment, or of several."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class Reproduction:
         """What a reader must know: of the experiment itself, and of rows that are missing."""
         found = list(self.report.notes)
         for reason, rows in by_reason(self.not_run).items():
-            found.append(f"not done: {listed(rows)}; {reason}")
+            found.append(f"not done: {list_names(rows)}; {reason}")
         stopped = [row for row in self.left if row in self.asked]
         if stopped:
             how = " without --fresh" if self.fresh else ""
-            found.append(f"still to be done: {listed(stopped)}; the same command{how} goes on.")
+            found.append(f"still to be done: {list_names(stopped)}; the same command{how} goes on.")
         others = [row for row in self.left if row not in self.asked]
         if others:
-            found.append(f"not asked for: {listed(others)}; without --only all are done.")
+            found.append(f"not asked for: {list_names(others)}; without --only all are done.")
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     return found
 
 
-def listed(rows: Sequence[str]) -> str:
+def list_names(rows: Sequence[str]) -> str:
     """Return names in one line, many of them by the first two."""
     if len(rows) <= 3:
         return ", ".join(rows)
@@ -160,7 +160,7 @@ class AllReproduced:
         for name, outcome in self.outcomes.items():
             for row, reason in outcome.not_run.items():
                 reasons.setdefault(f"{name}/{row}", reason)
-        found = [f"not done: {listed(what)}; {why}" for why, what in by_reason(reasons).items()]
+        found = [f"not done: {list_names(what)}; {why}" for why, what in by_reason(reasons).items()]
         if self.waiting:
             how = " without --fresh" if self.fresh else ""
             waiting = ", ".join(self.waiting)

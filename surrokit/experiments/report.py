@@ -1,4 +1,4 @@
-"""What is printed and drawn of experiments."""
+"""Tables and pictures of experiments."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _cell(value: Cell) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def drawn(experiment: Experiment, finished: Sequence[Finished]) -> Any:
+def draw_picture(experiment: Experiment, finished: Sequence[Finished]) -> Any:
     """Return the picture of an experiment; None if it is a table and has none.
 
     Raises

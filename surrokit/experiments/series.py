@@ -12,7 +12,7 @@ from surrokit.errors import ConfigurationError, SurrokitError
 from surrokit.experiments.bar import RowBar, row_bar
 from surrokit.experiments.contract import Conditions, Experiment
 from surrokit.experiments.outcome import AllReproduced, Reproduction
-from surrokit.experiments.work import Work, do_rows, planned, reported
+from surrokit.experiments.work import Work, do_rows, plan, report
 from surrokit.registry.catalogue import Catalogue
 from surrokit.registry.composer import Composer
 
@@ -23,7 +23,7 @@ Failed: TypeAlias = Callable[[str, Exception], None]
 """Told the name of an experiment, or of one's row, and the error that it ended in."""
 
 
-def chosen_experiments(names: Sequence[str], only: Iterable[str]) -> dict[str, list[str]]:
+def choose_experiments(names: Sequence[str], only: Iterable[str]) -> dict[str, list[str]]:
     """Return experiment to names of rows, none of which stands for all, in the order of names.
 
     Parameters
@@ -63,7 +63,7 @@ def _rows(rows: list[str]) -> list[str]:
     return [] if "" in rows else rows
 
 
-def made_experiments(
+def make_experiments(
     catalogue: Catalogue, names: Iterable[str], settings: Mapping[str, Any], *, quick: bool = False
 ) -> tuple[dict[str, Experiment], dict[str, str]]:
     """Make experiments, each with those of the settings that it has.
@@ -160,7 +160,7 @@ def reproduce_all(
         If there is no such row, or the folder cannot be written to.
     """
     works = {
-        name: planned(each, out, conditions, only=(only or {}).get(name, ()), fresh=fresh)
+        name: plan(each, out, conditions, only=(only or {}).get(name, ()), fresh=fresh)
         for name, each in experiments.items()
     }
     run = _AllWorks(works, conditions, tell, failed)
@@ -207,18 +207,18 @@ class _AllWorks:
         work = self._works[name]
 
         def remember(row: str, error: Exception) -> None:
-            with bar.paused():
+            with bar.pause():
                 self._remember(f"{name}/{row}", error)
 
         not_run = do_rows(work, self._conditions, bar, remember)
         try:
-            outcome = reported(work, not_run)
+            outcome = report(work, not_run)
             self.outcomes[name] = outcome
             if outcome.finished:
-                with bar.paused():
+                with bar.pause():
                     self._tell(work.experiment, outcome)
         except Exception as error:
-            with bar.paused():
+            with bar.pause():
                 self._remember(name, error)
             return False
         return outcome.interrupted

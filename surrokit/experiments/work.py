@@ -65,10 +65,10 @@ def reproduce(
         If there is no such row, the folder cannot be written to, or no row could be finished.
     """
     conditions = Conditions(seed=seed, data=data)
-    work = planned(experiment, out, conditions, only=only, fresh=fresh)
+    work = plan(experiment, out, conditions, only=only, fresh=fresh)
     with row_bar(len(work.asked), work.n_kept(), enabled=progress) as bar:
         bar.experiment(experiment.name)
-        outcome = reported(work, do_rows(work, conditions, bar))
+        outcome = report(work, do_rows(work, conditions, bar))
     if not outcome.finished:
         raise _nothing(experiment, outcome.not_run)
     write_figures(outcome, out)
@@ -117,7 +117,7 @@ class Work:
         return 0 if self.fresh else sum(self.finished(row) is not None for row in self.asked)
 
 
-def planned(
+def plan(
     experiment: Experiment,
     out: Path,
     conditions: Conditions,
@@ -133,7 +133,7 @@ def planned(
         If there is no such row, or the folder cannot be written to.
     """
     rows = tuple(experiment.rows())
-    asked = tuple(chosen_rows(experiment, only))
+    asked = tuple(choose_rows(experiment, only))
     versions = {name: version(name) for name in ("surrokit", "numpy", "scipy")}
     seed = conditions.seed
     marks = {row.name: fingerprint(experiment.name, row, seed, versions) for row in rows}
@@ -144,7 +144,7 @@ def planned(
         rows=rows,
         asked=asked,
         marks=marks,
-        kept=KeptRows(_made_folder(out) / f"{experiment.name}.rows.jsonl"),
+        kept=KeptRows(_make_folder(out) / f"{experiment.name}.rows.jsonl"),
         fresh=fresh,
     )
 
@@ -196,7 +196,7 @@ def do_rows(
     return not_run
 
 
-def reported(work: Work, not_run: Mapping[str, str]) -> Reproduction:
+def report(work: Work, not_run: Mapping[str, str]) -> Reproduction:
     """Return what the finished rows say.
 
     Parameters
@@ -235,7 +235,7 @@ def write_figures(outcome: Reproduction, out: Path) -> None:
     write_text(out / f"{outcome.name}.txt", outcome)
 
 
-def chosen_rows(experiment: Experiment, only: Iterable[str]) -> Sequence[Row]:
+def choose_rows(experiment: Experiment, only: Iterable[str]) -> Sequence[Row]:
     """Return the rows of an experiment that names, or their first words, stand for.
 
     Raises
@@ -268,7 +268,7 @@ def _no_such_row(experiment: Experiment, name: str, rows: list[str]) -> str:
     return f"{experiment.name} has no row {name!r}; {hint}its rows are: {listed}"
 
 
-def _made_folder(out: Path) -> Path:
+def _make_folder(out: Path) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
         probe = out / ".surrokit-was-here"

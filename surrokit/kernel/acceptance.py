@@ -61,7 +61,7 @@ def of_moves(
     return accepted & ~stays, np.where(stays, np.nan, acceptance)
 
 
-def chosen(accepted: BoolArray, proposed: FloatArray, current: FloatArray) -> FloatArray:
+def choose(accepted: BoolArray, proposed: FloatArray, current: FloatArray) -> FloatArray:
     """Return proposed rows where accepted, and current ones elsewhere.
 
     Parameters

@@ -94,7 +94,7 @@ class Binding:
 
     def skip(self, positions: FloatArray) -> None:
         """Tune by where another kernel took the chains, ``positions (n, dim)``."""
-        self._use(self._tuner.passed(self._tuned, positions))
+        self._use(self._tuner.skip(self._tuned, positions))
 
     def learn(self, covariance: FloatArray | None) -> None:
         """Use a covariance (dim, dim) that was estimated elsewhere, if there is one."""
@@ -103,11 +103,11 @@ class Binding:
 
     def tune_afresh(self) -> None:
         """Go on tuning, on a potential that is quite another."""
-        self._use(self._tuner.restarted(self._tuned))
+        self._use(self._tuner.restart(self._tuned))
 
     def settle(self) -> None:
         """Keep what was tuned from here on, though the warm-up may have ended early."""
-        self._use(self._tuner.settled(self._tuned))
+        self._use(self._tuner.settle(self._tuned))
 
     def freeze(self) -> None:
         """Keep what was tuned as it is from here on."""

@@ -1,4 +1,4 @@
-"""Which metrics and integrators go together."""
+"""The pairing of metrics and integrators."""
 
 from __future__ import annotations
 

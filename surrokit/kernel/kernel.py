@@ -108,7 +108,7 @@ class Moves(Binding):
             self.update(self.positions, info)
         return info
 
-    def moved_to(self, state: ChainState, *, tune: bool) -> None:
+    def move_to(self, state: ChainState, *, tune: bool) -> None:
         """Take over where another kernel has taken the chains."""
         if tune:
             self.skip(state.positions)
@@ -121,7 +121,7 @@ class Moves(Binding):
 
     def take_over(self, findings: Findings) -> None:
         """Go on where another kernel has left the chains."""
-        self.found(findings)
+        self.take_in(findings)
         self.chains = self.look_up(self.state)
         self._begin_deciding()
 

@@ -1,4 +1,4 @@
-"""What is worked out of a covariance, once."""
+"""A memory of what was last worked out of a covariance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many transitions make a sub-chain: found in warm-up by trying powers of two.
+"""The length of sub-chains: warm-up tries powers of two.
 
 A sub-chain costs one exact call however long it is, so it should be so long that its end hardly
 knows its start; but where the surrogate is poor its end is accepted the less, the farther it is.
@@ -33,7 +33,7 @@ def _zeros() -> FloatArray:
     return np.zeros(MAX_LENGTH.bit_length())
 
 
-def _raised(array: FloatArray, power: int, by: float) -> FloatArray:
+def _raise_error(array: FloatArray, power: int, by: float) -> FloatArray:
     raised = array.copy()
     raised[power] += by
     return raised
@@ -78,7 +78,7 @@ class LengthSearch:
         """Return the length to try next: the one least tried, of several the longest."""
         return int(2 ** (self.top - int(np.argmin(self.tries[self.top :: -1]))))
 
-    def updated(self, info: StepInfo, moving: BoolArray) -> LengthSearch:
+    def update(self, info: StepInfo, moving: BoolArray) -> LengthSearch:
         """Return what is known after an iteration with the :meth:`upcoming` length.
 
         Parameters
@@ -95,9 +95,9 @@ class LengthSearch:
         acceptance = info.acceptance[moving]
         found = attrs.evolve(
             self,
-            tries=_raised(self.tries, power, 1.0),
-            decisions=_raised(self.decisions, power, float((~np.isnan(acceptance)).mean())),
-            acceptances=_raised(
+            tries=_raise_error(self.tries, power, 1.0),
+            decisions=_raise_error(self.decisions, power, float((~np.isnan(acceptance)).mean())),
+            acceptances=_raise_error(
                 self.acceptances, power, float(np.nansum(acceptance) / len(acceptance))
             ),
         )._saw(excursion, moving)
@@ -142,7 +142,7 @@ class LengthSearch:
         error = np.sqrt(2.0 / self.seen[half])  # relative, of the mean of a squared normal number
         return bool(self.forgotten()[half] * (1.0 + _CLEARLY * error) < _FORGOTTEN)
 
-    def aged(self) -> LengthSearch:
+    def age(self) -> LengthSearch:
         """Return what is known, with less weight: the covariance has changed."""
         return attrs.evolve(
             self,

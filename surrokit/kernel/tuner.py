@@ -18,7 +18,7 @@ import numpy as np
 from surrokit.contracts.sampler import Sampler, StepInfo, Tuning
 from surrokit.kernel.lengths import LengthSearch
 from surrokit.kernel.tuner_state import TunerState
-from surrokit.kernel.windows import collected, pooled, windows
+from surrokit.kernel.windows import collect, pool, windows
 from surrokit.types import BoolArray, FloatArray
 
 FIRST_STEP_SIZE = 0.5
@@ -163,13 +163,13 @@ class Tuner:
             return state
         moving = ~_stuck(recent)
         if self._tries_lengths(before):
-            state = attrs.evolve(state, lengths=state.lengths.updated(info, moving))
+            state = attrs.evolve(state, lengths=state.lengths.update(info, moving))
         judged = moving & told
         if "step_size" in self.tunes and judged.any():
-            state = self._stepped(state, float(info.path_acceptance[judged].mean()))
-        return self._windowed(state, positions, moving)
+            state = self._step(state, float(info.path_acceptance[judged].mean()))
+        return self._window(state, positions, moving)
 
-    def passed(self, state: TunerState, positions: FloatArray) -> TunerState:
+    def skip(self, state: TunerState, positions: FloatArray) -> TunerState:
         """Return the state after an iteration that another kernel made.
 
         It tells nothing of the step size, but its positions count towards the covariance.
@@ -177,9 +177,9 @@ class Tuner:
         state = attrs.evolve(state, iteration=state.iteration + 1)
         if not self.tunes:
             return state
-        return self._windowed(state, positions, np.ones(len(positions), dtype=bool))
+        return self._window(state, positions, np.ones(len(positions), dtype=bool))
 
-    def restarted(self, state: TunerState) -> TunerState:
+    def restart(self, state: TunerState) -> TunerState:
         """Return the state from which tuning goes on, on a potential that is quite another.
 
         The step size is searched again from where it is. Positions collected so far are dropped;
@@ -196,7 +196,7 @@ class Tuner:
             lengths=LengthSearch(normal_variance=state.lengths.normal_variance),
         )
 
-    def settled(self, state: TunerState) -> TunerState:
+    def settle(self, state: TunerState) -> TunerState:
         """Return the state at the end of a warm-up that ends here, though it may be early.
 
         The averaged step is frozen either way, as a step of the search or the last one of dual
@@ -238,10 +238,10 @@ class Tuner:
         settled = state.covariance is not None and not self._searches_step(state)
         return "length" in self.tunes and settled and not known and not over
 
-    def _stepped(self, state: TunerState, acceptance: float) -> TunerState:
+    def _step(self, state: TunerState, acceptance: float) -> TunerState:
         most = min(_FARTHEST, math.log(self.largest_step))
         if state.searching >= 0:
-            return _searched(state, acceptance, most)
+            return _search(state, acceptance, most)
         t = state.averaged + 1
         weight = 1.0 / (t + _T0)
         error = (1 - weight) * state.error + weight * (self.target_acceptance - acceptance)
@@ -256,14 +256,14 @@ class Tuner:
             averaged_log_step=eta * log_step + (1 - eta) * state.averaged_log_step,
         )
 
-    def _windowed(self, state: TunerState, positions: FloatArray, moving: BoolArray) -> TunerState:
+    def _window(self, state: TunerState, positions: FloatArray, moving: BoolArray) -> TunerState:
         first, ends = windows(self.n_iterations)
         if state.given is not None or not ends or not first < state.iteration <= ends[-1]:
             return state
-        state = collected(state, positions)
+        state = collect(state, positions)
         if state.iteration not in ends:
             return state
-        covariance = pooled(state, moving)
+        covariance = pool(state, moving)
         emptied = attrs.evolve(
             state, count=0, mean=np.zeros_like(state.mean), scatter=np.zeros_like(state.scatter)
         )
@@ -274,7 +274,7 @@ class Tuner:
             covariance=covariance,
             searching=0,
             direction=0,
-            lengths=state.lengths.aged(),
+            lengths=state.lengths.age(),
         )
         # in a metric that fits, the step of order dim^-1/4 is the better guess
         fits = state.covariance is None and "metric" in self.tunes
@@ -285,7 +285,7 @@ def _stuck(recent: FloatArray) -> BoolArray:
     return np.asarray(recent < _STUCK * np.median(recent))
 
 
-def _searched(state: TunerState, acceptance: float, most: float) -> TunerState:
+def _search(state: TunerState, acceptance: float, most: float) -> TunerState:
     """Return the state after an iteration of the search; no log step size is beyond ``most``."""
     high = acceptance > _SEARCH_ACCEPTANCE
     direction = 1 if high else -1

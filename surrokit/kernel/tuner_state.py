@@ -1,4 +1,4 @@
-"""What a tuner knows."""
+"""The state of a tuner."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def windows(n_iterations: int) -> tuple[int, tuple[int, ...]]:
     return first, tuple(ends)
 
 
-def collected(state: TunerState, positions: FloatArray) -> TunerState:
+def collect(state: TunerState, positions: FloatArray) -> TunerState:
     """Return the state after positions, shape (n, dim), were added to the window."""
     count = state.count + 1
     deviation = positions - state.mean
@@ -41,7 +41,7 @@ def collected(state: TunerState, positions: FloatArray) -> TunerState:
     return attrs.evolve(state, count=count, mean=mean, scatter=scatter)
 
 
-def pooled(state: TunerState, moving: BoolArray) -> FloatArray | None:
+def pool(state: TunerState, moving: BoolArray) -> FloatArray | None:
     """Return the covariance within the chains that move, shrunk to its diagonal; None if flat.
 
     The diagonal is that in the coordinates in which what was known so far is the identity. In the

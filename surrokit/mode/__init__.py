@@ -1,1 +1,1 @@
-"""Where a potential is least, and where chains start."""
+"""The search for the mode, and the starts of chains."""

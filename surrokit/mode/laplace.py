@@ -1,4 +1,4 @@
-"""How often independent draws of the normal approximation at a mode would be accepted."""
+"""The acceptance of independent draws of the normal approximation at a mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a potential is least: SciPy's optimisers, with the derivatives that a target offers.
+"""The search for the mode: SciPy's optimisers, with the derivatives that a target offers.
 
 Newton's method in a trust region where second derivatives are to be had, with the Gauss-Newton
 matrix for a forward map, whose Jacobian brings it for nothing; L-BFGS where there are gradients
@@ -199,7 +199,7 @@ class _Search:
             if point is not None and np.array_equal(point.position, position):
                 return point
         self._pay()
-        point = self.last = self._evaluated(np.array(position))
+        point = self.last = self._evaluate(np.array(position))
         if point.finite and (self.best is None or point.value < self.best.value):
             self.best, self.hessian, self.decrement = point, None, None
         if self._seen_enough(point):
@@ -241,7 +241,7 @@ class _Search:
         potential = cast(HessianProductPotential, self.potential)
         return np.asarray(potential.hessian_product(position[None], vector[None])[0])
 
-    def iterated(self, value: float) -> None:
+    def note_iteration(self, value: float) -> None:
         """Hear of the value that an iteration ended with.
 
         Raises
@@ -275,7 +275,7 @@ class _Search:
             raise _Enough
         self.calls += 1
 
-    def _evaluated(self, position: FloatArray) -> _Point:
+    def _evaluate(self, position: FloatArray) -> _Point:
         matrix: FloatArray | None = None
         with np.errstate(all="ignore"):
             try:
@@ -344,7 +344,7 @@ def _trust_region_of_products(search: _Search, start: FloatArray) -> None:
         jac,
         hessp=search.product,
         method="trust-ncg",
-        callback=lambda q: search.iterated(search.at(q).value),
+        callback=lambda q: search.note_iteration(search.at(q).value),
         options={"gtol": 0.0, "maxiter": search.max_calls},
     )
 
@@ -370,7 +370,7 @@ def _quasi_newton(search: _Search, start: FloatArray) -> None:
                 True,
                 method="L-BFGS-B",
                 bounds=None if np.isinf(half) else np.stack([at - half, at + half], axis=1),
-                callback=lambda q: search.iterated(search.at(q).value),
+                callback=lambda q: search.note_iteration(search.at(q).value),
                 options={"maxcor": _MEMORY, "maxfun": search.max_calls, "ftol": 0.0, "gtol": 0.0},
             )
         except _Outside as met:

@@ -1,4 +1,4 @@
-"""Where chains start, and what the user has paid for already."""
+"""Starts of chains, and evaluations that the user has paid for already."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _check_inside(positions: FloatArray, parameters: Parameters) -> None:
     )
 
 
-def drawn_positions(target: Potential, rng: np.random.Generator, n: int) -> FloatArray:
+def draw_positions(target: Potential, rng: np.random.Generator, n: int) -> FloatArray:
     """Draw starting positions in the sampling coordinates, shape (n, dim).
 
     The target draws its own if it can; else they are uniform on the whole line.
@@ -109,7 +109,7 @@ def spread_positions(target: Potential, rng: np.random.Generator, n: int) -> Flo
     return np.stack([centre + away, centre - away], axis=1).reshape(2 * half, target.dim)[:n]
 
 
-def started(
+def start(
     begin: Callable[[FloatArray], tuple[Began, ChainState]],
     target: Potential,
     initial: FloatArray | None,
@@ -138,7 +138,7 @@ def started(
         If the target is not finite at the user's positions, or nowhere to be found finite; the
         message names the parameters.
     """
-    positions = drawn_positions(target, rng, chains) if initial is None else initial
+    positions = draw_positions(target, rng, chains) if initial is None else initial
     for _ in range(ATTEMPTS):
         began, state = begin(positions)
         bad = ~(np.isfinite(state.values) & _finite_gradient(state).all(axis=1))
@@ -147,7 +147,7 @@ def started(
         if initial is not None:
             raise TargetError(_complaint(state, bad, target))
         positions = positions.copy()
-        positions[bad] = drawn_positions(target, rng, int(bad.sum()))
+        positions[bad] = draw_positions(target, rng, int(bad.sum()))
     raise TargetError(
         f"no start was found in {ATTEMPTS} attempts at which the target is finite: "
         f"{_complaint(state, bad, target)}; pass initial=..."
@@ -174,7 +174,7 @@ def _complaint(state: ChainState, bad: BoolArray, target: Potential) -> str:
     )
 
 
-def paid_evaluations(
+def read_evaluations(
     evaluations: Evaluations | tuple[npt.ArrayLike, ...], exact: Potential
 ) -> Evaluations:
     """Return evaluations in the sampling coordinates of a target.
@@ -196,7 +196,7 @@ def paid_evaluations(
         if not isinstance(evaluations, tuple | list) or not 2 <= len(evaluations) <= 3:
             raise ShapeError(
                 "evaluations must be (positions, values) or (positions, values, gradients), got "
-                f"{_described(evaluations)}"
+                f"{_describe(evaluations)}"
             )
         names = ("positions", "values", "gradients")
         arrays = {
@@ -213,7 +213,7 @@ def paid_evaluations(
     return _in_sampling_coordinates(evaluations, exact)
 
 
-def _described(evaluations: object) -> str:
+def _describe(evaluations: object) -> str:
     if isinstance(evaluations, tuple | list):
         return f"{len(evaluations)} items"
     return f"a {type(evaluations).__name__}"
@@ -227,13 +227,13 @@ def _in_sampling_coordinates(evaluations: Evaluations, exact: Potential) -> Eval
     z = z[inside]
     d = transform.derivatives(z)
 
-    def pulled(array: FloatArray | None, by: FloatArray, plus: FloatArray | float):  # type: ignore[no-untyped-def]
+    def pull(array: FloatArray | None, by: FloatArray, plus: FloatArray | float):  # type: ignore[no-untyped-def]
         return None if array is None else array * by - plus
 
     return Evaluations(
         positions=z,
         values=kept.values - transform.log_jacobian(z),
-        gradients=pulled(kept.gradients, d.first, d.log_first),
+        gradients=pull(kept.gradients, d.first, d.log_first),
         outputs=kept.outputs,
-        jacobians=pulled(kept.jacobians, d.first[:, None, :], 0.0),
+        jacobians=pull(kept.jacobians, d.first[:, None, :], 0.0),
     )

@@ -51,12 +51,12 @@ def to_arviz(draws: Draws) -> Any:
     with warnings.catch_warnings():
         # ArviZ takes fewer draws than chains for swapped axes
         warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
-        converted = _converted(draws.groups)
+        converted = _convert(draws.groups)
     converted.attrs.update(draws.attributes)
     return converted
 
 
-def _converted(groups: Mapping[str, Group]) -> Any:
+def _convert(groups: Mapping[str, Group]) -> Any:
     try:
         from arviz_base import from_dict
     except ImportError:

@@ -1,4 +1,4 @@
-"""Where tables are printed: a terminal, a file, or text."""
+"""Consoles on which tables are printed: a terminal, a file, or text."""
 
 from __future__ import annotations
 

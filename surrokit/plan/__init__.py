@@ -1,1 +1,1 @@
-"""What a run is made of and may spend."""
+"""The recipe of a run: its parts, sizes and limits."""

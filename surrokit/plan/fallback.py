@@ -1,4 +1,4 @@
-"""What a run goes on with where its surrogate is not worth what it costs."""
+"""The exact kernel that takes over where a surrogate is not worth its cost."""
 
 from __future__ import annotations
 

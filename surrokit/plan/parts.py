@@ -20,7 +20,7 @@ from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning
 from surrokit.kernel.tuner import tuning_of
 from surrokit.plan.recipe import Recipe
 from surrokit.registry.catalogue import Catalogue
-from surrokit.registry.composer import Composer, Spec, described
+from surrokit.registry.composer import Composer, Spec, describe
 from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, VALUES
 from surrokit.settings import is_whole
 
@@ -59,7 +59,7 @@ def make_parts(composer: Composer, asked: Recipe, rng: np.random.Generator) -> R
     correction = composer.make("correction", asked.correction)
     composer = composer.with_own({"sampler": sampler, "correction": correction})
     names = {"sampler": asked.sampler, "surrogate": asked.surrogate or "none"}
-    told = {"target": asked.name, **{kind: described(spec) for kind, spec in names.items()}}
+    told = {"target": asked.name, **{kind: describe(spec) for kind, spec in names.items()}}
     recipe = attrs.evolve(asked, sampler=sampler, correction=correction, described=told)
     recipe = _add_learner(composer, recipe, rng)
     recipe = _add_explorer(composer, recipe)
@@ -70,7 +70,7 @@ def make_parts(composer: Composer, asked: Recipe, rng: np.random.Generator) -> R
         recipe,
         exact_sampler=None if asked.surrogate is None else _exact_sampler(composer, asked.exact),
         fallback=None if recipe.learner is None else asked.fallback,
-        described={**recipe.described, "correction": described(asked.correction)},
+        described={**recipe.described, "correction": describe(asked.correction)},
     )
 
 
@@ -90,7 +90,7 @@ def _add_learner(composer: Composer, recipe: Recipe, rng: np.random.Generator) -
         surrogate=ready,
         schedule=schedule,
         learner=_learner(made, recipe, rng, schedule) if learns else None,
-        described={**recipe.described, "schedule": described(named)},
+        described={**recipe.described, "schedule": describe(named)},
     )
 
 
@@ -99,7 +99,7 @@ def _add_explorer(composer: Composer, recipe: Recipe) -> Recipe:
     explorer, name = None, "none"
     if recipe.learner is not None:
         explorer = _explorer(composer, recipe, recipe.learner)
-        name = described(recipe.explorer or composer.catalogue.pick("explorer"))
+        name = describe(recipe.explorer or composer.catalogue.pick("explorer"))
     elif recipe.explorer is not None:
         why = _nothing_learns(recipe.surrogate)
         raise ConfigurationError(f"an explorer is given, but {why}, or leave explorer out")
@@ -123,7 +123,7 @@ def _nothing_learns(ready: Potential | None) -> str:
     )
 
 
-def checked_target(target: Potential) -> Potential:
+def check_target(target: Potential) -> Potential:
     """Return a target, if it is a potential.
 
     Raises
@@ -193,7 +193,7 @@ def _explorer(composer: Composer, recipe: Recipe, learner: Learner) -> Explorer:
     explorer: Explorer | Spec | None = recipe.explorer
     if explorer is None:
         moves = _exact_sampler(composer, recipe.exact)
-        settings: dict[str, Any] = _suggested(recipe, learner, moves or recipe.sampler)
+        settings: dict[str, Any] = _suggest(recipe, learner, moves or recipe.sampler)
         if moves is not recipe.sampler:
             settings["sampler"] = moves or composer.catalogue.pick("sampler", VALUES)
         explorer = (composer.catalogue.pick("explorer"), settings)
@@ -201,7 +201,7 @@ def _explorer(composer: Composer, recipe: Recipe, learner: Learner) -> Explorer:
     return made
 
 
-def _suggested(recipe: Recipe, learner: Learner, sampler: Sampler) -> dict[str, Any]:
+def _suggest(recipe: Recipe, learner: Learner, sampler: Sampler) -> dict[str, Any]:
     """Return settings of the explorer that suit a schedule, if it asks for any.
 
     However few rows come of it, half of the warm-up is left for what follows.

@@ -16,7 +16,7 @@ from surrokit.cost.calls import OnError
 from surrokit.plan.fallback import Fallback
 from surrokit.plan.safety import Safety
 from surrokit.registry.catalogue import Catalogue
-from surrokit.registry.composer import named
+from surrokit.registry.composer import name_and_settings
 from surrokit.registry.purposes import NO_LEARNING
 from surrokit.types import FloatArray
 
@@ -198,7 +198,7 @@ class Recipe:
         recipe = attrs.evolve(self, **parts)
         kinds = ("sampler", "surrogate", "explorer", "schedule", "correction")
         specs = {kind: getattr(recipe, kind) for kind in kinds}
-        given = ", ".join(f"{kind}={_written(spec)}" for kind, spec in specs.items() if spec)
+        given = ", ".join(f"{kind}={_spell(spec)}" for kind, spec in specs.items() if spec)
         return attrs.evolve(recipe, choice=f"{given}: {reason}")
 
     def drop_surrogate(self, reason: str) -> Recipe:
@@ -227,6 +227,6 @@ class Recipe:
         )
 
 
-def _written(spec: Any) -> str:
+def _spell(spec: Any) -> str:
     """Return a part as it would be typed, or described where it is an object."""
-    return repr(spec) if named(spec) is not None else f"<{type(spec).__name__}>"
+    return repr(spec) if name_and_settings(spec) is not None else f"<{type(spec).__name__}>"

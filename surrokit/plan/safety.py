@@ -86,7 +86,7 @@ class Safety:
         return self.block + self.patience
 
 
-def checked_safety(safety: object) -> Safety:
+def check_safety(safety: object) -> Safety:
     """Return the settings of a run's safety net; the usual ones for None.
 
     Raises

@@ -109,13 +109,13 @@ class Stopping:
     def warmup_begins(self) -> None:
         """Take note that iterations from here on are those of the kernel that will draw."""
         self._grace = 0.0
-        self._pace.begin(*self._used())
+        self._pace.begin(*self._use())
 
     def iteration_done(self) -> None:
         """Take note of what an iteration of warm-up has cost."""
-        self._pace.add(*self._used())
+        self._pace.add(*self._use())
 
-    def _used(self) -> tuple[float, float]:
+    def _use(self) -> tuple[float, float]:
         return self._target.paid, self._clock.elapsed() - self._clock.seconds["training"]
 
     def draws_begin(self, wanted: int) -> int:
@@ -131,10 +131,10 @@ class Stopping:
         most: float = wanted
         if self.budget.max_calls is not None:
             rest = self.budget.max_calls - self._target.paid
-            most = self._allowed(most, "max_calls", self._pace.settled(0, rest, _CALLS_MARGIN))
+            most = self._allowed(most, "max_calls", self._pace.settle(0, rest, _CALLS_MARGIN))
         if self.budget.max_seconds is not None:
             rest = self.budget.max_seconds - self._clock.elapsed()
-            n = self._pace.settled(1, rest, _SECONDS_MARGIN)
+            n = self._pace.settle(1, rest, _SECONDS_MARGIN)
             self._grace = GRACE if n < math.inf else 0.0
             most = self._allowed(most, "max_seconds", n)
         self._most_draws = int(most)
@@ -151,7 +151,7 @@ class Stopping:
 
     # --- draws that are good enough ---
 
-    def used(self, part: Budget) -> bool:
+    def is_used_up(self, part: Budget) -> bool:
         """Return whether a part of the budget is used up, or the next iteration would do so."""
         calls = self._target.paid + self._chains
         return part.spent(calls, self._clock.elapsed()) is not None
@@ -165,13 +165,13 @@ class Stopping:
         if self.budget.target_ess is not None:
             ess = _least_ess(draws, self.budget.target_ess)
             if ess >= self.budget.target_ess:
-                return self._judged("target_ess")
+                return self._judge("target_ess")
             if ess > 0:
                 growth = min(max(self.budget.target_ess / ess, 1.05), _MOST_GROWTH)
         if self.budget.target_rhat is not None:
             growth = min(growth, _GROWTH)
             if float(np.max(r_hat(draws))) <= self.budget.target_rhat:
-                return self._judged("target_rhat")
+                return self._judge("target_rhat")
         self._next_look = math.ceil(growth * len(kept))
         return None
 
@@ -181,7 +181,7 @@ class Stopping:
         looked = self._next_look if self.budget.looks_at_draws else self._most_draws
         return min(self._most_draws, looked)
 
-    def _judged(self, reason: StopReason) -> StopReason:
+    def _judge(self, reason: StopReason) -> StopReason:
         self.stopped, self.length = reason, "judged"
         return reason
 

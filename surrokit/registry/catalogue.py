@@ -110,7 +110,7 @@ class Catalogue:
             f"{', '.join(names)}, or enable the plugin that has it"
         )
 
-    def named(self, names: Sequence[str]) -> list[Entry]:
+    def find(self, names: Sequence[str]) -> list[Entry]:
         """Return the entries of these names, of whatever kinds; without names all.
 
         Raises

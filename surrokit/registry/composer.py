@@ -66,7 +66,7 @@ class Composer:
             If the part cannot be imported, or is none of its kind.
         """
         given = {name: value for name, value in extra.items() if value is not None}
-        found = named(spec)
+        found = name_and_settings(spec)
         if found is None:
             if given:
                 raise ConfigurationError(
@@ -117,7 +117,7 @@ class Composer:
         return made
 
 
-def named(spec: object) -> tuple[str, dict[str, Any]] | None:
+def name_and_settings(spec: object) -> tuple[str, dict[str, Any]] | None:
     """Return name and settings that a spec gives, or None if it is an object.
 
     Raises
@@ -136,9 +136,9 @@ def named(spec: object) -> tuple[str, dict[str, Any]] | None:
     return None
 
 
-def described(spec: object) -> str:
+def describe(spec: object) -> str:
     """Return a name with its settings, or the type of an object."""
-    found = named(spec)
+    found = name_and_settings(spec)
     if found is None:
         return type(spec).__name__
     settings = ", ".join(f"{name}={value!r}" for name, value in found[1].items())

@@ -116,7 +116,7 @@ def load(found: Iterable[FoundPlugin]) -> Plugins:
     manager = _empty_manager()
     loaded = []
     for plugin in found:
-        module = _imported(plugin)
+        module = _import_module(plugin)
         loaded.append(
             LoadedPlugin(label=plugin.label, distribution=plugin.distribution, module=module)
         )
@@ -150,7 +150,7 @@ def _empty_manager() -> pluggy.PluginManager:
     return manager
 
 
-def _imported(plugin: FoundPlugin) -> ModuleType:
+def _import_module(plugin: FoundPlugin) -> ModuleType:
     try:
         module = plugin.entry.load()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What numpydoc docstrings say of parameters."""
+"""Descriptions of parameters, read from numpydoc docstrings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a part may be used for where a user names none, as its component says.
+"""Purposes that parts serve where a user names none.
 
 One part of a kind serves a purpose. A policy may look for purposes of its own.
 """

@@ -66,7 +66,7 @@ def settings_of(factory: Callable[..., Any]) -> dict[str, Setting]:
     for setting in read(factory):
         if setting.name in found:
             raise ConfigurationError(
-                f"{_called(factory)} has two settings {setting.name!r}; name those that spread() "
+                f"{_name_of(factory)} has two settings {setting.name!r}; name those that spread() "
                 "shall offer"
             )
         found[setting.name] = setting
@@ -75,14 +75,14 @@ def settings_of(factory: Callable[..., Any]) -> dict[str, Setting]:
 
 def build(factory: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
     """Call a class or function with settings; those of a record inside it go there."""
-    return factory(**(_gathered(factory, settings) if _is_record(factory) else settings))
+    return factory(**(_gather(factory, settings) if _is_record(factory) else settings))
 
 
 def _is_record(factory: object) -> bool:
     return isinstance(factory, type) and attrs.has(factory)
 
 
-def _called(factory: Callable[..., Any]) -> str:
+def _name_of(factory: Callable[..., Any]) -> str:
     return getattr(factory, "__qualname__", repr(factory))
 
 
@@ -91,14 +91,14 @@ def _of_signature(function: Callable[..., Any]) -> Iterator[Setting]:
     for argument in inspect.signature(function).parameters.values():
         if argument.kind not in (argument.KEYWORD_ONLY, argument.POSITIONAL_OR_KEYWORD):
             raise ConfigurationError(
-                f"{_called(function)} takes {argument}, which cannot be given by name as settings "
+                f"{_name_of(function)} takes {argument}, which cannot be given by name as settings "
                 "are; spell its settings out"
             )
         kind, text = texts.get(argument.name, ("", ""))
         yield Setting(
             name=argument.name,
             default=argument.default,
-            type=kind or _written(argument.annotation),
+            type=kind or _spell(argument.annotation),
             help=text,
         )
 
@@ -114,7 +114,7 @@ def _of_record(owner: Any) -> Iterator[Setting]:
             yield Setting(
                 name=_keyword(field),
                 default=_value(owner, field),
-                type=kind or _written(field.type),
+                type=kind or _spell(field.type),
                 limits=_limits(field.validator),
                 help=text,
             )
@@ -157,7 +157,7 @@ def _value(owner: Any, field: attrs.Attribute[Any]) -> Any:
     return default
 
 
-def _gathered(owner: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _gather(owner: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments of a class, those settings gathered that belong to records inside it."""
     own = dict(settings)
     for field in filter(offers_of, _fields(owner)):
@@ -165,7 +165,7 @@ def _gathered(owner: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
         names = [setting.name for setting in _spread_out(record, field)]
         inner = {name: own.pop(name) for name in names if name in own}
         if inner:
-            own[_keyword(field)] = attrs.evolve(record, **_gathered(record, inner))
+            own[_keyword(field)] = attrs.evolve(record, **_gather(record, inner))
     return own
 
 
@@ -189,7 +189,7 @@ def _limits(validator: Any) -> str:
     return str(getattr(validator, "expected", ""))
 
 
-def _written(annotation: Any) -> str:
+def _spell(annotation: Any) -> str:
     if annotation is None or annotation is inspect.Parameter.empty:
         return ""
     return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)

@@ -1,1 +1,1 @@
-"""What a run returns."""
+"""Results: draws, their account, summaries and advice."""

@@ -1,4 +1,4 @@
-"""What is wrong with a run's draws, where figures alone would not say it, and what to do."""
+"""Findings about a run's draws, with advice on what to do."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def advice(run: Run) -> list[str]:
     if len(run.kept) >= FEWEST_ITERATIONS:
         rejected = _rejected(run)
         found += [rejected or _stuck(run.kept), *_unsolved(run.kept)]
-        found += [] if rejected else _diverged(run)
+        found += [] if rejected else _find_divergences(run)
     return [complaint for complaint in found if complaint is not None]
 
 
@@ -136,7 +136,7 @@ def _separate_modes(run: Run) -> str | None:
     missed = "; draws miss modes altogether" if visits.missed.any() else ""
     return (
         f"the target has {len(visits.modes)} modes, and chains went from one to another "
-        f"{visits.moves} times{missed}: {visits.told(run.labels)}. How many draws lie at each says "
+        f"{visits.moves} times{missed}: {visits.tell(run.labels)}. How many draws lie at each says "
         "where chains began, and nothing of the target; begin chains at all of them with "
         "initial=..., and weigh each by itself, or find coordinates in which they are one"
     )
@@ -228,7 +228,7 @@ def _unsolved(kept: Trace) -> list[str | None]:
     ]
 
 
-def _diverged(run: Run) -> list[str | None]:
+def _find_divergences(run: Run) -> list[str | None]:
     kept, n_paths = run.kept, run.kept.status.size
     # of a surrogate they tell that it bends, and where the target does not paths still come by
     unmentioned = _SOME if run.surrogate is None else _MANY_FAILURES

@@ -1,4 +1,4 @@
-"""How draws are shared out among the modes that were found, and whether chains go between them."""
+"""Visits of draws to the modes, and moves of chains between them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ModeVisits:
     def of(cls, modes: Modes, positions: FloatArray) -> ModeVisits:
         """Return where draws lie, from ``positions (chains, draws, dim)``."""
         chains, draws, dim = positions.shape
-        searches, modes = modes.searches, modes.taken(modes.matters)
+        searches, modes = modes.searches, modes.take(modes.matters)
         rows = positions.reshape(-1, dim)
         visited: IntArray = modes.nearest(rows).reshape(chains, draws)
         shares = np.bincount(visited.ravel(), minlength=len(modes)) / visited.size
@@ -68,7 +68,7 @@ class ModeVisits:
             return False
         return self.moves >= ENOUGH or self.moves >= SELDOM * self.expected
 
-    def told(self, labels: list[str]) -> str:
+    def tell(self, labels: list[str]) -> str:
         """Return each mode's place, height and share of the draws, in words.
 
         Parameters

@@ -73,17 +73,17 @@ class Summary:
     def __str__(self) -> str:
         names = ["", *self.labels]
         cells = [
-            [name, *(formatted(name, float(value)) for value in column)]
+            [name, *(format_figure(name, float(value)) for value in column)]
             for name, column in self.columns.items()
         ]
-        lines = zip(_aligned(names, "<"), *(_aligned(column, ">") for column in cells), strict=True)
+        lines = zip(_align(names, "<"), *(_align(column, ">") for column in cells), strict=True)
         return "\n".join(_GAP.join(line) for line in lines)
 
     def __repr__(self) -> str:
         return f"<Summary of {len(self.labels)} parameters>\n{self}"
 
 
-def formatted(column: str, value: float) -> str:
+def format_figure(column: str, value: float) -> str:
     """Return a figure of a column as tables print it; one that cannot be had is missing."""
     if np.isnan(value):
         return MISSING
@@ -110,6 +110,6 @@ def _moments(draws: FloatArray) -> dict[str, FloatArray]:
     return {name: unit * column for name, column in found.items()}
 
 
-def _aligned(cells: list[str], side: str) -> list[str]:
+def _align(cells: list[str], side: str) -> list[str]:
     width = max(map(len, cells))
     return [f"{cell:{side}{width}}" for cell in cells]

@@ -1,4 +1,4 @@
-"""What happened at each iteration, gathered as it happens."""
+"""The trace of a run: iterations, gathered as they happen."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Decision, Stage
 from surrokit.errors import SamplingWarning, SurrogateFitError
-from surrokit.mode.starts import Began, started
+from surrokit.mode.starts import Began, start
 from surrokit.plan.recipe import JUDGED, TUNED_AFTER_DROP, Recipe, settling
 from surrokit.result.run import Adaptation, Rescue, Run
 from surrokit.run.book import Book
@@ -71,7 +71,7 @@ class Attempt:
         explorer = bound_within(recipe.explorer, self._target, recipe.hurry)
         exploring = Exploring(explorer, learning, self._take_paid, book.clock)
         with book.clock.phase("warmup"):
-            begun = self._started(lambda at: (exploring.begin(at, recipe.most_warmup),) * 2)
+            begun = self._start(lambda at: (exploring.begin(at, recipe.most_warmup),) * 2)
             self._check_gradient(begun)
         if recipe.evaluations is not None:
             learning.observe(recipe.evaluations)
@@ -79,7 +79,7 @@ class Attempt:
         while not done:
             book.stopping.check_before_iteration(exact=False)
             rows = exploring.step(self._rng)
-            done = exploring.done() or book.stopping.used(limit)
+            done = exploring.done() or book.stopping.is_used_up(limit)
             found = exploring.findings()
             self._moves.take_in(found)
             self._after("exploration", exploring.info, rows, explored=done)
@@ -163,7 +163,7 @@ class Attempt:
             stopping.check_before_iteration(exact=self._kernels.pay_whole_positions)
             with book.clock.phase("warmup"), self._pay_as_wanted():
                 step = self._transition(tune=True)
-            self._after("warmup", step, self._paid_rows())
+            self._after("warmup", step, self._take_paid_rows())
             stopping.iteration_done()
         self._kernels.settle()
 
@@ -198,7 +198,7 @@ class Attempt:
             with book.clock.phase("sampling"):
                 step = self._transition(tune=False)
             stopping.check()  # an iteration that a limit falls into is dropped
-            self._after("sampling", step, self._paid_rows())
+            self._after("sampling", step, self._take_paid_rows())
             if (trouble := self._net.late_trouble(self._learning.surrogate)) is not None:
                 return trouble
             with book.clock.phase("sampling"):
@@ -228,11 +228,11 @@ class Attempt:
             with book.clock.phase("warmup"), self._pay_as_wanted():
                 step = self._kernels.exact_transition(self._rng, tune=True)
             net.saw_exact(step)
-            self._after("warmup", step, self._paid_rows(), repairs=True)
-        self._learning.observe(net.taken(self._target.dim))
+            self._after("warmup", step, self._take_paid_rows(), repairs=True)
+        self._learning.observe(net.take(self._target.dim))
         self._deploy(f"safety net, after iteration {book.recorder.iteration}: {trouble}")
         self._moves.tune_afresh()
-        net.repaired()
+        net.note_repair()
 
     # --- one iteration ---
 
@@ -301,22 +301,22 @@ class Attempt:
         """Pay for gradients at proposals, where the schedule wants the learner to have them."""
         return self._target.pay_gradients() if self._wants_gradients else nullcontext()
 
-    def _paid_rows(self) -> Evaluations | None:
+    def _take_paid_rows(self) -> Evaluations | None:
         return self._take_paid(self._moves.state) if self._target.keeps else None
 
     def _take_paid(self, state: ChainState) -> Evaluations:
-        return self._book.recorder.paid(self._target.drain(), state)
+        return self._book.recorder.take_paid(self._target.drain(), state)
 
     # --- how chains begin ---
 
     def _begin_chains(self) -> None:
-        self._moves.chains = self._started(lambda at: (self._moves.start(at),) * 2)
+        self._moves.chains = self._start(lambda at: (self._moves.start(at),) * 2)
         if self._learning.surrogate is None:  # else the gradient at hand is the surrogate's
             self._check_gradient(self._moves.state)
 
-    def _started(self, begin: Callable[[FloatArray], tuple[Began, ChainState]]) -> Began:
+    def _start(self, begin: Callable[[FloatArray], tuple[Began, ChainState]]) -> Began:
         recipe = self.recipe
-        return started(begin, recipe.exact, recipe.initial, recipe.chains, self._rng)
+        return start(begin, recipe.exact, recipe.initial, recipe.chains, self._rng)
 
     def _check_gradient(self, state: ChainState) -> None:
         gradient = state.cache.get("gradient")
@@ -353,5 +353,5 @@ class Attempt:
             surrogate=learning.surrogate,
             sampler=self._moves.tuned_sampler,
             kernel=self._moves.bound,
-            modes=None if modes is None else modes.told(transform),
+            modes=None if modes is None else modes.tell(transform),
         )

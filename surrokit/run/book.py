@@ -1,4 +1,4 @@
-"""What a run keeps whatever it tries: its clock, what it writes down and spends, who listens."""
+"""The book of a run: its clock, its recorder, its limits and its observers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Book:
         self.stopping = Stopping(
             asked.budget, self.target, self.clock, transform_of(asked.exact), asked.chains
         )
-        self.target.guarded(self.stopping.guard)
+        self.target.guard(self.stopping.guard)
         self.warmup_ends = asked.most_warmup
         self._hurry = asked.hurry if asked.warmup is None else None
         self._explored_at: int | None = None
@@ -120,7 +120,7 @@ class Book:
         self._tell("surrokit_transition_done", state=state, info=info)
         if explored:
             self._explored_at = info.iteration
-        if stage == "warmup" and self._hurry is not None and self.stopping.used(self._hurry):
+        if stage == "warmup" and self._hurry is not None and self.stopping.is_used_up(self._hurry):
             self.warmup_ends = min(self.warmup_ends, ending(info.iteration))
         return Moment(
             stage=stage,
@@ -137,7 +137,7 @@ class Book:
 
     def close(self) -> None:
         """Let calls through again that nobody counts on, and tell of those that failed."""
-        self.target.guarded(None)
+        self.target.guard(None)
         self.target.failure_log.settle(*self.recorder.places(), self.target.target)
 
     def finish(self, outcome: Run) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.capabilities import require
 from surrokit.contracts.learner import Evaluations
-from surrokit.cost.measuring import measured_starts
+from surrokit.cost.measuring import measure_starts
 from surrokit.errors import ConfigurationError
 from surrokit.plan.parts import check_recipe, make_parts
 from surrokit.plan.policy import Policy
@@ -65,14 +65,14 @@ def _measure_and_pick(
     policy: Policy, composer: Composer, asked: Recipe, book: Book, rng: np.random.Generator
 ) -> tuple[Recipe, Evaluations]:
     """Return what was picked, and the evaluations that were paid for it."""
-    starts, costs = measured_starts(book.target, asked.initial, asked.chains, rng)
+    starts, costs = measure_starts(book.target, asked.initial, asked.chains, rng)
     recipe = attrs.evolve(asked, initial=starts)
     return policy.choose(composer, recipe, book.target, costs, rng), book.target.drain()
 
 
 def _add_paid(recipe: Recipe, paid: Evaluations) -> Recipe:
     blocks = [block for block in (recipe.evaluations, paid) if block is not None and len(block)]
-    joined = Evaluations.joined(blocks, recipe.exact.dim) if blocks else None
+    joined = Evaluations.join(blocks, recipe.exact.dim) if blocks else None
     return attrs.evolve(recipe, evaluations=joined)
 
 

@@ -86,9 +86,9 @@ class Exploring:
         if not explorer.wants_fit(self._state):
             return rows
         self._learning.observe(rows)
-        surrogate = self._fitted()
+        surrogate = self._fit()
         with self._clock.phase("warmup"):
-            self._state = explorer.informed(self._state, surrogate)
+            self._state = explorer.inform(self._state, surrogate)
         return Evaluations.empty(rows.positions.shape[1])
 
     def done(self) -> bool:
@@ -100,7 +100,7 @@ class Exploring:
         with self._clock.phase("warmup"):
             return self._explorer.findings(self._state)
 
-    def _fitted(self) -> Potential | None:
+    def _fit(self) -> Potential | None:
         try:
             return self._learning.fit()
         except SurrogateFitError:

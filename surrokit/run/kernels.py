@@ -76,5 +76,5 @@ class Kernels:
         assert self.exact is not None
         self.moves.step_size = self.exact.step
         state, step = self.exact.transition(self.moves.state, rng, tune=tune)
-        self.moves.moved_to(state, tune=tune)
+        self.moves.move_to(state, tune=tune)
         return step

@@ -1,4 +1,4 @@
-"""What an attempt learns, deploys, and when it has stopped."""
+"""The learning of an attempt: what it observes and deploys, until it freezes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Learning:
         assert self._learner is not None
         if self._last is None or self._last[0] != self.n_observed:
             with self._clock.phase("training"):
-                self._last = self.n_observed, self._learner.fitted()
+                self._last = self.n_observed, self._learner.fit()
         return self._last[1]
 
     def begin_draws(self, kernel: InUse) -> None:

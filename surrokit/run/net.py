@@ -146,7 +146,7 @@ class SafetyNet:
         promised = None if quality is None else quality.acceptance
         return self._watch.complaint(self.safety, promised)
 
-    def repaired(self) -> None:
+    def note_repair(self) -> None:
         """Take note that a repair is over; give up where its exact transitions failed, too."""
         if self._block and self.safety.is_futile(float(np.mean(self._block))):
             self._repairs = False
@@ -180,10 +180,10 @@ class SafetyNet:
         """Keep rows that nothing was learnt from."""
         self._unlearnt.append(rows)
 
-    def taken(self, dim: int) -> Evaluations:
+    def take(self, dim: int) -> Evaluations:
         """Return the rows kept, and forget them."""
         blocks, self._unlearnt = self._unlearnt, []
-        return Evaluations.joined(blocks, dim)
+        return Evaluations.join(blocks, dim)
 
     @property
     def _may_restart(self) -> bool:

@@ -1,4 +1,4 @@
-"""Who is told what happens in a run."""
+"""Observers of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVENTS = (
 """Names of the observation hooks."""
 
 
-def listed(observers: Iterable[object]) -> list[object]:
+def list_observers(observers: Iterable[object]) -> list[object]:
     """Return observers as a list, each of which listens to something.
 
     Raises

@@ -1,4 +1,4 @@
-"""What a run writes down as it goes: iterations, what they paid for, and when."""
+"""The recorder of a run: iterations, what they paid for, and when."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Recorder:
         self._chains = chains
         self._outputs: FloatArray | None = None
 
-    def paid(self, paid: Evaluations, state: ChainState) -> Evaluations:
+    def take_paid(self, paid: Evaluations, state: ChainState) -> Evaluations:
         """Return what was paid for since the last time; outputs of ``state`` are remembered."""
         if self.has_outputs and paid.outputs is not None:
             self._remember(paid.outputs, paid.find(state.positions))

@@ -1,1 +1,1 @@
-"""What surrogates are made from, and how good they are."""
+"""Tools for surrogates: whitening, training rows, and the quality of fits."""

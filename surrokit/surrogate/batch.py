@@ -93,11 +93,11 @@ class BatchLearner(KeepingLearner):
         """Capabilities of its fitted potentials."""
         return self.surrogate.provides
 
-    def checked(self, evaluations: Evaluations) -> Evaluations:
+    def check(self, evaluations: Evaluations) -> Evaluations:
         """Return the rows whose value is finite."""
         return evaluations.take(np.isfinite(evaluations.values))
 
-    def fitted(self) -> Potential:
+    def fit(self) -> Potential:
         """Return what the function makes of everything observed.
 
         Raises
@@ -105,7 +105,7 @@ class BatchLearner(KeepingLearner):
         SurrogateFitError
             If nothing finite was observed.
         """
-        rows = self.observed()
+        rows = self.join_observed()
         if not len(rows):
             raise SurrogateFitError(
                 "a surrogate needs at least one finite evaluation, got none; explore for longer"

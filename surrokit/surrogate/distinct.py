@@ -1,4 +1,4 @@
-"""Which of the rows that were observed are of use to a fit, and which of them repeat others."""
+"""Observed rows that are of use to a fit, those that repeat others put together."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Groups:
         )
         return cls(first=first, group=group.ravel(), copies=counts.astype(np.float64))
 
-    def known(self, array: FloatArray) -> FloatArray:
+    def first_known(self, array: FloatArray) -> FloatArray:
         """Return of each group the first row of an array without NaN; NaN where all have some."""
         finite = np.isfinite(array).all(axis=tuple(range(1, array.ndim)))
         rows = np.flatnonzero(finite)[::-1]

@@ -38,11 +38,11 @@ class KeepingLearner:
         ConfigurationError
             If a value is NaN, or a position that has a value; the message names the row.
         """
-        used = self.checked(evaluations)
+        used = self.check(evaluations)
         if len(used):
             self._blocks.append(used)
 
-    def checked(self, evaluations: Evaluations) -> Evaluations:
+    def check(self, evaluations: Evaluations) -> Evaluations:
         """Return what is used of evaluations, if they can be learnt from.
 
         Raises
@@ -56,16 +56,16 @@ class KeepingLearner:
                 f"got {evaluations.positions.shape}; pass evaluations of the same target"
             )
         demand_numbers(evaluations)
-        return self.used(evaluations)
+        return self.is_used_up(evaluations)
 
-    def used(self, evaluations: Evaluations) -> Evaluations:
+    def is_used_up(self, evaluations: Evaluations) -> Evaluations:
         """Return what is worth its memory of evaluations: all, unless a subclass says less."""
         return evaluations
 
-    def observed(self) -> Evaluations:
+    def join_observed(self) -> Evaluations:
         """Return everything observed."""
         # Joined once, so that the next call finds one block.
-        self._blocks = [Evaluations.joined(self._blocks, self.dim)]
+        self._blocks = [Evaluations.join(self._blocks, self.dim)]
         return self._blocks[0]
 
     def forget(self) -> None:
@@ -80,8 +80,8 @@ class KeepingLearner:
 
     def state(self) -> dict[str, Any]:
         """Return the seed and all rows observed."""
-        return {"seed": self.seed, "rows": attrs.asdict(self.observed())}
+        return {"seed": self.seed, "rows": attrs.asdict(self.join_observed())}
 
-    def restored(self, state: Mapping[str, Any]) -> Self:
+    def restore(self, state: Mapping[str, Any]) -> Self:
         """Return a learner with the same settings that goes on from what ``state`` returned."""
         return attrs.evolve(self, seed=int(state["seed"])).of_rows(Evaluations(**state["rows"]))

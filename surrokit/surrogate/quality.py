@@ -1,4 +1,4 @@
-"""How well a surrogate does where it was not fitted."""
+"""The quality of a surrogate where it was not fitted."""
 
 from __future__ import annotations
 

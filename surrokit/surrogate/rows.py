@@ -1,4 +1,4 @@
-"""Which of the evaluations paid for a surrogate learns from."""
+"""Training rows: those of the evaluations paid for that a surrogate learns from."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def training_rows(
     return Evaluations(
         positions=positions,
         values=state.values[chosen],
-        gradients=_looked_up(paid.gradients, found),
-        outputs=_looked_up(paid.outputs, found),
-        jacobians=_looked_up(paid.jacobians, found),
+        gradients=_look_up(paid.gradients, found),
+        outputs=_look_up(paid.outputs, found),
+        jacobians=_look_up(paid.jacobians, found),
     )
 
 
-def _looked_up(array: FloatArray | None, found: IntArray) -> FloatArray | None:
+def _look_up(array: FloatArray | None, found: IntArray) -> FloatArray | None:
     if array is None:
         return None
     rows: FloatArray = array[found]

@@ -149,7 +149,7 @@ class Whitening:
         away, turned = positions, gradients
         added, passes = _AMPLE if len(positions) > positions.shape[1] else _SCARCE
         for _ in range(passes):
-            shift, change = _balanced(away, turned, shares, added)
+            shift, change = _balance(away, turned, shares, added)
             mean, factor = mean + factor @ shift, factor @ change
             away = np.asarray(np.linalg.solve(change, (away - shift).T).T, dtype=np.float64)
             turned = turned @ change
@@ -164,7 +164,7 @@ class Whitening:
         """Return positions, shape (n, dim), of which z are ``whitened (n, dim)``."""
         return np.asarray(whitened @ self.factor.T + self.mean)
 
-    def pulled(self, slopes: FloatArray) -> FloatArray:
+    def pull(self, slopes: FloatArray) -> FloatArray:
         """Return derivatives by q, shape (n, dim), from derivatives by z."""
         return np.asarray(slopes @ self.inverse)
 
@@ -192,7 +192,7 @@ def _demand_finite(moments: FloatArray, rows: FloatArray) -> None:
         )
 
 
-def _filled(variances: FloatArray) -> FloatArray:
+def _fill(variances: FloatArray) -> FloatArray:
     """Give a coordinate that never moved the scale of the others."""
     # After the first pass it moves by the rounding error of what does.
     moved = variances > _STILL * variances.max()
@@ -204,24 +204,24 @@ def _mean(rows: FloatArray, shares: FloatArray) -> FloatArray:
     return np.asarray(rows[0] + shares @ (rows - rows[0]))
 
 
-def _balanced(
+def _balance(
     positions: FloatArray, gradients: FloatArray, shares: FloatArray, added: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return mu and a factor L of X for one pass of :meth:`Whitening.of_gradients`."""
     mean, pull = _mean(positions, shares), _mean(gradients, shares)
     away, turned = positions - mean, gradients - pull
     spread, tension = shares @ np.square(away), shares @ np.square(turned)
-    scales = np.sqrt(np.sqrt(_filled(spread) / _filled(tension)))
+    scales = np.sqrt(np.sqrt(_fill(spread) / _fill(tension)))
     away, turned = away / scales, turned * scales
-    root = np.linalg.cholesky(_regularised((away.T * shares) @ away, added))
-    information = _regularised((turned.T * shares) @ turned, added)
+    root = np.linalg.cholesky(_regularise((away.T * shares) @ away, added))
+    information = _regularise((turned.T * shares) @ turned, added)
     eigenvalues, vectors = np.linalg.eigh(root.T @ information @ root)
     eigenvalues = np.maximum(eigenvalues, np.finfo(float).eps * eigenvalues[-1])
     factor = scales[:, None] * (root @ (vectors / np.sqrt(np.sqrt(eigenvalues))))
     return mean - factor @ (factor.T @ pull), factor
 
 
-def _regularised(covariance: FloatArray, added: float) -> FloatArray:
+def _regularise(covariance: FloatArray, added: float) -> FloatArray:
     dim = len(covariance)
     return covariance + added * float(np.trace(covariance)) / dim * np.eye(dim)
 

@@ -11,7 +11,7 @@ from surrokit.contracts.forward import (
     with_curvature_derivatives,
     with_curvatures,
 )
-from surrokit.coordinates.transforms import Transform, congruent, crossed, plus_diagonal
+from surrokit.coordinates.transforms import Transform, congruent, cross, plus_diagonal
 from surrokit.types import Capabilities, FloatArray
 
 
@@ -85,5 +85,5 @@ class BoundedEnergy:
             outputs, bounded, by_outputs_weights, congruent(weights, d)
         )
         _, curvature = inner.curvatures(outputs, bounded)
-        gradient = d.first * by_positions + 2.0 * d.second * crossed(weights, curvature, d)
+        gradient = d.first * by_positions + 2.0 * d.second * cross(weights, curvature, d)
         return by_outputs, gradient - np.einsum("nkk->nk", weights) * log_third

@@ -13,7 +13,7 @@ from surrokit.coordinates.transforms import (
     Derivatives,
     Transform,
     congruent,
-    crossed,
+    cross,
     plus_diagonal,
     products,
 )
@@ -45,13 +45,13 @@ class BoundedMatrix:
     def matrix(self, z: FloatArray) -> FloatArray:
         """Return G at z of shape (n, dim), shape (n, dim, dim)."""
         q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
-        gradient, (matrix,), failed = self._evaluated(q, lambda: self.field.matrix(self.inner, q))
+        gradient, (matrix,), failed = self._evaluate(q, lambda: self.field.matrix(self.inner, q))
         return unless_failed(plus_diagonal(congruent(matrix, d), _bend(gradient, d)), failed)
 
     def product(self, z: FloatArray, u: FloatArray) -> FloatArray:
         """Return G u, shape (n, dim)."""
         q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
-        gradient, (product,), failed = self._evaluated(
+        gradient, (product,), failed = self._evaluate(
             q, lambda: self.field.product(self.inner, q, d.first * u)
         )
         return unless_failed(d.first * product + u * _bend(gradient, d), failed)
@@ -62,7 +62,7 @@ class BoundedMatrix:
         return self._derivative(
             z,
             lambda: self.field.trace_gradient(self.inner, q, congruent(weights, d)),
-            lambda matrix: crossed(weights, matrix, d),
+            lambda matrix: cross(weights, matrix, d),
             np.einsum("nkk->nk", weights),
         )
 
@@ -99,7 +99,7 @@ class BoundedMatrix:
         """
         q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
         third, log_third = self.transform.third_derivatives(z)
-        gradient, (matrix, inside), failed = self._evaluated(
+        gradient, (matrix, inside), failed = self._evaluate(
             q, lambda: self.field.matrix(self.inner, q), contraction
         )
         bend = -log_third
@@ -109,7 +109,7 @@ class BoundedMatrix:
         total = d.first * inside + 2.0 * d.second * across(matrix) + diagonal * bend
         return unless_failed(total, failed)
 
-    def _evaluated(
+    def _evaluate(
         self, q: FloatArray, *evaluations: Callable[[], FloatArray]
     ) -> tuple[FloatArray | None, list[FloatArray], dict[int, Exception]]:
         """Return the inner gradient, where the chain rule has it, and what else was asked for."""

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.counting import Count, counted
+from surrokit.contracts.counting import Count, with_count
 from surrokit.contracts.forward import Energy, ForwardHessianPotential, ForwardPotential
 from surrokit.contracts.matrices import (
     HESSIAN_FIELD,
@@ -26,8 +26,8 @@ from surrokit.contracts.potential import (
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import Transform, products
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.rowwise import despite_failures, mapped, unless_failed
-from surrokit.shapes import checked_matrices, checked_positions, checked_vectors, checked_weights
+from surrokit.rowwise import despite_failures, map_rows, unless_failed
+from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.targets.bounded_energy import BoundedEnergy
 from surrokit.targets.bounded_matrix import BoundedMatrix
 from surrokit.types import Capabilities, FloatArray
@@ -95,9 +95,9 @@ class BoundedPotential:
             lost.add(can.FORWARD_HESSIAN)
         return offered - lost
 
-    def counted(self, count: Count) -> BoundedPotential:
+    def with_count(self, count: Count) -> BoundedPotential:
         """Return a copy that reports what it pays for at the inner potential."""
-        return attrs.evolve(self, inner=counted(self.inner, count))
+        return attrs.evolve(self, inner=with_count(self.inner, count))
 
     @property
     def energy(self) -> Energy:
@@ -106,76 +106,76 @@ class BoundedPotential:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U at unbounded positions of shape (n, dim), shape (n,)."""
-        z = checked_positions(positions, self.dim)
+        z = check_positions(positions, self.dim)
 
         def from_inner(value: FloatArray) -> tuple[FloatArray]:
             return (value - self.transform.log_jacobian(z),)
 
         q = self.transform.to_bounded(z)
-        return mapped(lambda: (self.inner.value(q),), from_inner, len(q))[0]
+        return map_rows(lambda: (self.inner.value(q),), from_inner, len(q))[0]
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
+        z = check_positions(positions, self.dim)
         inner = cast(GradientPotential, self.inner)
 
         def from_inner(value: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return value - self.transform.log_jacobian(z), self._pulled_back(z, gradient)
+            return value - self.transform.log_jacobian(z), self._pull_back(z, gradient)
 
         q = self.transform.to_bounded(z)
-        return mapped(lambda: inner.value_and_gradient(q), from_inner, len(q))
+        return map_rows(lambda: inner.value_and_gradient(q), from_inner, len(q))
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
+        z = check_positions(positions, self.dim)
         inner = cast(GradientAlonePotential, self.inner)
 
         def from_inner(gradient: FloatArray) -> tuple[FloatArray]:
-            return (self._pulled_back(z, gradient),)
+            return (self._pull_back(z, gradient),)
 
         q = self.transform.to_bounded(z)
-        return mapped(lambda: (inner.gradient(q),), from_inner, len(q))[0]
+        return map_rows(lambda: (inner.gradient(q),), from_inner, len(q))[0]
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives in z, shape (n, dim, dim)."""
-        return self._hessian.matrix(checked_positions(positions, self.dim))
+        return self._hessian.matrix(check_positions(positions, self.dim))
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return G u, G the Hessian in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
-        return self._hessian.product(z, checked_vectors(vectors, z))
+        z = check_positions(positions, self.dim)
+        return self._hessian.product(z, check_vectors(vectors, z))
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, G the Hessian in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
-        return self._hessian.trace_gradient(z, checked_matrices(matrices, z))
+        z = check_positions(positions, self.dim)
+        return self._hessian.trace_gradient(z, check_matrices(matrices, z))
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, G the Hessian in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
-        return self._hessian.form_gradient(z, checked_vectors(vectors, z))
+        z = check_positions(positions, self.dim)
+        return self._hessian.form_gradient(z, check_vectors(vectors, z))
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the inner metric in z, plus the Jacobian's own curvature, which is not negative.
 
         Shape (n, dim, dim).
         """
-        return self._metric.matrix(checked_positions(positions, self.dim))
+        return self._metric.matrix(check_positions(positions, self.dim))
 
     def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return G u, G the metric in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
-        return self._metric.product(z, checked_vectors(vectors, z))
+        z = check_positions(positions, self.dim)
+        return self._metric.product(z, check_vectors(vectors, z))
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, G the metric in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
-        return self._metric.trace_gradient(z, checked_matrices(matrices, z))
+        z = check_positions(positions, self.dim)
+        return self._metric.trace_gradient(z, check_matrices(matrices, z))
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, G the metric in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
-        return self._metric.form_gradient(z, checked_vectors(vectors, z))
+        z = check_positions(positions, self.dim)
+        return self._metric.form_gradient(z, check_vectors(vectors, z))
 
     @property
     def _hessian(self) -> BoundedMatrix:
@@ -187,7 +187,7 @@ class BoundedPotential:
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
+        z = check_positions(positions, self.dim)
         q = self.transform.to_bounded(z)
         inner = cast(HessianDiagonalPotential, self.inner)
         d = self.transform.derivatives(z)
@@ -200,8 +200,8 @@ class BoundedPotential:
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj for each k, G the Hessian in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
-        c = checked_vectors(weights, z)
+        z = check_positions(positions, self.dim)
+        c = check_vectors(weights, z)
         q = self.transform.to_bounded(z)
         inner = cast(HessianDiagonalPotential, self.inner)
         d = self.transform.derivatives(z)
@@ -223,24 +223,24 @@ class BoundedPotential:
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs at unbounded positions, shape (n, m)."""
-        z = checked_positions(positions, self.dim)
+        z = check_positions(positions, self.dim)
         return cast(ForwardPotential, self.inner).forward(self.transform.to_bounded(z))
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and their derivatives in z, shape (n, m, dim)."""
-        z = checked_positions(positions, self.dim)
+        z = check_positions(positions, self.dim)
         inner = cast(ForwardPotential, self.inner)
 
         def from_inner(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
             return outputs, jacobian * self.transform.derivatives(z).first[:, None, :]
 
         q = self.transform.to_bounded(z)
-        return mapped(lambda: inner.forward_and_jacobian(q), from_inner, len(q))
+        return map_rows(lambda: inner.forward_and_jacobian(q), from_inner, len(q))
 
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k F_m for each k, in z, shape (n, dim)."""
-        z = checked_positions(positions, self.dim)
-        by_outputs = checked_weights(weights, z)
+        z = check_positions(positions, self.dim)
+        by_outputs = check_weights(weights, z)
         q = self.transform.to_bounded(z)
         inner = cast(ForwardHessianPotential, self.inner)
         d = self.transform.derivatives(z)
@@ -255,7 +255,7 @@ class BoundedPotential:
         """Return unbounded starting positions, shape (n, dim)."""
         return self.transform.to_unbounded(cast(InitialPotential, self.inner).initial(rng, n))
 
-    def _pulled_back(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
+    def _pull_back(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         d = self.transform.derivatives(z)
         return gradient * d.first - d.log_first
 

@@ -1,4 +1,4 @@
-"""Whether a gradient agrees with differences of the value."""
+"""A check of gradients against differences of the value."""
 
 from __future__ import annotations
 

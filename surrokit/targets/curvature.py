@@ -74,7 +74,7 @@ def gauss_newton_product(
         If the energy does not offer curvatures.
     """
     by_outputs, by_positions = with_curvatures(energy).curvatures(at.outputs, positions)
-    inside = at.pulled_back(_curved(by_outputs, at.pushed(vectors)))
+    inside = at.pull_back(_curved(by_outputs, at.push(vectors)))
     return inside + products(by_positions, vectors)
 
 
@@ -101,7 +101,7 @@ def gauss_newton_trace_gradient(
     in_outputs, in_positions = curved.curvature_gradients(at.outputs, positions, weights, matrices)
     bent = by_outputs[:, :, None] * turned if diagonal else by_outputs @ turned
     total = 2.0 * at.hessian_product(bent)
-    return total + at.pulled_back(in_outputs) + in_positions
+    return total + at.pull_back(in_outputs) + in_positions
 
 
 def gauss_newton_form_gradient(
@@ -118,13 +118,13 @@ def gauss_newton_form_gradient(
     """
     curved = with_curvature_derivatives(energy)
     by_outputs, _ = curved.curvatures(at.outputs, positions)
-    along = at.pushed(vectors)
+    along = at.push(vectors)
     weights = np.square(along) if by_outputs.ndim == 2 else along[:, :, None] * along[:, None, :]
     in_outputs, in_positions = curved.curvature_gradients(
         at.outputs, positions, weights, vectors[:, :, None] * vectors[:, None, :]
     )
     total = 2.0 * at.hessian_form(_curved(by_outputs, along), vectors)
-    return total + at.pulled_back(in_outputs) + in_positions
+    return total + at.pull_back(in_outputs) + in_positions
 
 
 def _curved(by_outputs: FloatArray, along: FloatArray) -> FloatArray:
@@ -150,11 +150,11 @@ class KnownDerivatives:
     known_jacobian: FloatArray
     product: Callable[[FloatArray], FloatArray]
 
-    def pushed(self, vectors: FloatArray) -> FloatArray:
+    def push(self, vectors: FloatArray) -> FloatArray:
         """Return J u, shape (n, m)."""
         return np.asarray(np.einsum("nmk,nk->nm", self.known_jacobian, vectors))
 
-    def pulled_back(self, by_outputs: FloatArray) -> FloatArray:
+    def pull_back(self, by_outputs: FloatArray) -> FloatArray:
         """Return J^T b, shape (n, dim)."""
         return np.asarray(np.einsum("nm,nmk->nk", by_outputs, self.known_jacobian))
 

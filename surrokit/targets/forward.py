@@ -23,8 +23,8 @@ from surrokit.contracts.methods import CallKind
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.rowwise import mapped, row_by_row
-from surrokit.shapes import checked_matrices, checked_positions, checked_vectors, checked_weights
+from surrokit.rowwise import map_rows, row_by_row
+from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.curvature import (
     KnownDerivatives,
@@ -32,7 +32,7 @@ from surrokit.targets.curvature import (
     gauss_newton_form_gradient,
     gauss_newton_trace_gradient,
 )
-from surrokit.targets.functions import Function, declared_parameters
+from surrokit.targets.functions import Function, declare_parameters
 from surrokit.targets.gaussian import GaussianEnergy, Prior
 from surrokit.targets.precision import Precision
 from surrokit.types import Capabilities, FloatArray
@@ -99,7 +99,7 @@ def forward_potential(
             "hessian is given without jacobian; second derivatives are of use together with the "
             "first ones only, so give both"
         )
-    declared = declared_parameters(dim, parameters)
+    declared = declare_parameters(dim, parameters)
     inner = MappedPotential(
         parameters=declared,
         forward=forward,
@@ -159,33 +159,33 @@ class PotentialOfOutputs(ABC):
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
 
         def value(outputs: FloatArray) -> tuple[FloatArray]:
             return (self.energy.value(outputs, q),)
 
-        return mapped(lambda: (self.forward(q),), value, len(q))[0]
+        return map_rows(lambda: (self.forward(q),), value, len(q))[0]
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
 
         def both(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
             return gradient_of_energy(self.energy, outputs, jacobian, q)
 
-        return mapped(lambda: self.forward_and_jacobian(q), both, len(q))
+        return map_rows(lambda: self.forward_and_jacobian(q), both, len(q))
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
 
         C and R are the energy's curvatures (:class:`surrokit.contracts.forward.CurvedEnergy`).
         """
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
 
         def matrices(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray]:
             return (gauss_newton(self.energy, outputs, jacobian, q),)
 
-        return mapped(lambda: self.forward_and_jacobian(q), matrices, len(q))[0]
+        return map_rows(lambda: self.forward_and_jacobian(q), matrices, len(q))[0]
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -201,7 +201,7 @@ class MappedPotential(PotentialOfOutputs):
     count: Count = count_nothing
     precision: Precision = attrs.field(factory=Precision, repr=False)
 
-    def counted(self, count: Count) -> MappedPotential:
+    def with_count(self, count: Count) -> MappedPotential:
         """Return a copy that reports calls of its functions, second derivatives as ``jacobian``."""
         return attrs.evolve(self, count=count)
 
@@ -230,16 +230,16 @@ class MappedPotential(PotentialOfOutputs):
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        a = checked_matrices(matrices, q)
+        q = check_positions(positions, self.dim)
+        a = check_matrices(matrices, q)
         return self._with_derivatives(
             lambda at: gauss_newton_trace_gradient(self.energy, at, q, a), q
         )
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        u = checked_vectors(vectors, q)
+        q = check_positions(positions, self.dim)
+        u = check_vectors(vectors, q)
         return self._with_derivatives(
             lambda at: gauss_newton_form_gradient(self.energy, at, q, u), q
         )
@@ -254,11 +254,11 @@ class MappedPotential(PotentialOfOutputs):
         ShapeError
             If the function returns another shape.
         """
-        return self._evaluated("forward", lambda q: (self._outputs(q),), positions)[0]
+        return self._evaluate("forward", lambda q: (self._outputs(q),), positions)[0]
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
-        outputs, jacobian = self._evaluated(
+        outputs, jacobian = self._evaluate(
             "jacobian", lambda q: (self._outputs(q), self._jacobian(q)), positions
         )
         if jacobian.shape != (*outputs.shape, self.dim):
@@ -270,26 +270,26 @@ class MappedPotential(PotentialOfOutputs):
 
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        w = checked_weights(weights, q)
+        q = check_positions(positions, self.dim)
+        w = check_weights(weights, q)
 
-        def contracted(hessian: FloatArray) -> tuple[FloatArray]:
-            return (_contracted(hessian, w),)
+        def contract(hessian: FloatArray) -> tuple[FloatArray]:
+            return (_contract(hessian, w),)
 
         def evaluate() -> tuple[FloatArray, ...]:
-            return self._evaluated("jacobian", lambda rows: (self._hessian(rows),), q)
+            return self._evaluate("jacobian", lambda rows: (self._hessian(rows),), q)
 
-        return mapped(evaluate, contracted, len(q))[0]
+        return map_rows(evaluate, contract, len(q))[0]
 
     def _with_derivatives(
         self, function: Callable[[ForwardDerivatives], FloatArray], q: FloatArray
     ) -> FloatArray:
         """Return a function of the outputs with their first and second derivatives, (n, dim)."""
 
-        def derived(
+        def derive(
             outputs: FloatArray, jacobian: FloatArray, hessian: FloatArray
         ) -> tuple[FloatArray]:
-            product = partial(_contracted, hessian)
+            product = partial(_contract, hessian)
             known = KnownDerivatives(outputs=outputs, known_jacobian=jacobian, product=product)
             return (function(known),)
 
@@ -298,19 +298,19 @@ class MappedPotential(PotentialOfOutputs):
 
         def evaluate_rows() -> tuple[FloatArray, ...]:
             self.count("jacobian", len(q))  # the first derivatives, beside the second
-            return self._evaluated("jacobian", evaluate, q)
+            return self._evaluate("jacobian", evaluate, q)
 
-        return mapped(evaluate_rows, derived, len(q))[0]
+        return map_rows(evaluate_rows, derive, len(q))[0]
 
     def _outputs(self, q: FloatArray) -> FloatArray:
         # a map with one output may return a number, and its jacobian a vector
-        outputs = self.precision.doubled("forward", self.forward_function(q))
-        return _checked(outputs[..., None] if outputs.ndim < q.ndim else outputs, q, "forward", 0)
+        outputs = self.precision.double("forward", self.forward_function(q))
+        return _check(outputs[..., None] if outputs.ndim < q.ndim else outputs, q, "forward", 0)
 
     def _jacobian(self, q: FloatArray) -> FloatArray:
         assert self.jacobian_function is not None
-        jacobian = self.precision.doubled("jacobian", self.jacobian_function(q))
-        return _checked(
+        jacobian = self.precision.double("jacobian", self.jacobian_function(q))
+        return _check(
             jacobian[..., None, :] if jacobian.shape == q.shape else jacobian, q, "jacobian", 1
         )
 
@@ -319,20 +319,20 @@ class MappedPotential(PotentialOfOutputs):
         hessian = np.asarray(self.hessian_function(q), dtype=np.float64)
         if hessian.ndim == q.ndim + 1:  # a map with one output may return its matrix alone
             hessian = hessian[..., None, :, :]
-        return _checked(hessian, q, "hessian", 2)
+        return _check(hessian, q, "hessian", 2)
 
-    def _evaluated(
+    def _evaluate(
         self,
         kind: CallKind,
         evaluate: Callable[[FloatArray], tuple[FloatArray, ...]],
         positions: FloatArray,
     ) -> tuple[FloatArray, ...]:
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         self.count(kind, len(q))
         return evaluate(q.copy()) if self.batched else row_by_row(evaluate, q)
 
 
-def _checked(array: FloatArray, q: FloatArray, what: str, more_axes: int) -> FloatArray:
+def _check(array: FloatArray, q: FloatArray, what: str, more_axes: int) -> FloatArray:
     dim = q.shape[-1]
     right_rows = array.shape[: q.ndim - 1] == q.shape[:-1]
     squares = more_axes < 2 or array.shape[q.ndim :] == (dim, dim)
@@ -346,7 +346,7 @@ def _checked(array: FloatArray, q: FloatArray, what: str, more_axes: int) -> Flo
     return array
 
 
-def _contracted(hessian: FloatArray, weights: FloatArray) -> FloatArray:
+def _contract(hessian: FloatArray, weights: FloatArray) -> FloatArray:
     """Return sum over m and i of weights[n, m, i] hessian[n, m, i, k], shape (n, dim)."""
     if weights.shape[1] != hessian.shape[1]:
         raise ShapeError(

@@ -18,7 +18,7 @@ from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.rowwise import row_by_row
 from surrokit.settings import is_whole
-from surrokit.shapes import checked_positions
+from surrokit.shapes import check_positions
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.precision import Precision
 from surrokit.types import Capabilities, FloatArray
@@ -76,7 +76,7 @@ def potential(
         value_and_gradient=value_and_gradient,
     )
     check_flag("batched", batched)
-    declared = declared_parameters(dim, parameters)
+    declared = declare_parameters(dim, parameters)
     sign = 1.0 if log_density is None else -1.0
     function = _one_value_function(value, log_density, value_and_gradient, gradient)
     inner = FunctionPotential(
@@ -90,7 +90,7 @@ def potential(
     return with_bounds(inner, declared)
 
 
-def declared_parameters(
+def declare_parameters(
     dim: int | None, parameters: Mapping[str, Parameter | Bounds | None] | None
 ) -> Parameters:
     """Return what a user declared: parameters, or only how many numbers there are.
@@ -103,7 +103,7 @@ def declared_parameters(
     if dim is not None and not is_whole(dim, 1):
         raise ConfigurationError(f"dim must be a whole number of at least 1, got {dim!r}")
     if parameters is not None:
-        declared = Parameters.declared(parameters)
+        declared = Parameters.declare(parameters)
         if dim is not None and dim != declared.dim:
             raise ConfigurationError(
                 f"dim is {dim}, but the parameters hold {declared.dim} numbers; leave dim out"
@@ -187,7 +187,7 @@ class FunctionPotential:
             return frozenset({can.GRADIENT, can.GRADIENT_ALONE})
         return frozenset()
 
-    def counted(self, count: Count) -> Potential:
+    def with_count(self, count: Count) -> Potential:
         """Return a copy that reports its calls; one function for both pays for both."""
         kinds: dict[str, CallKind] = {"value": "gradient"} if self.function is None else {}
         return CountedPotential(self, count, kinds)
@@ -204,26 +204,26 @@ class FunctionPotential:
         """
         if self.function is None:
             return self.value_and_gradient(positions)[0]
-        return self._evaluated(self._only_value, positions, (np.empty(0),))[0]
+        return self._evaluate(self._only_value, positions, (np.empty(0),))[0]
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim); raises as ``value`` does."""
-        values, gradients = self._evaluated(
+        values, gradients = self._evaluate(
             self._both, positions, (np.empty(0), np.empty((0, self.dim)))
         )
         return values, gradients
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U, shape (n, dim); raises as ``value`` does."""
-        return self._evaluated(self._only_gradient, positions, (np.empty((0, self.dim)),))[0]
+        return self._evaluate(self._only_gradient, positions, (np.empty((0, self.dim)),))[0]
 
     def _only_value(self, q: FloatArray) -> tuple[FloatArray, ...]:
         assert self.function is not None
-        return (self._checked(self.function(q), q.shape[:-1], "value"),)
+        return (self._check(self.function(q), q.shape[:-1], "value"),)
 
     def _only_gradient(self, q: FloatArray) -> tuple[FloatArray, ...]:
         assert self.gradient_function is not None
-        return (self._checked(self.gradient_function(q), q.shape, "gradient"),)
+        return (self._check(self.gradient_function(q), q.shape, "gradient"),)
 
     def _both(self, q: FloatArray) -> tuple[FloatArray, ...]:
         if self.joint is None:
@@ -237,12 +237,12 @@ class FunctionPotential:
                 f"value_and_gradient must return a pair (value, gradient): {error}"
             ) from error
         return (
-            self._checked(value, q.shape[:-1], "value"),
-            self._checked(gradient, q.shape, "gradient"),
+            self._check(value, q.shape[:-1], "value"),
+            self._check(gradient, q.shape, "gradient"),
         )
 
-    def _checked(self, result: npt.ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
-        array = self.precision.doubled(what, result)
+    def _check(self, result: npt.ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
+        array = self.precision.double(what, result)
         if array.shape != shape and array.shape == (*shape, 1) and not self.batched:
             array = array[..., 0]  # one number in an array of length one is a common slip
         if array.shape != shape:
@@ -254,13 +254,13 @@ class FunctionPotential:
             )
         return self.sign * array
 
-    def _evaluated(
+    def _evaluate(
         self,
         evaluate: Callable[[FloatArray], tuple[FloatArray, ...]],
         positions: FloatArray,
         of_no_rows: tuple[FloatArray, ...],
     ) -> tuple[FloatArray, ...]:
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         if self.batched:
             return evaluate(q.copy())
         return row_by_row(evaluate, q) if len(q) else of_no_rows

@@ -1,4 +1,4 @@
-"""Whether a user's functions compute in single precision."""
+"""Detection of functions that compute in single precision."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Precision:
         self._seen: set[str] = set()
         self._fine: set[str] = set()
 
-    def doubled(self, what: str, result: npt.ArrayLike) -> FloatArray:
+    def double(self, what: str, result: npt.ArrayLike) -> FloatArray:
         """Return what a function gave in double precision, and take note of its digits.
 
         Parameters

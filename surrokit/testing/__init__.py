@@ -11,9 +11,9 @@ With pytest, one test for all checks of some parts::
 Without it, ``check_sampler(MySampler)`` and its kin return a list of :class:`CheckResult`.
 """
 
-from surrokit.testing.building import Labelled, labelled
+from surrokit.testing.building import Labelled, label
 from surrokit.testing.kinds import CheckedKind, kind_of
-from surrokit.testing.measures.plain import from_plain, to_plain, written_and_read
+from surrokit.testing.measures.plain import from_plain, to_plain, write_and_read
 from surrokit.testing.measures.statistics import CHECK_RATE, FAMILY_RATE, FAMILY_SIZE, Verdict
 from surrokit.testing.results import Check, CheckResult, Factory, Level
 from surrokit.testing.runners import (
@@ -68,7 +68,7 @@ __all__ = [
     "CheckedKind",
     "kind_of",
     "Labelled",
-    "labelled",
+    "label",
     # rates of false alarms
     "CHECK_RATE",
     "FAMILY_RATE",
@@ -81,5 +81,5 @@ __all__ = [
     "Wrapped",
     "to_plain",
     "from_plain",
-    "written_and_read",
+    "write_and_read",
 ]

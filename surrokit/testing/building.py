@@ -31,7 +31,7 @@ class Labelled:
     make: Factory
 
 
-def labelled(
+def label(
     parts: Iterable[Component | Factory], catalogue: Catalogue | None = None
 ) -> list[Labelled]:
     """Return a factory for each part, and for each of a component's examples, with unique labels.
@@ -53,7 +53,7 @@ def labelled(
         if isinstance(part, Component):
             found += [_example(part, settings, catalogue) for settings in part.examples]
         elif callable(part):
-            found.append(Labelled(_called(part), part))
+            found.append(Labelled(_name_of(part), part))
         else:
             raise ConfigurationError(
                 f"parts to check must be components or zero-argument factories, got {part!r}; "
@@ -65,10 +65,10 @@ def labelled(
 def _example(component: Component, settings: Any, catalogue: Catalogue | None) -> Labelled:
     words = [f"{name}={value}".replace(" ", "") for name, value in settings.items()]
     label = "-".join([component.name, *words])
-    return Labelled(label, partial(_composed, component, dict(settings), catalogue))
+    return Labelled(label, partial(_compose, component, dict(settings), catalogue))
 
 
-def _composed(component: Component, settings: dict[str, Any], catalogue: Catalogue | None) -> Any:
+def _compose(component: Component, settings: dict[str, Any], catalogue: Catalogue | None) -> Any:
     from surrokit.registry.composer import Composer
 
     known = default_catalogue() if catalogue is None else catalogue
@@ -88,7 +88,7 @@ def with_components(catalogue: Catalogue, components: Iterable[Component]) -> Ca
     return Catalogue(entries=entries)
 
 
-def _called(factory: Factory) -> str:
+def _name_of(factory: Factory) -> str:
     name = getattr(factory, "__name__", "<lambda>")
     if name == "<lambda>":
         try:

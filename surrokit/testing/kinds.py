@@ -64,7 +64,7 @@ def kind_of(part: Any) -> CheckedKind:
     )
 
 
-def checked_kind(kind: str) -> CheckedKind:
+def check_kind(kind: str) -> CheckedKind:
     """Return a valid kind.
 
     Raises

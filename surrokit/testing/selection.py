@@ -1,4 +1,4 @@
-"""Which checks go with which part, and how they are run."""
+"""The selection of checks for a part, and their execution."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import attrs
 from surrokit.errors import ConfigurationError
 from surrokit.registry.catalogue import Catalogue, default_catalogue
 from surrokit.registry.components import Component
-from surrokit.testing.building import Labelled, labelled, with_components
+from surrokit.testing.building import Labelled, label, with_components
 from surrokit.testing.checks.plugins.plugin import components_of
-from surrokit.testing.kinds import CHECKS, CheckedKind, checked_kind, kind_of
+from surrokit.testing.kinds import CHECKS, CheckedKind, check_kind, kind_of
 from surrokit.testing.results import DEFAULT_LEVELS, Check, CheckResult, Factory, Level, Outcome
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def check_names(kind: str) -> list[str]:
     ConfigurationError
         If there is no such kind.
     """
-    return [check.name for check in CHECKS[checked_kind(kind)]]
+    return [check.name for check in CHECKS[check_kind(kind)]]
 
 
 def checks_for(
@@ -105,14 +105,14 @@ def checks_for(
         If a part is of no known kind.
     """
     wanted = frozenset(levels)
-    given = None if kind is None else checked_kind(kind)
-    for part in labelled(parts, catalogue):
-        for check in _selected(part, given):
+    given = None if kind is None else check_kind(kind)
+    for part in label(parts, catalogue):
+        for check in _select(part, given):
             if check.level in wanted:
                 yield Case(check, part.label, part.make)
 
 
-def _selected(part: Labelled, kind: CheckedKind | None) -> Iterator[Check]:
+def _select(part: Labelled, kind: CheckedKind | None) -> Iterator[Check]:
     yield Check(check_builds)
     try:
         made = part.make()

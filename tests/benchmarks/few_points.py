@@ -120,13 +120,13 @@ class Setting:
             rates.append(run.acceptance.mean())
         return float(np.mean(rates))
 
-    def fitted(self, name: str, settings: dict[str, Any], points: int, seed: int) -> Potential:
+    def fit(self, name: str, settings: dict[str, Any], points: int, seed: int) -> Potential:
         """Fit a surrogate to draws from the Laplace approximation."""
         problem = LearningProblem(dim=self.target.dim, capabilities=self.target.capabilities)
         surrogate = sk.make("surrogate", name, **settings)
         learner = surrogate.learner(problem, np.random.default_rng(seed))
         learner.observe(self.evaluations(points, seed, TRAINING))
-        return learner.fitted()
+        return learner.fit()
 
 
 @attrs.define
@@ -223,10 +223,10 @@ def main(bank: str | None, a9a: str | None, iterations: int, budget: int, seed: 
 
         if setting.name == "simulated":
             alone = {"n_nodes": 2000, "trend": "constant"}
-            show("network alone, 2000 nodes", 500, setting.fitted("additive", alone, 500, seed))
+            show("network alone, 2000 nodes", 500, setting.fit("additive", alone, 500, seed))
         for points in (60, 100, 150):
-            show("additive", points, setting.fitted("additive", {}, points, seed))
-        show("quadratic", 150, setting.fitted("quadratic", {}, 150, seed))
+            show("additive", points, setting.fit("additive", {}, points, seed))
+        show("quadratic", 150, setting.fit("quadratic", {}, 150, seed))
         for chains in (1, 4):
             surrogate, calls = explored(setting, budget, chains, seed)
             if surrogate is None:

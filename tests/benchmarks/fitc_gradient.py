@@ -63,7 +63,7 @@ def fitted(dim: int, points: int, inducing: int, rng: np.random.Generator) -> Fi
     )
     learner = surrogate.learner(LearningProblem(dim=dim, capabilities=frozenset()), rng)
     learner.observe(Evaluations(positions=positions, values=values))
-    return learner.fitted()
+    return learner.fit()
 
 
 @click.command()

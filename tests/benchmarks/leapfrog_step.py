@@ -46,7 +46,7 @@ def surrogate(rng: np.random.Generator):
     problem = LearningProblem(dim=DIM, capabilities=frozenset())
     learner = Additive(n_nodes=NODES).learner(problem, rng)
     learner.observe(Evaluations(positions=positions, values=values))
-    return learner.fitted()
+    return learner.fit()
 
 
 def bare(

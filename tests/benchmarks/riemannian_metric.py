@@ -55,7 +55,8 @@ def network(kind: str, dim: int, rng: np.random.Generator) -> FittedNetwork:
     identity = np.eye(dim)
     trend = Polynomial(centre=np.zeros(dim), slope=np.zeros(dim), matrix=3.0 * identity)
     return FittedNetwork(
-        dim=dim, trend=trend, nodes=nodes.weighted(weights, whitening), level=0.0, n_nodes=NODES,
+        dim=dim, trend=trend, nodes=nodes.with_weights(weights, whitening), level=0.0,
+        n_nodes=NODES,
         n_points=400, ridge=1.0, degrees=1.0, gcv_error=1.0,
     )  # fmt: skip
 

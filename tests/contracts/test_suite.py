@@ -23,7 +23,7 @@ from surrokit.testing import (
     kind_of,
     parametrize_with_checks,
     to_plain,
-    written_and_read,
+    write_and_read,
 )
 from surrokit.testing.fixtures import HookCalls
 from surrokit.testing.measures.statistics import CHECK_RATE, Verdict, normality, same_distribution
@@ -35,7 +35,7 @@ from surrokit.testing.parts.reference import (
     SubChain,
 )
 from surrokit.testing.targets.densities import ALL, Gaussian
-from surrokit.testing.targets.target import ExactCallRefusedError, sealed
+from surrokit.testing.targets.target import ExactCallRefusedError, seal
 
 
 @parametrize_with_checks(ALL)
@@ -67,7 +67,7 @@ def test_potential_is_that_of_the_samples(target):
 
 
 def test_sealed_targets_refuse():
-    with sealed(), pytest.raises(ExactCallRefusedError, match="Gaussian was evaluated at 3 pos"):
+    with seal(), pytest.raises(ExactCallRefusedError, match="Gaussian was evaluated at 3 pos"):
         Gaussian().value(np.zeros((3, 2)))
     assert np.isfinite(Gaussian().value(np.zeros((1, 2)))).all()
 
@@ -226,7 +226,7 @@ class TestKnownFailures:
 class TestPlain:
     def test_round_trip_shares_nothing(self):
         sampler_state = _state()
-        copy = written_and_read(sampler_state)
+        copy = write_and_read(sampler_state)
 
         assert type(copy) is type(sampler_state)
         assert copy.positions is not sampler_state.positions
@@ -465,8 +465,8 @@ def test_fixtures(surrokit_plugins, hook_calls):
 
 def test_independent_draws_with_idle_chains_report_them():
     draws = IndependentDraws(surrogate=Gaussian(), idle=0.5)
-    from surrokit.testing.checks.kernels.sampler import started
+    from surrokit.testing.checks.kernels.sampler import start
 
-    proposal = draws.propose(started(draws, Gaussian(), 200), np.random.default_rng(0))
+    proposal = draws.propose(start(draws, Gaussian(), 200), np.random.default_rng(0))
 
     assert 60 < proposal.moved.sum() < 140

@@ -21,7 +21,7 @@ def keeping():
 
 
 def bounded():
-    parameters = Parameters.declared({"a": (-4.0, None), "b": (-9.0, 30.0)})
+    parameters = Parameters.declare({"a": (-4.0, None), "b": (-9.0, 30.0)})
     return lambda potential: BoundedPotential(potential, parameters)
 
 
@@ -101,7 +101,7 @@ def test_recorded_calls_with_factors_equal_the_positions_evaluated(method):
 @pytest.mark.parametrize("method", WITH_FACTORS)
 def test_where_nothing_could_be_evaluated_there_is_no_number(method):
     class Failing(Wrapped):
-        def evaluated(self, name, function, positions):
+        def evaluate(self, name, function, positions):
             if name in WITH_FACTORS:
                 raise RuntimeError("no")
             return function(positions)

@@ -33,7 +33,7 @@ def check_kept(factory):
         )
         for target in (Gaussian(), Banana())
     ]
-    Verdict.joined(verdicts).require("exact draws must stay exact draws")
+    Verdict.join(verdicts).require("exact draws must stay exact draws")
 
 
 class NewestPoint(half.Half):
@@ -41,7 +41,7 @@ class NewestPoint(half.Half):
 
     def _weigh(self, log_weight):
         super()._weigh(log_weight)
-        self.sample = half.taken_rows(self.point, np.arange(len(log_weight)))
+        self.sample = half.take_rows(self.point, np.arange(len(log_weight)))
 
 
 class EvenPoint(half.Half):

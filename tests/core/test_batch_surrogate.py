@@ -26,14 +26,14 @@ def test_a_fit_sees_everything_finite_in_order():
     learning = learner()
     learning.observe(ROWS)
     learning.observe(sk.Evaluations(positions=[[7, 8]], values=[2.0]))
-    rows, _ = learning.fitted()
+    rows, _ = learning.fit()
     assert_array_equal(rows.positions, [[1, 2], [7, 8]])
 
 
 def test_every_fit_receives_the_same_random_state():
     learning = learner()
     learning.observe(ROWS)
-    assert learning.fitted()[1] == learning.fitted()[1]
+    assert learning.fit()[1] == learning.fit()[1]
 
 
 def test_learners_of_other_generators_differ():
@@ -41,7 +41,7 @@ def test_learners_of_other_generators_differ():
     for seed in (1, 2):
         learning = learner(seed)
         learning.observe(ROWS)
-        draws.append(learning.fitted()[1])
+        draws.append(learning.fit()[1])
     assert draws[0] != draws[1]
 
 
@@ -51,7 +51,7 @@ def test_without_a_finite_row_there_is_no_fit(rows):
     if rows is not None:
         learning.observe(rows)
     with pytest.raises(SurrogateFitError, match="at least one finite evaluation, got none"):
-        learning.fitted()
+        learning.fit()
 
 
 def test_needs_are_used():
@@ -64,13 +64,13 @@ def test_needs_are_used():
 def test_a_learner_can_be_written_down_and_taken_up_again():
     learning = learner()
     learning.observe(ROWS)
-    again = learner(seed=9).restored(learning.state())
-    (rows, number), (rows_again, number_again) = learning.fitted(), again.fitted()
+    again = learner(seed=9).restore(learning.state())
+    (rows, number), (rows_again, number_again) = learning.fit(), again.fit()
     assert number == number_again
     assert_array_equal(rows.values, rows_again.values)
 
 
 def test_a_learner_that_saw_nothing_can_be_written_down():
-    again = learner().restored(learner().state())
+    again = learner().restore(learner().state())
     with pytest.raises(SurrogateFitError):
-        again.fitted()
+        again.fit()

@@ -17,7 +17,7 @@ from surrokit.targets.forward import gradient_of_energy
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
 
 BOUNDS = {"a": (0.0, None), "b": (None, None), "c": (-1.0, 2.0), "d": (None, 1.0)}
-PARAMETERS = Parameters.declared(BOUNDS)
+PARAMETERS = Parameters.declare(BOUNDS)
 ENERGY = GaussianEnergy(
     data=[1.0, -1.0], noise_sd=[0.5, 2.0], prior=GaussianPrior(mean=0.3, sd=1.7)
 )
@@ -155,7 +155,7 @@ def test_the_value_has_the_jacobian_in_it(target, z, q):
 
 
 def test_the_density_integrates_to_that_of_the_bounded_parameter():
-    half_normal = BoundedPotential(Squared(), Parameters.declared({"a": (0, None)}))
+    half_normal = BoundedPotential(Squared(), Parameters.declare({"a": (0, None)}))
     z = np.linspace(-30, 8, 20001)
     mass = trapezoid(np.exp(-half_normal.value(z[:, None])), z)
     assert_allclose(mass, np.sqrt(np.pi / 2), rtol=1e-6)
@@ -362,7 +362,7 @@ def test_capabilities_are_those_of_the_inner_potential(target):
 
 def test_parameters_of_the_wrong_size_are_refused():
     with pytest.raises(ShapeError, match="hold 1 numbers, but the potential takes 4"):
-        BoundedPotential(INNER, Parameters.declared({"a": None}))
+        BoundedPotential(INNER, Parameters.declare({"a": None}))
 
 
 def test_what_has_no_bounds_is_not_wrapped_for_them():

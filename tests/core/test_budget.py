@@ -333,11 +333,11 @@ def test_rows_count_towards_the_calls(regression):
 def test_rows_that_are_too_many_are_not_touched(regression):
     recording = RecordingPotential(regression, keep=False)
     stopping = Stopping(Budget(max_calls=1), recording, Clock(), transform_of(regression), chains=1)
-    recording.guarded(stopping.guard)
-    recording.selected(np.arange(1999))
-    recording.selected(np.arange(1))
+    recording.guard(stopping.guard)
+    recording.select(np.arange(1999))
+    recording.select(np.arange(1))
     with pytest.raises(BudgetSpent):
-        recording.selected(np.arange(1))
+        recording.select(np.arange(1))
     assert recording.calls["rows"] == 2000
-    recording.guarded(None)
-    recording.selected(np.arange(1))
+    recording.guard(None)
+    recording.select(np.arange(1))

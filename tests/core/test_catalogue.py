@@ -145,11 +145,11 @@ def test_an_unknown_kind_lists_the_kinds(some):
 
 
 def test_entries_are_found_by_name_alone(some):
-    assert [entry.component.name for entry in some.named(["dense", "hmc"])] == ["hmc", "dense"]
-    assert some.named([]) == list(some)
+    assert [entry.component.name for entry in some.find(["dense", "hmc"])] == ["hmc", "dense"]
+    assert some.find([]) == list(some)
     message = "no part is named 'dens'; did you mean 'dense'\\? surrokit plugins lists them"
     with pytest.raises(UnknownComponentError, match=message):
-        some.named(["dens"])
+        some.find(["dens"])
 
 
 # --- what serves where nothing is named ---

@@ -48,7 +48,7 @@ def searched(correlation, n=200, acceptance=lambda length: 1.0, seed=0):
     for _ in range(n):
         lengths.append(search.upcoming())
         seen = excursion(rng, lengths[-1], correlation)
-        search = search.updated(info(acceptance(lengths[-1]), seen), MOVING)
+        search = search.update(info(acceptance(lengths[-1]), seen), MOVING)
     return search, lengths
 
 
@@ -100,10 +100,10 @@ def test_chance_does_not_make_them_grow():
 
 def test_nothing_is_learnt_without_an_excursion_or_without_numbers(rng):
     search = LengthSearch(normal_variance=DIM / 2)
-    assert search.updated(info(), MOVING) is search
+    assert search.update(info(), MOVING) is search
     seen = excursion(rng, 2, 0.5)
     failed = attrs.evolve(seen, values=np.full_like(seen.values, np.inf))
-    assert search.updated(info(excursion=failed), MOVING) is search
+    assert search.update(info(excursion=failed), MOVING) is search
     assert search.best() == FIRST_LENGTH
 
 
@@ -111,7 +111,7 @@ def test_a_stuck_chain_is_left_out(rng):
     seen = excursion(rng, 2, 0.0)
     seen.jumps[0], seen.values[0] = 0.0, 1e6
     moving = np.array([False, True, True, True])
-    search = LengthSearch(normal_variance=DIM / 2).updated(info(excursion=seen), moving)
+    search = LengthSearch(normal_variance=DIM / 2).update(info(excursion=seen), moving)
     assert search.seen[0] == 3
     assert_allclose(search.jumps[:2], seen.jumps[1:].sum(axis=0))
     assert search.squares < 1e4
@@ -123,7 +123,7 @@ def test_staying_is_not_accepted_twice(rng):
     half = np.array([1.0, np.nan, 1.0, np.nan])
     search = LengthSearch(normal_variance=DIM / 2)
     for _ in range(20):
-        search = search.updated(info(half, seen), MOVING)
+        search = search.update(info(half, seen), MOVING)
     assert_allclose(search.acceptances[:2], search.decisions[:2])
     assert_allclose(search.decisions[:2], search.tries[:2] / 2)
 
@@ -133,14 +133,14 @@ def test_where_no_chain_ever_moves_nothing_is_gained(rng):
     for _ in range(20):
         seen = excursion(rng, search.upcoming(), 0.0)
         still = Excursion(jumps=np.zeros_like(seen.jumps), values=np.ones_like(seen.values))
-        search = search.updated(info(np.full(CHAINS, np.nan), still), MOVING)
+        search = search.update(info(np.full(CHAINS, np.nan), still), MOVING)
     assert_allclose(search.acceptances, 0.0)
     assert 1 <= search.best() <= 2**search.top
 
 
 def test_what_is_old_counts_less():
     search, _ = searched(0.5)
-    aged = search.aged()
+    aged = search.age()
     assert aged.best() == search.best()
     assert aged.seen[0] == search.seen[0] / 4
     assert_allclose(aged.forgotten()[:3], search.forgotten()[:3])
@@ -190,6 +190,6 @@ def test_a_length_is_not_tuned_for_samplers_that_have_none(rng):
 
 def test_on_another_potential_lengths_are_searched_anew(rng):
     _, state, tuner = told(rng)
-    again = tuner.restarted(state)
+    again = tuner.restart(state)
     assert not again.lengths.seen.any()
     assert again.lengths.normal_variance == DIM / 2

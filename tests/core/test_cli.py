@@ -12,7 +12,7 @@ import pytest
 
 from surrokit.cli.main import main
 from surrokit.cli.report import notes
-from surrokit.cli.settings import parsed_settings, specs_of
+from surrokit.cli.settings import parse_settings, specs_of
 from surrokit.errors import ConfigurationError
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.result.run import Adaptation, Rescue
@@ -592,24 +592,24 @@ def test_an_interrupt_before_the_run_is_told_to_the_shell(surrokit, impatient):
     ],
 )
 def test_values_are_literals_or_text(text, value):
-    assert parsed_settings([f"surrogate.x={text}"]) == {"surrogate": {"x": value}}
+    assert parse_settings([f"surrogate.x={text}"]) == {"surrogate": {"x": value}}
 
 
 def test_settings_of_one_part_gather():
-    parsed = parsed_settings(["sampler.a=1", "metric.c=3", "sampler.b=2"])
+    parsed = parse_settings(["sampler.a=1", "metric.c=3", "sampler.b=2"])
     assert parsed == {"sampler": {"a": 1, "b": 2}, "metric": {"c": 3}}
 
 
 @pytest.mark.parametrize("item", ["sampler", "sampler.a", "sampler=1", ".a=1", "sampler.=1", "a b"])
 def test_what_is_no_setting_is_refused(item):
     with pytest.raises(ConfigurationError, match="--set"):
-        parsed_settings([item])
+        parse_settings([item])
 
 
 @pytest.mark.parametrize("part", ["potential", "samplr", "Sampler"])
 def test_unknown_parts_are_refused(part):
     with pytest.raises(ConfigurationError, match=f"there is no part '{part}'; parts are target, "):
-        parsed_settings([f"{part}.a=1"])
+        parse_settings([f"{part}.a=1"])
 
 
 def test_names_and_settings_are_joined():

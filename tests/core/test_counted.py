@@ -10,7 +10,7 @@ import pytest
 
 import surrokit as sk
 from surrokit import BoundedPotential, Parameters
-from surrokit.contracts.counting import KINDS, counted
+from surrokit.contracts.counting import KINDS, with_count
 from surrokit.cost.recording import RecordingPotential
 from surrokit.testing.targets.counting import CountingPotential
 
@@ -86,9 +86,9 @@ OF_U = frozenset(
 )
 WRAPPERS = {
     "bare": lambda potential: potential,
-    "bounded": lambda potential: BoundedPotential(potential, Parameters.declared(BOUNDS)),
+    "bounded": lambda potential: BoundedPotential(potential, Parameters.declare(BOUNDS)),
     "twice": lambda potential: BoundedPotential(
-        BoundedPotential(potential, Parameters.declared(BOUNDS)), Parameters.declared(BOUNDS)
+        BoundedPotential(potential, Parameters.declare(BOUNDS)), Parameters.declare(BOUNDS)
     ),
 }
 
@@ -132,7 +132,7 @@ def test_a_count_that_misses_calls_inside_a_wrapper_is_seen():
         def value(self, q):
             return self.inner.value(q)
 
-    counted(Closed(WRAPPERS["bounded"](innermost)), count).hessian(Q)
+    with_count(Closed(WRAPPERS["bounded"](innermost)), count).hessian(Q)
     assert outside.total() == 2
     assert innermost.positions.total() == 4
 
@@ -206,7 +206,7 @@ def test_rows_evaluated_again_one_by_one_are_counted_again():
 def test_a_bounded_riemannian_run_counts_every_call(metric):
     """A log-normal has its own metric; bounds make each matrix cost a gradient as well."""
     innermost = CountingPotential(sk.make("potential", "banana"))
-    target = BoundedPotential(innermost, Parameters.declared({"a": (-9, 9), "b": (-9, 9)}))
+    target = BoundedPotential(innermost, Parameters.declare({"a": (-9, 9), "b": (-9, 9)}))
     if metric == "fisher" and "metric-derivative" not in innermost.capabilities:
         pytest.skip("the banana has no metric of its own")
     run = sk.sample(

@@ -33,7 +33,7 @@ def beta(a, b, **options):
     "bounds", [(0, 1), (0, None), (None, 1), (5, None), (None, -5), (5, 6), (-1e300, 1e300)]
 )
 def test_no_position_on_the_line_is_taken_to_a_bound(bounds):
-    transform = Transform.of(Parameters.declared({"a": bounds}))
+    transform = Transform.of(Parameters.declare({"a": bounds}))
     z = np.array([[-800.0], [-40.0], [0.0], [40.0], [700.0]])
     q = transform.to_bounded(z)
     lower, upper = transform.lower[0], transform.upper[0]
@@ -42,7 +42,7 @@ def test_no_position_on_the_line_is_taken_to_a_bound(bounds):
 
 
 def test_positions_away_from_bounds_are_what_they_were():
-    transform = Transform.of(Parameters.declared({"a": (0, 1)}))
+    transform = Transform.of(Parameters.declare({"a": (0, 1)}))
     z = np.linspace(-30, 30, 61)[:, None]
     np.testing.assert_array_equal(transform.to_bounded(z), 1.0 / (1.0 + np.exp(-z)))
 

@@ -15,7 +15,7 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.result.advice import advice
 from surrokit.result.mode_visits import ENOUGH, ModeVisits
 from surrokit.run.explore import bound_within
-from surrokit.testing.measures.plain import written_and_read
+from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.targets.densities import Gaussian
 
 DIM = 4
@@ -72,7 +72,7 @@ def test_searches_are_all_counted():
 
 def test_places_are_told_in_the_users_coordinates():
     bounds = Transform(lower=np.array([0.0, *[-np.inf] * 3]), upper=np.full(DIM, np.inf))
-    told = modes().told(bounds)
+    told = modes().tell(bounds)
     assert_allclose(told.places, [[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 10.0, 0.0]])
     assert_array_equal(modes().places, modes().positions)
     figures = told.to_dict()
@@ -83,7 +83,7 @@ def test_places_are_told_in_the_users_coordinates():
 
 
 def test_they_can_be_written_down():
-    again = written_and_read(modes())
+    again = write_and_read(modes())
     assert_array_equal(again.covariances, modes().covariances)
 
 

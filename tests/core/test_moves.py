@@ -70,7 +70,7 @@ class Finding:
     def wants_fit(self, state):
         return len(self.fits) < self.wanted
 
-    def informed(self, state, surrogate):
+    def inform(self, state, surrogate):
         self.fits.append(surrogate)
         return state
 

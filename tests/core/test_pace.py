@@ -75,9 +75,9 @@ def test_costs_are_those_of_the_third_quarter():
     pace.begin(100.0)
     for i in range(1, 41):
         pace.add(100.0 + (7.0 * i if i <= 20 else 120.0 + i if i <= 30 else 144.0 + 0.2 * i))
-    assert pace.settled(0, 9.1, 1.0) == 9
+    assert pace.settle(0, 9.1, 1.0) == 9
     pace.begin(7.0)
-    assert pace.settled(0, 12.0, 1.0) == math.inf
+    assert pace.settle(0, 12.0, 1.0) == math.inf
 
 
 def test_the_bias_of_a_limit_is_half_the_relative_error_of_the_mean_cost(rng):

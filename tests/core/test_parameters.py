@@ -19,7 +19,7 @@ MIXED = {
 
 @pytest.fixture
 def mixed():
-    return Parameters.declared(MIXED)
+    return Parameters.declare(MIXED)
 
 
 def test_every_form_of_declaration_is_read(mixed):
@@ -30,7 +30,7 @@ def test_every_form_of_declaration_is_read(mixed):
 
 
 def test_none_in_a_pair_is_no_bound():
-    declared = Parameters.declared({"a": (None, 3), "b": (None, None)})
+    declared = Parameters.declare({"a": (None, 3), "b": (None, None)})
     assert declared.specs["a"].bounds == (-np.inf, 3.0)
     assert declared.specs["b"].bounds == (-np.inf, np.inf)
 
@@ -66,7 +66,7 @@ def test_values_by_name_become_a_position(mixed):
 
 
 def test_values_by_name_may_have_chains_in_front():
-    declared = Parameters.declared({"a": None, "w": vector(2)})
+    declared = Parameters.declare({"a": None, "w": vector(2)})
     position = declared.position({"a": [1, 2, 3], "w": np.ones((3, 2))})
     assert_array_equal(position, [[1, 1, 1], [2, 1, 1], [3, 1, 1]])
 
@@ -92,7 +92,7 @@ def test_an_array_is_taken_as_a_position():
 )
 def test_bounds_in_the_wrong_order_are_refused(bounds):
     with pytest.raises(ConfigurationError, match="lower < upper") as caught:
-        Parameters.declared({"a": bounds})
+        Parameters.declare({"a": bounds})
     assert "use None for a side without a bound" in str(caught.value)
 
 
@@ -105,24 +105,24 @@ def test_an_empty_shape_is_refused(size):
 @pytest.mark.parametrize("spec", [3, (1, 2, 3), (0,), [], object()])
 def test_what_is_no_declaration_is_refused_by_name(spec):
     with pytest.raises(ConfigurationError, match="'rate' must be declared by None, a pair"):
-        Parameters.declared({"rate": spec})
+        Parameters.declare({"rate": spec})
 
 
 def test_no_parameters_are_refused():
     with pytest.raises(ConfigurationError, match="at least one parameter, got none"):
-        Parameters.declared({})
+        Parameters.declare({})
 
 
 @pytest.mark.parametrize("values", [{"a": 1}, {"a": 1, "b": 1, "c": 1}, {}])
 def test_values_for_other_names_are_refused(values):
-    declared = Parameters.declared({"a": None, "b": None})
+    declared = Parameters.declare({"a": None, "b": None})
     with pytest.raises(ShapeError, match="must be given for a, b, got"):
         declared.position(values)
 
 
 def test_values_of_another_shape_are_refused_by_name():
     with pytest.raises(ShapeError, match=r"'w' must have shape \(2,\), got \(3,\)"):
-        Parameters.declared({"w": vector(2)}).position({"w": [1, 2, 3]})
+        Parameters.declare({"w": vector(2)}).position({"w": [1, 2, 3]})
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_values_of_another_shape_are_refused_by_name():
     [
         lambda: vector(2.5),
         lambda: Parameter(3),
-        lambda: Parameters.declared({"a": "01"}),
-        lambda: Parameters.declared({"a": ("x", 1)}),
+        lambda: Parameters.declare({"a": "01"}),
+        lambda: Parameters.declare({"a": ("x", 1)}),
     ],
     ids=["size", "shape", "string", "text-bound"],
 )

@@ -139,24 +139,24 @@ def test_a_round_gradient_is_not_taken_for_single_precision():
 
 def test_one_number_of_double_precision_is_enough():
     noted = Precision()
-    noted.doubled("value", 0.5)
-    noted.doubled("value", np.float32(0.1))
+    noted.double("value", 0.5)
+    noted.double("value", np.float32(0.1))
     assert noted.single == {"value"}
-    noted.doubled("value", 0.1)
-    noted.doubled("value", 0.5)
+    noted.double("value", 0.1)
+    noted.double("value", 0.5)
     assert noted.single == frozenset()
 
 
 @pytest.mark.parametrize("nothing", [np.nan, np.inf, 0.0, []])
 def test_numbers_without_digits_say_nothing(nothing):
     noted = Precision()
-    noted.doubled("value", nothing)
+    noted.double("value", nothing)
     assert noted.single == frozenset()
 
 
 def test_what_is_beyond_single_precision_is_double():
     noted = Precision()
-    noted.doubled("value", 1e300)
+    noted.double("value", 1e300)
     assert noted.single == frozenset()
 
 

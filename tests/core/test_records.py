@@ -101,7 +101,7 @@ def test_rows_are_taken_where_parts_are_missing():
 
 
 def test_joined_blocks_follow_each_other():
-    joined = Evaluations.joined([full(2), full(3, start=9.0)], 2)
+    joined = Evaluations.join([full(2), full(3, start=9.0)], 2)
     assert_array_equal(joined.values, [0, 1, 9, 10, 11])
     assert joined.jacobians is not None
     assert joined.jacobians.shape == (5, 4, 2)
@@ -109,7 +109,7 @@ def test_joined_blocks_follow_each_other():
 
 def test_what_a_block_lacks_is_nan():
     bare = Evaluations(positions=np.zeros((2, 2)), values=np.zeros(2))
-    joined = Evaluations.joined([bare, full(3)], 2)
+    joined = Evaluations.join([bare, full(3)], 2)
     for name in ("gradients", "outputs", "jacobians"):
         array = getattr(joined, name)
         assert np.isnan(array[:2]).all()
@@ -118,12 +118,12 @@ def test_what_a_block_lacks_is_nan():
 
 def test_what_all_blocks_lack_stays_missing():
     bare = Evaluations(positions=np.zeros((2, 2)), values=np.zeros(2))
-    assert Evaluations.joined([bare, bare], 2).gradients is None
+    assert Evaluations.join([bare, bare], 2).gradients is None
 
 
 def test_empty_blocks_do_not_count():
-    assert Evaluations.joined([Evaluations.empty(2), full(3)], 2).outputs is not None
-    nothing = Evaluations.joined([], 2)
+    assert Evaluations.join([Evaluations.empty(2), full(3)], 2).outputs is not None
+    nothing = Evaluations.join([], 2)
     assert nothing.positions.shape == (0, 2)
 
 

@@ -16,8 +16,8 @@ from surrokit.cli.main import main
 from surrokit.errors import ConfigurationError, MissingDependencyError, TargetError
 from surrokit.experiments.contract import Conditions, Finished, Printed, Report, Row, Table
 from surrokit.experiments.kept import KeptRows, fingerprint
-from surrokit.experiments.report import drawn, reproduction_text, write_text
-from surrokit.experiments.work import chosen_rows, reproduce
+from surrokit.experiments.report import draw_picture, reproduction_text, write_text
+from surrokit.experiments.work import choose_rows, reproduce
 from surrokit.output.pictures import write_pictures
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.components import Component
@@ -283,7 +283,7 @@ def test_only_some_rows(tmp_path, done):
 
 def test_an_unknown_row_is_an_error_that_lists_the_rows():
     with pytest.raises(ConfigurationError) as caught:
-        chosen_rows(Squares(), ["sqare/3"])
+        choose_rows(Squares(), ["sqare/3"])
     message = str(caught.value)
     assert message.startswith("squares has no row 'sqare/3'; did you mean 'square/3'? its rows")
     assert message.endswith("square/1, square/2, square/3")
@@ -291,7 +291,7 @@ def test_an_unknown_row_is_an_error_that_lists_the_rows():
 
 def test_many_rows_are_listed_by_their_first_words():
     with pytest.raises(ConfigurationError, match="rows are: 40, such as square/0, and begin with"):
-        chosen_rows(Squares(numbers=tuple(range(40))), ["cube"])
+        choose_rows(Squares(numbers=tuple(range(40))), ["cube"])
 
 
 def test_a_row_that_cannot_be_done_here_is_said_and_the_rest_goes_on(tmp_path, done):
@@ -460,7 +460,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
     row = Finished(name="a", settings={}, result={"square": 2.0}, seconds=0.0)
     with pytest.raises(MissingDependencyError, match=r"pip install 'surrokit\[figures\]'"):
-        drawn(Squares(), [row])
+        draw_picture(Squares(), [row])
 
 
 def test_another_missing_module_is_not_taken_for_matplotlib():
@@ -469,7 +469,7 @@ def test_another_missing_module_is_not_taken_for_matplotlib():
             import absent_module  # noqa: F401
 
     with pytest.raises(ModuleNotFoundError, match="absent_module"):
-        drawn(Broken(), [])
+        draw_picture(Broken(), [])
 
 
 # --- the command ---

@@ -14,7 +14,7 @@ from surrokit import compose
 from surrokit.cli.main import main
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.experiments.contract import Conditions, Report, Row, Table
-from surrokit.experiments.series import chosen_experiments, made_experiments, reproduce_all
+from surrokit.experiments.series import choose_experiments, make_experiments, reproduce_all
 from surrokit.registry import catalogue as catalogue_module
 from surrokit.registry.catalogue import Catalogue, default_catalogue
 from surrokit.registry.components import Component
@@ -126,7 +126,7 @@ def notes(out: str) -> list[str]:
 
 def test_experiments_come_in_the_order_of_their_numbers():
     names = ["table-1", "figure-10", "figure-2", "my-own", "figure-1"]
-    assert list(chosen_experiments(names, [])) == [
+    assert list(choose_experiments(names, [])) == [
         *("figure-1", "figure-2", "figure-10", "my-own", "table-1")
     ]
 
@@ -134,12 +134,12 @@ def test_experiments_come_in_the_order_of_their_numbers():
 def test_only_takes_experiments_and_rows_of_them():
     names = ["figure-1", "figure-7", "table-1"]
     only = ["table-1/bank", "figure-7", "figure-7/simulated", "table-1/pde/hmc"]
-    assert chosen_experiments(names, only) == {"figure-7": [], "table-1": ["bank", "pde/hmc"]}
+    assert choose_experiments(names, only) == {"figure-7": [], "table-1": ["bank", "pde/hmc"]}
 
 
 def test_an_experiment_that_is_not_there_is_an_error_that_lists_them():
     with pytest.raises(ConfigurationError) as caught:
-        chosen_experiments(["figure-7", "table-1"], ["figur-7/simulated"])
+        choose_experiments(["figure-7", "table-1"], ["figur-7/simulated"])
     message = str(caught.value)
     assert message.startswith("there is no experiment 'figur-7'; did you mean 'figure-7'? --only")
     assert message.endswith("figure-7, table-1, or rows of one such as figure-7/ROW")
@@ -147,7 +147,7 @@ def test_an_experiment_that_is_not_there_is_an_error_that_lists_them():
 
 def test_a_setting_goes_to_the_experiments_that_have_it():
     catalogue = catalogue_of(toy("figure-1"), toy("figure-2", "more"))
-    made, not_made = made_experiments(catalogue, ["figure-1", "figure-2"], {"more": 7})
+    made, not_made = make_experiments(catalogue, ["figure-1", "figure-2"], {"more": 7})
     assert not_made == {}
     assert [row.name for row in made["figure-1"].rows()] == ["n/1", "n/2"]
     assert [row.name for row in made["figure-2"].rows()] == ["n/1", "n/2", "n/7"]
@@ -156,19 +156,19 @@ def test_a_setting_goes_to_the_experiments_that_have_it():
 def test_a_setting_that_none_has_is_an_error_that_lists_the_settings():
     catalogue = catalogue_of(toy("figure-1"), toy("figure-2", "more"))
     with pytest.raises(ConfigurationError) as caught:
-        made_experiments(catalogue, ["figure-1", "figure-2"], {"mor": 7})
+        make_experiments(catalogue, ["figure-1", "figure-2"], {"mor": 7})
     assert str(caught.value) == (
         "none of the experiments figure-1, figure-2 has a setting 'mor'; did you mean 'more'? "
         "their settings are: more, numbers, quick"
     )
     with pytest.raises(ConfigurationError, match="none of the experiments figure-1 has a setting"):
-        made_experiments(catalogue, ["figure-1"], {"more": 7})
+        make_experiments(catalogue, ["figure-1"], {"more": 7})
 
 
 def test_a_value_that_an_experiment_refuses_names_it():
     catalogue = catalogue_of(toy("figure-1"), toy("figure-2", "more"))
     with pytest.raises(ConfigurationError, match=r"figure-2: more must be a whole number, got 'a'"):
-        made_experiments(catalogue, ["figure-1", "figure-2"], {"more": "a"})
+        make_experiments(catalogue, ["figure-1", "figure-2"], {"more": "a"})
 
 
 def test_an_experiment_that_cannot_be_made_here_is_left_out():
@@ -177,14 +177,14 @@ def test_an_experiment_that_cannot_be_made_here_is_left_out():
 
     absent = Component(kind="experiment", name="absent", factory=lacks, summary="a toy")
     catalogue = catalogue_of(toy("figure-1"), absent)
-    made, not_made = made_experiments(catalogue, ["absent", "figure-1"], {})
+    made, not_made = make_experiments(catalogue, ["absent", "figure-1"], {})
     assert list(made) == ["figure-1"]
     assert not_made == {"absent": "numberlib is needed; run python -m pip install numberlib"}
 
 
 def test_an_experiment_without_a_small_form_is_left_out_of_the_small_forms():
     slow = Component(kind="experiment", name="slow", factory=lambda: None, summary="a toy")
-    made, not_made = made_experiments(catalogue_of(slow), ["slow"], {}, quick=True)
+    made, not_made = make_experiments(catalogue_of(slow), ["slow"], {}, quick=True)
     assert made == {}
     assert "'slow' has no setting 'quick'" in not_made["slow"]
 
@@ -194,7 +194,7 @@ def test_an_experiment_whose_package_is_absent_is_left_out():
         import absent_package  # noqa: F401
 
     lacks = Component(kind="experiment", name="lacks", factory=absent, summary="a toy")
-    made, not_made = made_experiments(catalogue_of(lacks), ["lacks"], {"numbers": 4})
+    made, not_made = make_experiments(catalogue_of(lacks), ["lacks"], {"numbers": 4})
     assert made == {}
     assert not_made == {"lacks": "No module named 'absent_package'"}
 
@@ -417,9 +417,9 @@ def test_no_experiment_can_be_named_all():
 
 def test_the_experiments_that_are_installed_can_be_made_in_both_forms():
     catalogue = default_catalogue()
-    names = chosen_experiments(catalogue.names("experiment"), [])
+    names = choose_experiments(catalogue.names("experiment"), [])
     for quick in (False, True):
-        made, not_made = made_experiments(catalogue, names, {}, quick=quick)
+        made, not_made = make_experiments(catalogue, names, {}, quick=quick)
         assert list(made) == list(names)
         assert not_made == {}
         for name, experiment in made.items():

@@ -32,7 +32,7 @@ def test_what_is_printed_in_a_pause_stands_alone(terminal, capsys):
     stream = terminal()
     with row_bar(2, enabled=True) as bar:
         bar.begin("a")
-        with bar.paused():
+        with bar.pause():
             assert not bar._progress.live.is_started
             print("a table")
         assert bar._progress.live.is_started
@@ -44,7 +44,7 @@ def test_what_is_printed_in_a_pause_stands_alone(terminal, capsys):
 def test_a_bar_comes_back_after_an_error_in_a_pause(terminal):
     terminal()
     with row_bar(2, enabled=True) as bar:
-        with pytest.raises(ZeroDivisionError), bar.paused():
+        with pytest.raises(ZeroDivisionError), bar.pause():
             raise ZeroDivisionError
         assert bar._progress.live.is_started
 
@@ -59,7 +59,7 @@ def test_there_is_none_where_it_is_not_wanted_or_nothing_is_to_be_done(
     with row_bar(total, finished, enabled=enabled) as bar:
         bar.experiment("figure-3")
         bar.begin("a")
-        with bar.paused():
+        with bar.pause():
             pass
         bar.end()
     assert stream.getvalue() == ""

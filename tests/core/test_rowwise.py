@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from surrokit.errors import EvaluationError, ShapeError
-from surrokit.rowwise import mapped, row_by_row
+from surrokit.rowwise import map_rows, row_by_row
 
 Q = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 
@@ -69,13 +69,13 @@ def test_shapes_may_not_change_between_rows():
 
 
 def test_a_function_of_results_is_returned():
-    doubled = mapped(lambda: row_by_row(both, Q), lambda total, rows: (2 * total, rows), 3)
+    doubled = map_rows(lambda: row_by_row(both, Q), lambda total, rows: (2 * total, rows), 3)
     assert_array_equal(doubled[0], [6, 14, 22])
 
 
 def test_a_function_of_partial_results_comes_with_the_failure():
     with pytest.raises(EvaluationError) as caught:
-        mapped(lambda: row_by_row(odd_only, Q), lambda total, rows: (2 * total,), 3)
+        map_rows(lambda: row_by_row(odd_only, Q), lambda total, rows: (2 * total,), 3)
     (total,) = caught.value.results
     assert_array_equal(total, [6, np.nan, 22])
     assert set(caught.value.causes) == {1}
@@ -86,5 +86,5 @@ def test_without_partial_results_there_is_nothing_to_map():
         raise OSError
 
     with pytest.raises(EvaluationError, match="3 of 3") as caught:
-        mapped(lambda: row_by_row(fails, Q), lambda *_: pytest.fail("nothing to map"), 3)
+        map_rows(lambda: row_by_row(fails, Q), lambda *_: pytest.fail("nothing to map"), 3)
     assert caught.value.results == ()

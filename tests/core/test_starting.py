@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import EvaluationWarning, ShapeError, TargetError
-from surrokit.mode.starts import ATTEMPTS, drawn_positions, given_positions, spread_positions
+from surrokit.mode.starts import ATTEMPTS, draw_positions, given_positions, spread_positions
 
 ONE = {"chains": 3, "warmup": 0, "draws": 1, "seed": 1, "progress": False, "step_size": 1e-9}
 
@@ -165,7 +165,7 @@ def test_only_chains_without_a_start_draw_again():
 
 
 def test_starts_are_uniform_on_the_whole_line(rng):
-    positions = drawn_positions(target(), rng, 2000)
+    positions = draw_positions(target(), rng, 2000)
     assert positions.shape == (2000, 2)
     assert abs(positions).max() <= 2.0
     assert abs(positions).max(axis=0).min() > 1.9

@@ -26,7 +26,7 @@ def counted(recording):
 
 def test_single_rows_are_counted_and_passes_over_all_of_them():
     recording = RecordingPotential(Summed(), keep=False)
-    expansion = recording.expanded(np.zeros(2))
+    expansion = recording.expand(np.zeros(2))
     assert counted(recording) == {"hessian": 1}
     recording.row_bounds(np.eye(2))
     assert counted(recording) == {"hessian": 1, "rows": 40}
@@ -36,13 +36,13 @@ def test_single_rows_are_counted_and_passes_over_all_of_them():
     expansion.increases(BEFORE, AFTER)
     assert recording.calls["rows"] == 46 + 2 * 40
     expansion.value(BEFORE)
-    recording.selected(ROWS).value(BEFORE)
+    recording.select(ROWS).value(BEFORE)
     assert counted(recording) == {"hessian": 1, "rows": 126 + 3}
 
 
 def test_recorded_expansions_say_what_the_targets_do():
     plain, recorded = Summed(), RecordingPotential(Summed(), keep=True)
-    a, b = plain.expanded(np.ones(2)), recorded.expanded(np.ones(2))
+    a, b = plain.expand(np.ones(2)), recorded.expand(np.ones(2))
     for name in ("centre", "gradient", "hessian"):
         assert_array_equal(getattr(a, name), getattr(b, name))
     assert_array_equal(a.value(BEFORE), b.value(BEFORE))
@@ -56,8 +56,8 @@ def test_recorded_expansions_say_what_the_targets_do():
 class Failing(Wrapped):
     """Cannot evaluate row 3."""
 
-    def expanded(self, centre):
-        return FailingExpansion(self.inner.expanded(centre))
+    def expand(self, centre):
+        return FailingExpansion(self.inner.expand(centre))
 
 
 @attrs.frozen
@@ -76,21 +76,21 @@ class FailingExpansion:
 def test_rows_that_fail_are_nan_and_counted():
     recording = RecordingPotential(Failing(Summed()), keep=False)
     with pytest.warns(EvaluationWarning, match="ZeroDivisionError: row 3"):
-        changes = recording.expanded(np.zeros(2)).changes(BEFORE, AFTER, ROWS, OWNERS)
+        changes = recording.expand(np.zeros(2)).changes(BEFORE, AFTER, ROWS, OWNERS)
     assert_array_equal(np.isnan(changes), [True, True, False])
     assert recording.failures == 2
-    assert np.isnan(recording.expanded(np.zeros(2)).increases(BEFORE, AFTER)).all()
+    assert np.isnan(recording.expand(np.zeros(2)).increases(BEFORE, AFTER)).all()
     assert recording.failures == 4
 
 
 def test_rows_that_fail_can_stop_the_run():
     recording = RecordingPotential(Failing(Summed()), keep=False, on_error="raise")
     with pytest.raises(TargetError, match="row 3"):
-        recording.expanded(np.zeros(2)).changes(BEFORE, AFTER, ROWS, OWNERS)
+        recording.expand(np.zeros(2)).changes(BEFORE, AFTER, ROWS, OWNERS)
 
 
 def test_bounds_lose_the_rows():
-    bounded = BoundedPotential(Summed(), Parameters.declared({"a": (-9.0, None), "b": None}))
+    bounded = BoundedPotential(Summed(), Parameters.declare({"a": (-9.0, None), "b": None}))
     assert can.ROWS not in bounded.capabilities
 
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 
 from surrokit import Evaluations
 from surrokit.contracts.sampler import ChainState, StepInfo
-from surrokit.contracts.schedule import checked_learn_from
+from surrokit.contracts.schedule import check_learn_from
 from surrokit.errors import ConfigurationError
 from surrokit.surrogate.rows import training_rows
 
@@ -87,10 +87,10 @@ def test_looking_up_leaves_what_was_paid_alone():
 
 @pytest.mark.parametrize("choice", ["all", "accepted", "states"])
 def test_choices_are_checked(choice):
-    assert checked_learn_from(choice) == choice
+    assert check_learn_from(choice) == choice
 
 
 @pytest.mark.parametrize("choice", ["some", "", None, 3])
 def test_other_choices_are_refused(choice):
     with pytest.raises(ConfigurationError, match="learn_from must be one of all, accepted, states"):
-        checked_learn_from(choice)
+        check_learn_from(choice)

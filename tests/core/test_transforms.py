@@ -21,11 +21,11 @@ BOUNDS = {
 
 @pytest.fixture
 def transform():
-    return Transform.of(Parameters.declared(BOUNDS))
+    return Transform.of(Parameters.declare(BOUNDS))
 
 
 def one(lower, upper):
-    return Transform.of(Parameters.declared({"a": (lower, upper)}))
+    return Transform.of(Parameters.declare({"a": (lower, upper)}))
 
 
 @pytest.fixture

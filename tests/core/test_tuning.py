@@ -127,21 +127,21 @@ def test_a_warm_up_that_ends_early_keeps_a_step_size_that_was_accepted(start):
     """Neither one that a search has not tried yet, nor the first leap of dual averaging."""
     tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=1000)
     states = driven(tuner, gaussian_acceptance, still(60), start={"step_size": start})
-    steps = [tuner.tuning(tuner.settled(state)).step_size for state in states]
+    steps = [tuner.tuning(tuner.settle(state)).step_size for state in states]
     found = next(i for i, step in enumerate(steps) if 0.15 <= step <= 0.6)
     assert found < 10
     assert all(step <= 0.6 for step in steps[found:])
-    assert all(tuner.settled(state).searching == -1 for state in states)
+    assert all(tuner.settle(state).searching == -1 for state in states)
     assert max(tuner.tuning(state).step_size for state in states[found:]) > 1.0
 
 
 def test_a_warm_up_that_has_averaged_keeps_the_average():
     tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=1000)
     state = driven(tuner, gaussian_acceptance, still(200))[-1]
-    settled = tuner.tuning(tuner.settled(state)).step_size
+    settled = tuner.tuning(tuner.settle(state)).step_size
     assert settled == pytest.approx(np.exp(state.averaged_log_step))
     over = attrs.evolve(state, iteration=1000)
-    assert tuner.settled(over) is over
+    assert tuner.settle(over) is over
 
 
 @pytest.mark.parametrize("acceptance", [0.0, 1.0])
@@ -326,7 +326,7 @@ def test_a_length_that_was_not_found_elsewhere_is_searched():
 
 def test_on_another_potential_a_step_size_found_elsewhere_is_searched():
     tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=50)
-    state = tuner.restarted(tuner.start(4, 2, tuning=FOUND))
+    state = tuner.restart(tuner.start(4, 2, tuning=FOUND))
     assert tuner.tuning(state).n_steps == 1
     assert tuner.tuning(state).covariance is COVARIANCE
 
@@ -368,7 +368,7 @@ def test_an_iteration_of_another_kernel_counts_towards_the_covariance_alone(rng)
     state = driven(tuner, gaussian_acceptance, still(10))[-1]
     passed = state
     for position in drawn(rng, 60, COVARIANCE, np.zeros((4, 2))):
-        passed = tuner.passed(passed, position)
+        passed = tuner.skip(passed, position)
     assert passed.iteration == 70
     assert passed.count == 70 - 15  # the window begins after the fifteenth
     assert passed.log_step == state.log_step
@@ -379,7 +379,7 @@ def test_tuning_starts_again_on_another_potential(rng):
     tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=1000)
     positions = drawn(rng, 500, COVARIANCE, np.zeros((4, 2)))
     state = driven(tuner, gaussian_acceptance, positions)[-1]
-    again = tuner.restarted(state)
+    again = tuner.restart(state)
     assert again.searching == 0
     assert again.count == 0
     assert again.log_step == state.log_step

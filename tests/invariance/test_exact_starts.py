@@ -33,7 +33,7 @@ def check_kept(case, kernel, size):
     assert found, f"{kernel.name} can move on nothing for {case.name}"
     stuck = [f"{one.potential}: {one.acceptance:.3f}" for one in found if not one.tells]
     assert not stuck, f"mean acceptance below {LEAST_ACCEPTANCE}, so nothing is tested: {stuck}"
-    Verdict.joined([one.verdict for one in found]).require("exact draws stay exact draws")
+    Verdict.join([one.verdict for one in found]).require("exact draws stay exact draws")
 
 
 @pytest.mark.parametrize("case", named(CASES))

@@ -13,7 +13,7 @@ from surrokit.kernel.hamiltonian import works_by_position
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.testing.checks.kernels.kernel import SURROGATES, affordable, flux, invariance
 from surrokit.testing.checks.kernels.sampler import TUNING
-from surrokit.testing.checks.learning.training import evaluated, problem_of
+from surrokit.testing.checks.learning.training import evaluate, problem_of
 from surrokit.testing.measures.statistics import CHECK_RATE, FAMILY_SIZE, Verdict
 from surrokit.testing.targets.densities import Banana, Gaussian, HalfPlane, Mixture, Student
 from surrokit.testing.targets.summed import Summed
@@ -117,7 +117,7 @@ def targets_of(correction, *usual):
 
 def require(found, claim):
     assert found, "nothing was compared; the parts need what no target offers"
-    Verdict.joined(found).require(claim)
+    Verdict.join(found).require(claim)
 
 
 @pytest.mark.parametrize("correction", specs("correction"))
@@ -189,8 +189,8 @@ def fitted_to(n, name, settings):
     learner = make("surrogate", name, **settings).learner(
         problem_of(target), np.random.default_rng(6)
     )
-    learner.observe(evaluated(target, target.sample(np.random.default_rng(5), n)))
-    return target, learner.fitted()
+    learner.observe(evaluate(target, target.sample(np.random.default_rng(5), n)))
+    return target, learner.fit()
 
 
 @pytest.mark.parametrize("surrogate", specs("surrogate"))

@@ -1,1 +1,1 @@
-"""What a process is conditioned on."""
+"""Training data of processes."""

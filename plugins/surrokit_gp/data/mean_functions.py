@@ -38,7 +38,7 @@ def _n_pairs(dim: int) -> int:
     return dim * (dim + 1) // 2
 
 
-def chosen_kind(mean: Mean, dim: int, n_equations: int) -> MeanKind:
+def choose_kind(mean: Mean, dim: int, n_equations: int) -> MeanKind:
     """Return the mean function that a setting stands for.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What a process is conditioned on, in the coordinates that its kernel sees."""
+"""Observations of a process, in the coordinates that its kernel sees."""
 
 from __future__ import annotations
 
@@ -188,14 +188,14 @@ class Observations:
     def noise(self, noise_sd: float) -> FloatArray:
         """Return the variance of each equation's noise, in scaled coordinates: (n_equations,)."""
         own = self.noise_shares() * noise_sd**2
-        own += self._stacked(np.square(self.tail_sd))
+        own += self._stack(np.square(self.tail_sd))
         return own
 
     def noise_shares(self) -> FloatArray:
         """Return the share of sigma^2 that each equation has, shape (n_equations,)."""
-        return self._stacked(1.0 / self.copies)
+        return self._stack(1.0 / self.copies)
 
-    def _stacked(self, by_row: FloatArray) -> FloatArray:
+    def _stack(self, by_row: FloatArray) -> FloatArray:
         return np.concatenate([by_row, np.tile(by_row[self.slope_rows], self.dim)])
 
     def targets(self, length_scales: FloatArray) -> FloatArray:

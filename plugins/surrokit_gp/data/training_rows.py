@@ -68,7 +68,7 @@ class TrainingRows:
         """Return the rows chosen by an index or a mask."""
         return TrainingRows(**{name: array[rows] for name, array in attrs.asdict(self).items()})
 
-    def drawn(
+    def draw(
         self, number: int, rng: np.random.Generator, among: IntArray | None = None
     ) -> IntArray:
         """Return rows drawn at random, those in the far tail only after all others.
@@ -146,7 +146,7 @@ class TrainingRows:
             values=origin + np.where(np.isfinite(beyond), beyond, 0.0) / groups.copies,
             gradients=np.full_like(positions[first], np.nan)
             if rows.gradients is None
-            else groups.known(rows.gradients),
+            else groups.first_known(rows.gradients),
             copies=groups.copies,
             tail_sd=np.zeros(len(first)),
         )

@@ -52,14 +52,14 @@ class ProcessLearner(KeepingLearner):
         """What a fitted process can do."""
         return CAPABILITIES
 
-    def used(self, evaluations: Evaluations) -> Evaluations:
+    def is_used_up(self, evaluations: Evaluations) -> Evaluations:
         """Return values, and gradients if they are learnt from."""
         gradients = evaluations.gradients if "gradient" in self.uses else None
         return Evaluations(
             positions=evaluations.positions, values=evaluations.values, gradients=gradients
         )
 
-    def fitted(self) -> FittedProcess:
+    def fit(self) -> FittedProcess:
         """Return the process given everything observed.
 
         Raises
@@ -67,13 +67,13 @@ class ProcessLearner(KeepingLearner):
         SurrogateFitError
             If there are too few points with a finite value, or they cannot be fitted.
         """
-        observed = self.observed()
+        observed = self.join_observed()
         rows = TrainingRows.of(observed, self.tail)
         frame = None
         if self._whitening is not None:
             frame = Frame(whitening=self._whitening, whiten=self.whiten)
         data = self.training.data(rows, len(observed), frame, self.seed, self.whiten)
-        process, self._memory = self.training.fitted(data, self.seed, self._memory)
+        process, self._memory = self.training.fit(data, self.seed, self._memory)
         self._whitening = data.frame.whitening
         return process
 
@@ -87,14 +87,14 @@ class ProcessLearner(KeepingLearner):
             state["found"] = self._memory.state()
         return state
 
-    def restored(self, state: Mapping[str, Any]) -> Self:
+    def restore(self, state: Mapping[str, Any]) -> Self:
         """Return a learner with the same settings that goes on from what ``state`` returned."""
-        learner = super().restored(state)
+        learner = super().restore(state)
         if "whitening_mean" in state:
             learner._whitening = Whitening(
                 mean=np.asarray(state["whitening_mean"], dtype=np.float64),
                 factor=np.asarray(state["whitening_factor"], dtype=np.float64),
             )
         if "found" in state:
-            learner._memory = Memory.restored(state["found"])
+            learner._memory = Memory.restore(state["found"])
         return learner

@@ -1,4 +1,4 @@
-"""What searches for hyperparameters found, kept from fit to fit."""
+"""The memory of searches for hyperparameters, kept from fit to fit."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Memory:
         return found
 
     @classmethod
-    def restored(cls, found: Mapping[str, Any]) -> Memory:
+    def restore(cls, found: Mapping[str, Any]) -> Memory:
         """Return what ``state`` wrote down."""
         n_stages = sum(name.startswith("sds_") for name in found)
         return cls(

@@ -1,4 +1,4 @@
-"""What full and sparse processes share as surrogates."""
+"""The frame of full and sparse processes as surrogates."""
 
 from __future__ import annotations
 

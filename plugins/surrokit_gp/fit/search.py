@@ -69,7 +69,7 @@ class Search:
     max_iterations: int
     max_signal: float = MAX_SIGNAL
 
-    def screened(
+    def screen(
         self, observations: Observations, likelihood: LikelihoodOf, rng: np.random.Generator
     ) -> list[Hyperparameters]:
         """Return where a few iterations from each start lead, best first.
@@ -91,12 +91,12 @@ class Search:
         space = self._space(observations, None)
         points = space.starts(self.n_starts, rng)
         iterations = min(_SCREENING, self.max_iterations)
-        paths = [_climbed(space, likelihood, point, iterations) for point in points]
+        paths = [_climb(space, likelihood, point, iterations) for point in points]
         paths.sort(key=lambda path: -path.height)
         ends = [space.hyperparameters(path.point) for path in paths if path.point is not None]
         return ends or _give_up(paths)
 
-    def found(
+    def find(
         self,
         observations: Observations,
         likelihood: LikelihoodOf,
@@ -128,7 +128,7 @@ class Search:
         space = self._space(observations, inducing)
         paths = []
         for start in starts:
-            path = _climbed(space, likelihood, space.packed(start), self.max_iterations)
+            path = _climb(space, likelihood, space.pack(start), self.max_iterations)
             paths.append(path)
             if path.point is not None and not every:
                 break
@@ -152,7 +152,7 @@ def _give_up(paths: Sequence[_Path]) -> NoReturn:
     )
 
 
-def _climbed(space: Space, likelihood: LikelihoodOf, point: FloatArray, iterations: int) -> _Path:
+def _climb(space: Space, likelihood: LikelihoodOf, point: FloatArray, iterations: int) -> _Path:
     from scipy.optimize import minimize
 
     path = _Path(space, likelihood)
@@ -176,11 +176,11 @@ class _Path:
 
     def __call__(self, point: FloatArray) -> tuple[float, FloatArray]:
         if self._last is None or not np.array_equal(self._last[0], point):
-            self._last = point.copy(), self._evaluated(point)
+            self._last = point.copy(), self._evaluate(point)
         value, slope = self._last[1]
         return value, slope.copy()
 
-    def _evaluated(self, point: FloatArray) -> tuple[float, FloatArray]:
+    def _evaluate(self, point: FloatArray) -> tuple[float, FloatArray]:
         space = self._space
         try:
             found = self._likelihood(space.hyperparameters(point), space.inducing(point))

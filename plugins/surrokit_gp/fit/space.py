@@ -143,7 +143,7 @@ class Space:
             for length, ratio in [*fixed, *drawn[len(fixed) :]]
         ]
 
-    def packed(self, hyperparameters: Hyperparameters) -> FloatArray:
+    def pack(self, hyperparameters: Hyperparameters) -> FloatArray:
         """Return the vector of hyperparameters, within the bounds."""
         lengths = np.log(hyperparameters.scales(len(self.lengths)))
         noise = max(hyperparameters.noise_sd, 1e-300)

@@ -13,7 +13,7 @@ from surrokit_gp.data.mean_functions import (
     Mean,
     MeanKind,
     Polynomial,
-    chosen_kind,
+    choose_kind,
     convex,
     least_points,
     n_coefficients,
@@ -131,7 +131,7 @@ class Training:
             If there are too few rows.
         """
         if self.max_points is not None and len(rows) > self.max_points:
-            rows = rows.take(rows.drawn(self.max_points, _stream(seed, _POINTS)))
+            rows = rows.take(rows.draw(self.max_points, _stream(seed, _POINTS)))
         slope_rows = self.model.slope_rows(rows, _stream(seed, _SLOPES))
         n_equations = len(rows) + len(slope_rows) * rows.dim
         least = least_points(self.mean, rows.dim)
@@ -141,10 +141,10 @@ class Training:
         demand_range(rows.values)
         if frame is None:
             frame = Frame(whitening=Whitening.of(rows.positions, rows.spread()), whiten=whiten)
-        kind = chosen_kind(self.mean, rows.dim, n_equations)
+        kind = choose_kind(self.mean, rows.dim, n_equations)
         return Data(rows=rows, slope_rows=slope_rows, frame=frame, kind=kind)
 
-    def fitted(self, data: Data, seed: int, memory: Memory | None) -> tuple[FittedProcess, Memory]:
+    def fit(self, data: Data, seed: int, memory: Memory | None) -> tuple[FittedProcess, Memory]:
         """Return a fitted process, and what is to be remembered for the next fit.
 
         Parameters
@@ -237,7 +237,7 @@ class _Fit:
     def _posterior(
         self, observations: Observations, stage: int
     ) -> tuple[Posterior, Hyperparameters]:
-        found = self._found(observations, stage)
+        found = self._find(observations, stage)
         inducing = found.inducing
         if inducing is None:
             inducing = self._inducing(observations)
@@ -251,7 +251,7 @@ class _Fit:
             self.inducing = self.training.model.inducing(observations.positions, rng)
         return self.inducing
 
-    def _found(self, observations: Observations, stage: int) -> Found:
+    def _find(self, observations: Observations, stage: int) -> Found:
         given = self.training.hyperparameters
         if given is not None:
             return Found(hyperparameters=given, inducing=None)
@@ -259,10 +259,10 @@ class _Fit:
             return self.stages[stage]
         if not self.searching:
             return self.stages[-1]
-        self.stages.append(self._searched(observations))
+        self.stages.append(self._search(observations))
         return self.stages[-1]
 
-    def _searched(self, observations: Observations) -> Found:
+    def _search(self, observations: Observations) -> Found:
         training, model = self.training, self.training.model
         inducing = self._inducing(observations)
         subset = _subset(observations, training.n_search, _stream(self.seed, _SUBSET))
@@ -272,10 +272,10 @@ class _Fit:
             return model.likelihood(subset, hyperparameters, where)
 
         starts, doubtful = self._starts(observations, subset)
-        found = training.search.found(subset, likelihood, starts, every=doubtful)
+        found = training.search.find(subset, likelihood, starts, every=doubtful)
         if model.moves:
             starts = [found.hyperparameters]
-            found = training.search.found(subset, likelihood, starts, inducing)
+            found = training.search.find(subset, likelihood, starts, inducing)
         return found
 
     def _starts(
@@ -287,12 +287,12 @@ class _Fit:
         everything may look like noise; then more are asked.
         """
         few = _subset(observations, _SCREENED, _stream(self.seed, _SUBSET))
-        starts = self._screened(few)
+        starts = self._screen(few)
         doubtful = 0.0 < _NOISY * few.size_left() < starts[0].noise_sd and len(few) < len(subset)
-        return (self._screened(subset) if doubtful else starts), doubtful
+        return (self._screen(subset) if doubtful else starts), doubtful
 
-    def _screened(self, few: Observations) -> list[Hyperparameters]:
-        return self.training.search.screened(
+    def _screen(self, few: Observations) -> list[Hyperparameters]:
+        return self.training.search.screen(
             few,
             lambda hyperparameters, _: exact_likelihood(few, hyperparameters),
             _stream(self.seed, _STARTS),

@@ -14,7 +14,7 @@ ROUNDING = 10.0 * float(np.finfo(np.float64).eps)
 """Least square of a pivot, in units of the kernel's variance, that is not rounding."""
 
 
-def factorised(
+def factorise(
     matrix: FloatArray,
     scale: float,
     jitters: tuple[float, ...] = JITTERS,
@@ -69,7 +69,7 @@ def factorised(
     )
 
 
-def solved(factor: FloatArray, right: FloatArray, *, transposed: bool = False) -> FloatArray:
+def solve(factor: FloatArray, right: FloatArray, *, transposed: bool = False) -> FloatArray:
     """Return L^-1 b, or L^-T b, for a lower triangular L.
 
     Parameters

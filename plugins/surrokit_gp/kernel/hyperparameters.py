@@ -1,4 +1,4 @@
-"""What a squared-exponential process is set by."""
+"""Hyperparameters of a squared-exponential process."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.types import FloatArray, IntArray
 from surrokit_gp.data.observations import Observations
-from surrokit_gp.kernel.cholesky import factorised, inverse_of, solved
+from surrokit_gp.kernel.cholesky import factorise, inverse_of, solve
 from surrokit_gp.kernel.hyperparameters import Hyperparameters
 from surrokit_gp.kernel.joint import cross_matrix, joint_matrix, scale_derivatives
 from surrokit_gp.kernel.kernel import SquaredExponential
@@ -52,7 +52,7 @@ class ExactPosterior(Posterior):
         SurrogateFitError
             If the covariance cannot be factorised.
         """
-        return _conditioned(observations, hyperparameters)[0]
+        return _condition(observations, hyperparameters)[0]
 
     @property
     def centres(self) -> FloatArray:
@@ -77,7 +77,7 @@ class ExactPosterior(Posterior):
         """Return the variance of the process and its mean function, shape (n,)."""
         cross = cross_matrix(positions / self.kernel.length_scales, self.scaled, self.slope_rows)
         cross *= self.kernel.variance
-        known = solved(self.factor, cross.T)
+        known = solve(self.factor, cross.T)
         left = self.kernel.variance - np.einsum("mn,mn->n", known, known)
         return self.with_mean(left, known, features)
 
@@ -93,10 +93,10 @@ def exact_likelihood(observations: Observations, hyperparameters: Hyperparameter
     SurrogateFitError
         If the covariance cannot be factorised.
     """
-    posterior, matrix = _conditioned(observations, hyperparameters)
+    posterior, matrix = _condition(observations, hyperparameters)
     dual, profile = posterior.dual, posterior.profile
     # K^-1 H L_A^-T; its outer product is what integrating the coefficients takes off K^-1.
-    spread = solved(profile.factor, solved(posterior.factor, posterior.design, transposed=True).T).T
+    spread = solve(profile.factor, solve(posterior.factor, posterior.design, transposed=True).T).T
     adjoint = inverse_of(posterior.factor)
     low_rank = np.column_stack([dual, spread])
     np.subtract(low_rank @ low_rank.T, adjoint, out=adjoint)
@@ -117,7 +117,7 @@ def exact_likelihood(observations: Observations, hyperparameters: Hyperparameter
     )
 
 
-def _conditioned(
+def _condition(
     observations: Observations, hyperparameters: Hyperparameters
 ) -> tuple[ExactPosterior, FloatArray]:
     """Return the posterior, and the kernel matrix of its equations in x with unit variance."""
@@ -127,9 +127,9 @@ def _conditioned(
     matrix = joint_matrix(scaled, observations.slope_rows)
     covariance = kernel.variance * matrix
     covariance[np.diag_indices_from(covariance)] += observations.noise(hyperparameters.noise_sd)
-    factor, jitter = factorised(covariance, kernel.variance)
-    design = solved(factor, observations.design(scales))
-    profile = Profile.of(design, solved(factor, observations.targets(scales)))
+    factor, jitter = factorise(covariance, kernel.variance)
+    design = solve(factor, observations.design(scales))
+    profile = Profile.of(design, solve(factor, observations.targets(scales)))
     posterior = ExactPosterior(
         kernel=kernel,
         scaled=scaled,
@@ -137,7 +137,7 @@ def _conditioned(
         factor=factor,
         design=design,
         profile=profile,
-        dual=solved(factor, profile.residual, transposed=True),
+        dual=solve(factor, profile.residual, transposed=True),
         jitter=jitter,
         log_likelihood=profile.log_likelihood(
             observations.n_equations,
@@ -155,7 +155,7 @@ def _through_slopes(
     n, dim, scales = len(observations), observations.dim, posterior.kernel.length_scales
     design = observations.design(scales)[n:]
     left = observations.targets(scales)[n:] - design @ posterior.coefficients
-    rotated = solved(posterior.profile.factor, design.T).T
+    rotated = solve(posterior.profile.factor, design.T).T
     by_equation = 1.0 - posterior.dual[n:] * left
     by_equation -= np.einsum("rp,rp->r", spread[n:], rotated)
     return np.asarray(by_equation.reshape(dim, -1).sum(axis=1))

@@ -89,7 +89,7 @@ class Expansion:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
-        extended, pulls = self._extended(positions)
+        extended, pulls = self._extend(positions)
         heights = self._heights_at(extended)
         if self._slopes is not None:
             heights *= extended[:, :-1] @ self._slopes[0]
@@ -98,15 +98,15 @@ class Expansion:
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of V, shape (n, dim)."""
-        return self._sum_and_gradient(*self._extended(positions))[1]
+        return self._sum_and_gradient(*self._extend(positions))[1]
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
-        extended, pulls = self._extended(positions)
+        extended, pulls = self._extend(positions)
         radial, gradient = self._sum_and_gradient(extended, pulls)
         return self._with_polynomial(radial, extended, pulls), gradient
 
-    def _extended(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _extend(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (r, 1, -|x|^2), and (-r T T^T, r matrix + slope, r . slope + 2 level)."""
         n, dim = positions.shape
         extended = np.empty((n, dim + 2))
@@ -194,7 +194,7 @@ class Expansion:
         As :meth:`hessian_trace_gradient` with A = u u^T, but from products of the size of a
         gradient's: d itself is never formed.
         """
-        extended, _ = self._extended(positions)
+        extended, _ = self._extend(positions)
         scaled, inner = extended[:, : self.dim] @ self.scaling, vectors @ self.scaling
         heights = self._heights_at(extended)
         along = np.einsum("nd,nd->n", scaled, inner)[:, None] - inner @ self.centres.T

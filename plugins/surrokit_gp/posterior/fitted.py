@@ -12,7 +12,7 @@ from surrokit.capabilities import (
     HESSIAN_DERIVATIVE,
     VARIANCE,
 )
-from surrokit.shapes import checked_matrices, checked_positions, checked_vectors
+from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.surrogate.quality import FitQuality
 from surrokit.types import Capabilities, FloatArray
 from surrokit_gp.data.mean_functions import MeanKind, Polynomial, features
@@ -170,36 +170,36 @@ class FittedProcess:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
-        return self.expansion.value(checked_positions(positions, self.dim))
+        return self.expansion.value(check_positions(positions, self.dim))
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
-        return self.expansion.gradient(checked_positions(positions, self.dim))
+        return self.expansion.gradient(check_positions(positions, self.dim))
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
-        return self.expansion.value_and_gradient(checked_positions(positions, self.dim))
+        return self.expansion.value_and_gradient(check_positions(positions, self.dim))
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of V, shape (n, dim, dim)."""
-        return self.expansion.hessian(checked_positions(positions, self.dim))
+        return self.expansion.hessian(check_positions(positions, self.dim))
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k H), shape (n, dim), H the Hessian and A symmetric (n, dim, dim)."""
-        where = checked_positions(positions, self.dim)
-        return self.expansion.hessian_trace_gradient(where, checked_matrices(matrices, where))
+        where = check_positions(positions, self.dim)
+        return self.expansion.hessian_trace_gradient(where, check_matrices(matrices, where))
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k H u, shape (n, dim), with H the Hessian and u of shape (n, dim)."""
-        where = checked_positions(positions, self.dim)
-        return self.expansion.hessian_form_gradient(where, checked_vectors(vectors, where))
+        where = check_positions(positions, self.dim)
+        return self.expansion.hessian_form_gradient(where, check_vectors(vectors, where))
 
     def variance(self, positions: FloatArray) -> FloatArray:
         """Return the variance of the process, shape (n,), in nats squared.
 
         That of U itself, without the noise of an evaluation; never negative.
         """
-        where = checked_positions(positions, self.dim)
+        where = check_positions(positions, self.dim)
         found = np.empty(len(where))
         block = np.empty((_BLOCK, self.dim))
         for start in range(0, len(where), _BLOCK):

@@ -1,4 +1,4 @@
-"""Where inducing points lie before any of them is optimised."""
+"""The first places of inducing points."""
 
 from __future__ import annotations
 

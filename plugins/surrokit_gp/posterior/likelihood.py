@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit.types import FloatArray
-from surrokit_gp.kernel.cholesky import factorised, solved
+from surrokit_gp.kernel.cholesky import factorise, solve
 
 _JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
 """Relative jitters for normal matrices of basis functions, some of which may be the same."""
@@ -78,12 +78,12 @@ class Profile:
         scales = np.sqrt(np.diag(normal))
         # A feature that is zero everywhere, as in a coordinate that never moved, gets no weight.
         scales = np.where(scales > 0.0, scales, 1.0)
-        correlation, _ = factorised(
+        correlation, _ = factorise(
             normal / scales / scales[:, None], 1.0, _JITTERS, "matrix of basis functions"
         )
         factor = correlation * scales[:, None]
-        half = solved(factor, features.T @ targets)
-        coefficients = solved(factor, half, transposed=True)
+        half = solve(factor, features.T @ targets)
+        coefficients = solve(factor, half, transposed=True)
         return cls(
             coefficients=coefficients,
             factor=factor,

@@ -1,4 +1,4 @@
-"""What a full process and FITC do differently."""
+"""The models of a full process and of FITC, where they differ."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ExactModel:
             return known
         if room < _FEWEST_GRADIENTS * len(known):
             return known[:0]
-        return rows.drawn(room, rng, known)
+        return rows.draw(room, rng, known)
 
     def inducing(self, positions: FloatArray, rng: np.random.Generator) -> None:
         """Return None."""

@@ -1,4 +1,4 @@
-"""What processes given their observations share, full or sparse."""
+"""The frame of posteriors of processes, full or sparse."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit.types import FloatArray
-from surrokit_gp.kernel.cholesky import solved
+from surrokit_gp.kernel.cholesky import solve
 from surrokit_gp.kernel.kernel import SquaredExponential
 from surrokit_gp.posterior.likelihood import Profile
 
@@ -73,6 +73,6 @@ class Posterior(ABC):
         self, variance: FloatArray, known: FloatArray, features: FloatArray
     ) -> FloatArray:
         """Return a variance (n,) with that of the mean function, from what is known (m, n)."""
-        unknown = solved(self.profile.factor, features.T - self.design.T @ known)
+        unknown = solve(self.profile.factor, features.T - self.design.T @ known)
         variance += np.einsum("pn,pn->n", unknown, unknown)
         return np.asarray(np.maximum(variance, 0.0))

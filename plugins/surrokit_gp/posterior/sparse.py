@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.types import FloatArray
 from surrokit_gp.data.observations import Observations
-from surrokit_gp.kernel.cholesky import factorised, solved
+from surrokit_gp.kernel.cholesky import factorise, solve
 from surrokit_gp.kernel.hyperparameters import Hyperparameters
 from surrokit_gp.kernel.kernel import SquaredExponential, unit_matrix, weighed_squares
 from surrokit_gp.posterior.likelihood import Likelihood, Profile
@@ -74,7 +74,7 @@ class SparsePosterior(Posterior):
         SurrogateFitError
             If K_M cannot be factorised.
         """
-        return _conditioned(observations, hyperparameters, inducing)[0]
+        return _condition(observations, hyperparameters, inducing)[0]
 
     @property
     def centres(self) -> FloatArray:
@@ -90,8 +90,8 @@ class SparsePosterior(Posterior):
         """Return the variance of the process and its mean function, shape (n,)."""
         cross = unit_matrix(positions / self.kernel.length_scales, self.scaled_inducing)
         cross *= self.kernel.variance
-        prior = solved(self.inducing_factor, cross.T)
-        posterior = solved(self.inner_factor, prior)
+        prior = solve(self.inducing_factor, cross.T)
+        posterior = solve(self.inner_factor, prior)
         left = self.kernel.variance - np.einsum("mn,mn->n", prior, prior)
         left += np.einsum("mn,mn->n", posterior, posterior)
         return self.with_mean(left, prior, features)
@@ -139,16 +139,16 @@ def sparse_likelihood(
     SurrogateFitError
         If K_M cannot be factorised.
     """
-    posterior, parts = _conditioned(observations, hyperparameters, inducing)
+    posterior, parts = _condition(observations, hyperparameters, inducing)
     kernel, profile = posterior.kernel, posterior.profile
     left = parts.left[:, :-1] / parts.noise_root[:, None]
     dual = parts.left[:, -1] / parts.noise_root - left @ profile.coefficients
-    spread = solved(profile.factor, left.T)
+    spread = solve(profile.factor, left.T)
     own = np.square(dual) + np.einsum("pn,pn->n", spread, spread)
     own -= (1.0 - np.einsum("mn,mn->n", parts.rotated, parts.rotated)) / parts.noise_root**2
     forces = _forces(posterior, parts, dual, spread, own)
     across = forces * parts.unit
-    among = solved(posterior.inducing_factor, (forces @ parts.projected.T).T, transposed=True)
+    among = solve(posterior.inducing_factor, (forces @ parts.projected.T).T, transposed=True)
     among *= parts.among
     among *= -0.5
     variance, scales = kernel.variance, kernel.length_scales
@@ -174,15 +174,15 @@ def _forces(
     own: FloatArray,
 ) -> FloatArray:
     """Return F, shape (M, N)."""
-    inner = solved(posterior.inner_factor, parts.rotated, transposed=True)
+    inner = solve(posterior.inner_factor, parts.rotated, transposed=True)
     inner /= -parts.noise_root
     inner += (parts.explained[:, -1] - posterior.design @ posterior.coefficients)[:, None] * dual
-    inner += solved(posterior.profile.factor, posterior.design.T).T @ spread
+    inner += solve(posterior.profile.factor, posterior.design.T).T @ spread
     inner -= parts.projected * own
-    return solved(posterior.inducing_factor, inner, transposed=True)
+    return solve(posterior.inducing_factor, inner, transposed=True)
 
 
-def _conditioned(
+def _condition(
     observations: Observations, hyperparameters: Hyperparameters, inducing: FloatArray
 ) -> tuple[SparsePosterior, _Parts]:
     kernel = SquaredExponential.of(hyperparameters, observations.dim)
@@ -190,15 +190,15 @@ def _conditioned(
     among, unit = unit_matrix(centres, centres), unit_matrix(centres, x)
     factor, jitter = _inducing_factor(kernel, among)
     among[np.diag_indices_from(among)] += jitter
-    projected = solved(factor, kernel.variance * unit)
+    projected = solve(factor, kernel.variance * unit)
     root = np.sqrt(_independent(kernel, projected, observations.noise(hyperparameters.noise_sd)))
     whitened = projected / root
     inner = whitened @ whitened.T
     inner[np.diag_indices_from(inner)] += 1.0
-    inner_factor, _ = factorised(inner, 1.0)
-    rotated = solved(inner_factor, whitened)
+    inner_factor, _ = factorise(inner, 1.0)
+    rotated = solve(inner_factor, whitened)
     known = np.column_stack([observations.basis, observations.values]) / root[:, None]
-    explained = solved(inner_factor, rotated @ known, transposed=True)
+    explained = solve(inner_factor, rotated @ known, transposed=True)
     left = known - whitened.T @ explained
     # y^T (I + V D^-1 V^T)^-1 y is the least of |y - V^T u|^2 + |u|^2: two squares, no difference
     features = np.concatenate([left, explained])
@@ -212,7 +212,7 @@ def _conditioned(
         inner_factor=inner_factor,
         design=explained[:, :-1],
         profile=profile,
-        weights=solved(factor, weights, transposed=True),
+        weights=solve(factor, weights, transposed=True),
         jitter=jitter,
         log_likelihood=profile.log_likelihood(len(observations), determinant, 0.0),
     )
@@ -232,7 +232,7 @@ def _conditioned(
 def _inducing_factor(kernel: SquaredExponential, among: FloatArray) -> tuple[FloatArray, float]:
     """Return the Cholesky factor of K_M, and its jitter."""
     what = "kernel matrix of inducing points"
-    return factorised(kernel.variance * among, kernel.variance, _JITTERS, what, _ROOM)
+    return factorise(kernel.variance * among, kernel.variance, _JITTERS, what, _ROOM)
 
 
 def _independent(

@@ -38,7 +38,7 @@ def foretold_covariance(mode: FloatArray, slope: FloatArray, rows: Evaluations) 
     if not told.any():
         return np.asarray(np.diag(np.square(scales)))
     unit, turned = away[told] / lengths[told, None], change[told] / lengths[told, None]
-    hessian = _fitted(unit, turned, counts[told])
+    hessian = _fit(unit, turned, counts[told])
     return np.asarray(_inverse(hessian) * np.outer(scales, scales))
 
 
@@ -54,7 +54,7 @@ def _scales(away: FloatArray, change: FloatArray, counts: FloatArray) -> FloatAr
     return scales
 
 
-def _fitted(unit: FloatArray, turned: FloatArray, counts: FloatArray) -> FloatArray:
+def _fit(unit: FloatArray, turned: FloatArray, counts: FloatArray) -> FloatArray:
     """Return the symmetric H with the least sum of counts |H u - g|^2, drawn to a usual one."""
     along = np.einsum("nd,nd->n", unit, turned)
     usual = float(np.median(np.abs(along))) or 1.0

@@ -125,14 +125,14 @@ class ModeSearch:
         """The modes, that of least potential first; None before a search has ended."""
         if self.modes is None:
             return None
-        return self.modes.taken(np.argsort(self.modes.values, kind="stable"))
+        return self.modes.take(np.argsort(self.modes.values, kind="stable"))
 
     @property
     def paid(self) -> int:
         """Evaluations so far."""
         return sum(self.calls) + self.spent
 
-    def stepped(self, exact: Potential, limits: Limits, rng: np.random.Generator) -> ModeSearch:
+    def step(self, exact: Potential, limits: Limits, rng: np.random.Generator) -> ModeSearch:
         """Return the search after about :data:`SLICE` more evaluations.
 
         Parameters
@@ -146,20 +146,20 @@ class ModeSearch:
         """
         search, before = self, self.paid
         while not search.over and search.paid < before + SLICE:
-            search = search._continued(exact, limits)
+            search = search._continue(exact, limits)
             if search.at is None:
-                search = search._widened(exact, limits, rng)._judged(exact, limits)
+                search = search._widen(exact, limits, rng)._judge(exact, limits)
             if search.paid >= limits.total:
-                search = search.stopped()
+                search = search.stop()
         return search
 
-    def stopped(self) -> ModeSearch:
+    def stop(self) -> ModeSearch:
         """Return the search as it is when there is no time for more of it."""
         return attrs.evolve(self, over=True)
 
     # --- one search ---
 
-    def _continued(self, exact: Potential, limits: Limits) -> ModeSearch:
+    def _continue(self, exact: Potential, limits: Limits) -> ModeSearch:
         at = self.starts[len(self.led)] if self.at is None else self.at
         watch = ModeWatch(self.modes, exact.dim)
         slices = SLICE if not self.led else max(LATER, 2 * self.calls[0]) - self.spent
@@ -167,44 +167,44 @@ class ModeSearch:
         try:
             found = find_mode(exact, at, max_calls=most, until=watch)
         except NumericalError:  # the target is not finite at this start
-            return attrs.evolve(self, spent=1)._led_to(-1)
+            return attrs.evolve(self, spent=1)._lead_to(-1)
         search = attrs.evolve(self, spent=self.spent + found.calls)
         if found.hessian is None:
             search = search._with_rows(watch.seen())
         if watch.mode is not None:
-            return search._led_to(watch.mode)
+            return search._lead_to(watch.mode)
         if self.lowest is None or found.value < self.lowest.value:
             search = attrs.evolve(search, lowest=found)
         if found.converged or np.array_equal(found.position, at):
-            return search._ended(exact, limits, found)
+            return search._end(exact, limits, found)
         if self.led and found.calls >= most:
-            return search._led_to(-1)
+            return search._lead_to(-1)
         return attrs.evolve(search, at=found.position)
 
     def _with_rows(self, rows: Evaluations) -> ModeSearch:
-        joined = Evaluations.joined([self.rows, rows], self.starts.shape[1])
+        joined = Evaluations.join([self.rows, rows], self.starts.shape[1])
         searched = (*self.searched, *[len(self.led)] * len(rows))
         return attrs.evolve(self, rows=joined, searched=searched)
 
-    def _ended(self, exact: Potential, limits: Limits, found: Mode) -> ModeSearch:
+    def _end(self, exact: Potential, limits: Limits, found: Mode) -> ModeSearch:
         """Return the state after a search ended at a known mode, or at another."""
         known, search = same_mode(self.modes, found.position, found.value), self
         if known is None:
             known, calls = valley_of(exact, self.ends, found, most=limits.total - self.paid)
             search = attrs.evolve(self, spent=self.spent + calls)
         if known is None:
-            return attrs.evolve(search, ends=(*self.ends, found))._led_to(len(self.ends))
+            return attrs.evolve(search, ends=(*self.ends, found))._lead_to(len(self.ends))
         ends = list(self.ends)
         ends[known] = min(ends[known], found, key=lambda mode: mode.value)
-        return attrs.evolve(search, ends=tuple(ends))._led_to(known)
+        return attrs.evolve(search, ends=tuple(ends))._lead_to(known)
 
-    def _led_to(self, mode: int) -> ModeSearch:
+    def _lead_to(self, mode: int) -> ModeSearch:
         """Return the state after a search that led to a mode, or nowhere."""
         led, calls = (*self.led, mode), (*self.calls, self.spent)
         search = attrs.evolve(self, at=None, spent=0, led=led, calls=calls)
-        return attrs.evolve(search, modes=search._known()) if self.ends else search
+        return attrs.evolve(search, modes=search._complete_modes()) if self.ends else search
 
-    def _known(self) -> Modes:
+    def _complete_modes(self) -> Modes:
         """Return the modes with what is known of them by now."""
         return Modes(
             positions=np.stack([end.position for end in self.ends]),
@@ -224,7 +224,7 @@ class ModeSearch:
 
     # --- whether there is another ---
 
-    def _widened(self, exact: Potential, limits: Limits, rng: np.random.Generator) -> ModeSearch:
+    def _widen(self, exact: Potential, limits: Limits, rng: np.random.Generator) -> ModeSearch:
         """Return the search with more starts, once a mode is known."""
         most, begun = limits.starts(exact), len(self.led)
         if self.widened or self.modes is None or begun >= most:
@@ -239,7 +239,7 @@ class ModeSearch:
         )
         return attrs.evolve(self, starts=np.vstack([self.starts[:begun], more]), widened=True)
 
-    def _judged(self, exact: Potential, limits: Limits) -> ModeSearch:
+    def _judge(self, exact: Potential, limits: Limits) -> ModeSearch:
         """Return the search, over if no other one is to begin."""
         begun = len(self.led)
         paid = begun >= LEAST and sum(self.calls[1:]) >= limits.later

@@ -1,4 +1,4 @@
-"""Where searches for the mode begin: spread on several scales, so that they may see others."""
+"""Starts of searches for the mode: spread on several scales, to see other modes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where a surrogate is trusted, and draws from it there."""
+"""The region in which a surrogate is trusted, and draws from it there."""

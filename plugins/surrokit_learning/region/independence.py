@@ -1,4 +1,4 @@
-"""What the exact potential makes of independent draws from a surrogate."""
+"""Importance of independent draws from a surrogate, by the exact potential."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def importance_weights(differences: FloatArray) -> FloatArray | None:
     return np.asarray(np.exp(differences - largest))
 
 
-def resampled(differences: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
+def resample(differences: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
     """Return n distinct rows, or as many as there are, drawn by importance weight exp(V - U).
 
     Parameters

@@ -92,11 +92,11 @@ class Region:
         """L L^T, shape (dim, dim)."""
         return np.asarray(self.factor @ self.factor.T)
 
-    def whitened(self, positions: FloatArray) -> FloatArray:
+    def whiten(self, positions: FloatArray) -> FloatArray:
         """Return L^-1 (q - centre), shape (n, dim), for positions of shape (n, dim)."""
-        return _whitened(self.factor, positions - self.centre)
+        return _whiten(self.factor, positions - self.centre)
 
-    def pulled_back(self, whitened: FloatArray) -> FloatArray:
+    def pull_back(self, whitened: FloatArray) -> FloatArray:
         """Return L^-T z for each row z of ``whitened (n, dim)``."""
         solved = solve_triangular(self.factor, whitened.T, lower=True, trans=1, check_finite=False)
         return np.asarray(solved.T, dtype=np.float64)
@@ -107,7 +107,7 @@ class Region:
             return np.asarray(_lengths(self.factor, positions - self.centre) <= self.radius)
 
 
-def believed(seen: Evaluations, covariance: FloatArray | None, *, by_values: bool) -> Region:
+def find_region(seen: Evaluations, covariance: FloatArray | None, *, by_values: bool) -> Region:
     """Return where a surrogate of the points seen is believed, and the next ones may lie.
 
     Parameters
@@ -127,14 +127,14 @@ def believed(seen: Evaluations, covariance: FloatArray | None, *, by_values: boo
         If the points are too far apart for double precision.
     """
     if by_values:
-        weights = np.exp((seen.values.min() - seen.values) / known_at(seen))
+        weights = np.exp((seen.values.min() - seen.values) / lowest_temperature(seen))
         return Region.about(seen.positions, weights)
     if covariance is None:
         covariance = np.diag(seen.positions.var(axis=0) + np.finfo(np.float64).tiny)
     return Region.of(seen.positions, seen.values, covariance)
 
 
-def known_at(seen: Evaluations) -> float:
+def lowest_temperature(seen: Evaluations) -> float:
     """Return the lowest temperature at which the points seen count as enough."""
     return temperature_of(seen.values, COUNTED * seen.positions.shape[1])
 
@@ -166,13 +166,13 @@ def plausible(values: FloatArray, dim: int) -> BoolArray:
     return np.asarray(chosen)
 
 
-def _whitened(factor: FloatArray, differences: FloatArray) -> FloatArray:
+def _whiten(factor: FloatArray, differences: FloatArray) -> FloatArray:
     solved = solve_triangular(factor, differences.T, lower=True, check_finite=False)
     return np.asarray(solved.T, dtype=np.float64)
 
 
 def _lengths(factor: FloatArray, differences: FloatArray) -> FloatArray:
-    return np.asarray(np.sqrt(np.square(_whitened(factor, differences)).sum(axis=1)))
+    return np.asarray(np.sqrt(np.square(_whiten(factor, differences)).sum(axis=1)))
 
 
 @attrs.frozen(kw_only=True, eq=False)

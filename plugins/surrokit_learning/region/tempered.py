@@ -9,7 +9,7 @@ from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential, with_gradient, with_gradient_alone
 from surrokit.types import Capabilities, FloatArray
-from surrokit_learning.region.region import Region, known_at
+from surrokit_learning.region.region import Region, lowest_temperature
 
 OFFERED = frozenset({GRADIENT, GRADIENT_ALONE})
 """What a flattened potential can pass on."""
@@ -53,24 +53,24 @@ class Tempered:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return the sum, shape (n,), at positions of shape (n, dim)."""
-        whitened = self.region.whitened(positions)
+        whitened = self.region.whiten(positions)
         pulled = 0.5 * self.pull * np.square(whitened).sum(axis=1)
         return np.asarray(self.potential.value(positions) / self.temperature + pulled)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the sum, shape (n,), and its gradient, shape (n, dim)."""
         values, gradients = with_gradient(self.potential).value_and_gradient(positions)
-        whitened = self.region.whitened(positions)
+        whitened = self.region.whiten(positions)
         pulled = 0.5 * self.pull * np.square(whitened).sum(axis=1)
         return values / self.temperature + pulled, self._total(gradients, whitened)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of the sum, shape (n, dim)."""
         gradients = with_gradient_alone(self.potential).gradient(positions)
-        return self._total(gradients, self.region.whitened(positions))
+        return self._total(gradients, self.region.whiten(positions))
 
     def _total(self, gradients: FloatArray, whitened: FloatArray) -> FloatArray:
-        return gradients / self.temperature + self.pull * self.region.pulled_back(whitened)
+        return gradients / self.temperature + self.pull * self.region.pull_back(whitened)
 
 
 def cautious(
@@ -97,7 +97,7 @@ def cautious(
     """
     if error is not None and error < TRUSTED:
         return surrogate
-    highest = known_at(seen)
+    highest = lowest_temperature(seen)
     if error is None:
         return Tempered(potential=surrogate, temperature=highest, region=region, pull=1.0)
     return Tempered(

@@ -1,4 +1,4 @@
-"""What an exploration in rounds has spent, and may spend."""
+"""The bill of an exploration in rounds, and its limits."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from surrokit.errors import ConfigurationError, NumericalError, SurrogateFitErro
 from surrokit.mode.search import find_mode
 from surrokit.types import FloatArray
 from surrokit_learning.modes.search import Limits
-from surrokit_learning.region.independence import predicted_acceptance, resampled, spread
-from surrokit_learning.region.region import Region, believed
+from surrokit_learning.region.independence import predicted_acceptance, resample, spread
+from surrokit_learning.region.region import Region, find_region
 from surrokit_learning.region.surrogate_draws import SurrogateDraws, surrogate_draws
 from surrokit_learning.region.tempered import OFFERED, Tempered, cautious
 from surrokit_learning.rounds.first_points import FirstPoints
@@ -96,7 +96,7 @@ class RoundsExploration:
             # half of the warm-up at most, as of the evaluations
             burst = self.burst.start(positions, max(warmup // 2, 1))
             return RoundsState.at(burst.chains, stage="burst", burst=burst, **bounds)
-        values, gradients = self._evaluated(positions)
+        values, gradients = self._evaluate(positions)
         cache = {"value": values} if gradients is None else {"value": values, "gradient": gradients}
         state = ChainState(positions=positions, values=values, cache=cache)
         stage: Stage = "mode" if self.start_by == "mode" else "design"
@@ -127,20 +127,20 @@ class RoundsExploration:
             burst, rows = self.burst.learn(state.burst, paid)
             state = attrs.evolve(state, burst=burst, bill=state.bill.pay(len(paid)))
             if self.burst.done(burst) or state.bill.is_half_spent:
-                state = self._ended(attrs.evolve(state, stage="rounds", unfitted=True))
+                state = self._end(attrs.evolve(state, stage="rounds", unfitted=True))
         finite = np.isfinite(paid.values)
         seen = Evaluations(
             positions=paid.positions[finite],
             values=paid.values[finite],
             gradients=None if paid.gradients is None else paid.gradients[finite],
         )
-        return attrs.evolve(state, seen=Evaluations.joined([state.seen, seen], dim)).released(rows)
+        return attrs.evolve(state, seen=Evaluations.join([state.seen, seen], dim)).release(rows)
 
     def wants_fit(self, state: RoundsState) -> bool:
         """Return whether there are points that no surrogate shown has learnt from."""
         return state.unfitted
 
-    def informed(self, state: RoundsState, surrogate: Potential | None) -> RoundsState:
+    def inform(self, state: RoundsState, surrogate: Potential | None) -> RoundsState:
         """Return the state that knows where to look next, or what was found."""
         if not state.unfitted:
             return state
@@ -149,7 +149,7 @@ class RoundsExploration:
             return state
         rng = np.random.default_rng(state.seed)
         try:
-            look = self._settled if state.finished else self._aimed
+            look = self._settle if state.finished else self._aim
             return look(state, surrogate, rng)
         except SurrogateFitError:  # the points lie too far apart to say where to draw
             return state
@@ -186,10 +186,10 @@ class RoundsExploration:
         assert state.search is not None
         before = state.search.paid
         limits = self._limits(state, before)
-        search = state.search.stepped(self.potential, limits, rng)
+        search = state.search.step(self.potential, limits, rng)
         free = self.settings.evaluations is None
         if 2 * state.bill.steps >= state.bill.most_steps:
-            search = search.stopped()
+            search = search.stop()
         state = attrs.evolve(
             state,
             bill=state.bill.pay(search.paid - before, extra=free),
@@ -198,7 +198,7 @@ class RoundsExploration:
             hessian=search.hessian,
             info=state.idle(),
         )
-        return self._ended(attrs.evolve(state, stage="design") if search.over else state)
+        return self._end(attrs.evolve(state, stage="design") if search.over else state)
 
     def _limits(self, state: RoundsState, paid: int) -> Limits:
         # a search is not an exploration: unless told, its cost does not shorten what follows
@@ -213,11 +213,11 @@ class RoundsExploration:
     def _design(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         first = self._first()
         if not len(state.queue):
-            state = first.queued(state, rng)
+            state = first.queue(state, rng)
         state = self._pay_for_batch(state, rng)
         if state.n_design >= first.enough(state.several):
             state = attrs.evolve(state, stage="rounds", unfitted=True)
-        return self._ended(state)
+        return self._end(state)
 
     def _first(self) -> FirstPoints:
         return FirstPoints(
@@ -233,15 +233,15 @@ class RoundsExploration:
 
     def _round(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         if not len(state.queue):  # there was no surrogate, or none to draw from
-            state = self._first().queued_nearby(state, rng)
+            state = self._first().queue_nearby(state, rng)
         state = attrs.evolve(self._pay_for_batch(state, rng), unfitted=True)
-        return self._ended(state)
+        return self._end(state)
 
     def _pay_for_batch(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         """Evaluate the next batch of the queue, judge what it was drawn from, move the chains."""
         n = max(min(self.settings.batch, state.bill.most_paid - state.bill.paid), 1)
         now, later = state.queue.split(n)
-        values = self._evaluated(now.positions)[0]
+        values = self._evaluate(now.positions)[0]
         moves = not (state.stage == "design" and self.start_by == "sobol")
         log_weights = _difference(now.expected, values) if moves else np.full(n, -np.inf)
         state = attrs.evolve(
@@ -259,9 +259,9 @@ class RoundsExploration:
                 spreads=(*state.spreads, spread(errors)),
                 covariance=now.covariance if acceptance >= TELLING else state.covariance,
             )
-        return state.moved(now.positions, values, log_weights, rng)
+        return state.move(now.positions, values, log_weights, rng)
 
-    def _ended(self, state: RoundsState) -> RoundsState:
+    def _end(self, state: RoundsState) -> RoundsState:
         """Return the state, finished if it is time."""
         # one batch of points may be lucky, and without gradients often is
         rounds = 1 if self.pays_gradients else 3
@@ -282,7 +282,7 @@ class RoundsExploration:
         narrow = np.median(state.spreads[-patience:])
         return bool(since < before + RISE and narrow > FALL * wide)
 
-    def _shown(self, state: RoundsState, surrogate: Potential) -> Potential:
+    def _show(self, state: RoundsState, surrogate: Potential) -> Potential:
         """Return the surrogate, or what is to be drawn from as long as it is not to be trusted."""
         if self.pays_gradients or not self.settings.sampler.needs <= OFFERED:
             return surrogate
@@ -290,9 +290,9 @@ class RoundsExploration:
         return cautious(surrogate, self._region(state), state.seen, error, state.queue.temperature)
 
     def _region(self, state: RoundsState) -> Region:
-        return believed(state.seen, state.covariance, by_values=not self.pays_gradients)
+        return find_region(state.seen, state.covariance, by_values=not self.pays_gradients)
 
-    def _drawn(
+    def _draw(
         self,
         state: RoundsState,
         surrogate: Potential,
@@ -310,8 +310,8 @@ class RoundsExploration:
         seen = state.seen
         region = self._region(state)
         inside = region.holds(seen.positions) & np.isfinite(surrogate.value(seen.positions))
-        order = resampled(np.where(inside, -seen.values, -np.inf), len(seen), rng)
-        rows = state.shared_out(order, seen.positions, self.settings.batch)
+        order = resample(np.where(inside, -seen.values, -np.inf), len(seen), rng)
+        rows = state.share_out(order, seen.positions, self.settings.batch)
         return surrogate_draws(
             surrogate,
             sampler,
@@ -324,12 +324,12 @@ class RoundsExploration:
             rng=rng,
         )
 
-    def _aimed(
+    def _aim(
         self, state: RoundsState, surrogate: Potential, rng: np.random.Generator
     ) -> RoundsState:
         """Return the state with draws from the surrogate in its queue."""
-        shown = self._shown(state, surrogate)
-        draws = self._drawn(state, shown, self.settings.sampler, self.settings.transitions, rng)
+        shown = self._show(state, surrogate)
+        draws = self._draw(state, shown, self.settings.sampler, self.settings.transitions, rng)
         if draws.accepted < MOBILE:  # most of them were evaluated before
             return state
         queue = Queue(
@@ -342,11 +342,11 @@ class RoundsExploration:
         )
         return attrs.evolve(state, queue=queue)
 
-    def _settled(
+    def _settle(
         self, state: RoundsState, surrogate: Potential, rng: np.random.Generator
     ) -> RoundsState:
         """Return the state with what the last surrogate tells."""
-        draws = self._drawn(state, surrogate, self.settings.tuned, LAST_TRANSITIONS, rng)
+        draws = self._draw(state, surrogate, self.settings.tuned, LAST_TRANSITIONS, rng)
         tuning = draws.tuning
         if draws.covariance is not None:
             tuning = attrs.evolve(tuning, covariance=draws.covariance)
@@ -366,7 +366,7 @@ class RoundsExploration:
             return max(self.settings.evaluations, chains + 1)
         return 100 + 10 * dim if self.pays_gradients else 200 + 20 * dim
 
-    def _evaluated(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    def _evaluate(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         """Return U at positions (n, dim), infinite where anything failed, and its gradients."""
         with np.errstate(all="ignore"):
             if not self.pays_gradients:

@@ -21,7 +21,7 @@ from surrokit_learning.region.design import (
     mixed_design,
     normal_design,
 )
-from surrokit_learning.region.region import believed
+from surrokit_learning.region.region import find_region
 from surrokit_learning.rounds.state import RoundsState
 
 INITIAL_DRAWS = 500
@@ -65,12 +65,12 @@ class FirstPoints:
             return max(self.batch, (dim + 5) * (1 if modes is None else len(modes)))
         return max(self.batch, min((dim + 1) * (dim + 2) // 2 + 5, 4 * dim))
 
-    def queued(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
+    def queue(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         """Return the state with more of the first points in its queue."""
         modes = state.several
         left = max(self.enough(modes) - state.n_design, self.batch)
         if self.in_box:
-            state = self._boxed(state, rng)
+            state = self._box(state, rng)
             assert state.corners is not None
             return _with(state, box_design(*state.corners, left, rng))
         if modes is not None:
@@ -82,12 +82,12 @@ class FirstPoints:
         state = attrs.evolve(state, covariance=covariance)
         return _with(state, normal_design(state.best, covariance, left, rng))
 
-    def queued_nearby(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
+    def queue_nearby(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         """Return the state with points in its queue about the best ones so far."""
         try:
-            region = believed(state.seen, state.covariance, by_values=not self.with_gradients)
+            region = find_region(state.seen, state.covariance, by_values=not self.with_gradients)
         except SurrogateFitError:
-            return self.queued(state, rng)
+            return self.queue(state, rng)
         return _with(state, normal_design(region.centre, region.covariance, self.batch, rng))
 
     def _covariance(self, state: RoundsState) -> FloatArray:
@@ -106,7 +106,7 @@ class FirstPoints:
             return state.covariance
         return np.asarray(np.square(self.scale) * np.eye(self.exact.dim))
 
-    def _boxed(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
+    def _box(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         if state.corners is not None:
             return state
         lower, upper = self._corners(state, rng)

@@ -1,4 +1,4 @@
-"""Where the target is to be evaluated next."""
+"""The queue of points at which the target is to be evaluated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked of an exploration in rounds."""
+"""Settings of an exploration in rounds."""
 
 from __future__ import annotations
 

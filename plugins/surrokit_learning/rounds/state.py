@@ -1,4 +1,4 @@
-"""Where an exploration in rounds is."""
+"""The state of an exploration in rounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.sampler import ChainState, StepInfo, Tuning
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.modes.search import ModeSearch
-from surrokit_learning.region.independence import quotas, resampled
+from surrokit_learning.region.independence import quotas, resample
 from surrokit_learning.region.region import WIDE
 from surrokit_learning.rounds.bill import Bill
 from surrokit_learning.rounds.queue import Queue
@@ -124,9 +124,9 @@ class RoundsState:
         if modes is None or modes.matters.sum() < 2:
             return None
         heaviest = np.argsort(-modes.masses, kind="stable")[: max(len(self.chains.values), 2)]
-        return modes.taken(heaviest[modes.matters[heaviest]])
+        return modes.take(heaviest[modes.matters[heaviest]])
 
-    def shared_out(self, order: IntArray, positions: FloatArray, n: int) -> IntArray:
+    def share_out(self, order: IntArray, positions: FloatArray, n: int) -> IntArray:
         """Return n rows, the first ones of an order, or where there are several modes of each.
 
         Parameters
@@ -158,12 +158,12 @@ class RoundsState:
             best = self.seen.positions[int(np.argmin(self.seen.values))]
         return np.asarray(best)
 
-    def released(self, rows: Evaluations) -> tuple[RoundsState, Evaluations]:
+    def release(self, rows: Evaluations) -> tuple[RoundsState, Evaluations]:
         """Return the rows to learn from; a search's wait until it is known which are far away."""
         if self.withheld is None:
             return self, rows
         dim = rows.positions.shape[1]
-        withheld = Evaluations.joined([self.withheld, rows], dim)
+        withheld = Evaluations.join([self.withheld, rows], dim)
         if self.stage == "mode":
             return attrs.evolve(self, withheld=withheld), Evaluations.empty(dim)
         least = np.min(withheld.values, initial=np.inf)
@@ -186,7 +186,7 @@ class RoundsState:
         farthest = max(usual, float(modes.distances(self.chains.positions).max()))
         return np.asarray(modes.distances(positions) <= farthest)
 
-    def moved(
+    def move(
         self,
         positions: FloatArray,
         values: FloatArray,
@@ -207,7 +207,7 @@ class RoundsState:
             Generator.
         """
         n = len(self.chains.values)
-        rows = self.shared_out(resampled(log_weights, len(values), rng), positions, n)
+        rows = self.share_out(resample(log_weights, len(values), rng), positions, n)
         at, u = self.chains.positions.copy(), self.chains.values.copy()
         at[: len(rows)], u[: len(rows)] = positions[rows], values[rows]
         chains = ChainState(positions=at, values=u, cache={})

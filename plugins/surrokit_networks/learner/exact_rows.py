@@ -42,7 +42,7 @@ class RowChoice:
     left: float = attrs.field(default=2.0, validator=not_negative)
     most: float = attrs.field(default=0.0625, validator=fraction)
 
-    def chosen(self, bounds: FloatArray) -> IntArray:
+    def choose(self, bounds: FloatArray) -> IntArray:
         """Return the rows to copy, in increasing order; none where all leave little.
 
         Parameters
@@ -95,7 +95,7 @@ class ExactRows:
     @property
     def capabilities(self) -> Capabilities:
         """What a sum of some terms can do."""
-        return self.terms.selected(np.zeros(1, dtype=np.int64)).capabilities
+        return self.terms.select(np.zeros(1, dtype=np.int64)).capabilities
 
     def part(self, whitening: Whitening) -> KnownPart:
         """Return the sum of the terms of the rows that bend most in whitened coordinates.
@@ -106,10 +106,10 @@ class ExactRows:
             Of the positions that will be fitted to.
         """
         factor = whitening.factor
-        rows = self.choice.chosen(self.terms.row_bounds(factor))
+        rows = self.choice.choose(self.terms.row_bounds(factor))
         if not len(rows):
             return KnownPart(potential=None, matrix=np.eye(len(factor)))
-        potential = self.terms.selected(rows)
+        potential = self.terms.select(rows)
         hessian = with_hessian(potential).hessian(whitening.mean[None, :])[0]
         matrix = np.eye(len(factor)) - factor.T @ hessian @ factor
         return KnownPart(potential=potential, matrix=0.5 * (matrix + matrix.T))

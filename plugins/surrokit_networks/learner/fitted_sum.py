@@ -54,7 +54,7 @@ class FittedSum:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
-        return self._added(self.network.value(positions), "value", positions)
+        return self._add(self.network.value(positions), "value", positions)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
@@ -66,38 +66,38 @@ class FittedSum:
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of V alone, shape (n, dim)."""
-        return self._added(self.network.gradient(positions), "gradient", positions)
+        return self._add(self.network.gradient(positions), "gradient", positions)
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of V, shape (n, dim, dim)."""
-        return self._added(self.network.hessian(positions), "hessian", positions)
+        return self._add(self.network.hessian(positions), "hessian", positions)
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
         product = self.network.hessian_product(positions, vectors)
-        return self._added(product, "hessian_product", positions, vectors)
+        return self._add(product, "hessian_product", positions, vectors)
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian, shape (n, dim)."""
         diagonal = self.network.hessian_diagonal(positions)
-        return self._added(diagonal, "hessian_diagonal", positions)
+        return self._add(diagonal, "hessian_diagonal", positions)
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), with c (n, dim)."""
         gradient = self.network.hessian_diagonal_gradient(positions, weights)
-        return self._added(gradient, "hessian_diagonal_gradient", positions, weights)
+        return self._add(gradient, "hessian_diagonal_gradient", positions, weights)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, dim), G the Hessian and A symmetric (n, dim, dim)."""
         gradient = self.network.hessian_trace_gradient(positions, matrices)
-        return self._added(gradient, "hessian_trace_gradient", positions, matrices)
+        return self._add(gradient, "hessian_trace_gradient", positions, matrices)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, shape (n, dim), G the Hessian and u of shape (n, dim)."""
         gradient = self.network.hessian_form_gradient(positions, vectors)
-        return self._added(gradient, "hessian_form_gradient", positions, vectors)
+        return self._add(gradient, "hessian_form_gradient", positions, vectors)
 
-    def _added(self, fitted: FloatArray, method: str, *arguments: FloatArray) -> FloatArray:
+    def _add(self, fitted: FloatArray, method: str, *arguments: FloatArray) -> FloatArray:
         if self.known is None:
             return fitted
         known: FloatArray = getattr(self.known, method)(*arguments)

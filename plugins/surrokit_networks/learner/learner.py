@@ -139,7 +139,7 @@ class NetworkLearner(KeepingLearner):
     def _derivatives(self) -> frozenset[str]:
         return frozenset({"gradient"} if self.energy is None else {"jacobian"})
 
-    def fitted(self) -> FittedNetwork | FittedEmulator | FittedSum:
+    def fit(self) -> FittedNetwork | FittedEmulator | FittedSum:
         """Return the network, or the emulator, fitted to everything observed.
 
         With a ``known`` part, the sum of that part and the network.
@@ -152,9 +152,9 @@ class NetworkLearner(KeepingLearner):
             If there are too few points with a finite value, or they cannot be fitted.
         """
         task = self._task()
-        way = self._chosen(task)
-        nodes, held = self._drawn(task, way)
-        fitted = self._regression(way, task).fitted(nodes, task.whitening, task.rows, held)
+        way = self._choose(task)
+        nodes, held = self._draw(task, way)
+        fitted = self._regression(way, task).fit(nodes, task.whitening, task.rows, held)
         if not isinstance(fitted, FittedNetwork):
             return fitted
         network = attrs.evolve(fitted, convex=self.convex)
@@ -163,18 +163,18 @@ class NetworkLearner(KeepingLearner):
         return FittedSum(known=task.known, network=network, capabilities=self.provides)
 
     def make_fit(self) -> Fit:
-        """Return the network that ``fitted`` returns, and what it was made of.
+        """Return the network that ``fit`` returns, and what it was made of.
 
         For a network that learns the potential itself, and the whole of it.
 
         Raises
         ------
         SurrogateFitError
-            As :meth:`fitted`.
+            As :meth:`fit`.
         """
         task = self._task()
-        way = self._chosen(task)
-        nodes, held = self._drawn(task, way)
+        way = self._choose(task)
+        nodes, held = self._draw(task, way)
         regression = self._regression(way, task)
         assert isinstance(regression, Regression)
         assert task.known is None
@@ -194,13 +194,15 @@ class NetworkLearner(KeepingLearner):
             expected=part.matrix,
         )
 
-    def _drawn(self, task: Task, way: Candidate) -> tuple[Nodes | None, BoolArray | None]:
+    def _draw(self, task: Task, way: Candidate) -> tuple[Nodes | None, BoolArray | None]:
         """Return the nodes, and which rows are held out."""
         whitened = task.whitening.apply(task.rows.positions)
         nodes = way.draw(whitened, self._size(task.rows), np.random.default_rng(self.seed))
-        return nodes, self.training.held(task.rows, np.random.default_rng([self.seed, 1]))
+        return nodes, self.training.choose_held_out(
+            task.rows, np.random.default_rng([self.seed, 1])
+        )
 
-    def _chosen(self, task: Task) -> Candidate:
+    def _choose(self, task: Task) -> Candidate:
         """Return how nodes are drawn, and the trend, as small networks of each kind suggest."""
         rows, whitening = task.rows, task.whitening
         n_equations = len(rows) + self.dim * int(self._with_derivatives(rows).sum())
@@ -213,7 +215,7 @@ class NetworkLearner(KeepingLearner):
             regression = self._regression(way, task, hidden="random")
             if isinstance(regression, OutputRegression):
                 return regression.expected_variance(nodes, whitening, part)
-            return regression.fitted(nodes, whitening, part).gcv_error
+            return regression.fit(nodes, whitening, part).gcv_error
 
         trend = self.training.trend
         ways = candidates(self.draws, trend)
@@ -246,7 +248,7 @@ class NetworkLearner(KeepingLearner):
             return regression
         return OutputRegression(regression=regression, energy=self.energy)
 
-    def used(self, evaluations: Evaluations) -> Evaluations:
+    def is_used_up(self, evaluations: Evaluations) -> Evaluations:
         """Return what is used alone: Jacobians of large maps take memory."""
         derivatives = self.training.regression.uses_gradients
         if self.energy is None:
@@ -286,7 +288,7 @@ class NetworkLearner(KeepingLearner):
         SurrogateFitError
             If there are too few points with a finite value.
         """
-        observed = self.observed()
+        observed = self.join_observed()
         if self.energy is not None and observed.outputs is None:
             raise SurrogateFitError(
                 "a network that learns the outputs of a forward map got no evaluations with "

@@ -1,4 +1,4 @@
-"""Which learner a problem calls for."""
+"""The choice of a learner for a problem."""
 
 from __future__ import annotations
 

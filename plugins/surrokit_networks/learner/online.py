@@ -118,11 +118,11 @@ class OnlineLearner:
         if self._online is None:
             self.refits.observe(evaluations)
             return
-        rows = self._weighted(self.refits.checked(evaluations))
+        rows = self._weight(self.refits.check(evaluations))
         self._online.judge(rows)
         self._online.absorb(rows)
 
-    def fitted(self) -> FittedNetwork:
+    def fit(self) -> FittedNetwork:
         """Return the network fitted to everything observed.
 
         Raises
@@ -132,33 +132,33 @@ class OnlineLearner:
         """
         if self._online is not None:
             return self._online.network()
-        n = len(self.refits.observed())
+        n = len(self.refits.join_observed())
         if n < _GROWTH * self._n_fitted:
-            return self._fitted_last()
+            return self._refit_last()
         rows = self.refits.rows()
         if not self._settles(rows):
-            self._n_fitted, self._last = n, self._refitted(self.refits.observed())
+            self._n_fitted, self._last = n, self._refit(self.refits.join_observed())
             return self._last
         fit = self.refits.make_fit()
         kind = self._engine_for(fit)
         # What the engine makes of the first rows, so that the next fit is the same to the last bit.
-        online = self._started(fit, kind)
+        online = self._start(fit, kind)
         network = online.network()
         self._online, self._kind = online, kind
         self.refits.forget()
         self._n_fitted, self._last = 0, None
         return network
 
-    def _fitted_last(self) -> FittedNetwork:
+    def _refit_last(self) -> FittedNetwork:
         """Return the last fit; made again by a learner that was written down since."""
         if self._last is None:
-            self._last = self._refitted(self.refits.observed().take(slice(0, self._n_fitted)))
+            self._last = self._refit(self.refits.join_observed().take(slice(0, self._n_fitted)))
         return self._last
 
-    def _refitted(self, evaluations: Evaluations) -> FittedNetwork:
+    def _refit(self, evaluations: Evaluations) -> FittedNetwork:
         with_gradients = evaluations.gradients is not None
         bounded = attrs.evolve(self.refits, most_nodes=_FEW_NODES if with_gradients else None)
-        network = bounded.of_rows(evaluations).fitted()
+        network = bounded.of_rows(evaluations).fit()
         assert isinstance(network, FittedNetwork)
         return network
 
@@ -176,19 +176,19 @@ class OnlineLearner:
         gradients = fit.regression.uses_gradients and bool(fit.rows.with_gradient.any())
         return cheaper(len(fit.frame.basis) + 1, self.refits.dim, gradients, self.rate)
 
-    def _started(self, fit: Fit, kind: Literal["greville", "moments"]) -> OnlineFit:
+    def _start(self, fit: Fit, kind: Literal["greville", "moments"]) -> OnlineFit:
         online = OnlineFit.of(kind, fit.regression, fit.frame)
         online.absorb(fit.rows)
         online.first = fit.network.quality
-        observed = self.refits.observed()
+        observed = self.refits.join_observed()
         known = np.isfinite(observed.values) & np.isfinite(observed.positions).all(axis=1)
         self._bound = TailBound.of(observed.values[known], self.refits.dim)
         return online
 
-    def _weighted(self, evaluations: Evaluations) -> TrainingRows:
+    def _weight(self, evaluations: Evaluations) -> TrainingRows:
         assert self._bound is not None
         known = np.isfinite(evaluations.values) & np.isfinite(evaluations.positions).all(axis=1)
-        self._bound = self._bound.lowered(evaluations.values[known])
+        self._bound = self._bound.lower(evaluations.values[known])
         return TrainingRows.of(evaluations, self.refits.training.tail, bound=self._bound)
 
     def state(self) -> dict[str, Any]:
@@ -205,14 +205,14 @@ class OnlineLearner:
                 "kind": self._kind,
                 "bound": attrs.asdict(self._bound),
                 "trend": self._online.regression.trend,
-                "frame": _written(self._online.frame),
+                "frame": _spell(self._online.frame),
                 "fit": self._online.state(),
             }
         return state
 
-    def restored(self, state: Mapping[str, Any]) -> Self:
+    def restore(self, state: Mapping[str, Any]) -> Self:
         """Return a learner with the same settings that goes on from what ``state`` returned."""
-        learner = attrs.evolve(self, refits=self.refits.restored(state["refits"]))
+        learner = attrs.evolve(self, refits=self.refits.restore(state["refits"]))
         learner._n_fitted = int(state["fitted"])
         written = state["online"]
         if written is None:
@@ -250,7 +250,7 @@ class OnlineLearner:
         return RbfNodes(centres=known["centres"], square_widths=known["square_widths"])
 
 
-def _written(frame: Frame) -> dict[str, Any]:
+def _spell(frame: Frame) -> dict[str, Any]:
     nodes = frame.basis.network
     if isinstance(nodes, AdditiveNodes):
         arrays = {"directions": nodes.directions, "biases": nodes.biases}

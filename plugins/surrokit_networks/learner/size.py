@@ -1,4 +1,4 @@
-"""How large a network is, if its user does not say."""
+"""The size of a network whose user does not say it."""
 
 from __future__ import annotations
 

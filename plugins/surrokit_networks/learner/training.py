@@ -1,4 +1,4 @@
-"""What both kinds of network set about their training."""
+"""Settings of training that both kinds of network have."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Training:
             )
         return Whitening.of(rows.positions, rows.weights, drops_noise=True)
 
-    def held(self, rows: TrainingRows, rng: np.random.Generator) -> BoolArray | None:
+    def choose_held_out(self, rows: TrainingRows, rng: np.random.Generator) -> BoolArray | None:
         """Return which rows are held out, shape (n,); None if none are.
 
         They are drawn among those that are not down-weighted: the sampler will be where they are.

@@ -84,7 +84,7 @@ class Activation:
         return self.name
 
 
-def named(activation: str | Activation) -> Activation:
+def find_activation(activation: str | Activation) -> Activation:
     """Return the built-in activation of that name, or the activation itself.
 
     Raises

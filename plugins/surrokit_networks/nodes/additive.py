@@ -50,19 +50,19 @@ class AdditiveNodes:
     def slopes(self, whitened: FloatArray) -> FloatArray:
         """Return a'(w_i . z + b_i), shape (n, s), at whitened positions (n, dim)."""
         core = self.activation.core
-        return _slopes(core.slope(_scaled(self.arguments(whitened), core.rate)), core)
+        return _slopes(core.slope(_scale(self.arguments(whitened), core.rate)), core)
 
     def features_and_slopes(self, whitened: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return a and a' of w_i . z + b_i, each (n, s), for little more than one of them."""
         core = self.activation.core
         arguments = self.arguments(whitened)
         linear = core.tilt * arguments if core.tilt else None
-        features, slopes = core.both(_scaled(arguments, core.rate))
+        features, slopes = core.both(_scale(arguments, core.rate))
         if linear is not None:
             features += linear
         return features, _slopes(slopes, core)
 
-    def weighted(self, weights: FloatArray, whitening: Whitening) -> WeightedAdditive:
+    def with_weights(self, weights: FloatArray, whitening: Whitening) -> WeightedAdditive:
         """Return the sum with ``weights (s,)``; the whitening is folded into the directions."""
         directions = self.directions @ whitening.inverse
         biases = self.biases - directions @ whitening.mean
@@ -80,7 +80,7 @@ class AdditiveNodes:
         )
 
 
-def _scaled(arguments: FloatArray, rate: float) -> FloatArray:
+def _scale(arguments: FloatArray, rate: float) -> FloatArray:
     if rate != 1.0:
         arguments *= rate
     return arguments
@@ -88,7 +88,7 @@ def _scaled(arguments: FloatArray, rate: float) -> FloatArray:
 
 def _slopes(slopes: FloatArray, core: Core) -> FloatArray:
     """Turn slopes of k into those of a(x) = t x + k(r x)."""
-    slopes = _scaled(slopes, core.rate)
+    slopes = _scale(slopes, core.rate)
     if core.tilt:
         slopes += core.tilt
     return slopes

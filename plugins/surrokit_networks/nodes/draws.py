@@ -1,4 +1,4 @@
-"""How the hidden parameters of random nodes are drawn.
+"""Draws of the hidden parameters of random nodes.
 
 Whatever the kind, the first rows of a larger draw equal the smaller draw from an equal generator,
 so that a larger network has the nodes of a smaller one, and more.

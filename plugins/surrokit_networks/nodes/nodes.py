@@ -1,4 +1,4 @@
-"""What nodes are: the features of a network whose output is linear in its weights."""
+"""Nodes: the features of a network whose output is linear in its weights."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class RbfNodes:
         pulls, offsets, halves = self._exponents()
         return _heights(whitened, pulls, offsets, halves)
 
-    def weighted(self, weights: FloatArray, whitening: Whitening) -> WeightedRbf:
+    def with_weights(self, weights: FloatArray, whitening: Whitening) -> WeightedRbf:
         """Return the sum with ``weights (s,)``, as a function of positions not whitened."""
         pulls, offsets, halves = self._exponents()
         return WeightedRbf(
@@ -155,7 +155,7 @@ class WeightedRbf:
         pulled = (self._offset_sum(bends, whitened) @ inverse) * weights
         traces = weights @ np.square(inverse).sum(axis=0)
         gradient = 2.0 * (pulled @ inverse.T)
-        gradient += self._stretched(bends, forms, traces, whitened)
+        gradient += self._stretch(bends, forms, traces, whitened)
         return np.asarray(gradient @ inverse)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
@@ -173,7 +173,7 @@ class WeightedRbf:
         forms += np.einsum("nk,nk->n", z, pulled)[:, None]
         bends = self._bends(z)
         gradient = 2.0 * np.matmul(inside, self._offset_sum(bends, z)[:, :, None])[:, :, 0]
-        gradient += self._stretched(bends, forms, np.einsum("nkk->n", inside), z)
+        gradient += self._stretch(bends, forms, np.einsum("nkk->n", inside), z)
         return np.asarray(gradient @ inverse)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -185,7 +185,7 @@ class WeightedRbf:
         bends = self._bends(z)
         gradient = 2.0 * np.einsum("ns,ns->n", bends, along)[:, None] * inside
         lengths = np.einsum("nk,nk->n", inside, inside)
-        gradient += self._stretched(bends, np.square(along, out=along), lengths, z)
+        gradient += self._stretch(bends, np.square(along, out=along), lengths, z)
         return np.asarray(gradient @ inverse)
 
     @cached_property
@@ -207,7 +207,7 @@ class WeightedRbf:
         bends *= 4.0 * self.weights * self.halves**2
         return bends
 
-    def _stretched(
+    def _stretch(
         self, bends: FloatArray, forms: FloatArray, traces: FloatArray, whitened: FloatArray
     ) -> FloatArray:
         """Return sum_i bends_i (tr A - d^T A d / l_i^2) d, shape (n, dim), and spoil the forms."""

@@ -18,7 +18,7 @@ from surrokit_networks.regression.fitted import FittedNetwork
 from surrokit_networks.regression.frame import Frame
 from surrokit_networks.regression.regression import Regression
 from surrokit_networks.regression.training_rows import TrainingRows
-from surrokit_networks.solving.basis import combined
+from surrokit_networks.solving.basis import combine
 from surrokit_networks.solving.equations import Equations
 from surrokit_networks.solving.spectrum import Projected
 
@@ -136,7 +136,7 @@ class OnlineFit:
         level, found = self.engine.last
         if self._level_is_open:
             level = self._level(found)
-        values, slopes = combined(frame.basis, found, equations.whitened)
+        values, slopes = combine(frame.basis, found, equations.whitened)
         exact = rows.gradients @ frame.whitening.factor
         missing = np.full_like(slopes, np.nan)
         errors = missing if equations.gradients is None else slopes - equations.gradients[:, 0]

@@ -30,7 +30,7 @@ import numpy as np
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
 from surrokit_networks.online.moment_sums import MomentSums
-from surrokit_networks.online.start import TOLERANCE, least_norm, penalised
+from surrokit_networks.online.start import TOLERANCE, least_norm, penalise
 
 DRIFT = 1e-9
 """Residual of the normal equations, as :meth:`MomentSums.residual` measures it, above which the
@@ -157,7 +157,7 @@ class Greville:
         sums.add(rows, targets)
         sums.flush()
         if ridge > 0.0:
-            solution, theta = penalised(rows, targets, n_free, ridge)
+            solution, theta = penalise(rows, targets, n_free, ridge)
             phi, rank = None, n_free
         else:
             solution, theta, phi, rank = least_norm(rows, targets, n_free, tolerance)
@@ -187,7 +187,7 @@ class Greville:
         ValueError
             NumPy's LinAlgError, if it cannot be had.
         """
-        solution, theta, phi, rank = sums.solved(tolerance)
+        solution, theta, phi, rank = sums.solve(tolerance)
         return cls(
             solution=solution,
             theta=theta,
@@ -248,7 +248,7 @@ class Greville:
     def _solve_again(self, drift: float = np.inf) -> bool:
         """Solve from the sums; keep what there is unless the residual becomes less."""
         try:
-            solution, theta, phi, rank = self.sums.solved(self.tolerance)
+            solution, theta, phi, rank = self.sums.solve(self.tolerance)
         except np.linalg.LinAlgError:
             return False
         if not self.sums.residual(solution)[1] < drift:
@@ -378,7 +378,7 @@ class Greville:
         }
 
     @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
+    def restore(cls, state: Mapping[str, Any]) -> Self:
         """Return what ``state`` was taken from."""
         phi = state["phi"]
         return cls(
@@ -390,5 +390,5 @@ class Greville:
             tolerance=float(state["tolerance"]),
             unchecked=int(state["unchecked"]),
             repairs=int(state["repairs"]),
-            sums=MomentSums.restored(state["sums"]),
+            sums=MomentSums.restore(state["sums"]),
         )

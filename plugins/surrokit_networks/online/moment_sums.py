@@ -108,7 +108,7 @@ class MomentSums:
         reached = float(solution @ self.right) + self.ridge * float(held @ held)
         return max(0.0, self.squares - reached)
 
-    def solved(self, tolerance: float) -> tuple[FloatArray, FloatArray, FloatArray | None, int]:
+    def solve(self, tolerance: float) -> tuple[FloatArray, FloatArray, FloatArray | None, int]:
         """Return v, Theta, Phi and the rank of Phi's columns, from one factorisation.
 
         The condition number is squared here, so directions below the root of the rounding error
@@ -127,11 +127,11 @@ class MomentSums:
         """
         self.flush()
         if self.ridge > 0.0:
-            solution, theta = self._penalised()
+            solution, theta = self._penalise()
             return solution, theta, None, self.n_free
         return self._least_norm(tolerance)
 
-    def _penalised(self) -> tuple[FloatArray, FloatArray]:
+    def _penalise(self) -> tuple[FloatArray, FloatArray]:
         from scipy.linalg import cho_solve, lapack
 
         own = np.arange(len(self.right))
@@ -188,7 +188,7 @@ class MomentSums:
         }
 
     @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
+    def restore(cls, state: Mapping[str, Any]) -> Self:
         """Return what ``state`` was taken from."""
         return cls(
             gram=np.array(state["gram"], dtype=np.float64, order="F"),

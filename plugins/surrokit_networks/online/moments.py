@@ -11,7 +11,7 @@ import numpy as np
 from surrokit.types import FloatArray
 from surrokit_networks.solving.basis import Basis
 from surrokit_networks.solving.design import Counted, Solution
-from surrokit_networks.solving.equations import Equations, joined
+from surrokit_networks.solving.equations import Equations, join
 from surrokit_networks.solving.normal_equations import NormalEquations, normal_equations
 from surrokit_networks.solving.spectrum import Projected
 
@@ -59,7 +59,7 @@ class Moments:
     def _gather(self) -> None:
         if not self._pending:
             return
-        more = normal_equations(self.basis, joined(self._pending))
+        more = normal_equations(self.basis, join(self._pending))
         self._pending = []
         self._normal = more if self._normal is None else self._normal + more
 

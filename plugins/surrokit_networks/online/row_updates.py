@@ -12,7 +12,7 @@ from surrokit.types import FloatArray
 from surrokit_networks.online.greville import Greville
 from surrokit_networks.online.moment_sums import MomentSums
 from surrokit_networks.solving.basis import Basis
-from surrokit_networks.solving.design import Counted, Solution, expected_error, written_out
+from surrokit_networks.solving.design import Counted, Solution, expected_error, write_out
 from surrokit_networks.solving.equations import Equations
 from surrokit_networks.solving.normal_equations import NormalEquations, normal_equations
 from surrokit_networks.solving.orthogonal import triangle_of
@@ -74,16 +74,16 @@ class RowUpdates:
             NumPy's LinAlgError, if the first of them cannot be solved.
         """
         if self._engine is None:
-            self._engine = self._started(equations)
+            self._engine = self._start(equations)
             return
-        for rows in written_out(self.basis, equations, None):
+        for rows in write_out(self.basis, equations, None):
             self._engine.update(np.ascontiguousarray(rows[:, :-1]), rows[:, -1])
 
-    def _started(self, equations: Equations) -> Greville:
+    def _start(self, equations: Equations) -> Greville:
         n_free = self._lead + self.basis.n_trend
         if self.ridge > 0.0 and equations.n_rows * len(self.basis) ** 2 > _MOST:
             return Greville.of_sums(self._sums(equations, n_free))
-        triangle = triangle_of(written_out(self.basis, equations, None))
+        triangle = triangle_of(write_out(self.basis, equations, None))
         return Greville.of_rows(triangle[:, :-1], triangle[:, -1], n_free=n_free, ridge=self.ridge)
 
     def _sums(self, equations: Equations, n_free: int) -> MomentSums:
@@ -155,4 +155,4 @@ class RowUpdates:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what ``state`` returned."""
-        self._engine = Greville.restored(state)
+        self._engine = Greville.restore(state)

@@ -14,7 +14,7 @@ batch solution; with 1e-10 they are off by ten orders of magnitude.
 """
 
 
-def penalised(
+def penalise(
     rows: FloatArray, targets: FloatArray, n_free: int, ridge: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return v and Theta = (A^T A + ridge)^-1 from the triangle of A and the roots of the ridge."""

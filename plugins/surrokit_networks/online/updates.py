@@ -1,4 +1,4 @@
-"""How a learner takes in what comes after its first fit, and which way is cheaper."""
+"""Updates of a learner after its first fit, by the cheaper of two ways."""
 
 from __future__ import annotations
 

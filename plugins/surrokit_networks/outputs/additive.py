@@ -63,7 +63,7 @@ class AdditiveOutputs:
         """Return the sums, shape (n, m), at whitened positions (n, dim)."""
         return np.asarray(self.core.value(self._arguments(whitened)) @ self.weights)
 
-    def linearised(self, whitened: FloatArray) -> LinearisedAdditive:
+    def linearise(self, whitened: FloatArray) -> LinearisedAdditive:
         """Return the sums and their derivatives at whitened positions (n, dim)."""
         values, slopes = self.core.both(self._arguments(whitened))
         return LinearisedAdditive(
@@ -106,13 +106,13 @@ class LinearisedAdditive:
     whitened: FloatArray
     sums: AdditiveOutputs
 
-    def pulled_back(self, by_outputs: FloatArray) -> FloatArray:
+    def pull_back(self, by_outputs: FloatArray) -> FloatArray:
         """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
         by_nodes = by_outputs @ self.sums.weights.T
         by_nodes *= self.steepness
         return np.asarray(by_nodes @ self.sums.directions.T)
 
-    def pushed(self, vectors: FloatArray) -> FloatArray:
+    def push(self, vectors: FloatArray) -> FloatArray:
         """Return J u for each row u of ``vectors (n, dim)``, shape (n, m)."""
         along = vectors @ self.sums.directions
         along *= self.steepness

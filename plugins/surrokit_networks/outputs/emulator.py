@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.contracts.forward import Energy, offers_curvature_derivatives, offers_curvatures
-from surrokit.shapes import checked_matrices, checked_positions, checked_vectors, checked_weights
+from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.surrogate.quality import FitQuality
 from surrokit.targets.curvature import (
     gauss_newton,
@@ -93,7 +93,7 @@ class FittedEmulator:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         with np.errstate(all="ignore"):  # a position that ran away may overflow
             return _without_nan(self.energy.value(self.network.value(q), q))
 
@@ -102,11 +102,11 @@ class FittedEmulator:
 
         The Jacobian J is not formed.
         """
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         with np.errstate(all="ignore"):
-            at = self.network.linearised(q)
+            at = self.network.linearise(q)
             value, by_outputs, by_positions = self.energy.value_and_gradients(at.outputs, q)
-            return _without_nan(value), at.pulled_back(by_outputs) + by_positions
+            return _without_nan(value), at.pull_back(by_outputs) + by_positions
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
@@ -118,9 +118,9 @@ class FittedEmulator:
         CapabilityError
             If the energy does not offer them.
         """
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         with np.errstate(all="ignore"):
-            at = self.network.linearised(q)
+            at = self.network.linearise(q)
             return gauss_newton(self.energy, at.outputs, at.jacobian(), q)
 
     def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -133,10 +133,10 @@ class FittedEmulator:
         CapabilityError
             If the energy does not offer curvatures.
         """
-        q = checked_positions(positions, self.dim)
-        u = checked_vectors(vectors, q)
+        q = check_positions(positions, self.dim)
+        u = check_vectors(vectors, q)
         with np.errstate(all="ignore"):
-            return gauss_newton_product(self.energy, self.network.linearised(q), q, u)
+            return gauss_newton_product(self.energy, self.network.linearise(q), q, u)
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric, shape (n, dim), with A in ``matrices (n, dim, dim)``.
@@ -146,10 +146,10 @@ class FittedEmulator:
         CapabilityError
             If the energy does not offer derivatives of its curvatures.
         """
-        q = checked_positions(positions, self.dim)
-        a = checked_matrices(matrices, q)
+        q = check_positions(positions, self.dim)
+        a = check_matrices(matrices, q)
         with np.errstate(all="ignore"):
-            return gauss_newton_trace_gradient(self.energy, self.network.linearised(q), q, a)
+            return gauss_newton_trace_gradient(self.energy, self.network.linearise(q), q, a)
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, G the metric, shape (n, dim), with u in ``vectors (n, dim)``.
@@ -161,30 +161,30 @@ class FittedEmulator:
         CapabilityError
             If the energy does not offer derivatives of its curvatures.
         """
-        q = checked_positions(positions, self.dim)
-        u = checked_vectors(vectors, q)
+        q = check_positions(positions, self.dim)
+        u = check_vectors(vectors, q)
         with np.errstate(all="ignore"):
-            return gauss_newton_form_gradient(self.energy, self.network.linearised(q), q, u)
+            return gauss_newton_form_gradient(self.energy, self.network.linearise(q), q, u)
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return f, shape (n, m)."""
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         with np.errstate(all="ignore"):
             return self.network.value(q)
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f, shape (n, m), and its derivatives, shape (n, m, dim)."""
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         with np.errstate(all="ignore"):
-            at = self.network.linearised(q)
+            at = self.network.linearise(q)
             return at.outputs, at.jacobian()
 
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k f_m, shape (n, dim), for W (n, m, dim)."""
-        q = checked_positions(positions, self.dim)
-        w = checked_weights(weights, q)
+        q = check_positions(positions, self.dim)
+        w = check_weights(weights, q)
         with np.errstate(all="ignore"):
-            return self.network.linearised(q).hessian_product(w)
+            return self.network.linearise(q).hessian_product(w)
 
 
 def _without_nan(values: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ Every array returned is new, and no argument is changed. The shapes of arguments
 LinearisedOutputs: TypeAlias = LinearisedAdditive | LinearisedRbf | LinearisedTrend
 """m outputs at n positions, with their derivatives as linear maps.
 
-A gradient of a function of the outputs takes ``pulled_back`` alone: no derivative of each output is
+A gradient of a function of the outputs takes ``pull_back`` alone: no derivative of each output is
 ever formed.
 """
 
@@ -116,10 +116,10 @@ class OutputNetwork:
             outputs += term.value(whitened)
         return outputs if self.mixing is None else self.mixing.outputs(outputs)
 
-    def linearised(self, positions: FloatArray) -> LinearisedNetwork:
+    def linearise(self, positions: FloatArray) -> LinearisedNetwork:
         """Return the outputs and their derivatives at positions of shape (n, dim)."""
         whitened = self.whitening.apply(positions)
-        terms = tuple(term.linearised(whitened) for term in self.terms)
+        terms = tuple(term.linearise(whitened) for term in self.terms)
         outputs = terms[0].outputs
         for term in terms[1:]:
             outputs = outputs + term.outputs
@@ -153,20 +153,20 @@ class LinearisedNetwork:
     inverse: FloatArray
     mixing: FloatArray | None = None
 
-    def pulled_back(self, by_outputs: FloatArray) -> FloatArray:
+    def pull_back(self, by_outputs: FloatArray) -> FloatArray:
         """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
         by_outputs = self._by_combinations(by_outputs)
-        gradient = self.terms[0].pulled_back(by_outputs)
+        gradient = self.terms[0].pull_back(by_outputs)
         for term in self.terms[1:]:
-            gradient += term.pulled_back(by_outputs)
+            gradient += term.pull_back(by_outputs)
         return np.asarray(gradient @ self.inverse)
 
-    def pushed(self, vectors: FloatArray) -> FloatArray:
+    def push(self, vectors: FloatArray) -> FloatArray:
         """Return J u for each row u of ``vectors (n, dim)``, shape (n, m)."""
         inside = vectors @ self.inverse.T
-        pushed = self.terms[0].pushed(inside)
+        pushed = self.terms[0].push(inside)
         for term in self.terms[1:]:
-            pushed += term.pushed(inside)
+            pushed += term.push(inside)
         return pushed if self.mixing is None else np.asarray(pushed @ self.mixing)
 
     def jacobian(self) -> FloatArray:

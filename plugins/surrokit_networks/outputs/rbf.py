@@ -51,7 +51,7 @@ class RbfOutputs:
         """Return the sums, shape (n, m), at whitened positions (n, dim)."""
         return np.asarray(self._heights(whitened) @ self.weights)
 
-    def linearised(self, whitened: FloatArray) -> LinearisedRbf:
+    def linearise(self, whitened: FloatArray) -> LinearisedRbf:
         """Return the sums and their derivatives at whitened positions (n, dim)."""
         heights = self._heights(whitened)
         outputs = heights @ self.weights
@@ -92,13 +92,13 @@ class LinearisedRbf:
     whitened: FloatArray
     sums: RbfOutputs
 
-    def pulled_back(self, by_outputs: FloatArray) -> FloatArray:
+    def pull_back(self, by_outputs: FloatArray) -> FloatArray:
         """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
         by_nodes = by_outputs @ self.sums.weights.T
         by_nodes *= self.steepness
         return -self._offset_sum(by_nodes)
 
-    def pushed(self, vectors: FloatArray) -> FloatArray:
+    def push(self, vectors: FloatArray) -> FloatArray:
         """Return J u for each row u of ``vectors (n, dim)``, shape (n, m)."""
         along = vectors @ self.sums.centres.T
         along -= np.einsum("nd,nd->n", vectors, self.whitened)[:, None]

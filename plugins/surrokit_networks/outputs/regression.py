@@ -47,7 +47,7 @@ class OutputRegression:
     regression: Regression
     energy: Energy
 
-    def fitted(
+    def fit(
         self,
         nodes: Nodes | None,
         whitening: Whitening,
@@ -74,11 +74,11 @@ class OutputRegression:
         """
         mean, scales = self._units(rows)
         equations = self._equations(rows, whitening, mean, scales)
-        solved = self.regression.solved(self._basis(nodes, equations), equations, held)
+        solved = self.regression.solve(self._basis(nodes, equations), equations, held)
         left_out = _LEFT_OUT * equations.components * solved.solution.error
         directions = leading_directions(equations, left_out)
 
-        def assembled(solution: Solution) -> FittedEmulator:
+        def assemble(solution: Solution) -> FittedEmulator:
             if not self.regression.uses_values:
                 # Jacobians alone leave the constants open; outputs give them.
                 left = equations.targets - solved.basis.features(equations.whitened) @ (
@@ -97,11 +97,11 @@ class OutputRegression:
                 gcv_error=solution.error,
             )
 
-        emulator = assembled(solved.solution)
+        emulator = assemble(solved.solution)
         if solved.twin is None or held is None:
             return emulator
         away = rows.take(held).evaluations
-        quality = fit_quality(assembled(solved.twin), away, whitening.factor)
+        quality = fit_quality(assemble(solved.twin), away, whitening.factor)
         return attrs.evolve(emulator, quality=quality)
 
     def expected_variance(
@@ -109,7 +109,7 @@ class OutputRegression:
     ) -> float:
         """Return about what Var(V - U) is to be expected at most, in nats squared.
 
-        For choices between nodes: as :meth:`fitted`, but of the leading combinations of outputs
+        For choices between nodes: as :meth:`fit`, but of the leading combinations of outputs
         alone, and nothing is assembled.
 
         Raises
@@ -121,7 +121,7 @@ class OutputRegression:
         directions = leading_directions(equations, _ROUGHLY)
         if directions is not None:
             equations = equations.along(directions)
-        solved = self.regression.solved(self._basis(nodes, equations), equations, None)
+        solved = self.regression.solve(self._basis(nodes, equations), equations, None)
         return equations.components * solved.solution.error
 
     def _units(self, rows: TrainingRows) -> tuple[FloatArray, FloatArray]:
@@ -145,7 +145,7 @@ class OutputRegression:
             assert rows.jacobians is not None
             gradients = rows.jacobians @ whitening.factor / scales[:, None]
             gradients[~known] = 0.0
-        return regression.weighted(
+        return regression.with_weights(
             rows, whitening, (rows.outputs - mean) / scales, gradients, known
         )
 

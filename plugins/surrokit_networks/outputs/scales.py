@@ -1,4 +1,4 @@
-"""How much each output of a forward map counts in one regression for all."""
+"""Scales of the outputs of a forward map in one regression for all."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class PairProducts:
         products *= whitened.take(self.second, axis=1)
         return np.asarray(products @ self.coefficients)
 
-    def pulled_back(self, by_outputs: FloatArray, whitened: FloatArray) -> FloatArray:
+    def pull_back(self, by_outputs: FloatArray, whitened: FloatArray) -> FloatArray:
         """Return sum_m b_m P_m z for rows b (n, m) and z (n, dim), shape (n, dim)."""
         n, dim = whitened.shape
         # b summed out first: one product for all rows, and no more than dim^2 numbers a row
@@ -100,7 +100,7 @@ class OutputTrend:
             value += self.products.value(whitened)
         return value
 
-    def linearised(self, whitened: FloatArray) -> LinearisedTrend:
+    def linearise(self, whitened: FloatArray) -> LinearisedTrend:
         """Return the trend of all outputs and its derivatives at whitened positions (n, dim)."""
         return LinearisedTrend(outputs=self.value(whitened), whitened=whitened, trend=self)
 
@@ -123,14 +123,14 @@ class LinearisedTrend:
     whitened: FloatArray
     trend: OutputTrend
 
-    def pulled_back(self, by_outputs: FloatArray) -> FloatArray:
+    def pull_back(self, by_outputs: FloatArray) -> FloatArray:
         """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
         gradient: FloatArray = by_outputs @ self.trend.linear.T
         if self.trend.products is not None:
-            gradient += self.trend.products.pulled_back(by_outputs, self.whitened)
+            gradient += self.trend.products.pull_back(by_outputs, self.whitened)
         return gradient
 
-    def pushed(self, vectors: FloatArray) -> FloatArray:
+    def push(self, vectors: FloatArray) -> FloatArray:
         """Return J u for each row u of ``vectors (n, dim)``, shape (n, m)."""
         pushed: FloatArray = vectors @ self.trend.linear
         matrices = self.trend.matrices

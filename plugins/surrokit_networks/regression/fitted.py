@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.shapes import checked_matrices, checked_positions, checked_vectors
+from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.surrogate.quality import FitQuality
 from surrokit.types import Capabilities, FloatArray
 from surrokit_networks.nodes.nodes import WeightedNodes
@@ -103,7 +103,7 @@ class FittedNetwork:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         value = np.full(len(q), self.level)
         if self.nodes is not None:
             value += self.nodes.value(q)
@@ -113,7 +113,7 @@ class FittedNetwork:
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         if self.nodes is None:
             return np.zeros_like(q) if self.trend is None else self.trend.gradient(q)
         gradient = self.nodes.gradient(q)
@@ -123,7 +123,7 @@ class FittedNetwork:
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         if self.nodes is None:
             return self.value(q), self.gradient(q)
         value, gradient = self.nodes.value_and_gradient(q)
@@ -136,7 +136,7 @@ class FittedNetwork:
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of V, shape (n, dim, dim)."""
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         if self.nodes is None:
             return self._flat(q) if self.trend is None else self.trend.hessian(q)
         hessian = self.nodes.hessian(q)
@@ -146,8 +146,8 @@ class FittedNetwork:
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        q = checked_positions(positions, self.dim)
-        u = checked_vectors(vectors, q)
+        q = check_positions(positions, self.dim)
+        u = check_vectors(vectors, q)
         product = np.zeros_like(q) if self.nodes is None else self.nodes.hessian_product(q, u)
         if self.trend is not None:
             product += u @ self.trend.matrix
@@ -155,7 +155,7 @@ class FittedNetwork:
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         diagonal = np.zeros_like(q) if self.nodes is None else self.nodes.hessian_diagonal(q)
         if self.trend is not None:
             diagonal += np.diag(self.trend.matrix)
@@ -163,24 +163,24 @@ class FittedNetwork:
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), with c (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        c = checked_vectors(weights, q)
+        q = check_positions(positions, self.dim)
+        c = check_vectors(weights, q)
         if self.nodes is None:
             return np.zeros_like(q)
         return self.nodes.hessian_diagonal_gradient(q, c)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, dim), G the Hessian and A symmetric (n, dim, dim)."""
-        q = checked_positions(positions, self.dim)
-        matrices = checked_matrices(matrices, q)
+        q = check_positions(positions, self.dim)
+        matrices = check_matrices(matrices, q)
         if self.nodes is None:
             return np.zeros_like(q)
         return self.nodes.hessian_trace_gradient(q, matrices)
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, shape (n, dim), G the Hessian and u of shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        vectors = checked_vectors(vectors, q)
+        q = check_positions(positions, self.dim)
+        vectors = check_vectors(vectors, q)
         if self.nodes is None:
             return np.zeros_like(q)
         return self.nodes.hessian_form_gradient(q, vectors)

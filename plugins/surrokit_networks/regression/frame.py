@@ -1,4 +1,4 @@
-"""What a fit fixes for those that follow it."""
+"""The frame that a fit fixes for those that follow it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Frame:
         return FittedNetwork(
             dim=len(self.whitening.mean),
             trend=self._trend(solution),
-            nodes=None if nodes is None else nodes.weighted(weights, self.whitening),
+            nodes=None if nodes is None else nodes.with_weights(weights, self.whitening),
             level=self.origin + float(solution.level[0]),
             n_nodes=self.basis.n_nodes,
             n_points=n_points,

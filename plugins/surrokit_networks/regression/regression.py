@@ -16,7 +16,7 @@ from surrokit_networks.nodes.nodes import Nodes
 from surrokit_networks.regression.fitted import FittedNetwork
 from surrokit_networks.regression.frame import Frame
 from surrokit_networks.regression.polynomial import LEAST_CURVATURE, with_least_curvature
-from surrokit_networks.regression.trained_hidden import trained_on
+from surrokit_networks.regression.trained_hidden import train_on
 from surrokit_networks.regression.training_rows import TrainingRows, tell_more
 from surrokit_networks.solving.basis import Basis
 from surrokit_networks.solving.design import Solution
@@ -124,7 +124,7 @@ class Regression:
     expected: FloatArray | None = attrs.field(default=None, eq=False, repr=False, metadata=HIDDEN)
     least_curvature: float = attrs.field(default=LEAST_CURVATURE, validator=positive)
 
-    def fitted(
+    def fit(
         self,
         nodes: Nodes | None,
         whitening: Whitening,
@@ -164,7 +164,7 @@ class Regression:
         *,
         keeps_idle: bool = True,
     ) -> tuple[Frame, FittedNetwork]:
-        """Return what :meth:`fitted` does, and first the frame in which more rows can be fitted.
+        """Return what :meth:`fit` does, and first the frame in which more rows can be fitted.
 
         Nodes that are not worth their time on these rows may be so on more, and stay if
         ``keeps_idle``.
@@ -176,10 +176,10 @@ class Regression:
         """
         origin = self._origin(rows)
         equations = self.equations(rows, whitening, origin)
-        known, degree = self._known_trend(equations)
-        solved, matrix = self._solved_with_trend(nodes, equations, known, degree, held)
+        known, degree = self._split_trend(equations)
+        solved, matrix = self._solve_with_trend(nodes, equations, known, degree, held)
         if nodes is not None and self.ridge is None and not keeps_idle:
-            bare, bare_matrix = self._solved_with_trend(None, equations, known, degree, held)
+            bare, bare_matrix = self._solve_with_trend(None, equations, known, degree, held)
             if not _worth(solved.solution.error, bare.solution.error, equations):
                 solved, matrix = bare, bare_matrix
         frame = Frame(
@@ -190,7 +190,7 @@ class Regression:
             ridge=solved.solution.ridge,
         )
 
-        def assembled(solution: Solution) -> FittedNetwork:
+        def assemble(solution: Solution) -> FittedNetwork:
             network = frame.network(solution, len(rows))
             if self.uses_values or self.level == "minimum":
                 return network
@@ -199,15 +199,15 @@ class Regression:
             level = network.level + float(np.average(left, weights=rows.weights))
             return attrs.evolve(network, level=level)
 
-        network = assembled(solved.solution)
+        network = assemble(solved.solution)
         if solved.twin is not None and held is not None:
             away = rows.take(held).evaluations
-            quality = fit_quality(assembled(solved.twin), away, whitening.factor)
+            quality = fit_quality(assemble(solved.twin), away, whitening.factor)
             network = attrs.evolve(network, quality=quality)
         # A quadratic is left as it came out, lest it lose its convexity to later rows.
         return frame.with_quadratic(solved.solution.trend), network
 
-    def solved(self, basis: Basis, equations: Equations, held: BoolArray | None) -> Solved:
+    def solve(self, basis: Basis, equations: Equations, held: BoolArray | None) -> Solved:
         """Return the coefficients of a basis, and those of the twin.
 
         Raises
@@ -232,7 +232,7 @@ class Regression:
             with np.errstate(over="ignore", invalid="ignore"):
                 found = solver.solve(basis, equations, held)
                 if self.hidden == "trained" and basis.network is not None:
-                    trained = self._trained(basis, equations, found.solution.ridge)
+                    trained = self._train(basis, equations, found.solution.ridge)
                     found = solver.solve(trained, equations, held)
         except np.linalg.LinAlgError as error:
             raise SurrogateFitError(
@@ -246,9 +246,9 @@ class Regression:
             )
         return found
 
-    def _trained(self, basis: Basis, equations: Equations, ridge: float) -> Basis:
+    def _train(self, basis: Basis, equations: Equations, ridge: float) -> Basis:
         assert basis.network is not None
-        network = trained_on(
+        network = train_on(
             basis.network,
             equations,
             basis.trend,
@@ -285,10 +285,10 @@ class Regression:
             gradients = (rows.gradients @ whitening.factor)[:, None, :]
             gradients[~known] = 0.0
         targets = (rows.values - origin)[:, None]
-        equations = self.weighted(rows, whitening, targets, gradients, known)
+        equations = self.with_weights(rows, whitening, targets, gradients, known)
         return attrs.evolve(equations, trains_level=self.level == "trained" and self.uses_values)
 
-    def weighted(
+    def with_weights(
         self,
         rows: TrainingRows,
         whitening: Whitening,
@@ -309,7 +309,7 @@ class Regression:
             trains_level=self.uses_values,
         )
 
-    def _known_trend(self, equations: Equations) -> tuple[FloatArray | None, Degree]:
+    def _split_trend(self, equations: Equations) -> tuple[FloatArray | None, Degree]:
         """Return the trend's matrix so far as it is known beforehand, and what is fitted."""
         dim = equations.whitened.shape[1]
         known = equations.gradient_weights > 0
@@ -341,7 +341,7 @@ class Regression:
         raised = with_least_curvature(self.expected, self.least_curvature)
         return self.expected if raised is None else raised
 
-    def _solved_with_trend(
+    def _solve_with_trend(
         self,
         nodes: Nodes | None,
         equations: Equations,
@@ -354,7 +354,7 @@ class Regression:
         if matrix is not None:
             equations = equations.less_quadratic(matrix)
         trend = TrendFeatures(dim=dim, degree=degree)
-        solved = self.solved(Basis(trend=trend, network=nodes), equations, held)
+        solved = self.solve(Basis(trend=trend, network=nodes), equations, held)
         if degree < 2:
             return solved, matrix
         found = trend.slope_and_matrix(solved.solution.trend)[1][0]
@@ -362,7 +362,7 @@ class Regression:
         if raised is None:
             return solved, None
         # The network, the slope and the level make up for what the trend was not allowed.
-        return self._solved_with_trend(nodes, equations, raised, 1, held)
+        return self._solve_with_trend(nodes, equations, raised, 1, held)
 
 
 def _worth(error: float, of_trend: float, equations: Equations) -> bool:

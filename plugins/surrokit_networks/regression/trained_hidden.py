@@ -40,7 +40,7 @@ _LOG_WIDTH_RANGE = 10.0
 """How far the logarithm of a squared width may go from where it started."""
 
 
-def trained_nodes(
+def train_nodes(
     nodes: Trainable,
     whitened: FloatArray,
     values: FloatArray,
@@ -96,12 +96,12 @@ def trained_nodes(
         trains_level=True,
     )
     trend = TrendFeatures(dim=nodes.dim, degree=0)
-    return trained_on(
+    return train_on(
         nodes, equations, trend, ridge=ridge * len(values), max_iterations=max_iterations
     )
 
 
-def trained_on(
+def train_on(
     nodes: Trainable,
     equations: Equations,
     trend: TrendFeatures,
@@ -127,7 +127,7 @@ def trained_on(
     Returns
     -------
     AdditiveNodes or RbfNodes
-        As :func:`trained_nodes` returns them.
+        As :func:`train_nodes` returns them.
     """
     from scipy.optimize import minimize
 
@@ -135,7 +135,7 @@ def trained_on(
         return nodes
     with np.errstate(all="ignore"):
         loss = HiddenLoss.of(nodes, equations, trend, ridge)
-        start = packed(nodes)
+        start = pack(nodes)
         first = loss.value_and_gradient(start)[0]
         if not 0.0 < first < np.inf:
             return nodes
@@ -148,7 +148,7 @@ def trained_on(
             bounds=_bounds(nodes),
             options={"maxiter": max_iterations, "ftol": 1e-12, "gtol": 1e-10},
         )
-    return nodes if descent.best is None else unpacked(descent.best, nodes)
+    return nodes if descent.best is None else unpack(descent.best, nodes)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -198,7 +198,7 @@ class HiddenLoss:
 
         Both are NaN where the linear part cannot be solved for.
         """
-        nodes = unpacked(parameters, self.nodes)
+        nodes = unpack(parameters, self.nodes)
         solution = self._solution(nodes)
         gradient = np.zeros_like(parameters)
         if solution is None:
@@ -252,7 +252,7 @@ class _Descent:
         return loss, gradient
 
 
-def packed(nodes: Nodes) -> FloatArray:
+def pack(nodes: Nodes) -> FloatArray:
     """Return all hidden parameters as one array, shape (s * dim + s,).
 
     Directions and biases, or centres and the logarithms of squared widths.
@@ -262,8 +262,8 @@ def packed(nodes: Nodes) -> FloatArray:
     return np.concatenate([nodes.centres.ravel(), np.log(nodes.square_widths)])
 
 
-def unpacked(parameters: FloatArray, like: Trainable) -> Trainable:
-    """Return nodes of the kind and number of others, from what :func:`packed` returns."""
+def unpack(parameters: FloatArray, like: Trainable) -> Trainable:
+    """Return nodes of the kind and number of others, from what :func:`pack` returns."""
     vectors = parameters[: len(like) * like.dim].reshape(len(like), like.dim)
     numbers = parameters[len(like) * like.dim :]
     if isinstance(like, AdditiveNodes):
@@ -273,7 +273,7 @@ def unpacked(parameters: FloatArray, like: Trainable) -> Trainable:
 
 def _bounds(nodes: Nodes) -> FloatArray:
     """Return the least and the largest of each parameter, shape (s * dim + s, 2)."""
-    start = packed(nodes)
+    start = pack(nodes)
     reach = np.full(len(start), np.inf)
     if isinstance(nodes, RbfNodes):
         reach[-len(nodes) :] = _LOG_WIDTH_RANGE

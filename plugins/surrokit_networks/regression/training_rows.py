@@ -45,7 +45,7 @@ class TailBound:
             return narrow
         return cls(least=least, typical=wide)
 
-    def lowered(self, values: FloatArray) -> TailBound:
+    def lower(self, values: FloatArray) -> TailBound:
         """Return the bound once the least of more values (n,) is known."""
         least = float(np.min(values, initial=self.least))
         return TailBound(least=least, typical=self.typical)
@@ -188,9 +188,9 @@ class TrainingRows:
             values=rows.values[chosen],
             gradients=np.full_like(rows.positions[chosen], np.nan)
             if rows.gradients is None
-            else groups.known(rows.gradients),
+            else groups.first_known(rows.gradients),
             outputs=None if rows.outputs is None else rows.outputs[chosen],
-            jacobians=None if rows.jacobians is None else groups.known(rows.jacobians),
+            jacobians=None if rows.jacobians is None else groups.first_known(rows.jacobians),
             trust=trust[chosen],
             copies=groups.copies,
         )

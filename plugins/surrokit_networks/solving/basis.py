@@ -59,7 +59,7 @@ class Basis:
         return jacobian
 
 
-def combined(
+def combine(
     basis: Basis, coefficients: FloatArray, whitened: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return a combination of columns, shape (n,), and its gradient, shape (n, dim).

@@ -64,7 +64,7 @@ class Solution:
         return all(bool(np.isfinite(array).all()) for array in arrays)
 
 
-def written_out(basis: Basis, equations: Equations, block_rows: int | None) -> Iterator[FloatArray]:
+def write_out(basis: Basis, equations: Equations, block_rows: int | None) -> Iterator[FloatArray]:
     """Yield sqrt(w) [1, trend, nodes, targets], shape (rows, lead + k + m), block by block.
 
     Rows of values come first in each block, then rows of gradients. The column of ones, with zeros

@@ -1,4 +1,4 @@
-"""What a network is asked to satisfy: values and gradients at whitened positions, with weights."""
+"""Equations of a network: values and gradients at whitened positions, with weights."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Equations:
         return self.less(value[:, None], pull[:, None, :])
 
 
-def joined(parts: Sequence[Equations]) -> Equations:
+def join(parts: Sequence[Equations]) -> Equations:
     """Return the equations of several sets of positions as one.
 
     Parameters

@@ -155,7 +155,7 @@ class AdditiveProducts:
         self._values += features.T @ features
         if block.gradients is None:
             return
-        self._right += pulled_back(slopes, self._directions, block)
+        self._right += pull_back(slopes, self._directions, block)
         slopes *= np.sqrt(block.gradient_weights)[:, None]
         product = slopes.T @ slopes
         self._slopes = product if self._slopes is None else self._slopes + product
@@ -178,7 +178,7 @@ class AdditiveProducts:
         return features, slopes
 
 
-def pulled_back(slopes: FloatArray, directions: FloatArray, block: Equations) -> FloatArray:
+def pull_back(slopes: FloatArray, directions: FloatArray, block: Equations) -> FloatArray:
     """Return sum_n w_n s'_i(x_ni) (W_i . g_n), shape (k, m): gradients' part of the right side.
 
     Parameters

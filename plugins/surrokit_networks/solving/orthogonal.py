@@ -13,11 +13,11 @@ import numpy as np
 
 from surrokit.types import FloatArray
 from surrokit_networks.solving.basis import Basis
-from surrokit_networks.solving.design import Solution, expected_error, written_out
+from surrokit_networks.solving.design import Solution, expected_error, write_out
 from surrokit_networks.solving.equations import Equations
 
 
-def solved(
+def solve(
     basis: Basis, equations: Equations, ridge: float | FloatArray, block_rows: int | None = None
 ) -> Solution:
     """Return the minimiser of the weighted squared error + ridge |v|^2, or + v^T ridge v.
@@ -36,14 +36,14 @@ def solved(
     block_rows : int, optional
         Positions written out at a time.
     """
-    triangle = triangle_of(written_out(basis, equations, block_rows))
+    triangle = triangle_of(write_out(basis, equations, block_rows))
     n_outputs = equations.n_outputs
     n_free = int(equations.trains_level) + basis.n_trend
     top, bottom = triangle[:n_free], triangle[n_free:, n_free:]
     features, targets = bottom[:, :-n_outputs], bottom[:, -n_outputs:]
     if isinstance(ridge, np.ndarray):
         bottom = np.asarray(np.linalg.cholesky(ridge).T, dtype=np.float64)
-        weights, degrees = _penalised(features, targets, bottom)
+        weights, degrees = _penalise(features, targets, bottom)
     elif ridge > 0.0:
         weights, degrees = _ridge_solution(features, targets, ridge)
     else:
@@ -83,10 +83,10 @@ def _ridge_solution(
         basis, corner = np.linalg.qr(features.T)
         inner, degrees = _ridge_solution(corner.T, targets, ridge)
         return np.asarray(basis @ inner, dtype=np.float64), degrees
-    return _penalised(features, targets, np.sqrt(ridge) * np.eye(n_features))
+    return _penalise(features, targets, np.sqrt(ridge) * np.eye(n_features))
 
 
-def _penalised(
+def _penalise(
     features: FloatArray, targets: FloatArray, bottom: FloatArray
 ) -> tuple[FloatArray, float]:
     """Return the solution under the penalty |bottom v|^2."""

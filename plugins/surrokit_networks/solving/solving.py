@@ -1,4 +1,4 @@
-"""Which way a regression is solved, and how its ridge is chosen."""
+"""The solution of a regression, and the choice of its ridge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surrokit_networks.solving.basis import Basis
 from surrokit_networks.solving.design import Solution
 from surrokit_networks.solving.equations import Equations
 from surrokit_networks.solving.normal_equations import NormalEquations, normal_equations
-from surrokit_networks.solving.orthogonal import solved
+from surrokit_networks.solving.orthogonal import solve
 from surrokit_networks.solving.spectrum import (
     Projected,
     Spectrum,
@@ -79,31 +79,31 @@ class Solver:
             NumPy's LinAlgError, if the numbers cannot be handled.
         """
         if self.ridge is not None and (equations.gradients is None or self.ridge == 0.0):
-            return self._fixed(basis, equations, held, self.ridge)
+            return self._fix(basis, equations, held, self.ridge)
         if equations.n_rows < basis.n_nodes:
             return self._by_rows(basis, equations, held)
         return self._by_moments(basis, equations, held)
 
-    def _fixed(
+    def _fix(
         self, basis: Basis, equations: Equations, held: BoolArray | None, ridge: float
     ) -> Solved:
-        solution = solved(basis, equations, ridge, self.block_rows)
+        solution = solve(basis, equations, ridge, self.block_rows)
         if held is None:
             return Solved(solution=solution, twin=None, basis=basis)
-        twin = solved(basis, equations.take(~held), ridge, self.block_rows)
+        twin = solve(basis, equations.take(~held), ridge, self.block_rows)
         return Solved(solution=solution, twin=twin, basis=basis)
 
     def _by_rows(self, basis: Basis, equations: Equations, held: BoolArray | None) -> Solved:
         whole = dual_spectrum(basis, equations, self.block_rows)
         if held is None:
-            solution = whole.solution(equations, self._chosen(whole, equations))
+            solution = whole.solution(equations, self._choose(whole, equations))
             return Solved(solution=solution, twin=None, basis=basis)
         shown = equations.take(~held)
         part = dual_spectrum(basis, shown, self.block_rows)
-        ridge = self._chosen(whole, equations)
+        ridge = self._choose(whole, equations)
         if self.ridge is None:
             away = normal_equations(basis, equations.take(held), self.block_rows)
-            ridge = self._guarded(part, ridge, away)
+            ridge = self._guard(part, ridge, away)
         return Solved(
             solution=whole.solution(equations, ridge),
             twin=part.solution(shown, ridge),
@@ -136,10 +136,10 @@ class Solver:
         spectrum = whole.spectrum()
         return spectrum.solution(equations, spectrum.cross_validated(equations.count))
 
-    def _chosen(self, spectrum: Spectrum, equations: Equations) -> float:
+    def _choose(self, spectrum: Spectrum, equations: Equations) -> float:
         return spectrum.cross_validated(equations.count) if self.ridge is None else self.ridge
 
-    def _guarded(self, part: Spectrum, ridge: float, away: NormalEquations) -> float:
+    def _guard(self, part: Spectrum, ridge: float, away: NormalEquations) -> float:
         if self.choose_ridge == "held-out":
             return _least_held_out(part, away)
         trends, weights = part.along(np.array([ridge]))

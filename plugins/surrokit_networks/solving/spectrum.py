@@ -17,7 +17,7 @@ import numpy as np
 
 from surrokit.types import FloatArray
 from surrokit_networks.solving.basis import Basis
-from surrokit_networks.solving.design import Counted, Solution, expected_error, written_out
+from surrokit_networks.solving.design import Counted, Solution, expected_error, write_out
 from surrokit_networks.solving.equations import Equations
 from surrokit_networks.solving.normal_equations import NormalEquations
 
@@ -264,19 +264,19 @@ def _triangular(factor: FloatArray, right: FloatArray, transposed: bool = False)
 def _cholesky(matrix: FloatArray, noise: float) -> FloatArray:
     for jitter in _JITTERS[:-1]:
         try:
-            return np.asarray(np.linalg.cholesky(_raised(matrix, jitter * noise)))
+            return np.asarray(np.linalg.cholesky(_raise_error(matrix, jitter * noise)))
         except np.linalg.LinAlgError:
             continue
-    return np.asarray(np.linalg.cholesky(_raised(matrix, _JITTERS[-1] * noise)))
+    return np.asarray(np.linalg.cholesky(_raise_error(matrix, _JITTERS[-1] * noise)))
 
 
-def _raised(matrix: FloatArray, jitter: float) -> FloatArray:
+def _raise_error(matrix: FloatArray, jitter: float) -> FloatArray:
     return matrix if jitter == 0.0 else matrix + jitter * np.eye(len(matrix))
 
 
 def dual_spectrum(basis: Basis, equations: Equations, block_rows: int | None = None) -> Spectrum:
     """Return the spectrum from the matrix of inner products between equations, which are few."""
-    rows = np.vstack(list(written_out(basis, equations, block_rows)))
+    rows = np.vstack(list(write_out(basis, equations, block_rows)))
     lead = int(equations.trains_level)
     free, n_outputs = lead + basis.n_trend, equations.n_outputs
     basis_of_free, corner = np.linalg.qr(rows[:, :free])

@@ -11,7 +11,7 @@ from surrokit.experiments.contract import Finished
 from surrokit_paper.acceptance.figure_4_report import SECTION_DIM, SECTION_NODES
 from surrokit_paper.acceptance.grid import GRADIENTS, METHODS, PAPER, VALUES
 from surrokit_paper.acceptance.grid_summary import GridSummary, coefficients, section
-from surrokit_paper.acceptance.heat_map import ACCEPTANCE, headroom, heat_map, level, tried_curve
+from surrokit_paper.acceptance.heat_map import ACCEPTANCE, draw_curve, headroom, heat_map, level
 from surrokit_paper.style import LOOKS, common_legend, drawing
 
 
@@ -54,9 +54,7 @@ def _map(figure: Any, ax: Any, found: GridSummary, n: int) -> None:
 def _over_nodes(ax: Any, found: GridSummary, n: dict[str, int]) -> None:
     dim = section(found.dims, SECTION_DIM)
     level(ax, "hmc", found.hmc[dim].median)
-    tried_curve(
-        ax, found.curve(PAPER.name, dim=dim, n_points=n[PAPER.name]), "n_nodes", PAPER.label
-    )
+    draw_curve(ax, found.curve(PAPER.name, dim=dim, n_points=n[PAPER.name]), "n_nodes", PAPER.label)
     for method in (VALUES, GRADIENTS):
         for tried in found.curve(method.name, dim=dim, n_points=n[method.name]):
             level(ax, method.name, tried.acceptance.median)
@@ -73,7 +71,7 @@ def _over_dims(ax: Any, found: GridSummary, n: dict[str, int]) -> None:
             n_nodes=nodes if method.name == PAPER.name else None,
             n_points=n[method.name],
         )
-        tried_curve(ax, curve, "dim", method.label)
+        draw_curve(ax, curve, "dim", method.label)
     ax.set_xticks(found.dims)
     ax.set(xlabel="parameters d", title=f"s = {nodes}; {_points_shown(n)}")
 

@@ -1,4 +1,4 @@
-"""What the rows of figure 4 say."""
+"""The report of figure 4."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def report(finished: Sequence[Finished]) -> Report:
     n_points = max(found.sizes("n_points", PAPER.name))
     return Report(
         tables=(_heat_map(found, n_points), _sections(found)),
-        printed=_printed(found, n_points),
+        printed=_print(found, n_points),
         figures=attrs.asdict(found),
         notes=NOTES,
     )
@@ -87,7 +87,7 @@ def _line(label: str, tried: Tried) -> tuple[Cell, ...]:
     )
 
 
-def _printed(found: GridSummary, n_points: int) -> tuple[Printed, ...]:
+def _print(found: GridSummary, n_points: int) -> tuple[Printed, ...]:
     nodes = section(found.sizes("n_nodes", PAPER.name), SECTION_NODES)
     curve = found.curve(PAPER.name, n_nodes=nodes, n_points=n_points)
     near = next((tried for tried in curve if tried.dim == _PAPER_DIM), None)

@@ -11,7 +11,7 @@ from surrokit.experiments.contract import Finished
 from surrokit_paper.acceptance.figure_5_report import SECTION_DIM, SECTION_NODES, SECTION_POINTS
 from surrokit_paper.acceptance.grid import GRADIENTS, METHODS, PAPER, VALUES
 from surrokit_paper.acceptance.grid_summary import GridSummary, coefficients, section
-from surrokit_paper.acceptance.heat_map import ACCEPTANCE, headroom, heat_map, level, tried_curve
+from surrokit_paper.acceptance.heat_map import ACCEPTANCE, draw_curve, headroom, heat_map, level
 from surrokit_paper.style import common_legend, drawing, ticks_among
 
 _TICKS = (10, 30, 100, 300, 1000, 3000, 10_000)
@@ -59,9 +59,7 @@ def _over_points(ax: Any, found: GridSummary, dim: int) -> None:
     level(ax, "hmc", found.hmc[dim].median, "HMC, exact")
     for method in METHODS:
         n_nodes = nodes if method.name == PAPER.name else None
-        tried_curve(
-            ax, found.curve(method.name, dim=dim, n_nodes=n_nodes), "n_points", method.label
-        )
+        draw_curve(ax, found.curve(method.name, dim=dim, n_nodes=n_nodes), "n_points", method.label)
     ax.set(xscale="log", xlabel="training points N", title=f"d = {dim}; s = {nodes}")
     ticks_among(ax, _TICKS)
 
@@ -70,7 +68,7 @@ def _over_nodes(ax: Any, found: GridSummary, dim: int) -> None:
     n = section(found.sizes("n_points", PAPER.name), SECTION_POINTS)
     few = max(found.sizes("n_points", GRADIENTS.name))
     level(ax, "hmc", found.hmc[dim].median)
-    tried_curve(ax, found.curve(PAPER.name, dim=dim, n_points=n), "n_nodes", PAPER.label)
+    draw_curve(ax, found.curve(PAPER.name, dim=dim, n_points=n), "n_nodes", PAPER.label)
     for method, size in ((VALUES, n), (GRADIENTS, few)):
         for tried in found.curve(method.name, dim=dim, n_points=size):
             level(ax, method.name, tried.acceptance.median)

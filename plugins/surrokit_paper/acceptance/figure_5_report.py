@@ -1,4 +1,4 @@
-"""What the rows of figure 5 say."""
+"""The report of figure 5."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def report(finished: Sequence[Finished]) -> Report:
     dim = section(found.dims, SECTION_DIM)
     return Report(
         tables=(_heat_map(found, dim), _sections(found, dim)),
-        printed=_printed(found, dim),
+        printed=_print(found, dim),
         figures=attrs.asdict(found),
         notes=NOTES,
     )
@@ -114,7 +114,7 @@ def _sections(found: GridSummary, dim: int) -> Table:
     )
 
 
-def _printed(found: GridSummary, dim: int) -> tuple[Printed, ...]:
+def _print(found: GridSummary, dim: int) -> tuple[Printed, ...]:
     nodes = section(found.sizes("n_nodes", PAPER.name), SECTION_NODES)
     curve = found.curve(PAPER.name, dim=dim, n_nodes=nodes)
     by_points = {tried.n_points: tried for tried in curve}

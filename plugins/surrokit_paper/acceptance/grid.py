@@ -1,4 +1,4 @@
-"""What figures 4 and 5 share: surrogates of simulated logistic regressions, in a grid of sizes."""
+"""The grid of figures 4 and 5: surrogates of simulated logistic regressions of many sizes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from surrokit.settings import fraction, not_negative, positive_integer
 from surrokit_paper.experiment import PaperExperiment
 from surrokit_paper.measures.acceptance_trial import Trial
 from surrokit_paper.problems.several import dim_sizes, gradient_sizes, node_sizes, sizes
-from surrokit_paper.surrogates.methods import Method, trained
+from surrokit_paper.surrogates.methods import Method, train
 
 PAPER = Method(name="paper", label="the paper's network, values alone", surrogate="additive-paper")
 """Raw coordinates, no trend, a fixed ridge; s is given."""
@@ -95,7 +95,7 @@ class AcceptanceGrid(PaperExperiment):
     def run(self, row: Row, conditions: Conditions) -> dict[str, Any]:
         """Run exact HMC, fit all surrogates to what it paid for, and try each."""
         dim, repeat = row.settings["dim"], row.settings["repeat"]
-        trial = Trial.prepared(
+        trial = Trial.prepare(
             sk.make("potential", "simulated-logistic", n_rows=self.n_rows, dim=dim),
             acceptance=self.acceptance,
             n_steps=self.n_steps,
@@ -111,7 +111,9 @@ class AcceptanceGrid(PaperExperiment):
             "hmc_acceptance": trial.acceptance(),
             "step_size": trial.step_size,
             "cells": [
-                _tried(trial, points, method, n_nodes, n, conditions.generator("fit", dim, repeat))
+                _try_surrogate(
+                    trial, points, method, n_nodes, n, conditions.generator("fit", dim, repeat)
+                )
                 for method, n_nodes, n in self._cells()
             ],
         }
@@ -126,7 +128,7 @@ class AcceptanceGrid(PaperExperiment):
             yield GRADIENTS, None, n
 
 
-def _tried(
+def _try_surrogate(
     trial: Trial,
     points: sk.Evaluations,
     method: Method,
@@ -142,7 +144,7 @@ def _tried(
         if method.gradients and points.gradients is not None
         else None,
     )
-    fit = trained(method.surrogate, method.settings, shown, rng)
+    fit = train(method.surrogate, method.settings, shown, rng)
     return {
         "method": method.name,
         "n_nodes": n_nodes,

@@ -75,7 +75,7 @@ def _outline(ax: Any, inside: npt.NDArray[np.bool_]) -> None:
         ax.plot(x, y, color="white", linewidth=2.2, solid_capstyle="projecting")
 
 
-def tried_curve(ax: Any, curve: Sequence[Tried], over: Size, label: str) -> None:
+def draw_curve(ax: Any, curve: Sequence[Tried], over: Size, label: str) -> None:
     """Draw the median acceptance of a surrogate with bars from 10 % to 90 %.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What single calls of a target cost the processor."""
+"""Processor seconds of single calls of a target."""
 
 from __future__ import annotations
 

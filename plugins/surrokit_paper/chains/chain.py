@@ -17,7 +17,7 @@ from surrokit_paper.chains.stop_at import StopAt, evaluations
 from surrokit_paper.problems.problems import PaperProblem
 
 
-def completed(run: sk.Run) -> sk.Run:
+def complete(run: sk.Run) -> sk.Run:
     """Return a run that was not interrupted: half a run is no result to keep.
 
     Raises
@@ -74,7 +74,7 @@ def one_chain(
         observers=[*observers, *([] if stop is None else [stop])],
         **settings,
     )
-    return run if stop is not None and stop.reached else completed(run)
+    return run if stop is not None and stop.reached else complete(run)
 
 
 def burnt_in(
@@ -108,7 +108,7 @@ def burnt_in(
             seed=rng,
             progress=False,
         )
-    return np.asarray(completed(run).draws[0, -1], dtype=np.float64)
+    return np.asarray(complete(run).draws[0, -1], dtype=np.float64)
 
 
 def evaluations_paid(trace: Trace) -> IntArray:

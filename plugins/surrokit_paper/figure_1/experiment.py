@@ -21,7 +21,7 @@ from surrokit_paper.surrogates.methods import (
     PAPER_GP,
     Method,
     squared_length_scale,
-    trained,
+    train,
 )
 
 N_NODES = 5
@@ -196,7 +196,7 @@ def _curves(
     for fit in range(n_fits):
         rng = conditions.generator("fit", method.name, len(data), number, fit)
         with contextlib.suppress(SurrogateFitError):
-            fitted = trained(method.surrogate, settings, shown, rng)
+            fitted = train(method.surrogate, settings, shown, rng)
             curves.append(fitted.potential.value(GRID[:, None]))
     return np.reshape(curves, (-1, GRID.size))
 
@@ -206,7 +206,7 @@ def _squared_length(data: sk.Evaluations, conditions: Conditions, number: int) -
     (fitc,) = [method for method in METHODS if method.name == "fitc"]
     values = attrs.evolve(data, gradients=None)
     rng = conditions.generator("fit", "fitc", len(data), number, 0)
-    return squared_length_scale(trained(fitc.surrogate, fitc.settings, values, rng).potential)
+    return squared_length_scale(train(fitc.surrogate, fitc.settings, values, rng).potential)
 
 
 def _errors(curves: FloatArray) -> dict[str, float]:

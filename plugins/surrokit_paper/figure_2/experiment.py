@@ -13,11 +13,11 @@ from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.experiments.contract import Conditions, Finished, Report, Row
 from surrokit.settings import not_negative_integer, positive, positive_integer
 from surrokit.types import FloatArray
-from surrokit_paper.chains.chain import completed
+from surrokit_paper.chains.chain import complete
 from surrokit_paper.chains.leapfrog_paths import leapfrog_paths
 from surrokit_paper.experiment import PaperExperiment
 from surrokit_paper.figure_2.report import report
-from surrokit_paper.surrogates.methods import Method, trained
+from surrokit_paper.surrogates.methods import Method, train
 
 EXACT = Method(name="hmc", label="HMC, exact", surrogate="none", random=False)
 """Beside the surrogates, and where their training points come from."""
@@ -101,7 +101,7 @@ class Figure2(PaperExperiment):
         }
         if row.settings["drawn"]:
             paths = conditions.generator("paths", repeat)
-            found["drawn"] = self._drawn(target, surrogate, states, paths)
+            found["drawn"] = self._draw(target, surrogate, states, paths)
         return found
 
     def report(self, finished: Sequence[Finished]) -> Report:
@@ -153,7 +153,7 @@ class Figure2(PaperExperiment):
             seed=rng,
             progress=False,
         )
-        return completed(run)
+        return complete(run)
 
     def _surrogate(
         self, target: Potential, row: Row, states: FloatArray, rng: np.random.Generator
@@ -165,9 +165,9 @@ class Figure2(PaperExperiment):
             gradients=gradients if row.settings["gradients"] else None,
         )
         settings = row.settings["surrogate_settings"]
-        return trained(row.settings["surrogate"], settings, evaluations, rng).potential
+        return train(row.settings["surrogate"], settings, evaluations, rng).potential
 
-    def _drawn(
+    def _draw(
         self,
         target: Potential,
         surrogate: Potential | None,

@@ -10,7 +10,7 @@ import numpy as np
 from surrokit.contracts.potential import Potential
 from surrokit.experiments.contract import Finished
 from surrokit.types import FloatArray
-from surrokit_paper.figure_2.report import drawn_rows, over_repeats
+from surrokit_paper.figure_2.report import over_repeats, rows_with_paths
 from surrokit_paper.style import BLACK, BLUE, GREEN, GREY, PURPLE, VERMILION, common_legend, drawing
 
 _LEVELS = (0.5, 1.5, 3.0, 6.0, 12.0, 25.0)  # nats above the least U
@@ -34,7 +34,7 @@ def picture(finished: Sequence[Finished], target: Potential) -> Any:
     target
         The exact potential, for contours.
     """
-    rows = drawn_rows(finished)
+    rows = rows_with_paths(finished)
     means = {group["method"]: group["mean"] for group in over_repeats(finished)}
     with drawing(7.4, 6.4) as figure:
         axes = figure.subplots(2, 2, sharex=True, sharey=True)
@@ -68,7 +68,7 @@ def _forces(ax: Any, rows: dict[str, Finished]) -> None:
         if method in rows:
             kept = rows[method].result["drawn"]
             points, forces = np.array(kept["points"]), np.array(kept["forces"])
-            arrows = _shortened(forces)
+            arrows = _shorten(forces)
             ax.quiver(
                 *points.T,
                 *arrows.T,
@@ -81,7 +81,7 @@ def _forces(ax: Any, rows: dict[str, Finished]) -> None:
             )
 
 
-def _shortened(forces: FloatArray) -> FloatArray:
+def _shorten(forces: FloatArray) -> FloatArray:
     """Return vectors of the same directions, as long as log(1 + length)."""
     lengths = np.maximum(np.linalg.norm(forces, axis=1, keepdims=True), 1e-12)
     shortened: FloatArray = forces * np.log1p(lengths) / lengths

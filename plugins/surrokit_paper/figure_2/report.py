@@ -1,4 +1,4 @@
-"""What the rows of figure 2 say."""
+"""The report of figure 2."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def over_repeats(finished: Sequence[Finished]) -> list[dict[str, Any]]:
     return found
 
 
-def drawn_rows(finished: Sequence[Finished]) -> dict[str, Finished]:
+def rows_with_paths(finished: Sequence[Finished]) -> dict[str, Finished]:
     """Return, by method, the rows whose forces and paths were kept."""
     return {row.settings["method"]: row for row in finished if "drawn" in row.result}
 
@@ -90,7 +90,7 @@ def report(finished: Sequence[Finished]) -> Report:
             ),
         )
     ]
-    paths = _paths(drawn_rows(finished))
+    paths = _paths(rows_with_paths(finished))
     if paths:
         tables.append(
             Table(

@@ -13,7 +13,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.experiments.contract import Conditions, Finished, Report, Row
 from surrokit.settings import not_negative_integer, positive, positive_integer
 from surrokit.surrogate.quality import fit_quality
-from surrokit_paper.chains.chain import completed
+from surrokit_paper.chains.chain import complete
 from surrokit_paper.chains.processor_time import SamplingTime
 from surrokit_paper.experiment import PaperExperiment
 from surrokit_paper.figure_3.report import report
@@ -24,7 +24,7 @@ from surrokit_paper.problems.long_gaussian import (
     square_root,
 )
 from surrokit_paper.problems.several import sizes
-from surrokit_paper.surrogates.methods import DEFAULTS, PAPER_GP, Method, solve_seconds, trained
+from surrokit_paper.surrogates.methods import DEFAULTS, PAPER_GP, Method, solve_seconds, train
 
 SIZE = 1000
 """Nodes of the networks, and inducing points of FITC, in the paper."""
@@ -136,7 +136,7 @@ class Figure3(PaperExperiment):
         method, n, repeat = (row.settings[key] for key in ("method", "n_points", "repeat"))
         rng = conditions.generator("row", method, n, repeat)
         if method == EXACT.name:
-            return self._sampled(target, None, rng)
+            return self._sample(target, None, rng)
         data = noisy_evaluations(
             target,
             n,
@@ -145,7 +145,7 @@ class Figure3(PaperExperiment):
             gradients=row.settings["gradients"],
         )
         asked = row.settings["surrogate"], row.settings["surrogate_settings"], data, rng
-        fit = trained(*asked)
+        fit = train(*asked)
         fresh = exact_evaluations(target, HELD_OUT, conditions.generator("held out", repeat))
         quality = fit_quality(fit.potential, fresh, square_root())
         assert quality is not None
@@ -155,10 +155,10 @@ class Figure3(PaperExperiment):
             "solve_seconds": solve_seconds(fit, *asked),
             "error": float(np.sqrt(quality.variance)),
             "gradient_error": quality.gradient_error,
-            **self._sampled(target, fit.potential, rng),
+            **self._sample(target, fit.potential, rng),
         }
 
-    def _sampled(
+    def _sample(
         self, target: Potential, surrogate: Potential | None, rng: np.random.Generator
     ) -> dict[str, Any]:
         """Return acceptance, effective draws and seconds of one chain."""
@@ -178,7 +178,7 @@ class Figure3(PaperExperiment):
             observers=[timed],
         )
         # a chain that never moved has no effective draw
-        ess = np.nan_to_num(completed(run).ess("paper"))
+        ess = np.nan_to_num(complete(run).ess("paper"))
         return {
             "acceptance": float(run.acceptance[0]),
             "ess": {"min": ess.min(), "mean": ess.mean(), "max": ess.max()},

@@ -1,4 +1,4 @@
-"""What the rows of figure 3 say."""
+"""The report of figure 3."""
 
 from __future__ import annotations
 

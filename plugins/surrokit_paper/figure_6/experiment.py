@@ -19,11 +19,11 @@ from surrokit.settings import (
     positive_integer,
 )
 from surrokit.types import FloatArray
-from surrokit_paper.chains.chain import completed, one_chain
+from surrokit_paper.chains.chain import complete, one_chain
 from surrokit_paper.experiment import PaperExperiment
 from surrokit_paper.figure_6.report import report
 from surrokit_paper.measures.marginals import Marginals
-from surrokit_paper.problems.problems import PaperProblem, simulated_problem
+from surrokit_paper.problems.problems import PaperProblem, simulate_problem
 from surrokit_paper.problems.several import sizes
 from surrokit_paper.surrogates.methods import Method
 
@@ -123,7 +123,7 @@ class Figure6(PaperExperiment):
         target = problem.target(conditions)
         rng = conditions.generator("row", row.settings["method"])
         if row.settings["method"] == "defaults":
-            run = completed(sk.sample(target, seed=rng, progress=False))
+            run = complete(sk.sample(target, seed=rng, progress=False))
         else:
             run = self._as_in_paper(target, problem, row, rng)
         return {
@@ -133,7 +133,7 @@ class Figure6(PaperExperiment):
             "seconds": dict(run.seconds),
             "calls": {kind: int(number) for kind, number in run.calls.items()},
             **Marginals.of(run.draws).to_dict(),
-            **self._drawn(run.draws),
+            **self._draw(run.draws),
         }
 
     def report(self, finished: Sequence[Finished]) -> Report:
@@ -147,7 +147,7 @@ class Figure6(PaperExperiment):
         return picture(finished)
 
     def _problem(self) -> PaperProblem:
-        return simulated_problem(self.n_rows, self.dim)
+        return simulate_problem(self.n_rows, self.dim)
 
     def _others(self, problem: PaperProblem) -> tuple[Method, Method]:
         n_nodes = problem.n_nodes if self.n_nodes is None else self.n_nodes
@@ -185,7 +185,7 @@ class Figure6(PaperExperiment):
             target, problem, start, rng, warmup=self.burn_in, draws=self.draws, **learning
         )
 
-    def _drawn(self, draws: FloatArray) -> dict[str, Any]:
+    def _draw(self, draws: FloatArray) -> dict[str, Any]:
         """Return of the parameters that are drawn some draws of all chains, and correlations."""
         chosen = draws.reshape(-1, draws.shape[2])[:, [number - 1 for number in self.parameters]]
         every = max(len(chosen) // self.n_shown, 1)

@@ -1,4 +1,4 @@
-"""What the rows of figure 6 say."""
+"""The report of figure 6."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def report(finished: Sequence[Finished]) -> Report:
     rows = {row.settings["method"]: row for row in finished}
     compared = differences(finished)
     acceptance = {method: row.result["acceptance"] for method, row in rows.items()}
-    tables = [_drawn(finished)]
+    tables = [_draw(finished)]
     if compared:
         tables.append(_differences(compared))
     return Report(
@@ -121,7 +121,7 @@ def _correlations(row: Finished, exact: Finished) -> dict[str, float | None]:
     }
 
 
-def _drawn(finished: Sequence[Finished]) -> Table:
+def _draw(finished: Sequence[Finished]) -> Table:
     lines: list[tuple[Cell, ...]] = []
     for parameter in finished[0].settings["parameters"]:
         i = parameter - 1

@@ -86,7 +86,7 @@ class Figure7(ProblemExperiment):
     def rows(self) -> list[Row]:
         """Return a row for each problem, repeat and method: HMC, and all schemes that apply."""
         found = []
-        for problem in self.chosen_problems():
+        for problem in self.choose_problems():
             for repeat in range(1, self.repeats + 1):
                 shared = {**problem.facts(), "repeat": repeat, "burn_in": self.burn_in}
                 methods = [(HMC, {"draws": self.draws})]

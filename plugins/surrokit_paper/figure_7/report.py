@@ -1,4 +1,4 @@
-"""What the rows of figure 7 say."""
+"""The report of figure 7."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def report(finished: Sequence[Finished]) -> Report:
                 lines=tuple(_line(summary) for summary in found),
             ),
         ),
-        printed=tuple(_printed(found, hmc)),
+        printed=tuple(_print(found, hmc)),
         figures={
             "hmc_acceptance": hmc,
             "curves": [
@@ -164,7 +164,7 @@ def _line(summary: Summary) -> tuple[Any, ...]:
     )
 
 
-def _printed(found: Sequence[Summary], hmc: dict[str, float]) -> list[Printed]:
+def _print(found: Sequence[Summary], hmc: dict[str, float]) -> list[Printed]:
     figures = [
         Printed(what=f"acceptance of HMC, {problem} (table 1)", printed=number, ours=hmc[problem])
         for problem, number in PAPER_HMC.items()

@@ -30,7 +30,7 @@ from surrokit_paper.surrogates.schemes import (
     SCHEMES,
     UPDATES,
     Scheme,
-    chosen_schemes,
+    choose_schemes,
     vanishing,
 )
 
@@ -78,7 +78,7 @@ class Figure8(ProblemExperiment):
     name = "figure-8"
     title = "Figure 8: relative error of the mean against running time"
 
-    schemes: tuple[str, ...] = attrs.field(default=tuple(SCHEMES), converter=chosen_schemes)
+    schemes: tuple[str, ...] = attrs.field(default=tuple(SCHEMES), converter=choose_schemes)
     repeats: int = attrs.field(default=10, validator=positive_integer)
     seconds: float = attrs.field(default=60.0, validator=positive)
     n_times: int = attrs.field(default=40, validator=positive_integer)
@@ -97,7 +97,7 @@ class Figure8(ProblemExperiment):
     def rows(self) -> list[Row]:
         """Return a reference for each problem, and a row for each repeat and method."""
         found = []
-        for problem in self.chosen_problems():
+        for problem in self.choose_problems():
             reference = {"method": REFERENCE, "draws": self.reference_draws}
             found.append(
                 Row(name=f"{problem.name}/reference", settings={**problem.facts(), **reference})

@@ -1,4 +1,4 @@
-"""What the rows of figure 8 say."""
+"""The report of figure 8."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Curve:
 
     def reached(self, level: float) -> float | None:
         """Return after how many points the median first is at a level; None if it never is."""
-        return next((end for end, at_least in self._known(level) if at_least), None)
+        return next((end for end, at_least in self._complete_modes(level) if at_least), None)
 
     def stays(self, level: float) -> float | None:
         """Return after how many points the median is at a level and no longer falls below it.
@@ -83,7 +83,7 @@ class Curve:
         None if its last bin is below.
         """
         since: float | None = None
-        for end, at_least in self._known(level):
+        for end, at_least in self._complete_modes(level):
             since = (end if since is None else since) if at_least else None
         return since
 
@@ -94,6 +94,6 @@ class Curve:
         known = [number for number in quarter if number is not None]
         return float(np.mean(known)) if known else None
 
-    def _known(self, level: float) -> list[tuple[float, bool]]:
+    def _complete_modes(self, level: float) -> list[tuple[float, bool]]:
         pairs = zip(self.ends, self.median, strict=True)
         return [(end, number >= level) for end, number in pairs if number is not None]

@@ -1,4 +1,4 @@
-"""How often proposals on a surrogate are accepted, from draws of the target."""
+"""The acceptance of proposals on a surrogate, from draws of the target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import surrokit as sk
 from surrokit.contracts.potential import GradientPotential, Potential
 from surrokit.errors import SamplingWarning
 from surrokit.types import FloatArray
-from surrokit_paper.chains.chain import completed
+from surrokit_paper.chains.chain import complete
 
 _WIDEST = 3.0  # the tuned step size is within this factor of the one that is looked for
 _HALVINGS = 12
@@ -50,7 +50,7 @@ class Trial:
     seed: int
 
     @classmethod
-    def prepared(
+    def prepare(
         cls,
         target: GradientPotential,
         *,
@@ -81,7 +81,7 @@ class Trial:
         KeyboardInterrupt
             If somebody ended it.
         """
-        run = completed(
+        run = complete(
             sk.sample(
                 target,
                 sampler=("hmc", {"metric": "identity", "target_acceptance": acceptance}),
@@ -176,7 +176,7 @@ class Trial:
     def _run(
         self, starts: FloatArray, draws: int, rng: np.random.Generator, **settings: Any
     ) -> sk.Run:
-        return completed(
+        return complete(
             sk.sample(
                 self.target,
                 sampler=("hmc", {"metric": "identity"}),

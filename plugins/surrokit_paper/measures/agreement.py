@@ -1,4 +1,4 @@
-"""Whether two samplers found the same posterior."""
+"""The agreement of two samplers on a posterior."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Agreement:
 
     @classmethod
     def of(cls, result: Mapping[str, Any], reference: Mapping[str, Any]) -> Agreement:
-        """Compare two results of :func:`surrokit_paper.measures.measured_run.measured`."""
+        """Compare two results of :func:`surrokit_paper.measures.measured_run.measure`."""
         mean = _array(result, "mean") - _array(reference, "mean")
         sd, other = _array(result, "sd"), _array(reference, "sd")
         mean_error = np.hypot(_array(result, "mean_error"), _array(reference, "mean_error"))

@@ -1,4 +1,4 @@
-"""What HMC costs as the authors count, who pay two gradients for each leapfrog step.
+"""The cost of HMC as the authors count it, with two gradients for each leapfrog step.
 
 Algorithm 1 taken literally has two half kicks in each of n steps, a gradient for each, and then one
 value for the decision. This project merges half kicks, keeps the gradient between iterations, and

@@ -1,4 +1,4 @@
-"""How a cost grows with a size."""
+"""The growth of a cost with a size."""
 
 from __future__ import annotations
 

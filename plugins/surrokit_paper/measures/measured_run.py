@@ -11,7 +11,7 @@ import surrokit as sk
 from surrokit_paper.measures.marginals import Marginals
 
 
-def measured(run: sk.Run) -> dict[str, Any]:
+def measure(run: sk.Run) -> dict[str, Any]:
     """Return the posterior that a run found, effective draws, and exact calls, as plain data.
 
     Parameters

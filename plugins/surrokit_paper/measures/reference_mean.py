@@ -10,7 +10,7 @@ import surrokit as sk
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.diagnostics import mean_error, r_hat
 from surrokit.types import FloatArray
-from surrokit_paper.chains.chain import completed
+from surrokit_paper.chains.chain import complete
 
 _AT_ONCE = 100  # positions: the gradient of a logistic regression takes memory for rows x positions
 
@@ -43,7 +43,7 @@ def reference_mean(
     KeyboardInterrupt
         If somebody ended the run.
     """
-    run = completed(sk.sample(whole, surrogate="additive", draws=n_draws, seed=rng, progress=False))
+    run = complete(sk.sample(whole, surrogate="additive", draws=n_draws, seed=rng, progress=False))
     controlled = with_gradients(run.draws, _gradients(target, run.draws))
     mean = controlled.mean(axis=(0, 1))
     size = np.linalg.norm(mean)

@@ -1,4 +1,4 @@
-"""What experiments on the problems of section 5 share."""
+"""The frame of experiments on the problems of section 5."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import attrs
 
 from surrokit.settings import positive_integer
 from surrokit_paper.experiment import PaperExperiment
-from surrokit_paper.problems.problems import PROBLEMS, PaperProblem, chosen_names, paper_problems
+from surrokit_paper.problems.problems import PROBLEMS, PaperProblem, choose_names, paper_problems
 
 
 @attrs.frozen(kw_only=True)
@@ -23,7 +23,7 @@ class ProblemExperiment(PaperExperiment):
         Squares along either side of the elliptic problem.
     """
 
-    problems: tuple[str, ...] = attrs.field(default=PROBLEMS, converter=chosen_names)
+    problems: tuple[str, ...] = attrs.field(default=PROBLEMS, converter=choose_names)
     n_rows: int = attrs.field(default=100_000, validator=positive_integer)
     dim: int = attrs.field(default=50, validator=positive_integer)
     mesh: int = attrs.field(default=30, validator=positive_integer)
@@ -32,6 +32,6 @@ class ProblemExperiment(PaperExperiment):
         """Return a problem by its name."""
         return paper_problems(self.n_rows, self.dim, self.mesh)[name]
 
-    def chosen_problems(self) -> list[PaperProblem]:
+    def choose_problems(self) -> list[PaperProblem]:
         """Return the problems in the order of the paper."""
         return [self.problem(name) for name in self.problems]

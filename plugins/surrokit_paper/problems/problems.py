@@ -90,7 +90,7 @@ class PaperProblem:
         TargetError
             If its file is missing or cannot be read.
         """
-        return self._made(conditions, self.without_outputs)
+        return self._make(conditions, self.without_outputs)
 
     def forward_target(self, conditions: Conditions) -> Potential:
         """Return the target with all that it offers: outputs of its forward map, if it has one.
@@ -100,9 +100,9 @@ class PaperProblem:
         TargetError
             If its file is missing or cannot be read.
         """
-        return self._made(conditions, {})
+        return self._make(conditions, {})
 
-    def _made(self, conditions: Conditions, more: Mapping[str, Any]) -> Potential:
+    def _make(self, conditions: Conditions, more: Mapping[str, Any]) -> Potential:
         settings = {**self.potential_settings, **more}
         if self.file is not None:
             settings["path"] = self._path(conditions, self.file)
@@ -132,7 +132,7 @@ def paper_problems(n_rows: int, dim: int, mesh: int = 30) -> dict[str, PaperProb
         Squares along either side of the elliptic problem; the paper has 30.
     """
     problems = (
-        simulated_problem(n_rows, dim),
+        simulate_problem(n_rows, dim),
         _BANK,
         _A9A,
         attrs.evolve(_PDE, potential_settings={"mesh": mesh}),
@@ -140,7 +140,7 @@ def paper_problems(n_rows: int, dim: int, mesh: int = 30) -> dict[str, PaperProb
     return {problem.name: problem for problem in problems}
 
 
-def simulated_problem(n_rows: int = PAPER_ROWS, dim: int = 50) -> PaperProblem:
+def simulate_problem(n_rows: int = PAPER_ROWS, dim: int = 50) -> PaperProblem:
     """Return the simulated logistic regression.
 
     Parameters
@@ -219,6 +219,6 @@ PROBLEMS = ("simulated", "bank", "a9a", PDE)
 """Names, in the order of the paper's tables."""
 
 
-def chosen_names(value: Any) -> tuple[str, ...]:
+def choose_names(value: Any) -> tuple[str, ...]:
     """Return names of problems, each once, in the order of the paper; see :func:`names_among`."""
     return names_among(value, "problems", PROBLEMS)

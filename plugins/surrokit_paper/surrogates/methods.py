@@ -93,7 +93,7 @@ class Trained:
     wall_seconds: float
 
 
-def trained(
+def train(
     surrogate: str,
     settings: Mapping[str, Any],
     evaluations: sk.Evaluations,
@@ -127,7 +127,7 @@ def trained(
     learner = sk.make("surrogate", surrogate, **settings).learner(problem, rng)
     began = time.process_time(), time.perf_counter()
     learner.observe(evaluations)
-    potential = learner.fitted()
+    potential = learner.fit()
     return Trained(
         potential=potential,
         seconds=time.process_time() - began[0],
@@ -149,7 +149,7 @@ def solve_seconds(
     fit
         What was fitted with hyperparameters to be found.
     surrogate, settings, evaluations, rng
-        As for :func:`trained`.
+        As for :func:`train`.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def solve_seconds(
     if found is None:
         return None
     known = {**settings, "hyperparameters": attrs.asdict(found)}
-    return trained(surrogate, known, evaluations, rng).seconds
+    return train(surrogate, known, evaluations, rng).seconds
 
 
 def squared_length_scale(potential: Any) -> float:

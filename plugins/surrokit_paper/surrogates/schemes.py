@@ -134,6 +134,6 @@ def vanishing(_: object, attribute: Any, value: object) -> None:
         )
 
 
-def chosen_schemes(value: Any) -> tuple[str, ...]:
+def choose_schemes(value: Any) -> tuple[str, ...]:
     """Return names of schemes, each once; see :func:`names_among`."""
     return names_among(value, "schemes", SCHEMES)

@@ -14,11 +14,11 @@ from surrokit.contracts.potential import GradientPotential, Potential
 from surrokit.experiments.contract import Conditions, Finished, Report, Row
 from surrokit.settings import positive_integer
 from surrokit_paper.chains.call_seconds import seconds_of_calls
-from surrokit_paper.chains.chain import completed, one_chain
+from surrokit_paper.chains.chain import complete, one_chain
 from surrokit_paper.chains.processor_time import SamplingTime
-from surrokit_paper.measures.measured_run import measured
+from surrokit_paper.measures.measured_run import measure
 from surrokit_paper.problems.problems import PaperProblem
-from surrokit_paper.table_1.methods import METHODS, Sizes, TableMethod, chosen_methods
+from surrokit_paper.table_1.methods import METHODS, Sizes, TableMethod, choose_methods
 from surrokit_paper.table_1.report import report
 
 
@@ -42,13 +42,13 @@ class Table1(Sizes):
     name = "table-1"
     title = "Table 1: acceptance, effective draws and seconds of four methods on four problems"
 
-    methods: tuple[str, ...] = attrs.field(default=tuple(METHODS), converter=chosen_methods)
+    methods: tuple[str, ...] = attrs.field(default=tuple(METHODS), converter=choose_methods)
     repeats: int = attrs.field(default=1, validator=positive_integer)
 
     def rows(self) -> list[Row]:
         """Return a row for each problem, repeat, and method that is for it."""
         found = []
-        for problem in self.chosen_problems():
+        for problem in self.choose_problems():
             for repeat in range(1, self.repeats + 1):
                 found += [
                     self._row(problem, METHODS[name], repeat)
@@ -70,14 +70,14 @@ class Table1(Sizes):
         if method.of_paper:
             arguments["initial"] = np.zeros(target.dim)
         if row.settings["settling"]:
-            settled = self._settled(target, problem, conditions.generator("settling", *keys))
+            settled = self._settle(target, problem, conditions.generator("settling", *keys))
             arguments["initial"], calls = settled.draws[0, -1], settled.calls
         if method.of_paper and "surrogate" in arguments:
             arguments["safety"] = sk.Safety(rescues=0)  # an algorithm of the paper as it is
         timed = SamplingTime()
         rng = conditions.generator("row", *keys)
-        run = completed(sk.sample(target, **arguments, seed=rng, progress=False, observers=[timed]))
-        result = measured(run)
+        run = complete(sk.sample(target, **arguments, seed=rng, progress=False, observers=[timed]))
+        result = measure(run)
         result["seconds"] = {
             "sampling": timed.seconds,
             "training": run.seconds["training"],
@@ -110,9 +110,7 @@ class Table1(Sizes):
             },
         )
 
-    def _settled(
-        self, target: Potential, problem: PaperProblem, rng: np.random.Generator
-    ) -> sk.Run:
+    def _settle(self, target: Potential, problem: PaperProblem, rng: np.random.Generator) -> sk.Run:
         """Return exact HMC from 0, whose last state RMHMC starts from."""
         start = np.zeros(target.dim)
         return one_chain(target, problem, start, rng, warmup=0, draws=self.settling)

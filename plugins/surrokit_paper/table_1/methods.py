@@ -185,7 +185,7 @@ def _emulator(problem: PaperProblem, sizes: Sizes) -> Arguments:
     return {**_one_chain(problem, sizes.draws), "surrogate": "additive", "explorer": "rounds"}
 
 
-def _tuned(problem: PaperProblem, sizes: Sizes) -> Arguments:
+def _tune(problem: PaperProblem, sizes: Sizes) -> Arguments:
     return {**_four_chains(sampler="hmc")(problem, sizes), "warmup": sizes.warmup}
 
 
@@ -287,13 +287,13 @@ METHODS: Mapping[str, TableMethod] = {
             label="HMC, all tuned",
             what="exact HMC with a dense mass matrix, step size and number of steps tuned in "
             "warm-up; four chains. The posterior that others are compared with",
-            arguments=_tuned,
+            arguments=_tune,
         ),
     )
 }
 """By name, in the order of the tables."""
 
 
-def chosen_methods(value: Any) -> tuple[str, ...]:
+def choose_methods(value: Any) -> tuple[str, ...]:
     """Return names of methods, each once; see :func:`names_among`."""
     return names_among(value, "methods", METHODS)

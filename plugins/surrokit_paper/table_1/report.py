@@ -1,4 +1,4 @@
-"""What the rows of table 1 say."""
+"""The report of table 1."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def report(finished: Sequence[Finished]) -> Report:
             honest_costs(found),
             posteriors(found),
         ),
-        printed=tuple(_printed(found)),
+        printed=tuple(_print(found)),
         figures={
             "methods": [attrs.asdict(one, filter=attrs.filters.exclude(hidden)) for one in found],
             "agreement": [
@@ -71,7 +71,7 @@ def report(finished: Sequence[Finished]) -> Report:
     )
 
 
-def _printed(found: Sequence[Summary]) -> list[Printed]:
+def _print(found: Sequence[Summary]) -> list[Printed]:
     figures = []
     for one in found:
         printed = PRINTED.get((one.problem, one.method))

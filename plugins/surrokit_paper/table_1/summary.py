@@ -1,4 +1,4 @@
-"""What the rows of table 1 say of one method on one problem."""
+"""The summary of one method on one problem of table 1."""
 
 from __future__ import annotations
 

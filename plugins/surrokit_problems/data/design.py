@@ -19,7 +19,7 @@ _RESULTS_IN_A_BLOCK = 1_000_000
 _NUMBERS_IN_A_BLOCK = 200_000  # of the design: what stays in the processor's cache
 
 
-def checked_design(design: Any, response: Any, prior_variance: float) -> tuple[Design, FloatArray]:
+def check_design(design: Any, response: Any, prior_variance: float) -> tuple[Design, FloatArray]:
     """Return design and response, arrays or files, in double precision; copied only if need be.
 
     Raises

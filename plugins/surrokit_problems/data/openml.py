@@ -10,7 +10,7 @@ from surrokit.errors import TargetError
 from surrokit.types import FloatArray
 
 
-def fetched_columns(data_id: int, advice: str) -> dict[str, list[str]]:
+def fetch_columns(data_id: int, advice: str) -> dict[str, list[str]]:
     """Return a table as columns of text, the default target among them as ``y``.
 
     Parameters
@@ -25,28 +25,28 @@ def fetched_columns(data_id: int, advice: str) -> dict[str, list[str]]:
     TargetError
         If it cannot be fetched.
     """
-    bunch = _fetched(data_id, advice)
+    bunch = _fetch(data_id, advice)
     columns = {
-        name: _decoded(column, bunch.categories.get(name))
+        name: _decode(column, bunch.categories.get(name))
         for name, column in zip(bunch.feature_names, np.asarray(bunch.data).T, strict=True)
     }
     return {**columns, "y": [str(label) for label in bunch.target]}
 
 
-def fetched_matrix(data_id: int, advice: str) -> tuple[FloatArray, FloatArray]:
+def fetch_matrix(data_id: int, advice: str) -> tuple[FloatArray, FloatArray]:
     """Return a matrix of numbers, shape (n_rows, n_columns), and numeric labels, shape (n_rows,).
 
     Parameters
     ----------
     data_id, advice
-        As for :func:`fetched_columns`.
+        As for :func:`fetch_columns`.
 
     Raises
     ------
     TargetError
         If it cannot be fetched, or is not numbers.
     """
-    bunch = _fetched(data_id, advice)
+    bunch = _fetch(data_id, advice)
     data = bunch.data.toarray() if hasattr(bunch.data, "toarray") else bunch.data
     try:
         return np.asarray(data, dtype=np.float64), np.asarray(bunch.target, dtype=np.float64)
@@ -56,7 +56,7 @@ def fetched_matrix(data_id: int, advice: str) -> tuple[FloatArray, FloatArray]:
         ) from error
 
 
-def _fetched(data_id: int, advice: str) -> Any:
+def _fetch(data_id: int, advice: str) -> Any:
     # scikit-learn is heavy, and needed by nothing else here
     from sklearn.datasets import fetch_openml
 
@@ -68,7 +68,7 @@ def _fetched(data_id: int, advice: str) -> Any:
         ) from error
 
 
-def _decoded(column: FloatArray, levels: list[str] | None) -> list[str]:
+def _decode(column: FloatArray, levels: list[str] | None) -> list[str]:
     if levels is None:
         return [str(number) for number in column]
     return [levels[int(code)] for code in column]

@@ -53,7 +53,7 @@ def log_populations(parameters: FloatArray, times: FloatArray) -> FloatArray:
     """
     n = len(parameters)
     start = np.log(parameters[:, 4:].T).ravel()
-    path = _followed(_right_side(parameters), start, times, _VALUE_TOLERANCE)
+    path = _follow(_right_side(parameters), start, times, _VALUE_TOLERANCE)
     return path.reshape(len(times), 2, n).transpose(2, 0, 1)
 
 
@@ -85,7 +85,7 @@ def log_populations_and_sensitivities(
     start[1, 1] = start[3, 0] = 1.0  # the offsets of _right_side_with_sensitivities
     start[6] = np.log(parameters[:, 4:].T)
     right_side = _right_side_with_sensitivities(parameters)
-    path = _followed(right_side, start.ravel(), times, _SENSITIVITY_TOLERANCE)
+    path = _follow(right_side, start.ravel(), times, _SENSITIVITY_TOLERANCE)
     rows = path.reshape(len(times), 7, 2, n).transpose(3, 0, 2, 1)
     sensitivities = rows[..., :6].copy()
     sensitivities[:, :, 1, 1] -= 1.0
@@ -149,7 +149,7 @@ def _right_side_with_sensitivities(parameters: FloatArray) -> RightSide:
     return right_side
 
 
-def _followed(
+def _follow(
     right_side: RightSide, start: FloatArray, times: FloatArray, tolerance: float
 ) -> FloatArray:
     if not start.size:

@@ -11,7 +11,7 @@ from surrokit import capabilities as can
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import EvaluationError, NumericalError
 from surrokit.rowwise import row_by_row
-from surrokit.shapes import checked_positions
+from surrokit.shapes import check_positions
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.forward import PotentialOfOutputs
 from surrokit.types import Capabilities, FloatArray, IntArray
@@ -57,7 +57,7 @@ class LynxHare(PotentialOfOutputs):
     logarithms.
     """
 
-    parameters: ClassVar[Parameters] = Parameters.declared(dict.fromkeys(_NAMES, (0.0, None)))
+    parameters: ClassVar[Parameters] = Parameters.declare(dict.fromkeys(_NAMES, (0.0, None)))
     """Names and bounds."""
 
     dim: ClassVar[int] = 8
@@ -80,11 +80,11 @@ class LynxHare(PotentialOfOutputs):
             Logarithms of thousands, by year: hare 1900, lynx 1900, hare 1901, ... NaN outside the
             support.
         """
-        return _solved(_outputs, checked_positions(positions, self.dim))[0]
+        return _solve(_outputs, check_positions(positions, self.dim))[0]
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return log populations as :meth:`forward` does, and their derivatives (n, 42, 8)."""
-        outputs, jacobian = _solved(_outputs_and_jacobian, checked_positions(positions, self.dim))
+        outputs, jacobian = _solve(_outputs_and_jacobian, check_positions(positions, self.dim))
         return outputs, jacobian
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
@@ -120,7 +120,7 @@ def _outputs_and_jacobian(positions: FloatArray) -> tuple[FloatArray, ...]:
     return logs.reshape(n, COUNTS.size), jacobian
 
 
-def _solved(
+def _solve(
     solve: Callable[[FloatArray], tuple[FloatArray, ...]], positions: FloatArray
 ) -> tuple[FloatArray, ...]:
     """Solve inside the support; NaN outside it, and an error that names what failed inside."""

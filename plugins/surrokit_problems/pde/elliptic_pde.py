@@ -13,7 +13,7 @@ from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.rowwise import row_by_row
 from surrokit.settings import is_whole, not_negative_integer, one_of, positive, positive_integer
-from surrokit.shapes import checked_matrices, checked_positions, checked_vectors, checked_weights
+from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.targets.curvature import (
     gauss_newton_form_gradient,
     gauss_newton_trace_gradient,
@@ -108,7 +108,7 @@ class EllipticPde(PotentialOfOutputs):
 
     @energy.default
     def _energy(self) -> GaussianEnergy:
-        pressure = self.flow.solved(self.truth).outputs[0]
+        pressure = self.flow.solve(self.truth).outputs[0]
         rng = np.random.default_rng([self.seed, 1])  # the errors do not depend on the modes
         return GaussianEnergy(
             data=pressure + self.noise_sd * rng.standard_normal(len(pressure)),
@@ -141,50 +141,50 @@ class EllipticPde(PotentialOfOutputs):
         """Return U, shape (n,), and its gradient, shape (n, dim), by the adjoint."""
 
         def evaluate(row: FloatArray) -> tuple[FloatArray, FloatArray]:
-            solved = self.flow.solved(row)
+            solved = self.flow.solve(row)
             value, by_outputs, prior = self.energy.value_and_gradients(solved.outputs, row[None])
-            return value[0], (solved.pulled_back(by_outputs) + prior)[0]
+            return value[0], (solved.pull_back(by_outputs) + prior)[0]
 
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         values, gradients = _row_by_row(evaluate, q, (), (self.dim,))
         return values, gradients
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        factors = checked_matrices(matrices, q)
+        q = check_positions(positions, self.dim)
+        factors = check_matrices(matrices, q)
         return self._with_factors(partial(gauss_newton_trace_gradient, self.energy), q, factors)
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        factors = checked_vectors(vectors, q)
+        q = check_positions(positions, self.dim)
+        factors = check_vectors(vectors, q)
         return self._with_factors(partial(gauss_newton_form_gradient, self.energy), q, factors)
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the pressures where observed, shape (n, observations^2)."""
 
         def evaluate(row: FloatArray) -> tuple[FloatArray]:
-            return (self.flow.solved(row).outputs[0],)
+            return (self.flow.solve(row).outputs[0],)
 
-        q = checked_positions(positions, self.dim)
+        q = check_positions(positions, self.dim)
         return _row_by_row(evaluate, q, (self.observations**2,))[0]
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the pressures, and their derivatives, shape (n, observations^2, dim)."""
 
         def evaluate(row: FloatArray) -> tuple[FloatArray, FloatArray]:
-            solved = self.flow.solved(row)
+            solved = self.flow.solve(row)
             return solved.outputs[0], solved.jacobian()[0]
 
-        q, m = checked_positions(positions, self.dim), self.observations**2
+        q, m = check_positions(positions, self.dim), self.observations**2
         outputs, jacobians = _row_by_row(evaluate, q, (m,), (m, self.dim))
         return outputs, jacobians
 
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim)."""
-        q = checked_positions(positions, self.dim)
-        factors = checked_weights(weights, q)
+        q = check_positions(positions, self.dim)
+        factors = check_weights(weights, q)
         m = self.observations**2
         if factors.shape[1] != m:
             raise ShapeError(
@@ -208,7 +208,7 @@ class EllipticPde(PotentialOfOutputs):
 
         def evaluate(row: FloatArray) -> tuple[FloatArray]:
             position, factor = row[: self.dim], row[self.dim :].reshape(shape)
-            return (contract(self.flow.solved(position), position[None], factor)[0],)
+            return (contract(self.flow.solve(position), position[None], factor)[0],)
 
         # side by side, so that each row comes with its own factor
         rows = np.hstack([q, factors.reshape(len(q), -1)])

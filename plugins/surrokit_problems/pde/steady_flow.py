@@ -84,7 +84,7 @@ class SteadyFlow:
             observation=mesh.interpolation(np.linspace(0.0, 1.0, observed)),
         )
 
-    def solved(self, position: FloatArray) -> SolvedFlow:
+    def solve(self, position: FloatArray) -> SolvedFlow:
         """Solve at one position (dim,).
 
         Raises
@@ -156,14 +156,14 @@ class SolvedFlow:
         """The flux c grad u, shape (2, 4, cells^2)."""
         return np.asarray(self.coefficient * self.flow.mesh.slopes(self.pressure))
 
-    def pushed(self, vectors: FloatArray) -> FloatArray:
+    def push(self, vectors: FloatArray) -> FloatArray:
         """Return J v for the one row v of ``vectors (1, dim)``, shape (1, m)."""
-        return self.flow.observe(self._changed(self._along(vectors[0])))[None]
+        return self.flow.observe(self._change(self._along(vectors[0])))[None]
 
-    def pulled_back(self, by_outputs: FloatArray) -> FloatArray:
+    def pull_back(self, by_outputs: FloatArray) -> FloatArray:
         """Return J^T b for the one row b of ``by_outputs (1, m)``, shape (1, dim): one solve."""
         adjoint = self._solve(self.flow.spread(by_outputs[0]))
-        return -self._contracted(self.flow.mesh.slopes(adjoint), self.fluxes)[None]
+        return -self._contract(self.flow.mesh.slopes(adjoint), self.fluxes)[None]
 
     def jacobian(self) -> FloatArray:
         """Return J, shape (1, m, dim): one solve for each parameter, together."""
@@ -176,36 +176,36 @@ class SolvedFlow:
         spread = np.array([self.flow.spread(column) for column in weights[0].T])
         slopes = mesh.slopes(self._solve(spread))
         bent = (fields[:, None] * slopes).sum(axis=0)
-        total = self._contracted(bent, self.fluxes)
+        total = self._contract(bent, self.fluxes)
         changes = mesh.slopes(self._sensitivities)
         total += 0.25 * self.flow.by_modes(self.coefficient * (slopes * changes).sum(axis=(0, 1)))
         # what is left is the derivative of u along the load of all bent adjoints together
         adjoint = self._solve(mesh.loads(self.coefficient * bent))
-        total -= self._contracted(mesh.slopes(adjoint), self.fluxes)
+        total -= self._contract(mesh.slopes(adjoint), self.fluxes)
         return -total[None]
 
     def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the same for W = b v^T, with rows b (1, m) and v (1, dim): three solves."""
         mesh, along = self.flow.mesh, self._along(vectors[0])
         slopes = mesh.slopes(self._solve(self.flow.spread(by_outputs[0])))
-        change = mesh.slopes(self._changed(along))
+        change = mesh.slopes(self._change(along))
         bent = along * slopes
         adjoint = mesh.slopes(self._solve(mesh.loads(self.coefficient * bent)))
-        total = self._contracted(bent - adjoint, self.fluxes)
-        total += self._contracted(slopes, self.coefficient * change)
+        total = self._contract(bent - adjoint, self.fluxes)
+        total += self._contract(slopes, self.coefficient * change)
         return -total[None]
 
     @cached_property
     def _sensitivities(self) -> FloatArray:
         """d_k u on the nodes, shape (dim, cells + 1, cells + 1)."""
         fields = self.flow.modes.reshape(-1, 1, *self.coefficient.shape)
-        return self._changed(fields)
+        return self._change(fields)
 
     def _along(self, vector: FloatArray) -> FloatArray:
         """Return the derivative of log c along a direction (dim,), shape (4, cells^2)."""
         return np.asarray((vector @ self.flow.modes).reshape(self.coefficient.shape))
 
-    def _changed(self, fields: FloatArray) -> FloatArray:
+    def _change(self, fields: FloatArray) -> FloatArray:
         """Return the derivative of u on the nodes along changes of log c.
 
         Parameters
@@ -218,7 +218,7 @@ class SolvedFlow:
     def _solve(self, loads: FloatArray) -> FloatArray:
         return _inside(self.factor, loads)
 
-    def _contracted(self, slopes: FloatArray, fluxes: FloatArray) -> FloatArray:
+    def _contract(self, slopes: FloatArray, fluxes: FloatArray) -> FloatArray:
         """Return the integral of each mode times the product of slopes and fluxes, shape (dim,)."""
         return 0.25 * self.flow.by_modes((slopes * fluxes).sum(axis=0))
 

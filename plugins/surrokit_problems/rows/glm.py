@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit import capabilities as can
-from surrokit.shapes import checked_positions, checked_vectors
+from surrokit.shapes import check_positions, check_vectors
 from surrokit.types import Capabilities, FloatArray
-from surrokit_problems.data.design import Design, back, blocks, check_binary, checked_design, gram
+from surrokit_problems.data.design import Design, back, blocks, check_binary, check_design, gram
 from surrokit_problems.rows.family import PROBIT, Family, logistic_errors, student_errors
 from surrokit_problems.rows.linear_rows import LinearRows
 
@@ -52,7 +52,7 @@ class GeneralizedLinearModel(LinearRows):
     def __init__(
         self, design: Any, response: Any, family: Family, prior_variance: float = 100.0
     ) -> None:
-        x, y = checked_design(design, response, prior_variance)
+        x, y = check_design(design, response, prior_variance)
         if family.binary:
             check_binary(y)
         super().__init__(x, y, family, 1.0 / prior_variance)
@@ -66,7 +66,7 @@ class GeneralizedLinearModel(LinearRows):
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at coefficients of shape (n, dim)."""
-        b = checked_positions(positions, self.dim)
+        b = check_positions(positions, self.dim)
         with np.errstate(over="ignore", invalid="ignore"):
             total = 0.5 * self._precision * np.square(b).sum(axis=1)
             for rows, block in blocks(self._design, len(b), reused=False):
@@ -75,7 +75,7 @@ class GeneralizedLinearModel(LinearRows):
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
-        b = checked_positions(positions, self.dim)
+        b = check_positions(positions, self.dim)
         with np.errstate(over="ignore", invalid="ignore"):
             total = 0.5 * self._precision * np.square(b).sum(axis=1)
             gradient = self._precision * b
@@ -87,7 +87,7 @@ class GeneralizedLinearModel(LinearRows):
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U alone, shape (n, dim)."""
-        b = checked_positions(positions, self.dim)
+        b = check_positions(positions, self.dim)
         gradient = self._precision * b
         with np.errstate(over="ignore", invalid="ignore"):
             for rows, block in blocks(self._design, len(b)):
@@ -97,7 +97,7 @@ class GeneralizedLinearModel(LinearRows):
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return X^T diag(f'') X + I / variance, shape (n, dim, dim)."""
-        b = checked_positions(positions, self.dim)
+        b = check_positions(positions, self.dim)
         hessian = np.empty((len(b), self.dim, self.dim))
         hessian[:] = self._precision * np.eye(self.dim)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -109,8 +109,8 @@ class GeneralizedLinearModel(LinearRows):
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        b = checked_positions(positions, self.dim)
-        u = checked_vectors(vectors, b)
+        b = check_positions(positions, self.dim)
+        u = check_vectors(vectors, b)
         product = self._precision * u
         with np.errstate(over="ignore", invalid="ignore"):
             for rows, block in blocks(self._design, 2 * len(b)):

@@ -1,4 +1,4 @@
-"""What models of one linear predictor a row share: a design, a normal prior, and their rows."""
+"""The frame of models with one linear predictor a row: a design, a normal prior, and rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LinearRows(ABC):
     Parameters
     ----------
     design, response
-        As :func:`~surrokit_problems.data.design.checked_design` returns them.
+        As :func:`~surrokit_problems.data.design.check_design` returns them.
     family
         f and its derivatives.
     precision
@@ -46,7 +46,7 @@ class LinearRows(ABC):
         """Number of terms."""
         return len(self._response)
 
-    def expanded(self, centre: FloatArray, order: int = 2) -> LinearExpansion:
+    def expand(self, centre: FloatArray, order: int = 2) -> LinearExpansion:
         """Return the expansions of all terms at ``centre (dim,)``, to an order of 2 or 3.
 
         Raises
@@ -77,7 +77,7 @@ class LinearRows(ABC):
         ShapeError
             If the factor is not a square matrix for these coefficients.
         ConfigurationError
-            As :meth:`expanded`.
+            As :meth:`expand`.
         """
         self._check_order(order)
         matrix = np.asarray(factor, dtype=np.float64)
@@ -101,7 +101,7 @@ class LinearRows(ABC):
                 "with third derivatives and a bound of the fourth"
             )
 
-    def selected(self, rows: IntArray) -> Self:
+    def select(self, rows: IntArray) -> Self:
         """Return the sum of some rows' terms alone, copied, without the prior."""
         chosen = np.asarray(rows, dtype=np.int64)
         return self._of(self._design[chosen], self._response[chosen])

@@ -11,13 +11,13 @@ import numpy.typing as npt
 from scipy import sparse
 
 from surrokit import capabilities as can
-from surrokit.shapes import checked_matrices, checked_positions, checked_vectors
+from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.types import Capabilities, FloatArray
 from surrokit_problems.data.design import (
     Design,
     back,
     check_binary,
-    checked_design,
+    check_design,
     forms,
     gram,
     squares,
@@ -87,7 +87,7 @@ class LogisticRegression(LinearRows):
         response: str | Path | npt.ArrayLike,
         prior_variance: float = 100.0,
     ) -> None:
-        x, y = checked_design(design, response, prior_variance)
+        x, y = check_design(design, response, prior_variance)
         check_binary(y)
         super().__init__(x, y, LOGISTIC, 1.0 / prior_variance)
         self._weighted_rows = y @ x
@@ -100,24 +100,24 @@ class LogisticRegression(LinearRows):
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at coefficients of shape (n, dim)."""
-        b = checked_positions(positions, self.dim)
+        b = check_positions(positions, self.dim)
         total = np.zeros(len(b))
         for _, odds in self._blocks(b, reused=False):
             total += _sum_of_logs(odds)
-        return self._completed(total, b)
+        return self._complete(total, b)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
-        b = checked_positions(positions, self.dim)
+        b = check_positions(positions, self.dim)
         total, gradient = np.zeros(len(b)), np.zeros(b.shape)
         for rows, odds in self._blocks(b):
             total += _sum_of_logs(odds)
             gradient += back(rows, np.divide(1.0, odds, out=odds))
-        return self._completed(total, b), gradient - self._weighted_rows + self._precision * b
+        return self._complete(total, b), gradient - self._weighted_rows + self._precision * b
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U alone, shape (n, dim)."""
-        b = checked_positions(positions, self.dim)
+        b = check_positions(positions, self.dim)
         gradient = np.zeros(b.shape)
         for rows, odds in self._blocks(b):
             gradient += back(rows, np.divide(1.0, odds, out=odds))
@@ -125,7 +125,7 @@ class LogisticRegression(LinearRows):
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return X^T diag(p (1 - p)) X + I / variance, shape (n, dim, dim)."""
-        b = checked_positions(positions, self.dim)
+        b = check_positions(positions, self.dim)
         hessian = np.empty((len(b), self.dim, self.dim))
         hessian[:] = self._precision * np.eye(self.dim)
         for rows, odds in self._blocks(b):
@@ -135,8 +135,8 @@ class LogisticRegression(LinearRows):
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        b = checked_positions(positions, self.dim)
-        u = checked_vectors(vectors, b)
+        b = check_positions(positions, self.dim)
+        u = check_vectors(vectors, b)
         product = self._precision * u
         for rows, odds in self._blocks(b):
             along = rows @ u.T
@@ -146,7 +146,7 @@ class LogisticRegression(LinearRows):
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian, shape (n, dim)."""
-        b = checked_positions(positions, self.dim)
+        b = check_positions(positions, self.dim)
         diagonal = np.full(b.shape, self._precision)
         for rows, odds in self._blocks(b):
             diagonal += back(squares(rows), _variances(odds))
@@ -154,8 +154,8 @@ class LogisticRegression(LinearRows):
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), for ``weights (n, dim)``."""
-        b = checked_positions(positions, self.dim)
-        c = checked_vectors(weights, b)
+        b = check_positions(positions, self.dim)
+        c = check_vectors(weights, b)
         return self._bent(b, lambda rows: squares(rows) @ c.T)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
@@ -164,15 +164,15 @@ class LogisticRegression(LinearRows):
         It is sum_i p (1 - p) (1 - 2 p) (x_i . A x_i) x_ik; a matrix product of all rows with each
         A is most of its cost.
         """
-        b = checked_positions(positions, self.dim)
-        a = checked_matrices(matrices, b)
+        b = check_positions(positions, self.dim)
+        a = check_matrices(matrices, b)
 
         return self._bent(b, lambda rows: np.column_stack([forms(rows, matrix) for matrix in a]))
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, G the Hessian, shape (n, dim), with u in ``vectors (n, dim)``."""
-        b = checked_positions(positions, self.dim)
-        u = checked_vectors(vectors, b)
+        b = check_positions(positions, self.dim)
+        u = check_vectors(vectors, b)
         return self._bent(b, lambda rows: np.square(rows @ u.T))
 
     def metric(self, positions: FloatArray) -> FloatArray:
@@ -225,7 +225,7 @@ class LogisticRegression(LinearRows):
                 odds += 1.0
             yield rows, odds
 
-    def _completed(self, total: FloatArray, b: FloatArray) -> FloatArray:
+    def _complete(self, total: FloatArray, b: FloatArray) -> FloatArray:
         """Add the rest of U to sum_i log(1 + exp(-x_i . b)); do it again where that overflowed."""
         value = total + self._rest(b)
         far = np.flatnonzero(~np.isfinite(value))

@@ -180,11 +180,11 @@ def _short_remainders(
 
 def _rule(largest: float) -> _Rule:
     """Return the rule for steps up to a largest one."""
-    return next(_made(n, terms) for size, n, terms in _RULES if largest <= size)
+    return next(_make(n, terms) for size, n, terms in _RULES if largest <= size)
 
 
 @cache
-def _made(n: int, terms: int) -> _Rule:
+def _make(n: int, terms: int) -> _Rule:
     nodes, weights = unit_rule(n, 0, 2)
     k = np.arange(1, terms + 1)
     # L(x) is the sum over k of 2 (-1)^(k + 1) zeta(2 k) / pi^(2 k) x^(2 k - 1)

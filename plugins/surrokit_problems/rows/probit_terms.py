@@ -138,7 +138,7 @@ def _fractions(far: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return a, b and c at X of at least 2.5, shape (n,)."""
     coefficients = _coefficients()
     powers = np.empty((len(coefficients), *far.shape))
-    powers[0], powers[1:] = 1.0, _folded(far)
+    powers[0], powers[1:] = 1.0, _fold(far)
     np.multiply.accumulate(powers, axis=0, out=powers)
     c = (coefficients @ powers) / _size(far)
     b = 2.0 / (far + c)
@@ -152,7 +152,7 @@ def _coefficients() -> FloatArray:
     It interpolates the continued fraction, whose many levels would cost too much each time.
     """
 
-    def scaled(folded: FloatArray) -> FloatArray:
+    def scale(folded: FloatArray) -> FloatArray:
         far = np.sqrt(2.0 * (_FOLD + _TAIL**2) / (1.0 - folded) - _FOLD)
         c = np.sqrt(0.25 * far * far + _LEVELS) - 0.5 * far
         for level in range(_LEVELS - 1, 2, -1):
@@ -160,10 +160,10 @@ def _coefficients() -> FloatArray:
         return np.asarray(c * _size(far))
 
     interpolate: Any = chebyshev.chebinterpolate  # typed for functions of one number
-    return np.asarray(chebyshev.cheb2poly(interpolate(scaled, _DEGREE)), dtype=np.float64)
+    return np.asarray(chebyshev.cheb2poly(interpolate(scale, _DEGREE)), dtype=np.float64)
 
 
-def _folded(far: FloatArray) -> FloatArray:
+def _fold(far: FloatArray) -> FloatArray:
     """Return X in a scale that goes from -1 at the least X to 1 at infinity."""
     return np.asarray(1.0 - 2.0 * (_FOLD + _TAIL**2) / (far * far + _FOLD))
 

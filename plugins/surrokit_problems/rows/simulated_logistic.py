@@ -9,7 +9,7 @@ from surrokit.types import FloatArray
 from surrokit_problems.rows.logistic import LogisticRegression
 
 
-def simulated_regression(
+def simulate_regression(
     n_rows: int, dim: int, seed: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Draw a design, responses and the coefficients behind them.
@@ -71,5 +71,5 @@ def simulated_logistic(
     ConfigurationError
         If a number is not positive.
     """
-    design, response, _ = simulated_regression(n_rows, dim, seed)
+    design, response, _ = simulate_regression(n_rows, dim, seed)
     return LogisticRegression(design, response, prior_variance)

@@ -1,4 +1,4 @@
-"""What expansions to second order leave out, to nearly all digits however short the step.
+"""Remainders of second-order expansions, to nearly all digits however short the step.
 
 Written as a difference, f(x + t) - f(x) - f'(x) t - f''(x) t^2 / 2, a remainder loses its digits
 where the step is short. Its integral form does not:

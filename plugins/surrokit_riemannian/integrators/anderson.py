@@ -64,7 +64,7 @@ class Anderson:
         for best, now in zip(self._best, self._last, strict=True):
             best[better] = now[better]
         if astray.size:
-            following[astray] = self._returned(astray)
+            following[astray] = self._return_half_way(astray)
         return following
 
     def keep(self, rows: IntArray) -> None:
@@ -90,10 +90,10 @@ class Anderson:
         gram = np.einsum("nid,njd->nij", changes, np.stack(self._duals, axis=1))
         right = np.einsum("nid,nd->ni", changes, duals)
         return np.asarray(
-            np.einsum("ni,nid->nd", _solved(gram, right), np.stack(self._steps, axis=1))
+            np.einsum("ni,nid->nd", _solve(gram, right), np.stack(self._steps, axis=1))
         )
 
-    def _returned(self, rows: IntArray) -> FloatArray:
+    def _return_half_way(self, rows: IntArray) -> FloatArray:
         """Return chains to half a plain step from their best points, and forget their past."""
         for arrays in (self._steps, self._changes, self._duals):
             for array in arrays:
@@ -106,7 +106,7 @@ class Anderson:
         return points[rows] + self._damping[rows, None] * residuals[rows]
 
 
-def _solved(gram: FloatArray, right: FloatArray) -> FloatArray:
+def _solve(gram: FloatArray, right: FloatArray) -> FloatArray:
     """Solve normal equations, shapes (n, m, m) and (n, m); a column of zeros gets nothing."""
     m = gram.shape[1]
     both = np.arange(m)

@@ -1,4 +1,4 @@
-"""How positions change at a fixed momentum: equation (8) of the paper."""
+"""The drift: positions change at a fixed momentum, by equation (8) of the paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from surrokit.contracts.dynamics import Phase, PositionMetric, Status
 from surrokit.contracts.potential import Potential
 from surrokit.types import BoolArray, Cache, FloatArray, IntArray
 from surrokit_riemannian.integrators.fixed_point import FixedPoint, Goal, Residual, Solution
-from surrokit_riemannian.integrators.rows import Part, phase_taken, placed
+from surrokit_riemannian.integrators.rows import Part, phase_taken, place
 from surrokit_riemannian.metrics.factors import dot
 
 MAX_PRODUCTS = 12
@@ -56,11 +56,11 @@ class Drift:
         self.scale = np.sqrt(dot(phase.momenta, self.velocities))
         self._part = Part(phase.cache)
 
-    def made(self) -> tuple[Phase, IntArray]:
+    def make(self) -> tuple[Phase, IntArray]:
         """Solve; return q' and p with what the metric keeps there, and a status for each."""
         found: dict[str, FloatArray] = {}
-        solution = self.solver.solved(
-            self._by_factors(found), self._near(self._approached()), self.scale, last_step=False
+        solution = self.solver.solve(
+            self._by_factors(found), self._near(self._approach()), self.scale, last_step=False
         )
         positions = self._at(solution.points, np.arange(len(self.time)))
         end = Phase(positions=positions, momenta=self.phase.momenta, cache=found)
@@ -69,7 +69,7 @@ class Drift:
     def comes_to(self, velocities: FloatArray, reach: float) -> IntArray:
         """Return a status for each chain, ``OK`` where u' comes to some velocity (n, dim).
 
-        The passes are those of :meth:`made`, as far as they are needed: where products come to
+        The passes are those of :meth:`make`, as far as they are needed: where products come to
         the velocity, its factorised matrix is known already to confirm it.
 
         Parameters
@@ -80,7 +80,7 @@ class Drift:
             How near, relative to u.
         """
         goal = self._goal(velocities, reach)
-        approached = self._approached(goal)
+        approached = self._approach(goal)
         if approached is None:
             return self._come_by_factors(self.velocities, goal)
         status = approached.status.copy()
@@ -100,15 +100,15 @@ class Drift:
 
     def _come_by_factors(self, start: FloatArray, goal: Goal) -> IntArray:
         residual = self._by_factors({})
-        return self.solver.solved(residual, start, self.scale, goal=goal).status
+        return self.solver.solve(residual, start, self.scale, goal=goal).status
 
     def _goal(self, velocities: FloatArray, reach: float) -> Goal:
-        def arrived(points: FloatArray, rows: IntArray) -> BoolArray:
+        def has_arrived(points: FloatArray, rows: IntArray) -> BoolArray:
             off = points - velocities[rows]
             size = dot(off, self.metric.momentum(self._part.of(rows), off))
             return np.asarray(size <= np.square(reach * self.scale[rows]))
 
-        return arrived
+        return has_arrived
 
     def _at(self, velocities: FloatArray, rows: IntArray) -> FloatArray:
         """Return q' for velocities u' of some chains."""
@@ -120,7 +120,7 @@ class Drift:
             return self.velocities
         return np.where(approached.settled[:, None], approached.points, self.velocities)
 
-    def _approached(self, goal: Goal | None = None) -> Solution | None:
+    def _approach(self, goal: Goal | None = None) -> Solution | None:
         """Iterate with products; None if the metric has none."""
         first = self._product(self.velocities, np.arange(len(self.time)))
         if first is None:
@@ -134,7 +134,7 @@ class Drift:
 
         passes = min(self.solver.max_iterations, MAX_PRODUCTS)
         solver = attrs.evolve(self.solver, max_iterations=passes)
-        return solver.solved(residual, self.velocities, self.scale, goal=goal)
+        return solver.solve(residual, self.velocities, self.scale, goal=goal)
 
     def _product(self, velocities: FloatArray, rows: IntArray) -> FloatArray | None:
         positions = self._at(velocities, rows)
@@ -144,11 +144,11 @@ class Drift:
         """Return the residual G(q')^-1 p - u', that writes what it factorises into ``found``."""
 
         def residual(velocities: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-            there: Cache = self.metric.factored(self.potential, self._at(velocities, rows))
+            there: Cache = self.metric.factor(self.potential, self._at(velocities, rows))
             if len(rows) == len(self.time):
                 found.update({name: np.array(array) for name, array in there.items()})
             else:
-                placed(found, rows, there)
+                place(found, rows, there)
             change = self.metric.velocity(there, self.phase.momenta[rows]) - velocities
             return change, self.metric.momentum(self._part.of(rows), change)
 

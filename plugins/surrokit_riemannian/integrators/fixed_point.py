@@ -71,7 +71,7 @@ class FixedPoint:
     depth: int = 5
     most_growth: float = math.inf
 
-    def solved(
+    def solve(
         self,
         residual: Residual,
         start: FloatArray,

@@ -11,8 +11,8 @@ from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_riemannian.integrators.drift import Drift
 from surrokit_riemannian.integrators.fixed_point import FixedPoint
 from surrokit_riemannian.integrators.implicit import ImplicitIntegrator
-from surrokit_riemannian.integrators.kick import completed, implicitly_kicked, kicked
-from surrokit_riemannian.integrators.paths import followed
+from surrokit_riemannian.integrators.kick import complete, implicitly_kicked, kick
+from surrokit_riemannian.integrators.paths import follow
 from surrokit_riemannian.integrators.rows import phase_taken
 
 
@@ -40,9 +40,9 @@ class GeneralizedLeapfrog(ImplicitIntegrator):
         """
 
         def step(start: Phase, size: FloatArray) -> tuple[Phase, IntArray]:
-            return _Step(self, hamiltonian, start, 0.5 * size).made()
+            return _Step(self, hamiltonian, start, 0.5 * size).make()
 
-        return followed(step, phase, step_size, n_steps)
+        return follow(step, phase, step_size, n_steps)
 
 
 class _Step:
@@ -83,7 +83,7 @@ class _Step:
         self.going = np.arange(len(time))
         self.status = np.full(len(time), int(Status.OK))
 
-    def made(self) -> tuple[Phase, IntArray]:
+    def make(self) -> tuple[Phase, IntArray]:
         """Return the phase after the step of chains that did not fail, and the status of all."""
         for stage in self.stages:
             status = stage()
@@ -110,13 +110,13 @@ class _Step:
 
     def _drift(self) -> IntArray:
         drift = Drift(self.solver, self.potential, self.metric, self.middle, self.time)
-        self.end, status = drift.made()
+        self.end, status = drift.make()
         return status
 
     def _last_kick(self) -> IntArray:
-        cache = completed(self.potential, self.metric, self.end.positions, self.end.cache)
+        cache = complete(self.potential, self.metric, self.end.positions, self.end.cache)
         self.end = attrs.evolve(self.end, cache=cache)
-        momenta = kicked(self.potential, self.metric, self.end, self.time)
+        momenta = kick(self.potential, self.metric, self.end, self.time)
         self.end = attrs.evolve(self.end, momenta=momenta)
         finite = np.isfinite(cache["value"]) & np.isfinite(momenta).all(axis=1)
         return np.where(finite, int(Status.OK), int(Status.NOT_FINITE))
@@ -131,16 +131,16 @@ class _Step:
             -self.time,
             goal=(self.middle.momenta, self.reach),
         )
-        return returned(back.status)
+        return return_status(back.status)
 
     def _drift_back(self) -> IntArray:
         """Try the drift of the step back, which must come to the velocity at the start."""
         end = attrs.evolve(self.end, momenta=self.middle.momenta)
         drift = Drift(self.solver, self.potential, self.metric, end, -self.time)
         velocities = self.metric.velocity(self.start.cache, self.middle.momenta)
-        return returned(drift.comes_to(velocities, self.reach))
+        return return_status(drift.comes_to(velocities, self.reach))
 
 
-def returned(status: IntArray) -> IntArray:
+def return_status(status: IntArray) -> IntArray:
     """Return the status of steps, from that of the attempts to step back."""
     return np.where(status == Status.OK, int(Status.OK), int(Status.NOT_REVERSIBLE))

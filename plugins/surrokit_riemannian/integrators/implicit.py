@@ -1,4 +1,4 @@
-"""What the implicit integrators share: settings, and what is known at the start of a path."""
+"""The frame of implicit integrators: settings, and the start of a path."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from surrokit.contracts.dynamics import Hamiltonian
 from surrokit.kernel.hamiltonian import position_metric
 from surrokit.settings import positive, positive_integer
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit_riemannian.integrators.kick import evaluated
+from surrokit_riemannian.integrators.kick import evaluate
 
 
 @attrs.frozen(kw_only=True)
@@ -62,4 +62,4 @@ class ImplicitIntegrator:
             If the metric does not change with position.
         """
         metric = position_metric(hamiltonian.metric, self.name)
-        return evaluated(hamiltonian.potential, metric, positions)
+        return evaluate(hamiltonian.potential, metric, positions)

@@ -11,9 +11,9 @@ from surrokit.kernel.hamiltonian import position_metric
 from surrokit.types import FloatArray, IntArray
 from surrokit_riemannian.integrators.fixed_point import FixedPoint
 from surrokit_riemannian.integrators.implicit import ImplicitIntegrator
-from surrokit_riemannian.integrators.kick import evaluated
+from surrokit_riemannian.integrators.kick import evaluate
 from surrokit_riemannian.integrators.middle import Middle
-from surrokit_riemannian.integrators.paths import followed
+from surrokit_riemannian.integrators.paths import follow
 from surrokit_riemannian.integrators.rows import phase_taken
 
 MOST_GROWTH = 2.0
@@ -50,7 +50,7 @@ class ImplicitMidpoint(ImplicitIntegrator):
         def step(start: Phase, size: FloatArray) -> tuple[Phase, IntArray]:
             return self._step(potential, metric, start, 0.5 * size)
 
-        return followed(step, phase, step_size, n_steps)
+        return follow(step, phase, step_size, n_steps)
 
     def _step(
         self, potential: Potential, metric: PositionMetric, start: Phase, time: FloatArray
@@ -61,7 +61,7 @@ class ImplicitMidpoint(ImplicitIntegrator):
             most_growth=MOST_GROWTH,
         )
         middle = Middle(solver, potential, metric, start, time)
-        solution = middle.found()
+        solution = middle.find()
         status = solution.status
         good = status == Status.OK
         start, time, velocities = phase_taken(start, good), time[good], solution.points[good]
@@ -71,7 +71,7 @@ class ImplicitMidpoint(ImplicitIntegrator):
         end = Phase(
             positions=positions,
             momenta=2.0 * middle.momenta[good] - start.momenta,
-            cache=evaluated(potential, metric, positions),
+            cache=evaluate(potential, metric, positions),
         )
         finite = np.isfinite(end.cache["value"] + metric.energy(end.cache, end.momenta))
         after = np.where(finite, int(Status.OK), int(Status.NOT_FINITE))

@@ -1,4 +1,4 @@
-"""How momenta change at a fixed position: equations (7) and (9) of the paper."""
+"""The kick: momenta change at a fixed position, by equations (7) and (9) of the paper."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from surrokit_riemannian.integrators.rows import Part
 from surrokit_riemannian.metrics.factors import dot
 
 
-def evaluated(potential: Potential, metric: PositionMetric, positions: FloatArray) -> Cache:
-    """Return all that a kick needs to know of positions (n, dim); see :func:`completed`."""
-    return completed(potential, metric, positions, metric.factored(potential, positions))
+def evaluate(potential: Potential, metric: PositionMetric, positions: FloatArray) -> Cache:
+    """Return all that a kick needs to know of positions (n, dim); see :func:`complete`."""
+    return complete(potential, metric, positions, metric.factor(potential, positions))
 
 
-def completed(
+def complete(
     potential: Potential, metric: PositionMetric, positions: FloatArray, factored: Cache
 ) -> Cache:
     """Return what the metric keeps of positions (n, dim), and with it what else a kick needs.
@@ -30,7 +30,7 @@ def completed(
     return {"value": value, "gradient": gradient, **factored, "log_determinant_gradient": traces}
 
 
-def kicked(
+def kick(
     potential: Potential, metric: PositionMetric, phase: Phase, time: FloatArray
 ) -> FloatArray:
     """Return p - time dH/dq(q, p), shape (n, dim): equation (9), where p is known.
@@ -42,7 +42,7 @@ def kicked(
     potential, metric
         The Hamiltonian.
     phase
-        q and p, with the cache that :func:`completed` returns.
+        q and p, with the cache that :func:`complete` returns.
     time : ndarray of shape (n, 1)
         How long.
     """
@@ -69,7 +69,7 @@ def implicitly_kicked(
     solver
         How.
     potential, metric, phase, time
-        As for :func:`kicked`.
+        As for :func:`kick`.
     goal
         Momenta (n, dim) to which p' must come, and how near, relative to p. They are known, but the
         equation is solved from p all the same: only then does it fail where the step itself would.
@@ -86,16 +86,16 @@ def implicitly_kicked(
         return momenta, metric.velocity(here, momenta)
 
     if goal is None:
-        return solver.solved(residual, phase.momenta, scale)
+        return solver.solve(residual, phase.momenta, scale)
     wanted, reach = goal
 
-    def arrived(points: FloatArray, rows: IntArray) -> BoolArray:
+    def has_arrived(points: FloatArray, rows: IntArray) -> BoolArray:
         off = points - wanted[rows]
         return np.asarray(
             dot(off, metric.velocity(part.of(rows), off)) <= np.square(reach * scale[rows])
         )
 
-    return solver.solved(residual, phase.momenta, scale, goal=arrived)
+    return solver.solve(residual, phase.momenta, scale, goal=has_arrived)
 
 
 def force(cache: Cache) -> FloatArray:

@@ -71,9 +71,9 @@ class Middle:
         self._first = metric.velocity(phase.cache, phase.momenta)
         self._scale = np.sqrt(dot(phase.momenta, self._first))
 
-    def found(self) -> Solution:
+    def find(self) -> Solution:
         """Solve for u, shape (n, dim)."""
-        return self._solved(None)
+        return self._solve(None)
 
     def comes_to(self, velocities: FloatArray, reach: float) -> BoolArray:
         """Return for each chain whether u comes to velocities (n, dim).
@@ -87,19 +87,19 @@ class Middle:
         """
         part = Part(self.phase.cache)
 
-        def arrived(points: FloatArray, rows: IntArray) -> BoolArray:
+        def has_arrived(points: FloatArray, rows: IntArray) -> BoolArray:
             off = points - velocities[rows]
             dual = self.metric.momentum(part.of(rows), off)
             return np.asarray(dot(off, dual) <= np.square(reach * self._scale[rows]))
 
-        return np.asarray(self._solved(arrived).status == Status.OK)
+        return np.asarray(self._solve(has_arrived).status == Status.OK)
 
-    def _solved(self, goal: Goal | None) -> Solution:
+    def _solve(self, goal: Goal | None) -> Solution:
         pull = self.metric.velocity(self.phase.cache, force(self.phase.cache))
         start = (self._first - self.time * pull) / (1.0 + np.square(self.time))
-        return self.solver.solved(self._passed, start, self._scale, goal=goal, last_step=False)
+        return self.solver.solve(self._make_pass, start, self._scale, goal=goal, last_step=False)
 
-    def _passed(self, velocities: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+    def _make_pass(self, velocities: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return by how much a pass changes velocities u, and G times that."""
         metric, squared_time = self.metric, np.square(self.time[rows])
         cheap = _Cheap(self, rows, velocities)
@@ -107,7 +107,7 @@ class Middle:
         left, dual = cheap.residual(velocities, np.arange(len(rows)))
         size = np.sqrt(np.maximum(dot(left, dual), 0.0)) / (1.0 + squared_time[:, 0])
         aim = np.maximum(_CLOSER * size / self.solver.tolerance, 0.1 * self._scale[rows])
-        solution = self._inner.solved(cheap.residual, velocities, aim)
+        solution = self._inner.solve(cheap.residual, velocities, aim)
         near = np.isfinite(solution.points).all(axis=1, keepdims=True)
         change = np.where(near, solution.points - velocities, left)
         return change, metric.momentum(cheap.cache, change)
@@ -132,7 +132,7 @@ class _Cheap:
         self.momenta_before = middle.phase.momenta[rows]
         self.time = middle.time[rows]
         positions = self.start + self.time * velocities
-        self.cache: Cache = self.metric.factored(self.potential, positions)
+        self.cache: Cache = self.metric.factor(self.potential, positions)
         self.traces = self.metric.log_determinant_gradient(self.potential, positions, self.cache)
         self.momenta = self.metric.momentum(self.cache, velocities)
         self._part = Part(self.cache)

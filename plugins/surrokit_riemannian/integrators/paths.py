@@ -16,7 +16,7 @@ Step: TypeAlias = Callable[[Phase, FloatArray], tuple[Phase, IntArray]]
 and to the phase of those whose status is ``OK``."""
 
 
-def followed(
+def follow(
     step: Step, phase: Phase, step_size: FloatArray, n_steps: IntArray
 ) -> tuple[Phase, IntArray]:
     """Follow each chain's path for its number of steps; chains that fail or arrive drop out.

@@ -6,12 +6,12 @@ from surrokit.contracts.dynamics import Phase
 from surrokit.types import BoolArray, Cache, FloatArray, IntArray
 
 
-def taken(cache: Cache, rows: IntArray | BoolArray) -> dict[str, FloatArray]:
+def take(cache: Cache, rows: IntArray | BoolArray) -> dict[str, FloatArray]:
     """Return some rows of every array."""
     return {name: array[rows] for name, array in cache.items()}
 
 
-def placed(cache: dict[str, FloatArray], rows: IntArray, part: Cache) -> None:
+def place(cache: dict[str, FloatArray], rows: IntArray, part: Cache) -> None:
     """Write ``part`` into some rows of every array of a cache, in place."""
     for name, array in part.items():
         cache[name][rows] = array
@@ -22,7 +22,7 @@ def phase_taken(phase: Phase, rows: IntArray | BoolArray) -> Phase:
     return Phase(
         positions=phase.positions[rows],
         momenta=phase.momenta[rows],
-        cache=taken(phase.cache, rows),
+        cache=take(phase.cache, rows),
     )
 
 
@@ -31,7 +31,7 @@ def phase_placed(phase: Phase, rows: IntArray, part: Phase) -> Phase:
     if len(rows) == len(phase.positions):
         return part
     cache = {name: phase.cache[name].copy() for name in part.cache}
-    placed(cache, rows, part.cache)
+    place(cache, rows, part.cache)
     positions, momenta = phase.positions.copy(), phase.momenta.copy()
     positions[rows], momenta[rows] = part.positions, part.momenta
     return Phase(positions=positions, momenta=momenta, cache=cache)
@@ -55,6 +55,6 @@ class Part:
         """Return the arrays at increasing row numbers."""
         if rows is not self._rows:
             n = len(next(iter(self._cache.values())))
-            self._part = self._cache if len(rows) == n else taken(self._cache, rows)
+            self._part = self._cache if len(rows) == n else take(self._cache, rows)
             self._rows = rows
         return self._part

@@ -19,7 +19,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.errors import IndefiniteMetricError
 from surrokit.types import Cache, Capabilities, FloatArray
 from surrokit_riemannian.metrics.dense import DenseMassMatrix, dense_cache
-from surrokit_riemannian.metrics.factors import factorised
+from surrokit_riemannian.metrics.factors import factorise
 
 
 class _Definite(DenseMassMatrix):
@@ -32,11 +32,11 @@ class _Definite(DenseMassMatrix):
         """Never."""
         return False
 
-    def adapted(self, covariance: FloatArray) -> Self:  # noqa: ARG002
+    def adapt(self, covariance: FloatArray) -> Self:  # noqa: ARG002
         """Return itself."""
         return self
 
-    def factored(self, potential: Potential, positions: FloatArray) -> Cache:
+    def factor(self, potential: Potential, positions: FloatArray) -> Cache:
         """Factorise G at positions (n, dim).
 
         Raises
@@ -112,7 +112,7 @@ class HessianMetric(_Definite):
 def _definite_cache(
     matrices: FloatArray, what: str, potential: Potential, positions: FloatArray
 ) -> Cache:
-    factors = factorised(matrices)
+    factors = factorise(matrices)
     failed = np.flatnonzero(np.isnan(factors.log_determinant))
     finite = np.isfinite(matrices[failed]).all(axis=(1, 2))
     failed = failed[finite & np.isfinite(positions[failed]).all(axis=1)]

@@ -1,4 +1,4 @@
-"""What metrics with a full mass matrix share."""
+"""The frame of metrics with a full mass matrix."""
 
 from __future__ import annotations
 

@@ -49,11 +49,11 @@ class DiagonalMetric:
         """Always: its units."""
         return True
 
-    def adapted(self, covariance: FloatArray) -> DiagonalMetric:
+    def adapt(self, covariance: FloatArray) -> DiagonalMetric:
         """Return the metric in units in which variances of a covariance (dim, dim) are 1."""
         return attrs.evolve(self, variances=np.diag(covariance).copy())
 
-    def factored(self, potential: Potential, positions: FloatArray) -> Cache:
+    def factor(self, potential: Potential, positions: FloatArray) -> Cache:
         """Evaluate the diagonal of the Hessian at positions (n, dim)."""
         if HESSIAN_DIAGONAL in potential.capabilities:
             curvatures = with_hessian_diagonal(potential).hessian_diagonal(positions)

@@ -35,7 +35,7 @@ class Factors:
     log_determinant: FloatArray
 
 
-def factorised(matrices: FloatArray) -> Factors:
+def factorise(matrices: FloatArray) -> Factors:
     """Return the factors of symmetric matrices of shape (n, dim, dim)."""
     with np.errstate(all="ignore"):
         if _many(matrices):

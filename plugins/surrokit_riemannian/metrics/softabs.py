@@ -15,7 +15,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.settings import HIDDEN, positive
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 from surrokit_riemannian.metrics.dense import DenseMassMatrix, dense_cache
-from surrokit_riemannian.metrics.factors import are_definite, factorised, product
+from surrokit_riemannian.metrics.factors import are_definite, factorise, product
 from surrokit_riemannian.metrics.softabs_function import (
     CERTAIN,
     divided_differences,
@@ -85,16 +85,16 @@ class SoftAbsMetric(DenseMassMatrix):
         """Always: its units."""
         return True
 
-    def adapted(self, covariance: FloatArray) -> SoftAbsMetric:
+    def adapt(self, covariance: FloatArray) -> SoftAbsMetric:
         """Return the metric in units in which a covariance (dim, dim) is the identity."""
         return attrs.evolve(self, covariance=covariance)
 
-    def factored(self, potential: Potential, positions: FloatArray) -> Cache:
+    def factor(self, potential: Potential, positions: FloatArray) -> Cache:
         """Evaluate the Hessian at positions (n, dim), and factorise G."""
         hessian = HESSIAN_FIELD.matrix(potential, positions)
         n, dim = positions.shape
         certain = are_definite(hessian - (CERTAIN / self.hardness) * self._unit_precision(dim))
-        cache = dense_cache(factorised(hessian))
+        cache = dense_cache(factorise(hessian))
         cache["metric_certain"] = certain.astype(np.float64)
         cache["metric_curvatures"] = np.zeros((n, dim))
         cache["metric_directions"] = np.zeros((n, dim, dim))
@@ -142,7 +142,7 @@ class SoftAbsMetric(DenseMassMatrix):
         matrices = cache["metric_inverse"]
         rows = np.flatnonzero(_soft(cache))
         if rows.size:
-            curvatures, directions = _softened(cache, rows)
+            curvatures, directions = _soften(cache, rows)
             ratio = self.hardness * softabs_slope(curvatures) / softabs(curvatures)
             matrices = matrices.copy()
             matrices[rows] = (directions * ratio[:, None, :]) @ directions.transpose(0, 2, 1)
@@ -166,7 +166,7 @@ class SoftAbsMetric(DenseMassMatrix):
                 potential, positions[rows], velocities[rows]
             )
         rows = np.flatnonzero(soft)
-        curvatures, directions = _softened(cache, rows)
+        curvatures, directions = _soften(cache, rows)
         dual = velocities[rows]
         if self.covariance is not None:
             dual = dual @ self._unit_precision(dual.shape[1])
@@ -190,5 +190,5 @@ def _soft(cache: Cache) -> BoolArray:
     return np.asarray(cache["metric_certain"] == 0.0)
 
 
-def _softened(cache: Cache, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+def _soften(cache: Cache, rows: IntArray) -> tuple[FloatArray, FloatArray]:
     return cache["metric_curvatures"][rows], cache["metric_directions"][rows]

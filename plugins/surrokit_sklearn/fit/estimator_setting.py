@@ -27,7 +27,7 @@ def regressor_given(estimator: object, parameters: Mapping[str, Any] | None = No
         If there is no such thing, or it is not a regressor, or has no such parameters.
     """
     if isinstance(estimator, str):
-        return _unfitted(_made(estimator, parameters or {}))
+        return _unfitted(_make(estimator, parameters or {}))
     copy = _unfitted(estimator)
     if parameters:
         try:
@@ -39,9 +39,9 @@ def regressor_given(estimator: object, parameters: Mapping[str, Any] | None = No
     return copy
 
 
-def _made(name: str, parameters: Mapping[str, Any]) -> Any:
+def _make(name: str, parameters: Mapping[str, Any]) -> Any:
     try:
-        return _imported(name)(**parameters)
+        return _import_module(name)(**parameters)
     except (TypeError, ValueError) as error:
         given = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
         raise ConfigurationError(
@@ -49,7 +49,7 @@ def _made(name: str, parameters: Mapping[str, Any]) -> Any:
         ) from error
 
 
-def _imported(name: str) -> Callable[..., Any]:
+def _import_module(name: str) -> Callable[..., Any]:
     module, _, attribute = name.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), attribute)

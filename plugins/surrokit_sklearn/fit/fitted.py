@@ -8,7 +8,7 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
-from surrokit.shapes import checked_positions
+from surrokit.shapes import check_positions
 from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, Capabilities, FloatArray
@@ -96,7 +96,7 @@ class FittedRegressor:
     def _inside(self, positions: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Return whitened positions that can be handed to the regressor, and which these are."""
         with np.errstate(over="ignore", invalid="ignore"):
-            z = self.whitening.apply(checked_positions(positions, self.dim))
+            z = self.whitening.apply(check_positions(positions, self.dim))
             inside = np.asarray((np.abs(z) <= _FAR).all(axis=1))
         return z[inside], inside
 
@@ -112,5 +112,5 @@ class FittedRegressor:
         gradient = np.full((len(inside), self.dim), np.nan)
         if len(z):
             slopes = self.scale * self.slope(z) + self.curvature * z
-            gradient[inside] = self.whitening.pulled(slopes)
+            gradient[inside] = self.whitening.pull(slopes)
         return gradient

@@ -26,7 +26,7 @@ _LEAST_HELD_OUT = 5
 """Points below which a held-out variance says nothing."""
 
 
-def fitted_regressor(settings: FitSettings, observed: Evaluations, seed: int) -> FittedRegressor:
+def fit_regressor(settings: FitSettings, observed: Evaluations, seed: int) -> FittedRegressor:
     """Fit a regressor to evaluations, and judge it by a second fit that lacks some of them.
 
     Parameters
@@ -50,8 +50,8 @@ def fitted_regressor(settings: FitSettings, observed: Evaluations, seed: int) ->
         else Whitening.identity(rows.dim)
     )
     fit = _Fit(settings=settings, whitening=whitening, seed=seed)
-    chosen = _chosen(rows, settings.max_points, np.random.default_rng(seed))
-    fitted = fit.fitted(rows.take(chosen))
+    chosen = _choose(rows, settings.max_points, np.random.default_rng(seed))
+    fitted = fit.fit(rows.take(chosen))
     left = ~chosen & (rows.trust == 1.0)
     if np.count_nonzero(left) >= _LEAST_HELD_OUT:
         # Judged by rows that there was no room for, at no cost.
@@ -61,7 +61,7 @@ def fitted_regressor(settings: FitSettings, observed: Evaluations, seed: int) ->
     return attrs.evolve(fitted, quality=quality)
 
 
-def _chosen(rows: TrainingRows, max_points: int | None, rng: np.random.Generator) -> BoolArray:
+def _choose(rows: TrainingRows, max_points: int | None, rng: np.random.Generator) -> BoolArray:
     """Return which rows to fit to: all, or as many as there may be, drawn at random."""
     if max_points is None or len(rows) <= max_points:
         return np.ones(len(rows), dtype=bool)
@@ -78,13 +78,13 @@ class _Fit:
     whitening: Whitening
     seed: int
 
-    def fitted(self, rows: TrainingRows) -> FittedRegressor:
+    def fit(self, rows: TrainingRows) -> FittedRegressor:
         z = self.whitening.apply(rows.evaluations.positions)
         weights = rows.weights if self.settings.takes_weights else np.ones(len(rows))
         level, curvature = _trend(z, rows.evaluations.values, rows.trust, self.settings.trend)
         left = rows.evaluations.values - level - 0.5 * curvature * np.square(z).sum(axis=1)
         scale = _root_mean_square(left, rows.trust)
-        regressor = _seeded(self.settings.regressor, self.seed)
+        regressor = _seed(self.settings.regressor, self.seed)
         _call_fit(regressor, z, left / scale, weights)
         return FittedRegressor(
             dim=rows.dim,
@@ -113,7 +113,7 @@ class _Fit:
             return None
         held = np.zeros(len(rows), dtype=bool)
         held[np.random.default_rng(self.seed).choice(typical, n_held, replace=False)] = True
-        part = self.fitted(rows.take(~held))
+        part = self.fit(rows.take(~held))
         return fit_quality(part, rows.evaluations.take(held), self.whitening.factor)
 
 
@@ -143,7 +143,7 @@ def _root_mean_square(left: FloatArray, trust: FloatArray) -> float:
     return scale or 1.0
 
 
-def _seeded(estimator: Any, seed: int) -> Any:
+def _seed(estimator: Any, seed: int) -> Any:
     """Return an unfitted copy in which every random state that is None is an integer."""
     from sklearn.base import clone
 

@@ -8,7 +8,7 @@ from surrokit.surrogate.keeping import KeepingLearner
 from surrokit.types import Capabilities
 from surrokit_sklearn.fit.fit_settings import FitSettings
 from surrokit_sklearn.fit.fitted import FittedRegressor
-from surrokit_sklearn.fit.fitting import fitted_regressor
+from surrokit_sklearn.fit.fitting import fit_regressor
 
 _NEEDS = frozenset({"value"})
 _USES = frozenset({"value", "gradient"})
@@ -41,7 +41,7 @@ class EstimatorLearner(KeepingLearner):
         """What a fitted regressor can do."""
         return self.settings.provides
 
-    def fitted(self) -> FittedRegressor:
+    def fit(self) -> FittedRegressor:
         """Return the regressor fitted to everything observed.
 
         Raises
@@ -49,4 +49,4 @@ class EstimatorLearner(KeepingLearner):
         SurrogateFitError
             If there are too few points with a finite value, or they cannot be fitted.
         """
-        return fitted_regressor(self.settings, self.observed(), self.seed)
+        return fit_regressor(self.settings, self.join_observed(), self.seed)

@@ -1,4 +1,4 @@
-"""What a fitted regressor predicts, in the shapes that are needed here."""
+"""Predictions of fitted regressors, in the shapes of potentials."""
 
 from __future__ import annotations
 

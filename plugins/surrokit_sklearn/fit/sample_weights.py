@@ -1,4 +1,4 @@
-"""Whether, and how, a regressor takes weights of its rows."""
+"""Weights of rows, for regressors that take them."""
 
 from __future__ import annotations
 

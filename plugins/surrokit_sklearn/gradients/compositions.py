@@ -37,12 +37,10 @@ def pipeline_gradient(pipeline: Any) -> Gradient | None:
         if pull is None:
             return None
         steps.append((step, pull))
-    return partial(_chained, steps, last)
+    return partial(_chain, steps, last)
 
 
-def _chained(
-    steps: Sequence[tuple[Any, Pullback]], last: Gradient, inputs: FloatArray
-) -> FloatArray:
+def _chain(steps: Sequence[tuple[Any, Pullback]], last: Gradient, inputs: FloatArray) -> FloatArray:
     seen = [inputs]
     for transformer, _ in steps:
         seen.append(np.asarray(transformer.transform(seen[-1]), dtype=np.float64))
@@ -66,7 +64,7 @@ def voting_gradient(voting: Any) -> Gradient | None:
     if len(known) < len(gradients):
         return None
     shares = np.ones(len(known)) if voting.weights is None else _weights_in_use(voting)
-    return partial(_averaged, known, shares / shares.sum())
+    return partial(_average, known, shares / shares.sum())
 
 
 def _weights_in_use(voting: Any) -> FloatArray:
@@ -74,7 +72,7 @@ def _weights_in_use(voting: Any) -> FloatArray:
     return np.array([weight for (_, each), weight in pairs if each != "drop"], dtype=np.float64)
 
 
-def _averaged(gradients: Sequence[Gradient], shares: FloatArray, inputs: FloatArray) -> FloatArray:
+def _average(gradients: Sequence[Gradient], shares: FloatArray, inputs: FloatArray) -> FloatArray:
     return np.asarray(np.tensordot(shares, [gradient(inputs) for gradient in gradients], axes=1))
 
 

@@ -13,13 +13,13 @@ from surrokit.types import FloatArray
 _MATERN = (0.5, 1.5, 2.5, np.inf)
 
 
-def known(kernel: Any) -> bool:
+def is_known(kernel: Any) -> bool:
     """Return whether :func:`slope` can differentiate a kernel, parts of it included."""
     kind = type(kernel)
     if kind in (kernels.Sum, kernels.Product):
-        return known(kernel.k1) and known(kernel.k2)
+        return is_known(kernel.k1) and is_known(kernel.k2)
     if kind is kernels.Exponentiation:
-        return known(kernel.kernel)
+        return is_known(kernel.kernel)
     if kind is kernels.Matern:
         return kernel.nu in _MATERN
     return kind in _SLOPES
@@ -31,7 +31,7 @@ def slope(kernel: Any, inputs: FloatArray, centres: FloatArray, weights: FloatAr
     Parameters
     ----------
     kernel
-        A kernel object of which :func:`known` is true.
+        A kernel object of which :func:`first_known` is true.
     inputs : ndarray of shape (n, dim)
         x.
     centres : ndarray of shape (m, dim)

@@ -12,7 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVR, NuSVR
 
 from surrokit.types import FloatArray
-from surrokit_sklearn.gradients.pairwise import NamedKernel, named_kernel
+from surrokit_sklearn.gradients.pairwise import NamedKernel, read_kernel
 from surrokit_sklearn.gradients.registry import Gradient, Pullback, gradient_of, pullback_of
 
 
@@ -44,15 +44,15 @@ def nystroem_pullback(transformer: Any) -> Pullback | None:
     if kernel is None or transformer.kernel_params:
         return None
     centres = np.asarray(transformer.components_)
-    return partial(_pulled, kernel, centres, np.asarray(transformer.normalization_))
+    return partial(_pull, kernel, centres, np.asarray(transformer.normalization_))
 
 
 def _kernel(estimator: Any, **fitted: float) -> NamedKernel | None:
     settings = {name: getattr(estimator, name) for name in ("gamma", "coef0", "degree")}
-    return named_kernel(estimator.kernel, estimator.n_features_in_, settings | fitted)
+    return read_kernel(estimator.kernel, estimator.n_features_in_, settings | fitted)
 
 
-def _pulled(
+def _pull(
     kernel: NamedKernel,
     centres: FloatArray,
     normalization: FloatArray,

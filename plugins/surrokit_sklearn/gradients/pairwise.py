@@ -70,7 +70,7 @@ KNOWN = frozenset({"linear", "rbf", "poly", "polynomial", "sigmoid"})
 """Kernels whose gradients are here; ``laplacian`` and others have kinks, or are rare."""
 
 
-def named_kernel(name: Any, n_features: int, settings: dict[str, Any]) -> NamedKernel | None:
+def read_kernel(name: Any, n_features: int, settings: dict[str, Any]) -> NamedKernel | None:
     """Return a kernel as ``pairwise_kernels`` reads its settings, or None if it is not known.
 
     Parameters

@@ -77,18 +77,18 @@ def analytic_gradient(regressor: Any) -> Gradient | None:
     own: Gradient | None = getattr(regressor, "predict_gradient", None)
     if own is not None:
         return own
-    make = _made_for(_GRADIENTS, regressor, "predict")
+    make = _make_for(_GRADIENTS, regressor, "predict")
     found = None if make is None else make(regressor)
     return linear_gradient(regressor) if found is None else found
 
 
 def analytic_pullback(transformer: Any) -> Pullback | None:
     """Return the pullback of a fitted transformer, or None if it is not known."""
-    make = _made_for(_PULLBACKS, transformer, "transform")
+    make = _make_for(_PULLBACKS, transformer, "transform")
     return None if make is None else make(transformer)
 
 
-def _made_for(makers: Mapping[type, Any], estimator: Any, method: str) -> Any | None:
+def _make_for(makers: Mapping[type, Any], estimator: Any, method: str) -> Any | None:
     cls = type(estimator)
     # Looked up without descriptors: those of meta-estimators make a new function at each access.
     own = getattr_static(cls, method, None)

@@ -20,17 +20,17 @@ from surrokit_sklearn.gradients.registry import Pullback, pullback_of
 
 
 @pullback_of(StandardScaler, MaxAbsScaler, RobustScaler)
-def divided(transformer: Any) -> Pullback:
+def divide(transformer: Any) -> Pullback:
     """Return the pullback of a map that divides each input by a scale, or by nothing."""
     scale = getattr(transformer, "scale_", None)
     inverse = np.ones(transformer.n_features_in_) if scale is None else 1.0 / np.asarray(scale)
-    return _unless_clipped(transformer, partial(_scaled, inverse))
+    return _unless_clipped(transformer, partial(_scale, inverse))
 
 
 @pullback_of(MinMaxScaler)
-def multiplied(transformer: Any) -> Pullback:
+def multiply(transformer: Any) -> Pullback:
     """Return the pullback of a map that multiplies each input by a factor."""
-    return _unless_clipped(transformer, partial(_scaled, np.asarray(transformer.scale_)))
+    return _unless_clipped(transformer, partial(_scale, np.asarray(transformer.scale_)))
 
 
 @pullback_of(FunctionTransformer)
@@ -40,13 +40,13 @@ def untouched(transformer: Any) -> Pullback | None:
 
 
 @pullback_of(PCA)
-def rotated(transformer: Any) -> Pullback:
+def rotate(transformer: Any) -> Pullback:
     """Return the pullback of a projection on principal components, whitened or not."""
     rows = np.asarray(transformer.components_)
     if transformer.whiten:
         scales = np.sqrt(np.asarray(transformer.explained_variance_))
         rows = rows / np.maximum(scales, np.finfo(scales.dtype).eps)[:, None]
-    return partial(_rotated, rows)
+    return partial(_rotate, rows)
 
 
 def _unless_clipped(transformer: Any, pull: Pullback) -> Pullback:
@@ -57,10 +57,10 @@ def _unless_clipped(transformer: Any, pull: Pullback) -> Pullback:
         low, high = transformer.feature_range
     else:
         low, high = -1.0, 1.0
-    return partial(_clipped, transformer, float(low), float(high), pull)
+    return partial(_clip, transformer, float(low), float(high), pull)
 
 
-def _clipped(
+def _clip(
     transformer: Any,
     low: float,
     high: float,
@@ -73,7 +73,7 @@ def _clipped(
     return pull(inputs, slopes * inside)
 
 
-def _scaled(factors: FloatArray, _: FloatArray, slopes: FloatArray) -> FloatArray:
+def _scale(factors: FloatArray, _: FloatArray, slopes: FloatArray) -> FloatArray:
     return np.asarray(slopes * factors)
 
 
@@ -81,5 +81,5 @@ def _same(_: FloatArray, slopes: FloatArray) -> FloatArray:
     return slopes
 
 
-def _rotated(rows: FloatArray, _: FloatArray, slopes: FloatArray) -> FloatArray:
+def _rotate(rows: FloatArray, _: FloatArray, slopes: FloatArray) -> FloatArray:
     return np.asarray(slopes @ rows)

@@ -1,4 +1,4 @@
-"""What all surrogates have in common as scikit-learn regressors."""
+"""The frame of surrogates as scikit-learn regressors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from surrokit.contracts.learner import Evaluations, Learner, LearningProblem
 from surrokit.contracts.potential import Potential, with_gradient, with_gradient_alone
 from surrokit.errors import SurrogateFitError
 from surrokit.types import FloatArray
-from surrokit_sklearn.regressors.validation import checked_gradients, checked_inputs, checked_rows
+from surrokit_sklearn.regressors.validation import check_gradients, check_inputs, check_rows
 
 _ONLINE = ("greville", "moments")
 """Settings of ``updates`` with which a learner takes in rows without keeping them."""
@@ -64,7 +64,7 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         rows = self._rows_of(X, y, gradients, reset=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return self._refitted(rows, seed)
+        return self._refit(rows, seed)
 
     def partial_fit(
         self,
@@ -99,10 +99,10 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         more = self._rows_of(X, y, gradients, reset=False)
         if self._goes_on is not None:
             self._goes_on.observe(more)
-            self.surrogate_ = self._fitted_by(self._goes_on, len(more))
+            self.surrogate_ = self._fit_by(self._goes_on, len(more))
             return self
-        rows = Evaluations.joined([self._rows, more], self.n_features_in_)
-        return self._refitted(rows, self._seed)
+        rows = Evaluations.join([self._rows, more], self.n_features_in_)
+        return self._refit(rows, self._seed)
 
     def predict(self, X: Any) -> FloatArray:  # noqa: N803
         """Return predictions.
@@ -122,7 +122,7 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             If the inputs have other features than those in the fit.
         """
-        surrogate, inputs = self._asked(X)
+        surrogate, inputs = self._ask(X)
         predicted: FloatArray = surrogate.value(inputs)
         return predicted
 
@@ -144,14 +144,14 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             If the inputs have other features than those in the fit.
         """
-        surrogate, inputs = self._asked(X)
+        surrogate, inputs = self._ask(X)
         if GRADIENT_ALONE in surrogate.capabilities:
             return with_gradient_alone(surrogate).gradient(inputs)
         return with_gradient(surrogate).value_and_gradient(inputs)[1]
 
-    def _asked(self, X: Any) -> tuple[Any, FloatArray]:  # noqa: N803
+    def _ask(self, X: Any) -> tuple[Any, FloatArray]:  # noqa: N803
         check_is_fitted(self)
-        return self.surrogate_, checked_inputs(self, X)
+        return self.surrogate_, check_inputs(self, X)
 
     def _rows_of(
         self,
@@ -161,24 +161,24 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         *,
         reset: bool,
     ) -> Evaluations:
-        inputs, targets = checked_rows(self, X, y, reset=reset)
+        inputs, targets = check_rows(self, X, y, reset=reset)
         return Evaluations(
-            positions=inputs, values=targets, gradients=checked_gradients(gradients, inputs)
+            positions=inputs, values=targets, gradients=check_gradients(gradients, inputs)
         )
 
-    def _refitted(self, rows: Evaluations, seed: int) -> Self:
+    def _refit(self, rows: Evaluations, seed: int) -> Self:
         learner = self._learner(seed)
         learner.observe(rows)
-        surrogate = self._fitted_by(learner, len(rows))
+        surrogate = self._fit_by(learner, len(rows))
         online = getattr(self, "updates", "refit") in _ONLINE
         self._goes_on = learner if online else None
         self._rows = rows.take(slice(0, 0)) if online else rows
         self.surrogate_, self._seed = surrogate, seed
         return self
 
-    def _fitted_by(self, learner: Learner, n_rows: int) -> Potential:
+    def _fit_by(self, learner: Learner, n_rows: int) -> Potential:
         try:
-            return learner.fitted()
+            return learner.fit()
         except SurrogateFitError as error:
             raise ValueError(
                 f"{type(self).__name__} cannot be fitted to n_samples={n_rows}: {error}"
@@ -233,7 +233,7 @@ class DeviatingRegressor(SurrogateRegressor):
         ValueError
             If the inputs have other features than those in the fit.
         """
-        surrogate, inputs = self._asked(X)
+        surrogate, inputs = self._ask(X)
         mean: FloatArray = surrogate.value(inputs)
         if not return_std:
             return mean

@@ -1,4 +1,4 @@
-"""What scikit-learn's estimators do with their input, in every version that is supported."""
+"""Validation of input as scikit-learn's estimators do it, in every supported version."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from surrokit.errors import ShapeError
 from surrokit.types import FloatArray
 
 
-def checked_inputs(estimator: Any, inputs: Any) -> FloatArray:
+def check_inputs(estimator: Any, inputs: Any) -> FloatArray:
     """Return inputs of a fitted estimator as finite numbers, shape (n, n_features).
 
     Raises
@@ -19,11 +19,11 @@ def checked_inputs(estimator: Any, inputs: Any) -> FloatArray:
     ValueError
         If they are something else, or have other features than those in the fit.
     """
-    found: FloatArray = _validated(estimator, X=inputs, reset=False, dtype=np.float64)
+    found: FloatArray = _validate(estimator, X=inputs, reset=False, dtype=np.float64)
     return found
 
 
-def checked_rows(
+def check_rows(
     estimator: Any, inputs: Any, targets: Any, *, reset: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return inputs (n, n_features) and targets (n,) as finite numbers.
@@ -42,7 +42,7 @@ def checked_rows(
     ValueError
         If they are something else.
     """
-    X, y = _validated(  # noqa: N806
+    X, y = _validate(  # noqa: N806
         estimator,
         X=inputs,
         y=targets,
@@ -55,7 +55,7 @@ def checked_rows(
     return X, np.asarray(y, dtype=np.float64)
 
 
-def checked_gradients(gradients: npt.ArrayLike | None, inputs: FloatArray) -> FloatArray | None:
+def check_gradients(gradients: npt.ArrayLike | None, inputs: FloatArray) -> FloatArray | None:
     """Return gradients as an array, shape (n, n_features), with NaN where they are not known.
 
     Raises
@@ -81,7 +81,7 @@ def checked_gradients(gradients: npt.ArrayLike | None, inputs: FloatArray) -> Fl
     return found
 
 
-def _validated(estimator: Any, **arguments: Any) -> Any:
+def _validate(estimator: Any, **arguments: Any) -> Any:
     try:
         from sklearn.utils.validation import validate_data
     except ImportError:  # scikit-learn 1.5

@@ -1,1 +1,1 @@
-"""What checks are written with."""
+"""Tools that checks are written with."""

@@ -80,7 +80,7 @@ def from_plain(plain: Any, like: Record) -> Record:
     return copied  # type: ignore[no-any-return]
 
 
-def written_and_read(record: Record) -> Record:
+def write_and_read(record: Record) -> Record:
     """Return a record that has been through plain data and shares nothing with the first.
 
     Raises

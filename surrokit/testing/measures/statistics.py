@@ -57,7 +57,7 @@ class Verdict:
     comparisons: tuple[Comparison, ...]
 
     @classmethod
-    def joined(cls, verdicts: Iterable[Verdict]) -> Verdict:
+    def join(cls, verdicts: Iterable[Verdict]) -> Verdict:
         """Return one verdict on everything that several compared."""
         return cls(tuple(one for verdict in verdicts for one in verdict.comparisons))
 
@@ -144,7 +144,7 @@ def same_distribution(first: FloatArray, second: FloatArray, label: str = "") ->
     return Verdict(tuple(comparisons))
 
 
-def balanced_flux(
+def check_balance(
     before: FloatArray, after: FloatArray, label: str = "", n_regions: int = 4
 ) -> Verdict:
     """Test detailed balance: as many moves from each region to each other one as back.

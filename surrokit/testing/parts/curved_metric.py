@@ -34,11 +34,11 @@ class CurvedMetric:
         """Never."""
         return False
 
-    def adapted(self, covariance: FloatArray) -> CurvedMetric:  # noqa: ARG002
+    def adapt(self, covariance: FloatArray) -> CurvedMetric:  # noqa: ARG002
         """Return itself."""
         return self
 
-    def factored(self, potential: Potential, positions: FloatArray) -> Cache:  # noqa: ARG002
+    def factor(self, potential: Potential, positions: FloatArray) -> Cache:  # noqa: ARG002
         """Return ``mass`` (n, 2, 2), its inverse and its log determinant."""
         matrix = _matrix(positions)
         determinant = matrix[:, 0, 0] * matrix[:, 1, 1] - np.square(matrix[:, 0, 1])

@@ -57,21 +57,21 @@ class ReferenceCorrection:
             divergent=proposal.status != Status.OK,
             n_steps=proposal.n_steps,
         )
-        return taken(state, proposal, accepted, values), info
+        return take(state, proposal, accepted, values), info
 
 
-def taken(
+def take(
     state: ChainState, proposal: Proposal, accepted: BoolArray, values: FloatArray
 ) -> ChainState:
     """Return the state after the accepted rows of a proposal, of exact ``values``, are taken."""
 
-    def chosen(new: FloatArray, old: FloatArray) -> FloatArray:
+    def choose(new: FloatArray, old: FloatArray) -> FloatArray:
         return np.where(accepted.reshape((-1,) + (1,) * (new.ndim - 1)), new, old)
 
     return ChainState(
-        positions=chosen(proposal.positions, state.positions),
-        values=chosen(values, state.values),
-        cache={name: chosen(new, state.cache[name]) for name, new in proposal.cache.items()},
+        positions=choose(proposal.positions, state.positions),
+        values=choose(values, state.values),
+        cache={name: choose(new, state.cache[name]) for name, new in proposal.cache.items()},
     )
 
 
@@ -104,7 +104,7 @@ class ConstantMetric:
         """Never."""
         return False
 
-    def adapted(self, covariance: FloatArray) -> ConstantMetric:  # noqa: ARG002
+    def adapt(self, covariance: FloatArray) -> ConstantMetric:  # noqa: ARG002
         """Return itself."""
         return self
 

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.shapes import checked_positions
+from surrokit.shapes import check_positions
 from surrokit.types import Capabilities, FloatArray, IntArray
 
 
@@ -34,7 +34,7 @@ class BananaRows:
         """Two."""
         return 2
 
-    def selected(self, rows: IntArray) -> SelectedBananaRows:
+    def select(self, rows: IntArray) -> SelectedBananaRows:
         """Return the sum of the terms of some rows, shape (m,)."""
         first, second = np.bincount(rows, minlength=2)
         return SelectedBananaRows(first=float(first), second=second / self.sd**2)
@@ -93,5 +93,5 @@ class SelectedBananaRows:
         return hessian
 
     def _bent(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        q = checked_positions(positions, 2)
+        q = check_positions(positions, 2)
         return q[:, 0], q[:, 1] - np.square(q[:, 0])

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.counting import Count, CountedPotential, counted
+from surrokit.contracts.counting import Count, CountedPotential, with_count
 from surrokit.contracts.methods import BY_NAME, METHODS
 from surrokit.contracts.potential import Potential
-from surrokit.shapes import checked_positions
+from surrokit.shapes import check_positions
 from surrokit.types import Capabilities, FloatArray
 
 WITH_FACTORS = frozenset(method.name for method in METHODS if method.factor is not None)
@@ -26,8 +26,8 @@ EVALUATIONS = frozenset(BY_NAME) - WITH_FACTORS
 """Methods that evaluate a potential at positions, and take nothing else."""
 
 _OTHERS: dict[str, tuple[str, ...]] = {
-    can.ROWS: ("expanded", "row_bounds", "selected"),
-    can.ROWS_THIRD_ORDER: ("expanded", "row_bounds"),
+    can.ROWS: ("expand", "row_bounds", "select"),
+    can.ROWS_THIRD_ORDER: ("expand", "row_bounds"),
     can.INITIAL: ("initial",),
 }
 
@@ -44,7 +44,7 @@ def capability_of(method: str) -> str | None:
 
 
 class Wrapped:
-    """Passes everything on to an inner potential, through :meth:`evaluated`.
+    """Passes everything on to an inner potential, through :meth:`evaluate`.
 
     Parameters
     ----------
@@ -65,15 +65,15 @@ class Wrapped:
         """What the inner potential offers."""
         return self.inner.capabilities
 
-    def counted(self, count: Count) -> Potential:
+    def with_count(self, count: Count) -> Potential:
         """Return a copy that reports what is paid for at the inner potential."""
         other = copy.copy(self)
-        other.inner = counted(self.inner, count)
+        other.inner = with_count(self.inner, count)
         return other
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
-        result: FloatArray = self.evaluated("value", self.inner.value, positions)
+        result: FloatArray = self.evaluate("value", self.inner.value, positions)
         return result
 
     def __getattr__(self, name: str) -> Any:
@@ -82,14 +82,14 @@ class Wrapped:
             raise AttributeError(name)
         attribute = getattr(self.inner, name)
         if name in EVALUATIONS:
-            return lambda positions: self.evaluated(name, attribute, positions)
+            return lambda positions: self.evaluate(name, attribute, positions)
         if name in WITH_FACTORS:
-            return lambda positions, factors: self.evaluated(
+            return lambda positions, factors: self.evaluate(
                 name, lambda q: attribute(q, factors), positions
             )
         return attribute
 
-    def evaluated(
+    def evaluate(
         self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
     ) -> Any:
         """Return what a method of the inner potential gives; subclasses look in."""
@@ -113,11 +113,11 @@ class CountingPotential(Wrapped):
         self.positions: Counter[str] = Counter()
         self.batches: Counter[str] = Counter()
 
-    def counted(self, count: Count) -> Potential:
+    def with_count(self, count: Count) -> Potential:
         """Return a potential that reports each call before it comes here."""
         return CountedPotential(self, count)
 
-    def evaluated(
+    def evaluate(
         self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
     ) -> Any:
         """Count, and pass on."""
@@ -173,11 +173,11 @@ class Fenced(Wrapped):
         super().__init__(inner)
         self.radius = radius
 
-    def evaluated(
+    def evaluate(
         self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
     ) -> Any:
         """Evaluate, and spoil what lies outside."""
-        checked = checked_positions(positions, self.dim)
+        checked = check_positions(positions, self.dim)
         outside = ~(np.square(checked).sum(axis=1) < self.radius**2)
         with np.errstate(all="ignore"):
             results = function(positions)
@@ -198,7 +198,7 @@ def _spoilt(array: FloatArray, rows: np.ndarray[Any, np.dtype[np.bool_]], by: fl
 class Forbidden(Wrapped):
     """Raises at every evaluation: put where nothing may be evaluated."""
 
-    def evaluated(
+    def evaluate(
         self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
     ) -> Any:
         """Refuse.

@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import expit, ndtr, ndtri, stdtr, stdtrit
 
 from surrokit import capabilities as can
-from surrokit.shapes import checked_weights
+from surrokit.shapes import check_weights
 from surrokit.targets.gaussian import GaussianEnergy
 from surrokit.testing.targets.target import MetricTarget, Target
 from surrokit.types import Capabilities, FloatArray
@@ -169,7 +169,7 @@ class Banana(MetricTarget):
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return q1 and q2 - q1^2, shape (n, 2)."""
-        q = self._opened(positions)
+        q = self._open(positions)
         return np.column_stack([q[:, 0], q[:, 1] - np.square(q[:, 0])])
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -181,8 +181,8 @@ class Banana(MetricTarget):
 
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k F_m, shape (n, 2), for ``weights (n, 2, 2)``."""
-        q = self._opened(positions)
-        w = checked_weights(weights, q)
+        q = self._open(positions)
+        w = check_weights(weights, q)
         return np.column_stack([-2.0 * w[:, 1, 0], np.zeros(len(q))])
 
     def from_normals(self, normals: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.shapes import checked_positions
+from surrokit.shapes import check_positions
 from surrokit.testing.targets.densities import Gaussian
 from surrokit.types import Capabilities, FloatArray, IntArray
 
@@ -50,9 +50,9 @@ class Summed(Gaussian):
         """Number of terms."""
         return len(self.weights)
 
-    def expanded(self, centre: FloatArray) -> CubicExpansion:
+    def expand(self, centre: FloatArray) -> CubicExpansion:
         """Return the expansions of all terms at ``centre (2,)``."""
-        self._opened(np.asarray(centre)[None])
+        self._open(np.asarray(centre)[None])
         t = self.directions @ centre - self.offsets
         return CubicExpansion(
             target=self,
@@ -66,7 +66,7 @@ class Summed(Gaussian):
         norms = np.linalg.norm(self.directions @ factor, axis=1)
         return np.asarray(self.weights / 6.0 * norms**3)
 
-    def selected(self, rows: IntArray) -> CubicRows:
+    def select(self, rows: IntArray) -> CubicRows:
         """Return the sum of some rows' terms alone."""
         return CubicRows(self.directions[rows], self.offsets[rows], self.weights[rows])
 
@@ -165,4 +165,4 @@ class CubicRows:
         return np.asarray(np.einsum("nm,mi,mj->nij", weighted, x, x))
 
     def _along(self, positions: FloatArray) -> FloatArray:
-        return checked_positions(positions, 2) @ self.directions.T - self.offsets
+        return check_positions(positions, 2) @ self.directions.T - self.offsets

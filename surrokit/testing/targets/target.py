@@ -14,7 +14,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.coordinates.transforms import products
-from surrokit.shapes import checked_matrices, checked_positions, checked_vectors
+from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.types import Capabilities, FloatArray
 
 _BASIC: Capabilities = frozenset(
@@ -36,13 +36,13 @@ class ExactCallRefusedError(AssertionError):
 
 
 class _Seal:
-    """Counts how many :func:`sealed` blocks are open, in all threads."""
+    """Counts how many :func:`seal` blocks are open, in all threads."""
 
     depth = 0
 
 
 @contextmanager
-def sealed() -> Iterator[None]:
+def seal() -> Iterator[None]:
     """Refuse every evaluation of every target of this package while the block runs."""
     _Seal.depth += 1
     try:
@@ -66,45 +66,45 @@ class Target(ABC):
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, 2); ``inf`` outside the support."""
-        return self._energy(self._opened(positions))
+        return self._energy(self._open(positions))
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U, shape (n, 2); NaN outside the support."""
-        return self._slope(self._opened(positions))
+        return self._slope(self._open(positions))
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, 2)."""
-        q = self._opened(positions)
+        q = self._open(positions)
         return self._energy(q), self._slope(q)
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of U, shape (n, 2, 2)."""
-        return self._curvature(self._opened(positions))
+        return self._curvature(self._open(positions))
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the Hessian times u, shape (n, 2), with u in ``vectors (n, 2)``."""
-        q = self._opened(positions)
-        return products(self._curvature(q), checked_vectors(vectors, q))
+        q = self._open(positions)
+        return products(self._curvature(q), check_vectors(vectors, q))
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian, shape (n, 2)."""
-        return np.array(np.einsum("nkk->nk", self._curvature(self._opened(positions))))
+        return np.array(np.einsum("nkk->nk", self._curvature(self._open(positions))))
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, 2), with c in ``weights (n, 2)``."""
-        q = self._opened(positions)
-        return np.asarray(np.einsum("nj,njjk->nk", checked_vectors(weights, q), self._twist(q)))
+        q = self._open(positions)
+        return np.asarray(np.einsum("nj,njjk->nk", check_vectors(weights, q), self._twist(q)))
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, 2), with A in ``matrices (n, 2, 2)``."""
-        q = self._opened(positions)
-        weights = checked_matrices(matrices, q)
+        q = self._open(positions)
+        weights = check_matrices(matrices, q)
         return np.asarray(np.einsum("nij,nijk->nk", weights, self._twist(q)))
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, shape (n, 2), with u in ``vectors (n, 2)``."""
-        q = self._opened(positions)
-        u = checked_vectors(vectors, q)
+        q = self._open(positions)
+        u = check_vectors(vectors, q)
         return np.asarray(np.einsum("ni,nj,nijk->nk", u, u, self._twist(q)))
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
@@ -123,13 +123,13 @@ class Target(ABC):
     def to_normals(self, positions: FloatArray) -> FloatArray:
         """Return independent standard normals, shape (n, 2), if ``positions`` are exact draws."""
 
-    def _opened(self, positions: FloatArray) -> FloatArray:
+    def _open(self, positions: FloatArray) -> FloatArray:
         if _Seal.depth:
             raise ExactCallRefusedError(
                 f"{type(self).__name__} was evaluated at {len(positions)} positions where only "
                 "evaluations already paid for may be used"
             )
-        return checked_positions(positions, 2)
+        return check_positions(positions, 2)
 
     @abstractmethod
     def _energy(self, q: FloatArray) -> FloatArray: ...
@@ -155,23 +155,23 @@ class MetricTarget(Target):
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the metric G, shape (n, 2, 2)."""
-        return self._metric(self._opened(positions))
+        return self._metric(self._open(positions))
 
     def metric_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return G u, shape (n, 2), with u in ``vectors (n, 2)``."""
-        q = self._opened(positions)
-        return products(self._metric(q), checked_vectors(vectors, q))
+        q = self._open(positions)
+        return products(self._metric(q), check_vectors(vectors, q))
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, 2), with A in ``matrices (n, 2, 2)``."""
-        q = self._opened(positions)
-        weights = checked_matrices(matrices, q)
+        q = self._open(positions)
+        weights = check_matrices(matrices, q)
         return np.asarray(np.einsum("nij,nijk->nk", weights, self._metric_slopes(q)))
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, shape (n, 2), with u in ``vectors (n, 2)``."""
-        q = self._opened(positions)
-        u = checked_vectors(vectors, q)
+        q = self._open(positions)
+        u = check_vectors(vectors, q)
         return np.asarray(np.einsum("ni,nj,nijk->nk", u, u, self._metric_slopes(q)))
 
     @abstractmethod

@@ -66,9 +66,9 @@ class Problem:
             If the data file cannot be read.
         """
         if self.potential == "simulated-logistic":
-            from surrokit_problems.rows.simulated_logistic import simulated_regression
+            from surrokit_problems.rows.simulated_logistic import simulate_regression
 
-            design, response, _ = simulated_regression(seed=2017, **self.settings)
+            design, response, _ = simulate_regression(seed=2017, **self.settings)
         elif self.potential == "bank":
             from surrokit_problems.bank import bank_regression
 

@@ -142,7 +142,7 @@ def bounded(*, gradient: bool = True) -> Any:
 def bounded_banana() -> Any:
     """A potential with second and third derivatives within bounds."""
     bounds = {"first": (-4.0, 4.0), "second": (-3.5, None)}
-    return sk.BoundedPotential(banana(), sk.Parameters.declared(bounds))
+    return sk.BoundedPotential(banana(), sk.Parameters.declare(bounds))
 
 
 # --- sums over rows of data ---
@@ -177,7 +177,7 @@ def regression(kind: str = "logistic", n_rows: int = 400, dim: int = 4, **settin
 def bounded_rows() -> Any:
     """A regression one of whose coefficients is known to be positive."""
     bounds = {"slopes": sk.vector(3), "last": (0.0, None)}
-    return sk.BoundedPotential(regression(), sk.Parameters.declared(bounds))
+    return sk.BoundedPotential(regression(), sk.Parameters.declare(bounds))
 
 
 class Slow(Wrapped):
@@ -195,7 +195,7 @@ class Slow(Wrapped):
         super().__init__(inner)
         self._seconds = seconds
 
-    def evaluated(self, method: str, function: Callable, positions: np.ndarray) -> Any:
+    def evaluate(self, method: str, function: Callable, positions: np.ndarray) -> Any:
         CLOCK.spend(self._seconds)
         return function(positions)
 

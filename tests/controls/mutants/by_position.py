@@ -115,13 +115,13 @@ class _Wrapped:
         """Whether the sound one is."""
         return self.inner.tunable
 
-    def adapted(self, covariance: FloatArray) -> Self:
+    def adapt(self, covariance: FloatArray) -> Self:
         """Return the metric around the sound one adapted."""
-        return attrs.evolve(self, inner=self.inner.adapted(covariance))
+        return attrs.evolve(self, inner=self.inner.adapt(covariance))
 
-    def factored(self, potential: Potential, positions: FloatArray) -> Cache:
+    def factor(self, potential: Potential, positions: FloatArray) -> Cache:
         """Return what the sound one keeps."""
-        return self.inner.factored(potential, positions)
+        return self.inner.factor(potential, positions)
 
     def log_determinant_gradient(
         self, potential: Potential, positions: FloatArray, cache: Cache

@@ -127,9 +127,9 @@ class MismatchedMetric:
         """Whether the scoring metric is."""
         return self.scoring.tunable
 
-    def adapted(self, covariance: FloatArray) -> MismatchedMetric:
+    def adapt(self, covariance: FloatArray) -> MismatchedMetric:
         """Return the metric with its scoring one adapted."""
-        return attrs.evolve(self, scoring=self.scoring.adapted(covariance))
+        return attrs.evolve(self, scoring=self.scoring.adapt(covariance))
 
     def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
         """Draw momenta that are too large, shape (n, dim)."""

@@ -45,17 +45,17 @@ class _BrokenLearner:
         """Observe as the sound one does."""
         self.inner.observe(evaluations)
 
-    def fitted(self) -> Potential:
+    def fit(self) -> Potential:
         """Fit as the sound one does."""
-        return self.inner.fitted()
+        return self.inner.fit()
 
     def state(self) -> dict[str, Any]:
         """Return the sound one's state."""
         return self.inner.state()
 
-    def restored(self, state: Mapping[str, Any]) -> Self:
+    def restore(self, state: Mapping[str, Any]) -> Self:
         """Return a learner that goes on from a state."""
-        return attrs.evolve(self, inner=self.inner.restored(state))
+        return attrs.evolve(self, inner=self.inner.restore(state))
 
 
 @attrs.frozen(eq=False)
@@ -88,8 +88,8 @@ class LiveSnapshot(_BrokenSurrogate):
 
 
 class _LiveLearner(_BrokenLearner):
-    def fitted(self) -> Potential:
-        self.inner.fitted()  # raises where there is nothing to fit
+    def fit(self) -> Potential:
+        self.inner.fit()  # raises where there is nothing to fit
         return _Live(self.inner)
 
 
@@ -99,19 +99,19 @@ class _Live:
 
     @property
     def dim(self) -> int:
-        return self.learner.fitted().dim
+        return self.learner.fit().dim
 
     @property
     def capabilities(self) -> Capabilities:
-        return self.learner.fitted().capabilities
+        return self.learner.fit().capabilities
 
     def value(self, positions: FloatArray) -> FloatArray:
-        return self.learner.fitted().value(positions)
+        return self.learner.fit().value(positions)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "learner":
             raise AttributeError(name)
-        return getattr(self.learner.fitted(), name)
+        return getattr(self.learner.fit(), name)
 
 
 @attrs.frozen(eq=False)

@@ -106,6 +106,6 @@ class _OtherExpansion(Wrapped):
         self._asked = {"factor": factor, "bounds": bounds}
         return bounds
 
-    def expanded(self, centre: FloatArray) -> Any:
+    def expand(self, centre: FloatArray) -> Any:
         """Return the broken expansion; bounds are to be asked for first."""
-        return self.kind(with_rows(self.inner).expanded(centre), **self._asked)
+        return self.kind(with_rows(self.inner).expand(centre), **self._asked)

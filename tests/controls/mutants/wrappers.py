@@ -35,7 +35,7 @@ class InventsCapability(Wrapped):
 class ForeignDerivative(Wrapped):
     """Takes the derivative of its matrices from a function close by: one shifted by 0.01."""
 
-    def evaluated(
+    def evaluate(
         self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
     ) -> Any:
         """Shift the positions, but only for the derivative of the Hessian or of the metric."""
@@ -46,7 +46,7 @@ class ForeignDerivative(Wrapped):
 class ShiftedProducts(Wrapped):
     """Multiplies by matrices, and takes diagonals of those, of positions 0.01 away."""
 
-    def evaluated(
+    def evaluate(
         self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
     ) -> Any:
         """Shift the positions, but only for products and diagonals."""

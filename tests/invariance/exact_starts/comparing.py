@@ -28,7 +28,7 @@ def compared(start: FloatArray, end: FloatArray, label: str) -> Verdict:
         Goes into the names of the comparisons.
     """
     with np.errstate(all="ignore"):
-        return Verdict.joined([normality(end, label), crossings(start, end, label)])
+        return Verdict.join([normality(end, label), crossings(start, end, label)])
 
 
 def crossings(start: FloatArray, end: FloatArray, label: str) -> Verdict:

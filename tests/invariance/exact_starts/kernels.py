@@ -116,7 +116,7 @@ def fitted(case: Case, surrogate: str) -> Potential:
     problem = LearningProblem(dim=exact.dim, capabilities=exact.capabilities)
     learner = make("surrogate", surrogate, **SURROGATES[surrogate]).learner(problem, rng)
     learner.observe(distorted(exact, case.sample(rng, N_LEARNT)))
-    return learner.fitted()
+    return learner.fit()
 
 
 def distorted(exact: Potential, positions: FloatArray) -> Evaluations:

@@ -46,7 +46,7 @@ class Case:
     @property
     def transform(self) -> Transform:
         """From z to the user's coordinates."""
-        return Transform.of(Parameters.declared(self.parameters))
+        return Transform.of(Parameters.declare(self.parameters))
 
     def exact(self, needs: Capabilities) -> Potential:
         """Return U of z, from two plain functions as a user has them, unless more is needed."""
@@ -56,7 +56,7 @@ class Case:
         )
         if needs <= plain.capabilities:
             return plain
-        return with_bounds(density, Parameters.declared(self.parameters))
+        return with_bounds(density, Parameters.declare(self.parameters))
 
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return exact draws of z, shape (n, 2)."""

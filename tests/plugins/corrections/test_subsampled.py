@@ -68,7 +68,7 @@ def probability(correction, start, end, c):
     ends = np.stack([start, end])
 
     def remainder(i):
-        term = target.selected(np.array([i]))
+        term = target.select(np.array([i]))
         h = ends - centre
         base = centre[None]
         second = term.value(base) + h @ term.gradient(base)[0]

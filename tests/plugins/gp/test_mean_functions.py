@@ -6,7 +6,7 @@ import pytest
 from surrokit_gp.data.mean_functions import (
     LEAST_CURVATURE,
     Polynomial,
-    chosen_kind,
+    choose_kind,
     convex,
     feature_slopes,
     features,
@@ -64,15 +64,15 @@ def test_a_flat_trend_stays_flat():
     ("n_equations", "kind"), [(2, "constant"), (29, "constant"), (30, "quadratic")]
 )
 def test_auto_asks_for_enough_equations(n_equations, kind):
-    assert chosen_kind("auto", DIM, n_equations) == kind
+    assert choose_kind("auto", DIM, n_equations) == kind
 
 
 def test_auto_in_many_dimensions():
-    assert chosen_kind("auto", 20, 209) == "constant"
-    assert chosen_kind("auto", 20, 210) == "linear"
-    assert chosen_kind("auto", 20, 692) == "linear"
-    assert chosen_kind("auto", 20, 693) == "quadratic"
-    assert chosen_kind("zero", 20, 10_000) == "zero"
+    assert choose_kind("auto", 20, 209) == "constant"
+    assert choose_kind("auto", 20, 210) == "linear"
+    assert choose_kind("auto", 20, 692) == "linear"
+    assert choose_kind("auto", 20, 693) == "quadratic"
+    assert choose_kind("zero", 20, 10_000) == "zero"
 
 
 def test_least_points():

@@ -32,8 +32,8 @@ def climbed(search, observations, rng=None, **options):
     def likelihood(hyperparameters, _):
         return exact_likelihood(observations, hyperparameters)
 
-    starts = search.screened(observations, likelihood, rng or np.random.default_rng(0))
-    return search.found(observations, likelihood, starts, **options).hyperparameters
+    starts = search.screen(observations, likelihood, rng or np.random.default_rng(0))
+    return search.find(observations, likelihood, starts, **options).hyperparameters
 
 
 def test_hyperparameters_of_draws_are_found(observations):
@@ -75,12 +75,12 @@ def test_iterations_are_limited(observations):
         return exact_likelihood(observations, hyperparameters)
 
     search = attrs.evolve(SEARCH, max_iterations=2)
-    starts = search.screened(observations, likelihood, np.random.default_rng(0))
+    starts = search.screen(observations, likelihood, np.random.default_rng(0))
     assert len(starts) == 3
-    search.found(observations, likelihood, starts)
+    search.find(observations, likelihood, starts)
     few = len(calls)
-    SEARCH.screened(observations, likelihood, np.random.default_rng(0))
-    SEARCH.found(observations, likelihood, starts)
+    SEARCH.screen(observations, likelihood, np.random.default_rng(0))
+    SEARCH.find(observations, likelihood, starts)
     assert few < 4 * 8
     assert len(calls) - few > 1.5 * few
 
@@ -94,12 +94,12 @@ def test_starts_that_fail_are_passed_over(observations):
     space = Space.of(observations, isotropic=True, noise=None)
     lengths = [np.exp(start[0]) for start in space.starts(3, np.random.default_rng(0))]
     assert min(lengths) < 2.0 < max(lengths)
-    starts = SEARCH.screened(observations, picky, np.random.default_rng(0))
+    starts = SEARCH.screen(observations, picky, np.random.default_rng(0))
     assert 0 < len(starts) < 3
     long = attrs.evolve(starts[0], length_scales=5.0)
-    found = SEARCH.found(observations, picky, [long, *starts])
+    found = SEARCH.find(observations, picky, [long, *starts])
     assert found.hyperparameters.length_scales <= 2.0
-    every = SEARCH.found(observations, picky, [long, *starts], every=True)
+    every = SEARCH.find(observations, picky, [long, *starts], every=True)
     assert every.hyperparameters == found.hyperparameters
 
 
@@ -118,10 +118,10 @@ def test_if_every_start_fails(observations, kind):
         "whiten=True and a larger noise, give hyperparameters, or rescale the parameters"
     )
     with pytest.raises(SurrogateFitError, match=message):
-        SEARCH.screened(observations, never, np.random.default_rng(0))
+        SEARCH.screen(observations, never, np.random.default_rng(0))
     start = Hyperparameters(length_scales=1.0, signal_sd=1.0, noise_sd=1.0)
     with pytest.raises(SurrogateFitError, match="from any of 1 starts"):
-        SEARCH.found(observations, never, [start])
+        SEARCH.find(observations, never, [start])
 
 
 def test_inducing_points_move_to_a_larger_likelihood(observations):
@@ -132,9 +132,9 @@ def test_inducing_points_move_to_a_larger_likelihood(observations):
         return sparse_likelihood(observations, hyperparameters, where)
 
     start = Hyperparameters(length_scales=1.5, signal_sd=2.0, noise_sd=0.3)
-    fixed = SEARCH.found(observations, likelihood, [start])
+    fixed = SEARCH.find(observations, likelihood, [start])
     assert fixed.inducing is None
-    moved = SEARCH.found(observations, likelihood, [fixed.hyperparameters], inducing)
+    moved = SEARCH.find(observations, likelihood, [fixed.hyperparameters], inducing)
     assert moved.inducing.shape == inducing.shape
     before = likelihood(fixed.hyperparameters, None).value
     assert likelihood(moved.hyperparameters, moved.inducing).value > before + 10.0
@@ -146,7 +146,7 @@ def test_vectors_and_hyperparameters(observations, isotropic, noise):
     space = Space.of(observations, isotropic, noise, observations.positions[:2])
     lengths = 1.5 if isotropic else (1.5, 0.7)
     values = Hyperparameters(length_scales=lengths, signal_sd=3.0, noise_sd=noise or 0.5)
-    point = space.packed(values)
+    point = space.pack(values)
     assert len(point) == len(space.bounds) == (2 if isotropic else 3) + (noise is None) + 4
     again = space.hyperparameters(point)
     np.testing.assert_allclose(again.length_scales, lengths)

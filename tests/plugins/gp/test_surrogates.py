@@ -50,7 +50,7 @@ def fitted(surrogate, rows=None, seed=7):
     rows = evaluations() if rows is None else rows
     learns = learner(surrogate, seed, rows.positions.shape[1])
     learns.observe(rows)
-    return learns.fitted()
+    return learns.fit()
 
 
 def fresh(n=200, seed=2):
@@ -238,7 +238,7 @@ class TestGradients:
         monkeypatch.setattr(model_module, "AMPLE_EQUATIONS", 40 + 3 * 10)
         learns = learner(GaussianProcess(hyperparameters=FIXED))
         learns.observe(spoilt)
-        process = learns.fitted()
+        process = learns.fit()
         used = process.posterior.centres[process.posterior.slope_rows]
         q = process.frame.kernel.undo(used)
         assert (np.abs(q[:, None, :] - rows.positions[30:]).max(axis=2).min(axis=1) < 1e-9).all()
@@ -348,12 +348,12 @@ class TestHardData:
     def test_too_few_points(self, factory):
         learns = learner(factory())
         with pytest.raises(SurrogateFitError, match="at least 5 distinct points with a finite val"):
-            learns.fitted()
+            learns.fit()
         learns.observe(Evaluations(positions=np.eye(3), values=np.full(3, np.inf)))
         with pytest.raises(SurrogateFitError, match=r"got 0 \(3 rows were observed\)"):
-            learns.fitted()
+            learns.fit()
         learns.observe(evaluations(5))
-        assert learns.fitted().n_points == 5
+        assert learns.fit().n_points == 5
 
     def test_too_few_points_for_a_quadratic(self, factory):
         with pytest.raises(
@@ -393,14 +393,14 @@ class TestLearners:
     def test_restored_learners_go_on_bit_for_bit(self, surrogate):
         first = learner(surrogate)
         first.observe(evaluations(40, seed=1, gradients=True))
-        first.fitted()
+        first.fit()
         first.observe(evaluations(10, seed=2, gradients=True))
         state = first.state()
-        second = learner(surrogate, seed=99).restored(state)
+        second = learner(surrogate, seed=99).restore(state)
         for more in (3, 30):
             for each in (first, second):
                 each.observe(evaluations(more, seed=more, gradients=True))
-            one, other = first.fitted(), second.fitted()
+            one, other = first.fit(), second.fit()
             np.testing.assert_array_equal(one.value(fresh()), other.value(fresh()))
             np.testing.assert_array_equal(one.variance(fresh()), other.variance(fresh()))
             assert one.quality == other.quality
@@ -408,7 +408,7 @@ class TestLearners:
     def test_a_state_is_plain(self):
         learns = learner(Fitc(inducing="optimised", n_inducing=5, **QUICK))
         learns.observe(evaluations(30, gradients=True))
-        learns.fitted()
+        learns.fit()
         state = learns.state()
         found, rows = state.pop("found"), state.pop("rows")
         assert {type(value) for value in rows.values()} <= {type(None), np.ndarray}
@@ -418,36 +418,36 @@ class TestLearners:
 
     def test_a_state_before_any_fit_is_restored(self, factory):
         first = learner(factory(hyperparameters=FIXED))
-        second = learner(factory(hyperparameters=FIXED), seed=1).restored(first.state())
+        second = learner(factory(hyperparameters=FIXED), seed=1).restore(first.state())
         assert second.seed == first.seed
         second.observe(evaluations())
-        assert second.fitted().n_points == 80
+        assert second.fit().n_points == 80
 
     def test_hyperparameters_are_found_again_when_there_are_half_as_many_points_more(self):
         learns = learner(GaussianProcess(mean="constant", **QUICK))
         learns.observe(evaluations(40))
-        first = learns.fitted()
-        assert learns.fitted().hyperparameters == first.hyperparameters
+        first = learns.fit()
+        assert learns.fit().hyperparameters == first.hyperparameters
         learns.observe(evaluations(19, seed=3))
-        assert learns.fitted().hyperparameters == first.hyperparameters
+        assert learns.fit().hyperparameters == first.hyperparameters
         learns.observe(evaluations(1, seed=4))
-        assert learns.fitted().hyperparameters != first.hyperparameters
+        assert learns.fit().hyperparameters != first.hyperparameters
 
     def test_hyperparameters_are_found_again_for_another_mean_function(self):
         learns = learner(GaussianProcess(**QUICK))
         learns.observe(evaluations(29))
-        first = learns.fitted()
+        first = learns.fit()
         learns.observe(evaluations(1, seed=4))
-        second = learns.fitted()
+        second = learns.fit()
         assert (first.mean, second.mean) == ("constant", "quadratic")
         assert second.hyperparameters != first.hyperparameters
 
     def test_the_first_fit_fixes_the_whitening(self):
         learns = learner(GaussianProcess(hyperparameters=FIXED))
         learns.observe(evaluations(40))
-        first = learns.fitted()
+        first = learns.fit()
         learns.observe(evaluations(100, seed=3))
-        second = learns.fitted()
+        second = learns.fit()
         np.testing.assert_array_equal(second.frame.whitening.factor, first.frame.whitening.factor)
 
     def test_a_search_may_look_at_some_rows_only(self, factory, monkeypatch):
@@ -488,8 +488,8 @@ class TestLearners:
     def test_processes_and_learners_can_be_pickled(self, surrogate):
         learns = learner(surrogate)
         learns.observe(evaluations(40, gradients=True))
-        expected = learns.fitted().value(fresh())
-        for again in (pickle.loads(pickle.dumps(learns)).fitted(), learns.fitted()):
+        expected = learns.fit().value(fresh())
+        for again in (pickle.loads(pickle.dumps(learns)).fit(), learns.fit()):
             process = pickle.loads(pickle.dumps(again))
             np.testing.assert_array_equal(process.value(fresh()), expected)
 

@@ -117,7 +117,7 @@ def fitted_quadratic(dim=3, trend="quadratic"):
     problem = LearningProblem(dim=dim, capabilities=frozenset({"gradient"}))
     learner = surrogate.learner(problem, np.random.default_rng(0))
     learner.observe(rows)
-    return learner.fitted(), mean, precision
+    return learner.fit(), mean, precision
 
 
 @pytest.mark.parametrize("trend", ["quadratic", "laplace"])
@@ -137,7 +137,7 @@ def test_bounds_make_a_normal_potential_another(rng):
     assert GAUSSIAN not in bounded.capabilities
     from surrokit.targets.bounds import BoundedPotential
 
-    fenced = BoundedPotential(TARGET, Parameters.declared({"a": (0, None), "b": None}))
+    fenced = BoundedPotential(TARGET, Parameters.declare({"a": (0, None), "b": None}))
     assert GAUSSIAN not in fenced.capabilities
 
 

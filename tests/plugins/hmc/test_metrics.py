@@ -16,10 +16,10 @@ CASES = {
     "identity": (IdentityMetric(), np.eye(2)),
     "diagonal": (DiagonalMetric([2.0, 0.5]), np.diag([2.0, 0.5])),
     "diagonal-free": (DiagonalMetric(), np.eye(2)),
-    "diagonal-learnt": (DiagonalMetric().adapted(COVARIANCE), np.diag([3.0, 1.0])),
+    "diagonal-learnt": (DiagonalMetric().adapt(COVARIANCE), np.diag([3.0, 1.0])),
     "dense": (DenseMetric(INVERSE), INVERSE),
     "dense-free": (DenseMetric(), np.eye(2)),
-    "dense-learnt": (DenseMetric().adapted(COVARIANCE), COVARIANCE),
+    "dense-learnt": (DenseMetric().adapt(COVARIANCE), COVARIANCE),
 }
 EACH = pytest.mark.parametrize(("metric", "inverse"), CASES.values(), ids=CASES)
 
@@ -79,15 +79,15 @@ def test_the_longest_scale_is_that_of_the_whitened_covariance(metric, inverse):
 
 
 def test_a_metric_that_fits_has_scale_one():
-    assert DenseMetric().adapted(COVARIANCE).longest_scale(COVARIANCE) == pytest.approx(1.0)
-    assert DenseMetric().adapted(COVARIANCE).longest_scale(COVARIANCE.copy()) == pytest.approx(1.0)
+    assert DenseMetric().adapt(COVARIANCE).longest_scale(COVARIANCE) == pytest.approx(1.0)
+    assert DenseMetric().adapt(COVARIANCE).longest_scale(COVARIANCE.copy()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("metric", [DiagonalMetric(), DenseMetric()])
 def test_what_is_not_given_is_tuned(metric):
     assert metric.tunable
-    assert metric.adapted(COVARIANCE).tunable
-    assert metric.adapted(COVARIANCE) is not metric
+    assert metric.adapt(COVARIANCE).tunable
+    assert metric.adapt(COVARIANCE) is not metric
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,12 @@ def test_what_is_not_given_is_tuned(metric):
 )
 def test_what_is_given_is_kept(metric, momenta):
     assert not metric.tunable
-    assert_array_equal(metric.adapted(COVARIANCE).velocity(momenta), metric.velocity(momenta))
+    assert_array_equal(metric.adapt(COVARIANCE).velocity(momenta), metric.velocity(momenta))
 
 
 def test_adapting_leaves_the_metric_as_it_is(momenta):
     metric = DenseMetric()
-    metric.adapted(COVARIANCE)
+    metric.adapt(COVARIANCE)
     assert_array_equal(metric.velocity(momenta), momenta)
 
 

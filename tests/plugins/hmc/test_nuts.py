@@ -19,7 +19,7 @@ from surrokit_hmc.half import Half
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric
 from surrokit_hmc.nuts import NUTS
-from surrokit_hmc.turning import turned
+from surrokit_hmc.turning import turns_back
 
 BANANA = Banana()
 
@@ -107,9 +107,9 @@ def test_turning_is_the_same_from_either_end(rng):
     first, last, between = rng.standard_normal((3, 1, 50, 3))
     sums = first + last + between
     metric = IdentityMetric()
-    one = turned(metric, first, last[0], sums)
-    assert_array_equal(one, turned(metric, last, first[0], sums))
-    assert_array_equal(one, turned(metric, -last, -first[0], -sums))
+    one = turns_back(metric, first, last[0], sums)
+    assert_array_equal(one, turns_back(metric, last, first[0], sums))
+    assert_array_equal(one, turns_back(metric, -last, -first[0], -sums))
     assert 0 < one.sum() < 50
 
 

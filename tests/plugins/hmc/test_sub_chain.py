@@ -13,7 +13,7 @@ from surrokit.contracts.sampler import ChainState, Proposal, Tuning
 from surrokit.errors import ConfigurationError
 from surrokit.kernel.acceptance import metropolis
 from surrokit.kernel.lengths import FIRST_LENGTH
-from surrokit.testing.parts.reference import taken
+from surrokit.testing.parts.reference import take
 from surrokit.testing.targets.counting import CountingPotential, Forbidden
 from surrokit.testing.targets.densities import Banana, Gaussian
 
@@ -45,7 +45,7 @@ def followed(kernel, state, length, rng):
         values = proposal.cache["value"]
         ratio = state.cache["value"] - values + proposal.log_correction
         accepted, _ = metropolis(np.where(proposal.status == Status.OK, ratio, -np.inf), rng)
-        state = taken(state, proposal, accepted, values)
+        state = take(state, proposal, accepted, values)
     return state
 
 

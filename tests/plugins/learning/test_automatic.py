@@ -11,7 +11,7 @@ import pytest
 import surrokit as sk
 from surrokit import compose
 from surrokit.cost.budget import Budget
-from surrokit.cost.measuring import Costs, measured_starts
+from surrokit.cost.measuring import Costs, measure_starts
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import (
     CapabilityError,
@@ -370,7 +370,7 @@ class Ticking:
 def timed(target, initial=None):
     recording = RecordingPotential(target, keep=True)
     rng = np.random.default_rng(1)
-    starts, found = measured_starts(recording, initial, 3, rng, now=lambda: target.now)
+    starts, found = measure_starts(recording, initial, 3, rng, now=lambda: target.now)
     return recording, starts, found
 
 
@@ -444,7 +444,7 @@ def dear(monkeypatch):
     """Make every target seem dear."""
 
     def measure(target, initial, chains, rng):
-        starts, found = measured_starts(target, initial, chains, rng)
+        starts, found = measure_starts(target, initial, chains, rng)
         factor = 1.0 if found.gradient is None else 50.0 / found.gradient
         return starts, attrs.evolve(
             found,

@@ -30,12 +30,12 @@ class Broken:
     def bind(self, potential, calls=None):
         return Broken(self.inner.bind(potential, calls), self.fault)
 
-    def informed(self, state, surrogate):
+    def inform(self, state, surrogate):
         if self.fault == "pays":
             self.inner.potential.value(state.chains.positions)
         if self.fault == "waits" and surrogate is None:
             return attrs.evolve(state, finished=False)
-        after = self.inner.informed(state, surrogate)
+        after = self.inner.inform(state, surrogate)
         kept = None if surrogate is None else surrogate.value
         return attrs.evolve(after, burst=kept) if self.fault == "keeps" else after
 

@@ -217,14 +217,14 @@ class Counting:
     def observe(self, evaluations):
         self.rows.append(evaluations)
 
-    def fitted(self):
-        self.fits.append(sk.Evaluations.joined(self.rows, 2))
+    def fit(self):
+        self.fits.append(sk.Evaluations.join(self.rows, 2))
         return Gaussian()
 
     def state(self):
         return {}
 
-    def restored(self, state):
+    def restore(self, state):
         return self
 
 
@@ -307,8 +307,8 @@ def test_a_forward_target_pays_for_jacobians():
     class Outputs(Counting):
         provides = Banana().capabilities
 
-        def fitted(self):
-            self.fits.append(sk.Evaluations.joined(self.rows, 2))
+        def fit(self):
+            self.fits.append(sk.Evaluations.join(self.rows, 2))
             return Banana()
 
     surrogate = Outputs(uses=frozenset({"outputs", "jacobian"}))

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from surrokit_learning.region.independence import (
     predicted_acceptance,
-    resampled,
+    resample,
     spread,
     temperature_of,
 )
@@ -46,9 +46,9 @@ def test_acceptance_in_the_simple_cases():
 def test_rows_are_drawn_by_importance_without_repetition():
     rng = np.random.default_rng(3)
     differences = np.log([0.6, 0.3, 0.1])
-    first = [resampled(differences, 2, rng)[0] for _ in range(3000)]
+    first = [resample(differences, 2, rng)[0] for _ in range(3000)]
     assert_allclose(np.bincount(first) / 3000, [0.6, 0.3, 0.1], atol=0.045)  # five sigma
-    rows = resampled(np.array([0.0, -np.inf, 1.0, -np.inf]), 4, rng)
+    rows = resample(np.array([0.0, -np.inf, 1.0, -np.inf]), 4, rng)
     assert sorted(rows) == [0, 2]
 
 

@@ -16,7 +16,7 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning
 from surrokit.mode.search import Mode
-from surrokit.mode.starts import drawn_positions
+from surrokit.mode.starts import draw_positions
 from surrokit.testing.targets.densities import Gaussian
 from surrokit_learning.modes.curvature import foretold_covariance
 from surrokit_learning.modes.search import LATER, Limits, ModeSearch
@@ -72,10 +72,10 @@ def searched(target, seed=0, allowed=None, starts=None):
     rng = np.random.default_rng(seed)
     recorded = RecordingPotential(target, keep=False)
     if starts is None:
-        starts = drawn_positions(target, rng, 4)
+        starts = draw_positions(target, rng, 4)
     search = ModeSearch.among(np.array(starts), target.value(np.array(starts)))
     while not search.over:
-        search = search.stepped(recorded, allowed or limits(target.dim), rng)
+        search = search.step(recorded, allowed or limits(target.dim), rng)
     assert search.paid == sum(recorded.calls.values())
     return search
 

@@ -87,16 +87,16 @@ class Drive:
             self.state, rows = self.explorer.learn(state, paid)
             self.learner.observe(rows)
             if self.explorer.wants_fit(self.state):
-                self.state = self.explorer.informed(self.state, self.fitted())
+                self.state = self.explorer.inform(self.state, self.fit())
             self.states.append(self.state)
             self.paid.append(sum(self.target.calls.values()) - before)
             self.rows.append(rows)
         self.found = self.explorer.findings(self.state)
         return self
 
-    def fitted(self):
+    def fit(self):
         try:
-            self.surrogate = self.learner.fitted()
+            self.surrogate = self.learner.fit()
         except SurrogateFitError:
             self.surrogate = None
         return self.surrogate
@@ -153,7 +153,7 @@ def test_a_step_pays_for_no_more_than_a_round_or_a_slice_of_the_search(banana):
 
 def test_rows_are_all_learnt_from_but_for_those_far_from_the_mode():
     drive = Drive(Without(FLAT, frozenset({GRADIENT})), explorer(), [[300.0, 9.0]]).run()
-    rows = sk.Evaluations.joined(drive.rows, 2)
+    rows = sk.Evaluations.join(drive.rows, 2)
     values = FLAT.value(rows.positions)
     assert len(rows) < drive.target.calls["gradient"]
     assert values.max() < 10 * (2 + 20)

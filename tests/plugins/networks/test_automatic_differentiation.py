@@ -57,7 +57,7 @@ class Case:
             def plain(q):
                 return anp.dot(PLAIN[kind](anp.dot(vectors, whitened(q)) + biases), weights)
 
-        self.sum, self.plain = nodes.weighted(weights, whitening), plain
+        self.sum, self.plain = nodes.with_weights(weights, whitening), plain
         self.positions = positions[:N]
         half = rng.standard_normal((N, DIM, DIM))
         self.matrices = half + half.transpose(0, 2, 1)

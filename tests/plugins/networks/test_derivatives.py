@@ -8,7 +8,13 @@ import pytest
 from surrokit.errors import ConfigurationError
 from surrokit.surrogate.whitening import Whitening
 from surrokit_networks.nodes import row_blocks
-from surrokit_networks.nodes.activations import BUILT_IN, HALF_SQUARE, LINEAR, Activation, named
+from surrokit_networks.nodes.activations import (
+    BUILT_IN,
+    HALF_SQUARE,
+    LINEAR,
+    Activation,
+    find_activation,
+)
 from surrokit_networks.nodes.additive import AdditiveNodes
 from surrokit_networks.nodes.outer import bilinear_forms, quadratic_forms, weighted_outer
 from surrokit_networks.nodes.rbf import RbfNodes
@@ -110,7 +116,7 @@ def test_weighted_sum_is_features_times_weights(nodes):
     to_whitened = whitening(rng)
     expected = nodes.features(to_whitened.apply(positions)) @ weights
     np.testing.assert_allclose(
-        nodes.weighted(weights, to_whitened).value(positions), expected, atol=1e-12
+        nodes.with_weights(weights, to_whitened).value(positions), expected, atol=1e-12
     )
 
 
@@ -129,7 +135,7 @@ def test_features_in_plain_words():
 
 def test_gradient_and_hessian_of_weighted_nodes(nodes):
     rng = np.random.default_rng(1)
-    total = nodes.weighted(rng.standard_normal(NODES), whitening(rng))
+    total = nodes.with_weights(rng.standard_normal(NODES), whitening(rng))
     positions = rng.standard_normal((6, DIM)) + 3.0
     gradient = total.gradient(positions)
     np.testing.assert_allclose(gradient, differences(total.value, positions), atol=1e-7)
@@ -149,7 +155,7 @@ def factors(rng, n):
 
 def test_contractions_of_the_derivative_of_the_hessian(nodes):
     rng = np.random.default_rng(6)
-    total = nodes.weighted(rng.standard_normal(NODES), whitening(rng))
+    total = nodes.with_weights(rng.standard_normal(NODES), whitening(rng))
     positions = rng.standard_normal((6, DIM)) + 3.0
     matrices, vectors = factors(rng, 6)
     outer = vectors[:, :, None] * vectors[:, None, :]
@@ -171,7 +177,7 @@ def test_contractions_of_the_derivative_of_the_hessian(nodes):
 
 def test_products_with_the_hessian_and_its_diagonal(nodes):
     rng = np.random.default_rng(11)
-    total = nodes.weighted(rng.standard_normal(NODES), whitening(rng))
+    total = nodes.with_weights(rng.standard_normal(NODES), whitening(rng))
     positions = rng.standard_normal((6, DIM)) + 3.0
     _, vectors = factors(rng, 6)
     hessian = total.hessian(positions)
@@ -187,7 +193,7 @@ def test_products_with_the_hessian_and_its_diagonal(nodes):
 
 def test_contractions_leave_their_arguments_alone(nodes):
     rng = np.random.default_rng(7)
-    total = nodes.weighted(rng.standard_normal(NODES), whitening(rng))
+    total = nodes.with_weights(rng.standard_normal(NODES), whitening(rng))
     positions = rng.standard_normal((6, DIM))
     matrices, vectors = factors(rng, 6)
     for array in (positions, matrices, vectors):
@@ -202,7 +208,7 @@ def test_contractions_leave_their_arguments_alone(nodes):
 def test_contractions_at_the_centre_of_a_radial_node():
     rng = np.random.default_rng(8)
     nodes, to_whitened = rbf(rng), whitening(rng)
-    total = nodes.weighted(rng.standard_normal(NODES), to_whitened)
+    total = nodes.with_weights(rng.standard_normal(NODES), to_whitened)
     positions = nodes.centres @ to_whitened.factor.T + to_whitened.mean
     matrices, _ = factors(rng, NODES)
     expected = differences(lambda q: np.einsum("nij,nij->n", matrices, total.hessian(q)), positions)
@@ -237,8 +243,8 @@ def test_trends_are_made_of_linear_and_half_square_nodes():
         directions=np.concatenate([units, units[first] + units[second]]),
         biases=np.zeros(DIM + len(first)),
         activation=HALF_SQUARE,
-    ).weighted(np.concatenate([own, pairs]), Whitening.identity(DIM))
-    linear = AdditiveNodes(directions=units, biases=np.zeros(DIM), activation=LINEAR).weighted(
+    ).with_weights(np.concatenate([own, pairs]), Whitening.identity(DIM))
+    linear = AdditiveNodes(directions=units, biases=np.zeros(DIM), activation=LINEAR).with_weights(
         slope, Whitening.identity(DIM)
     )
     z = rng.standard_normal((5, DIM))
@@ -251,12 +257,12 @@ def test_trends_are_made_of_linear_and_half_square_nodes():
 @pytest.mark.parametrize("name", ["linear", "half-square"])
 def test_activations_of_trends_are_none_for_a_network(name):
     with pytest.raises(ConfigurationError, match=f"must be one of softplus, .*, got '{name}'"):
-        named(name)
+        find_activation(name)
 
 
 def test_one_row_and_many_agree(nodes):
     rng = np.random.default_rng(2)
-    total = nodes.weighted(rng.standard_normal(NODES), whitening(rng))
+    total = nodes.with_weights(rng.standard_normal(NODES), whitening(rng))
     positions = rng.standard_normal((5, DIM))
     matrices, vectors = factors(rng, 5)
     for name, *rest in (

@@ -246,7 +246,7 @@ def test_one_node_kind_in_raw_coordinates(sizes, rng):
 
 
 def test_bounded_parameters(rng, differences):
-    transform = Transform.of(Parameters.declared({"a": (0, None), "b": (-1.0, 2.0), "c": None}))
+    transform = Transform.of(Parameters.declare({"a": (0, None), "b": (-1.0, 2.0), "c": None}))
     network = OutputNetwork.of(**coefficients("softplus", "quadratic", rng))
     emulator = emulator_of(network, BoundedEnergy(ENERGY, transform))
     z = rng.standard_normal((5, DIM))

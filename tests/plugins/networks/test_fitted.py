@@ -26,7 +26,7 @@ def network(request, make_nodes):
         trend=Polynomial.of_whitened(rng.standard_normal(DIM), half + half.T, whitening)
         if has_trend
         else None,
-        nodes=None if nodes is None else nodes.weighted(rng.standard_normal(NODES), whitening),
+        nodes=None if nodes is None else nodes.with_weights(rng.standard_normal(NODES), whitening),
         level=7.0,
         n_nodes=0 if nodes is None else NODES,
         n_points=50,

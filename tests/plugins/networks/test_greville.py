@@ -298,7 +298,7 @@ def test_restored_engines_go_on_bit_for_bit(n):
     rows, targets = rows_of()
     first = Greville.empty(K)
     first.update(rows[:n], targets[:n])
-    second = Greville.restored(first.state())
+    second = Greville.restore(first.state())
     for engine in (first, second):
         engine.update(rows[n:], targets[n:])
     np.testing.assert_array_equal(first.solution, second.solution)

@@ -9,7 +9,7 @@ from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit_networks.nodes.rbf import RbfNodes
 from surrokit_networks.solving.basis import Basis
 from surrokit_networks.solving.equations import Equations
-from surrokit_networks.solving.orthogonal import solved
+from surrokit_networks.solving.orthogonal import solve
 from surrokit_networks.solving.trend import TrendFeatures
 
 DIM, NOISE, LENGTH = 2, 0.3, 0.8
@@ -46,7 +46,7 @@ def equations(points, values, weights=None, level=False):
 def network_mean(rows, centres, ridge, fresh, degree=0):
     nodes = RbfNodes(centres=centres, square_widths=np.full(len(centres), LENGTH**2))
     basis = Basis(trend=TrendFeatures(dim=DIM, degree=degree), network=nodes)
-    found = solved(basis, rows, ridge)
+    found = solve(basis, rows, ridge)
     return basis.features(fresh) @ np.vstack([found.trend, found.weights])[:, 0] + found.level
 
 
@@ -121,7 +121,7 @@ def test_a_ridge_matrix_that_is_a_number_times_the_identity_is_that_number(data)
     nodes = RbfNodes(centres=points, square_widths=np.full(len(points), LENGTH**2))
     basis = Basis(trend=TrendFeatures(dim=DIM, degree=0), network=nodes)
     rows = equations(points, values, level=True)
-    one, other = (solved(basis, rows, ridge) for ridge in (0.2, 0.2 * np.eye(len(points))))
+    one, other = (solve(basis, rows, ridge) for ridge in (0.2, 0.2 * np.eye(len(points))))
     for name in attrs.fields_dict(type(one)):
         np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-9)
 
@@ -145,7 +145,7 @@ def test_the_registered_process_has_the_mean_of_a_network(data, name):
     learner.observe(Evaluations(positions=points, values=values))
     rows = equations(points, values, level=True)
     expected = network_mean(rows, points, NOISE**2 * kernel(points, points), fresh)
-    np.testing.assert_allclose(learner.fitted().value(fresh), expected, atol=1e-8)
+    np.testing.assert_allclose(learner.fit().value(fresh), expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -165,7 +165,7 @@ def test_the_registered_sparse_process_has_the_mean_of_a_network(data, seed):
         LearningProblem(dim=DIM, capabilities=frozenset()), np.random.default_rng(seed)
     )
     learner.observe(Evaluations(positions=points, values=values))
-    process = learner.fitted()
+    process = learner.fit()
     inducing = process.centres
     own, cross = kernel(inducing, inducing), kernel(inducing, points)
     short = 1.0 - np.einsum("ij,ij->j", cross, np.linalg.solve(own, cross))

@@ -6,9 +6,9 @@ import pytest
 from surrokit_networks.online.moments import Moments
 from surrokit_networks.online.row_updates import RowUpdates
 from surrokit_networks.online.updates import cheaper
-from surrokit_networks.solving.basis import Basis, combined
-from surrokit_networks.solving.equations import joined
-from surrokit_networks.solving.orthogonal import solved
+from surrokit_networks.solving.basis import Basis, combine
+from surrokit_networks.solving.equations import join
+from surrokit_networks.solving.orthogonal import solve
 from surrokit_networks.solving.trend import TrendFeatures
 
 DIM, SIZE = 3, 12
@@ -45,7 +45,7 @@ def test_blocks_give_the_batch_solution(
         equations,
         [20, 1, 1, 8, 30],
     ).solution(equations)
-    expected = solved(basis, equations, ridge)
+    expected = solve(basis, equations, ridge)
     np.testing.assert_allclose(coefficients(found), coefficients(expected), rtol=1e-6, atol=1e-6)
     assert found.degrees == pytest.approx(expected.degrees, rel=1e-6)
     assert found.error == pytest.approx(expected.error, rel=1e-5)
@@ -89,14 +89,14 @@ def test_combinations_are_what_the_columns_say(make_nodes, make_equations, kind)
     basis = Basis(trend=TrendFeatures(dim=DIM, degree=2), network=make_nodes(kind, DIM, SIZE))
     whitened = make_equations(7, DIM).whitened
     found = np.random.default_rng(3).standard_normal(len(basis))
-    values, gradients = combined(basis, found, whitened)
+    values, gradients = combine(basis, found, whitened)
     np.testing.assert_allclose(values, basis.features(whitened) @ found, rtol=1e-12)
     np.testing.assert_allclose(gradients, basis.jacobian(whitened) @ found, rtol=1e-10, atol=1e-12)
 
 
 def test_equations_are_joined_with_and_without_gradients(make_equations):
     parts = [make_equations(5, DIM, gradients=kind) for kind in ("none", "all")]
-    whole = joined(parts)
+    whole = join(parts)
     assert len(whole) == 10
     assert whole.count == parts[0].count + parts[1].count
     assert whole.total_weight == pytest.approx(sum(part.total_weight for part in parts))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from surrokit_networks.solving.basis import Basis
-from surrokit_networks.solving.design import written_out
+from surrokit_networks.solving.design import write_out
 from surrokit_networks.solving.normal_equations import normal_equations
 from surrokit_networks.solving.trend import TrendFeatures
 
@@ -67,15 +67,15 @@ def test_blocks_change_nothing(basis, block_rows, make_equations):
         np.testing.assert_allclose(
             getattr(found, name), getattr(whole, name), rtol=1e-11, atol=1e-11
         )
-    rows = np.vstack(list(written_out(basis, equations, None)))
-    in_blocks = np.vstack(list(written_out(basis, equations, block_rows)))
+    rows = np.vstack(list(write_out(basis, equations, None)))
+    in_blocks = np.vstack(list(write_out(basis, equations, block_rows)))
     order = [np.lexsort(each.T) for each in (rows, in_blocks)]
     np.testing.assert_allclose(in_blocks[order[1]], rows[order[0]], rtol=1e-12, atol=1e-12)
 
 
 def test_rows_written_out_have_the_same_products(basis, make_equations):
     equations = make_equations(30, DIM, n_outputs=2, gradients="some")
-    rows = np.vstack(list(written_out(basis, equations, None)))
+    rows = np.vstack(list(write_out(basis, equations, None)))
     known = int((equations.gradient_weights > 0).sum())
     assert rows.shape == (30 + DIM * known, 1 + len(basis) + 2)
     assert len(rows) == equations.n_rows
@@ -91,14 +91,14 @@ def test_rows_written_out_have_the_same_products(basis, make_equations):
 def test_a_column_of_ones_only_where_the_level_is_trained(basis, make_equations):
     for level in (True, False):
         equations = make_equations(9, DIM, level=level)
-        rows = np.vstack(list(written_out(basis, equations, None)))
+        rows = np.vstack(list(write_out(basis, equations, None)))
         assert rows.shape == (9, int(level) + len(basis) + 1)
 
 
 def test_rows_that_count_for_nothing_are_not_written_out(basis, make_equations):
     equations = make_equations(9, DIM)
     none = attrs.evolve(equations, value_weights=equations.value_weights * (np.arange(9) % 3 > 0))
-    assert len(np.vstack(list(written_out(basis, none, None)))) == none.n_rows == 6
+    assert len(np.vstack(list(write_out(basis, none, None)))) == none.n_rows == 6
 
 
 def test_parts_add_up(basis, make_equations):

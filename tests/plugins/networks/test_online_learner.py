@@ -10,7 +10,7 @@ import pytest
 import surrokit as sk
 from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
-from surrokit.testing.measures.plain import written_and_read
+from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.targets.densities import Banana
 from surrokit_networks.learner.learner import NetworkLearner
 from surrokit_networks.learner.online import OnlineLearner
@@ -77,7 +77,7 @@ def shown(learns, blocks):
     for i, block in enumerate(blocks):
         learns.observe(block)
         if i == 0:
-            learns.fitted()
+            learns.fit()
     return learns
 
 
@@ -85,7 +85,7 @@ def refitted(learns, blocks):
     """The batch solution to all rows, weighted as they were, in the frame of an online learner."""
     online = learns._online
     rows = TrainingRows.of(
-        Evaluations.joined(blocks, DIM), learns.refits.training.tail, bound=learns._bound
+        Evaluations.join(blocks, DIM), learns.refits.training.tail, bound=learns._bound
     )
     equations = online.frame.less(
         online.regression.equations(rows, online.frame.whitening, online.frame.origin)
@@ -126,7 +126,7 @@ def test_learning_online_is_the_batch_fit_in_the_first_frame(factory, updates, s
         pytest.skip("no gradients to train on")
     blocks = parts(gradients)
     learns = shown(learner(factory, updates=updates, tail="full", **settings), blocks)
-    found, expected = learns.fitted().value(FRESH), refitted(learns, blocks)
+    found, expected = learns.fit().value(FRESH), refitted(learns, blocks)
     # The level is checked apart.
     np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=2e-5)
     assert np.mean(found - potential(FRESH)) == pytest.approx(0.0, abs=0.3)
@@ -135,7 +135,7 @@ def test_learning_online_is_the_batch_fit_in_the_first_frame(factory, updates, s
 @pytest.mark.parametrize("gradients", [False, True])
 def test_both_engines_agree(gradients):
     one, other = (
-        shown(learner(additive, updates=updates, ridge=1e-5), parts(gradients)).fitted()
+        shown(learner(additive, updates=updates, ridge=1e-5), parts(gradients)).fit()
         for updates in ENGINES
     )
     np.testing.assert_allclose(one.value(FRESH), other.value(FRESH), atol=1e-5)
@@ -153,12 +153,12 @@ def test_the_first_fit_is_that_of_a_learner_that_refits(updates, gradients, sett
     online, refits = (learner(additive, updates=u, **settings) for u in (updates, "refit"))
     for learns in (online, refits):
         learns.observe(evaluations(100, gradients=gradients))
-    one, other = online.fitted(), refits.fitted()
+    one, other = online.fit(), refits.fit()
     np.testing.assert_allclose(one.value(FRESH), other.value(FRESH), atol=1e-6)
     np.testing.assert_allclose(one.gradient(FRESH), other.gradient(FRESH), atol=1e-5)
     assert one.quality == other.quality
     assert one.ridge == other.ridge
-    np.testing.assert_array_equal(online.fitted().value(FRESH), one.value(FRESH))
+    np.testing.assert_array_equal(online.fit().value(FRESH), one.value(FRESH))
 
 
 @pytest.mark.parametrize("updates", ENGINES)
@@ -166,9 +166,9 @@ def test_learning_online_helps_and_forgetting_does_not(updates):
     """The negative control: a learner that drops what comes later is worse by far."""
     blocks = [evaluations(30), evaluations(400, seed=1)]
     learns = shown(learner(additive, updates=updates), blocks)
-    error = np.var(learns.fitted().value(FRESH) - potential(FRESH))
+    error = np.var(learns.fit().value(FRESH) - potential(FRESH))
     forgets = shown(learner(additive, updates=updates), blocks[:1])
-    assert error < 0.3 * np.var(forgets.fitted().value(FRESH) - potential(FRESH))
+    assert error < 0.3 * np.var(forgets.fit().value(FRESH) - potential(FRESH))
 
 
 @pytest.mark.parametrize("gradients", [False, True])
@@ -178,12 +178,12 @@ def test_a_ridge_left_to_the_data_follows_them(updates, gradients):
     learns = shown(
         learner(additive, updates=updates, tail="full", trend="linear"), [evaluations(50)]
     )
-    first = learns.fitted().ridge
+    first = learns.fit().ridge
     blocks = [evaluations(49, seed=1), evaluations(100, seed=2, gradients=gradients)]
     learns.observe(blocks[0])
-    assert learns.fitted().ridge == first
+    assert learns.fit().ridge == first
     learns.observe(blocks[1])
-    fitted = learns.fitted()
+    fitted = learns.fit()
     assert fitted.ridge != first
     fit = OnlineFit.of("moments", learns._online.regression, learns._online.frame)
     for block in (evaluations(50), *blocks):
@@ -196,22 +196,22 @@ def test_a_ridge_left_to_the_data_follows_them(updates, gradients):
 
 def test_a_ridge_that_was_given_stays():
     learns = shown(learner(additive, updates="greville", ridge=0.5), parts(gradients=True))
-    assert learns.fitted().ridge == 0.5
+    assert learns.fit().ridge == 0.5
 
 
 @pytest.mark.parametrize("updates", ENGINES)
 def test_no_row_is_kept(updates):
     learns = learner(additive, updates=updates)
     learns.observe(evaluations(100))
-    learns.fitted()
+    learns.fit()
     learns.observe(evaluations(600, seed=1))
-    learns.fitted()
+    learns.fit()
     sizes = [len(pickle.dumps(learns.state()))]
     learns.observe(evaluations(2000, seed=2))
-    learns.fitted()
+    learns.fit()
     sizes.append(len(pickle.dumps(learns.state())))
     assert sizes[1] == sizes[0]
-    assert len(learns.refits.observed()) == 0
+    assert len(learns.refits.join_observed()) == 0
 
 
 @pytest.mark.parametrize("updates", ENGINES)
@@ -221,14 +221,14 @@ def test_restored_learners_go_on_bit_for_bit(updates, factory, settings, fits):
     first = learner(factory, updates=updates, **settings)
     first.observe(evaluations(80, gradients=True))
     for _ in range(fits):
-        first.fitted()
+        first.fit()
     first.observe(evaluations(15, seed=2))
     second = learner(factory, updates=updates, seed=44, **settings)
-    second = second.restored(written_and_read(first.state()))
+    second = second.restore(write_and_read(first.state()))
     for learns in (first, second):
-        learns.fitted()
+        learns.fit()
         learns.observe(evaluations(20, seed=3, gradients=True))
-    one, other = first.fitted(), second.fitted()
+    one, other = first.fit(), second.fit()
     np.testing.assert_array_equal(one.value(FRESH), other.value(FRESH))
     np.testing.assert_array_equal(one.gradient(FRESH), other.gradient(FRESH))
     assert one.quality == other.quality
@@ -242,10 +242,10 @@ class TestQuality:
     def test_rows_are_judged_before_they_are_learnt_from(self, updates):
         learns = learner(additive, updates=updates, trend="constant", ridge=1e-3)
         learns.observe(evaluations(60, gradients=True, spread=0.7))
-        before = learns.fitted()
+        before = learns.fit()
         block = evaluations(30, seed=5, gradients=True, spread=0.7)
         learns.observe(block)
-        after = learns.fitted()
+        after = learns.fit()
         errors = before.value(block.positions) - block.values
         factor = learns._online.frame.whitening.factor
         exact = block.gradients @ factor
@@ -262,22 +262,22 @@ class TestQuality:
         learns = shown(learner(additive, updates="greville"), [evaluations(60)])
         for i in range(30):
             learns.observe(evaluations(10, seed=100 + i))
-        assert learns.fitted().quality.n_points == 200
+        assert learns.fit().quality.n_points == 200
 
     def test_few_rows_say_nothing(self):
         learns = shown(learner(additive, updates="greville", tail="full"), [evaluations(60)])
-        first = learns.fitted().quality
+        first = learns.fit().quality
         learns.observe(evaluations(9, seed=1))
-        assert learns.fitted().quality == first
+        assert learns.fit().quality == first
         learns.observe(evaluations(1, seed=2))
-        assert learns.fitted().quality.n_points == 10
+        assert learns.fit().quality.n_points == 10
 
     @pytest.mark.parametrize("updates", ENGINES)
     def test_it_is_the_error_at_rows_not_yet_seen(self, updates):
         learns = shown(learner(additive, updates=updates), [evaluations(100)])
         for i in range(40):
             learns.observe(evaluations(5, seed=200 + i))
-            fitted = learns.fitted()
+            fitted = learns.fit()
         away = evaluations(2000, seed=7)
         away = away.take(learns._bound.trust(away.values) == 1.0)
         exact = np.var(fitted.value(away.positions) - away.values)
@@ -287,7 +287,7 @@ class TestQuality:
         learns = shown(learner(additive, updates="greville"), [evaluations(60)])
         far = evaluations(50, seed=3, spread=100.0)
         learns.observe(far)
-        quality = learns.fitted().quality
+        quality = learns.fit().quality
         assert quality.n_points < 50
 
 
@@ -297,12 +297,12 @@ class TestTail:
     @pytest.mark.parametrize("updates", ENGINES)
     def test_they_do_no_harm(self, updates):
         learns = shown(learner(additive, updates=updates), [evaluations(100)])
-        clean = np.var(learns.fitted().value(FRESH) - potential(FRESH))
+        clean = np.var(learns.fit().value(FRESH) - potential(FRESH))
         far = evaluations(20, seed=3, spread=1e4)
         failed = attrs.evolve(far, values=np.full(20, np.inf))
         for block in (far, failed, Evaluations.empty(DIM)):
             learns.observe(block)
-        assert np.var(learns.fitted().value(FRESH) - potential(FRESH)) < 2.0 * clean
+        assert np.var(learns.fit().value(FRESH) - potential(FRESH)) < 2.0 * clean
 
     def test_weights_are_by_the_least_value_known_on_arrival(self):
         learns = shown(learner(additive, updates="moments"), [evaluations(60)])
@@ -310,7 +310,7 @@ class TestTail:
         lower = Evaluations(positions=np.ones((2, DIM)), values=np.array([-100.0, np.inf]))
         learns.observe(lower)
         assert learns._bound.least == -100.0 < before
-        rows = learns._weighted(evaluations(5, seed=1))
+        rows = learns._weight(evaluations(5, seed=1))
         assert len(rows) == 5
         assert rows.trust.max() < 0.1
 
@@ -326,31 +326,31 @@ class TestChoice:
     def test_few_points_are_refitted_and_more_learnt_online(self, gradients, few, more):
         learns = learner(additive, rate=0.5)
         learns.observe(evaluations(few, gradients=gradients))
-        learns.fitted()
+        learns.fit()
         assert learns.engine is None
-        assert len(learns.refits.observed()) == few
+        assert len(learns.refits.join_observed()) == few
         learns.observe(evaluations(more, seed=1, gradients=gradients))
-        learns.fitted()
+        learns.fit()
         assert learns.engine in ENGINES
-        assert len(learns.refits.observed()) == 0
+        assert len(learns.refits.join_observed()) == 0
 
     def test_a_refit_waits_until_there_are_a_fifth_more_rows(self):
         learns = learner(additive, rate=0.5)
         learns.observe(evaluations(20))
-        first = learns.fitted()
+        first = learns.fit()
         learns.observe(evaluations(3, seed=1))
-        assert learns.fitted() is first
-        again = learner(additive, rate=0.5).restored(learns.state()).fitted()
+        assert learns.fit() is first
+        again = learner(additive, rate=0.5).restore(learns.state()).fit()
         np.testing.assert_array_equal(again.value(FRESH), first.value(FRESH))
         learns.observe(evaluations(1, seed=2))
-        assert learns.fitted().n_points == 24
+        assert learns.fit().n_points == 24
 
     def test_the_rate_decides(self):
         kinds = []
         for rate in (1e-6, 100.0):
             learns = learner(additive, rate=rate)
             learns.observe(evaluations(100))
-            learns.fitted()
+            learns.fit()
             kinds.append(learns.engine)
         assert kinds == ["moments", "greville"]
 
@@ -365,7 +365,7 @@ class TestChoice:
         surrogate = factory(n_nodes=30, ridge=1e-4, updates=updates)
         learns = surrogate.learner(problem(), np.random.default_rng(3))
         blocks = parts(gradients=False)
-        found = shown(learns, blocks).fitted().value(FRESH)
+        found = shown(learns, blocks).fit().value(FRESH)
         expected = refitted(learns, blocks)
         np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-4)
 
@@ -398,18 +398,18 @@ class TestErrors:
     @pytest.mark.parametrize("updates", ENGINES)
     def test_no_numbers(self, updates):
         learns = shown(learner(additive, updates=updates), [evaluations(60)])
-        before = learns.fitted().value(FRESH)
+        before = learns.fit().value(FRESH)
         with pytest.raises(ConfigurationError, match="got NaN in row 0 of 1"):
             learns.observe(Evaluations(positions=np.zeros((1, DIM)), values=np.array([np.nan])))
-        np.testing.assert_array_equal(learns.fitted().value(FRESH), before)
+        np.testing.assert_array_equal(learns.fit().value(FRESH), before)
 
     def test_too_few_points_and_then_enough(self):
         learns = learner(additive, updates="greville")
         learns.observe(evaluations(2))
         with pytest.raises(SurrogateFitError, match="at least 5 distinct points"):
-            learns.fitted()
+            learns.fit()
         learns.observe(evaluations(60, seed=1))
-        assert learns.fitted().n_points == 62
+        assert learns.fit().n_points == 62
 
     @pytest.mark.parametrize("updates", ENGINES)
     def test_numbers_that_cannot_be_solved(self, updates, monkeypatch):
@@ -420,9 +420,9 @@ class TestErrors:
         engine = type(learns._online.engine)
         monkeypatch.setattr(engine, "solution", fails)
         with pytest.raises(SurrogateFitError, match=r"\(singular\); use updates='refit'"):
-            learns.fitted()
+            learns.fit()
         monkeypatch.setattr(engine, "absorb", fails)
         online = learns._online
         fresh = OnlineFit.of(updates, online.regression, online.frame)
         with pytest.raises(SurrogateFitError, match=r"\(singular\); use updates='refit'"):
-            fresh.absorb(learns._weighted(evaluations(30)))
+            fresh.absorb(learns._weight(evaluations(30)))

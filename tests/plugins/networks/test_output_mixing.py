@@ -128,11 +128,11 @@ def test_a_network_of_combinations_is_one_of_outputs(kind, quadratic):
     q, u = rng.standard_normal((2, 7, DIM))
     b, w = rng.standard_normal((7, MANY)), rng.standard_normal((7, MANY, DIM))
     assert_allclose(one.value(q), other.value(q), rtol=1e-9, atol=1e-10)
-    at, there = one.linearised(q), other.linearised(q)
+    at, there = one.linearise(q), other.linearise(q)
     for found, expected in (
         (at.outputs, there.outputs),
-        (at.pulled_back(b), there.pulled_back(b)),
-        (at.pushed(u), there.pushed(u)),
+        (at.pull_back(b), there.pull_back(b)),
+        (at.push(u), there.push(u)),
         (at.jacobian(), there.jacobian()),
         (at.hessian_product(w), there.hessian_product(w)),
         (at.hessian_form(b, u), there.hessian_form(b, u)),
@@ -161,7 +161,7 @@ def test_what_is_left_out_hardly_changes_a_fit(monkeypatch):
         problem = LearningProblem(dim=DIM, capabilities=frozenset(), energy=ENERGY)
         learner = sk.make("surrogate", "additive").learner(problem, np.random.default_rng(0))
         learner.observe(observed())
-        return learner.fitted()
+        return learner.fit()
 
     short = fitted()
     assert short.network.mixing.matrix.shape == (FEW, MANY)

@@ -55,7 +55,7 @@ def learner(surrogate, energy=ENERGY, seed=1):
 def fitted(surrogate, rows, seed=1):
     learns = learner(surrogate, seed=seed)
     learns.observe(rows)
-    return learns.fitted()
+    return learns.fit()
 
 
 FRESH = exact(60, seed=9)
@@ -102,14 +102,14 @@ def test_many_outputs_are_as_many_fits_at_the_same_ridge(kind, make_nodes):
     rows = TrainingRows.of(exact(30, rough=1.0), "full", needs_outputs=True)
     nodes, whitening = make_nodes(kind, DIM, 20), Whitening.of(rows.positions, rows.weights)
     regression = Regression(ridge=0.01, trend="linear", gradient_weight=0.5)
-    emulator = OutputRegression(regression=regression, energy=ENERGY).fitted(nodes, whitening, rows)
+    emulator = OutputRegression(regression=regression, energy=ENERGY).fit(nodes, whitening, rows)
     assert emulator.ridge == 0.01
     # A regression of one potential knows nothing of outputs: hand it one output as a value. A
     # ridge on weights in units of u is one of ridge / u^2 on weights.
     found = emulator.forward(FRESH.positions)
     for m in range(OUTPUTS):
         one = attrs.evolve(rows, values=rows.outputs[:, m], gradients=rows.jacobians[:, m])
-        alone = regression.fitted(nodes, whitening, one)
+        alone = regression.fit(nodes, whitening, one)
         np.testing.assert_allclose(
             alone.value(FRESH.positions), found[:, m], rtol=1e-6, atol=1e-6 * ENERGY.noise_sd[m]
         )
@@ -132,7 +132,7 @@ def test_units_of_an_output_change_nothing():
     )
     learns = learner(sk.make("surrogate", "additive"), energy=energy)
     learns.observe(moved)
-    one, other = fitted(sk.make("surrogate", "additive"), rows), learns.fitted()
+    one, other = fitted(sk.make("surrogate", "additive"), rows), learns.fit()
     np.testing.assert_allclose(
         other.value(FRESH.positions), one.value(FRESH.positions), rtol=1e-4, atol=1e-4
     )
@@ -146,7 +146,7 @@ def test_trends_of_outputs(trend, degree):
     rows = TrainingRows.of(exact(40), "full", needs_outputs=True)
     whitening = Whitening.of(rows.positions, rows.weights)
     regression = OutputRegression(regression=Regression(trend=trend), energy=ENERGY)
-    emulator = regression.fitted(None, whitening, rows)
+    emulator = regression.fit(None, whitening, rows)
     _, jacobians = emulator.forward_and_jacobian(FRESH.positions)
     if degree == 0:
         np.testing.assert_array_equal(jacobians, 0.0)
@@ -234,18 +234,18 @@ def test_gradients_of_the_potential_are_made_from_jacobians():
     learns.observe(FRESH)
     gradients = learns.state()["rows"]["gradients"]
     np.testing.assert_allclose(gradients[40:], expected + FRESH.positions, rtol=1e-9)
-    assert learns.fitted().quality.gradient_error is not None
+    assert learns.fit().quality.gradient_error is not None
 
 
 def test_states_hold_outputs_and_jacobians():
     first = learner(sk.make("surrogate", "additive", n_nodes=20))
     first.observe(exact(30, rough=1.0))
-    first.fitted()
+    first.fit()
     first.observe(exact(10, seed=3, rough=1.0, jacobians=False))
-    second = learner(sk.make("surrogate", "additive", n_nodes=20), seed=99).restored(first.state())
+    second = learner(sk.make("surrogate", "additive", n_nodes=20), seed=99).restore(first.state())
     for learns in (first, second):
         learns.observe(exact(5, seed=4, rough=1.0))
-    one, other = first.fitted(), second.fitted()
+    one, other = first.fit(), second.fit()
     np.testing.assert_array_equal(one.forward(FRESH.positions), other.forward(FRESH.positions))
     assert one.quality == other.quality
 
@@ -264,7 +264,7 @@ def test_what_a_learner_of_outputs_needs(train_on, needs, uses):
     assert learns.needs == needs
     assert learns.uses == uses
     learns.observe(exact(20))
-    assert learns.fitted().capabilities == learns.provides
+    assert learns.fit().capabilities == learns.provides
 
 
 @pytest.mark.parametrize("kind", ["additive", "rbf", "quadratic"])
@@ -283,7 +283,7 @@ def test_learning_outputs_from_evaluations_without():
     with pytest.raises(
         SurrogateFitError, match="got no evaluations with outputs; pass such, or learn the potent"
     ):
-        learns.fitted()
+        learns.fit()
 
 
 def test_learning_the_potential_of_a_forward_map():

@@ -37,7 +37,7 @@ def coefficients_of(nodes, rows, degree):
         count=float(len(rows)),
         trains_level=True,
     )
-    solution = Regression(ridge=0.0).solved(basis, equations, None).solution
+    solution = Regression(ridge=0.0).solve(basis, equations, None).solution
     return basis.features(rows.positions), np.vstack([solution.trend, solution.weights])[:, 0]
 
 
@@ -69,7 +69,7 @@ def test_least_squares_with_a_trained_level_is_potential_matching(kind, degree, 
 def test_a_shift_of_the_potential_changes_the_level_alone(kind, make_nodes):
     nodes = make_nodes(kind, DIM, NODES)
     regression, identity = Regression(ridge=0.0, train_on="values"), Whitening.identity(DIM)
-    one, other = (regression.fitted(nodes, identity, rows_of(shift)) for shift in (0.0, 1000.0))
+    one, other = (regression.fit(nodes, identity, rows_of(shift)) for shift in (0.0, 1000.0))
     positions = np.random.default_rng(6).standard_normal((9, DIM))
     np.testing.assert_allclose(other.nodes.weights, one.nodes.weights, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(other.value(positions) - one.value(positions), 1000.0)
@@ -85,7 +85,7 @@ def test_without_ridge_weights_are_those_of_algorithm_2(kind, n_nodes, make_node
     rows = rows_of()
     nodes = make_nodes(kind, DIM, n_nodes)
     regression = Regression(ridge=0.0, train_on="values", level="minimum")
-    network = regression.fitted(nodes, Whitening.identity(DIM), rows)
+    network = regression.fit(nodes, Whitening.identity(DIM), rows)
     features = nodes.features(rows.positions)
     targets = rows.values - rows.values.min()
     expected = np.linalg.lstsq(features, targets, rcond=None)[0]

@@ -136,7 +136,7 @@ def test_a_sharp_potential_gets_longer_directions():
         )
         bowl = 0.5 * np.square(positions).sum(axis=1)
         learner.observe(Evaluations(positions=positions, values=bowl + values))
-        return np.linalg.norm(learner.fitted().nodes.arguments, axis=0).mean()
+        return np.linalg.norm(learner.fit().nodes.arguments, axis=0).mean()
 
     assert length(sharp) > 2.0 * length(smooth)
 
@@ -153,7 +153,7 @@ def test_how_large_a_network_is_if_nobody_says():
     rows = rows_of(30)
     bent = rows.values + np.cos(2.0 * rows.positions[:, 0])
     learner.observe(Evaluations(positions=rows.positions, values=bent))
-    assert learner.fitted().n_nodes == TRAINED_SIZE == 50
+    assert learner.fit().n_nodes == TRAINED_SIZE == 50
 
 
 @pytest.mark.parametrize(("bend", "ridge", "n_nodes"), [(0, None, 0), (1, None, 60), (0, 1.0, 60)])
@@ -166,4 +166,4 @@ def test_nodes_that_tell_nothing_are_left_out_where_the_data_choose(bend, ridge,
         LearningProblem(dim=2, capabilities=frozenset()), np.random.default_rng(3)
     )
     learner.observe(Evaluations(positions=positions, values=values))
-    assert learner.fitted().n_nodes == n_nodes
+    assert learner.fit().n_nodes == n_nodes

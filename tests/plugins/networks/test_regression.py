@@ -15,7 +15,7 @@ from surrokit_networks.solving import spectrum as spectrum_module
 from surrokit_networks.solving.basis import Basis
 from surrokit_networks.solving.equations import Equations
 from surrokit_networks.solving.normal_equations import normal_equations
-from surrokit_networks.solving.orthogonal import solved
+from surrokit_networks.solving.orthogonal import solve
 from surrokit_networks.solving.solving import Solver
 from surrokit_networks.solving.spectrum import Projected, dual_spectrum
 from surrokit_networks.solving.trend import TrendFeatures
@@ -92,7 +92,7 @@ def test_as_many_rows_as_nodes_does_not_explode(n_rows):
 
 def test_as_many_rows_as_nodes_would_explode(monkeypatch):
     # Controls: no ridge, and generalised cross-validation as it is in the books.
-    without = worst_error_near_the_threshold(101, lambda *each: solved(*each, 0.0))
+    without = worst_error_near_the_threshold(101, lambda *each: solve(*each, 0.0))
     assert without > 5.0
     monkeypatch.setattr(spectrum_module, "_PRICE", 1.0)
     assert worst_error_near_the_threshold(101, with_chosen_ridge) > 2.0
@@ -127,7 +127,7 @@ def test_values_of_a_quadratic_are_recovered(kind, trend, make_nodes):
         values = 0.5 * np.einsum("ni,ij,nj->n", positions - mode, hessian, positions - mode) + 7.0
         regression = Regression(trend=trend)
         rows = rows_of(positions, values)
-        network = regression.fitted(make_nodes(kind, dim, 10), whitened_for(regression, rows), rows)
+        network = regression.fit(make_nodes(kind, dim, 10), whitened_for(regression, rows), rows)
         fresh = 5.0 * rng.standard_normal((20, dim))
         np.testing.assert_allclose(network.gradient(fresh), (fresh - mode) @ hessian, atol=1e-3)
         np.testing.assert_allclose(network.hessian(fresh), [hessian] * 20, atol=1e-3)
@@ -151,7 +151,7 @@ def test_gradients_of_a_quadratic_need_one_point_more_than_dimensions(
         values = 0.5 * np.einsum("ni,ij,nj->n", away, hessian, away) + 7.0
         regression = Regression(trend="quadratic", train_on=train_on)
         rows = rows_of(positions, values, away @ hessian)
-        network = regression.fitted(make_nodes(kind, dim, 10), whitened_for(regression, rows), rows)
+        network = regression.fit(make_nodes(kind, dim, 10), whitened_for(regression, rows), rows)
         # in units of a standard deviation of the density
         root = np.linalg.cholesky(np.linalg.inv(hessian))
         fresh = mode + rng.standard_normal((20, dim)) @ root.T
@@ -190,7 +190,7 @@ def test_a_trend_is_positive_definite_whatever_the_target(target, with_gradients
         regression = Regression(trend="quadratic")
         whitening = whitened_for(regression, rows)
         nodes = make_nodes(kind, 2, 60)
-        network = regression.fitted(nodes, whitening, rows)
+        network = regression.fit(nodes, whitening, rows)
         matrix = whitening.factor.T @ network.trend.matrix @ whitening.factor
         assert np.linalg.eigvalsh(matrix)[0] >= 0.1 - 1e-9
         if nodes is not None:
@@ -204,7 +204,7 @@ def test_the_trend_of_the_whitening_is_half_the_squared_distance():
     positions = rng.standard_normal((30, DIM))
     rows = rows_of(positions, rng.standard_normal(30))
     whitening = Whitening.of(positions, np.ones(30))
-    network = Regression(trend="laplace").fitted(None, whitening, rows)
+    network = Regression(trend="laplace").fit(None, whitening, rows)
     covariance = whitening.factor @ whitening.factor.T
     np.testing.assert_allclose(network.trend.matrix, np.linalg.inv(covariance), rtol=1e-9)
 
@@ -215,7 +215,7 @@ def test_what_a_trend_has_by_setting():
     rows = rows_of(positions, (positions**2).sum(axis=1))
     whitening = Whitening.of(positions, np.ones(40))
     by_setting = {
-        trend: Regression(trend=trend).fitted(None, whitening, rows).trend
+        trend: Regression(trend=trend).fit(None, whitening, rows).trend
         for trend in ("constant", "linear", "quadratic", "auto")
     }
     assert by_setting["constant"] is None
@@ -234,7 +234,7 @@ def test_automatic_trends_take_what_the_points_support(n, curvature):
     positions = rng.standard_normal((n, dim))
     rows = rows_of(positions, 3.0 * (positions**2).sum(axis=1))
     whitening = Whitening.of(positions, np.ones(n))
-    matrix = Regression(trend="auto").fitted(None, whitening, rows).trend.matrix
+    matrix = Regression(trend="auto").fit(None, whitening, rows).trend.matrix
     expected = {
         "none": np.zeros((dim, dim)),
         "fitted": 6.0 * np.eye(dim),
@@ -249,8 +249,8 @@ def test_automatic_trends_between_few_points_and_plenty():
     positions = rng.standard_normal((70, 8))
     rows = rows_of(positions, (positions**2).sum(axis=1))
     whitening = Whitening.of(positions, np.ones(70))
-    automatic = Regression(trend="auto").fitted(None, whitening, rows)
-    laplace = Regression(trend="laplace").fitted(None, whitening, rows)
+    automatic = Regression(trend="auto").fit(None, whitening, rows)
+    laplace = Regression(trend="laplace").fit(None, whitening, rows)
     np.testing.assert_array_equal(automatic.trend.matrix, laplace.trend.matrix)
 
 
@@ -263,10 +263,10 @@ def test_too_few_equations_for_a_quadratic():
             match=r"a trend of degree 2 in 3 dimensions has 10 coefficients, but there are only "
             rf"{n} equations; explore for longer, or use trend='auto'",
         ) as caught:
-            Regression(trend="quadratic").fitted(None, Whitening.identity(DIM), rows)
+            Regression(trend="quadratic").fit(None, Whitening.identity(DIM), rows)
         assert wanted in str(caught.value)
     rows = rows_of(rng.standard_normal((11, DIM)), rng.standard_normal(11))
-    assert Regression(trend="quadratic").fitted(None, Whitening.identity(DIM), rows).n_points == 11
+    assert Regression(trend="quadratic").fit(None, Whitening.identity(DIM), rows).n_points == 11
 
 
 def test_a_twin_that_could_not_fit_its_trend_is_not_asked(make_nodes):
@@ -279,7 +279,7 @@ def test_a_twin_that_could_not_fit_its_trend_is_not_asked(make_nodes):
         for choose_ridge in ("gcv", "held-out"):
             regression = Regression(trend="quadratic", choose_ridge=choose_ridge)
             for nodes in (None, make_nodes("rbf", DIM, 5), make_nodes("rbf", DIM, 50)):
-                network = regression.fitted(nodes, Whitening.identity(DIM), rows, held)
+                network = regression.fit(nodes, Whitening.identity(DIM), rows, held)
                 assert (network.quality is not None) == judged
                 assert np.isfinite(network.value(positions)).all()
 
@@ -290,7 +290,7 @@ def test_overflowing_targets_are_refused(make_nodes):
         np.errstate(all="ignore"),
         pytest.raises(SurrogateFitError, match="rescale the parameters"),
     ):
-        Regression().fitted(make_nodes("additive", DIM, 5), Whitening.identity(DIM), rows)
+        Regression().fit(make_nodes("additive", DIM, 5), Whitening.identity(DIM), rows)
 
 
 def test_weights_that_are_not_finite_are_refused(make_nodes, monkeypatch):
@@ -306,7 +306,7 @@ def test_weights_that_are_not_finite_are_refused(make_nodes, monkeypatch):
         SurrogateFitError,
         match="the least-squares weights of the network are not finite; use whiten=True and ridge=",
     ):
-        Regression().solved(basis, equations, None)
+        Regression().solve(basis, equations, None)
 
 
 def test_problems_that_cannot_be_solved_are_reported(monkeypatch):
@@ -317,7 +317,7 @@ def test_problems_that_cannot_be_solved_are_reported(monkeypatch):
     with pytest.raises(
         SurrogateFitError, match=r"problem of the network could not be solved \(did not converge\)"
     ):
-        Regression().solved(*problem(20, 5), None)
+        Regression().solve(*problem(20, 5), None)
 
 
 @pytest.mark.parametrize("ridge", [-1.0, np.inf, np.nan])

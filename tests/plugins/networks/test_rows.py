@@ -73,7 +73,7 @@ class Regression(Softplus):
     def hessian(self, positions):
         return super().hessian(positions) + np.eye(self.dim) / 9.0
 
-    def selected(self, rows):
+    def select(self, rows):
         return Softplus(self.x[rows])
 
     def row_bounds(self, factor):
@@ -112,8 +112,8 @@ def problem(terms=True):
 def fitted(rows=None, **settings):
     learner = sk.make("surrogate", "rows", **settings).learner(problem(), np.random.default_rng(0))
     learner.observe(training() if rows is None else rows)
-    assert learner.fitted().capabilities == learner.provides
-    return learner.fitted()
+    assert learner.fit().capabilities == learner.provides
+    return learner.fit()
 
 
 def error(potential):
@@ -126,7 +126,7 @@ def test_rows_of_most_leverage_make_a_skewed_direction_right():
     learner = sk.make("surrogate", "quadratic").learner(problem(), np.random.default_rng(0))
     learner.observe(training())
 
-    assert error(fitted(n_rows=len(RARE))) < 0.05 * error(learner.fitted())
+    assert error(fitted(n_rows=len(RARE))) < 0.05 * error(learner.fit())
 
 
 def test_as_few_rows_are_copied_as_leave_little():
@@ -219,7 +219,7 @@ def test_sums_of_whatever_concerns_the_hessian(name):
         problem(), np.random.default_rng(0)
     )
     learner.observe(training())
-    network = learner.fitted()
+    network = learner.fit()
     rng, q = np.random.default_rng(5), training(3).positions
     half = rng.standard_normal((3, DIM, DIM))
     weights = {
@@ -254,7 +254,7 @@ def test_a_whole_run_on_rows():
 def test_without_rows_worth_their_price_it_is_a_quadratic():
     learner = sk.make("surrogate", "quadratic").learner(problem(), np.random.default_rng(0))
     learner.observe(training())
-    alone, potential, q = learner.fitted(), fitted(left=1e9), training(5, seed=2).positions
+    alone, potential, q = learner.fit(), fitted(left=1e9), training(5, seed=2).positions
 
     for name in ("value", "gradient", "hessian"):
         np.testing.assert_array_equal(getattr(potential, name)(q), getattr(alone, name)(q))

@@ -6,7 +6,7 @@ import pytest
 
 from surrokit_networks.solving.basis import Basis
 from surrokit_networks.solving.normal_equations import normal_equations
-from surrokit_networks.solving.orthogonal import solved
+from surrokit_networks.solving.orthogonal import solve
 from surrokit_networks.solving.solving import Solver, squared_errors
 from surrokit_networks.solving.spectrum import Projected, dual_spectrum, largest_of_the_best
 from surrokit_networks.solving.trend import TrendFeatures
@@ -32,7 +32,7 @@ def by_one_factorisation(basis, equations, ridge):
     return projected(basis, equations).solution(equations, ridge)
 
 
-WAYS = [by_rows, by_moments, by_one_factorisation, solved]
+WAYS = [by_rows, by_moments, by_one_factorisation, solve]
 
 
 def rows_of(basis, equations):
@@ -155,7 +155,7 @@ def test_no_ridge_is_the_pseudoinverse(degree, gradients, n, n_nodes, make_nodes
     features = left[:, free:] - known @ (known.T @ left[:, free:])
     expected = np.linalg.pinv(features, rcond=1e-10) @ (right - known @ (known.T @ right))
     for found in (
-        solved(basis, equations, 0.0),
+        solve(basis, equations, 0.0),
         Solver(ridge=0.0, choose_ridge="gcv").solve(basis, equations, None).solution,
     ):
         np.testing.assert_allclose(found.weights, expected, rtol=1e-6, atol=1e-8)
@@ -163,7 +163,7 @@ def test_no_ridge_is_the_pseudoinverse(degree, gradients, n, n_nodes, make_nodes
 
 def test_an_interpolating_fit_does_not_claim_an_error(make_nodes, make_equations):
     basis = Basis(trend=TrendFeatures(dim=DIM, degree=0), network=make_nodes("additive", DIM, 20))
-    assert solved(basis, make_equations(8, DIM), 0.0).error == np.inf
+    assert solve(basis, make_equations(8, DIM), 0.0).error == np.inf
 
 
 @pytest.mark.parametrize("block_rows", [1, 7, 60])
@@ -188,7 +188,7 @@ def test_a_matrix_for_a_ridge(n, gradients, make_nodes, make_equations):
     left, right = rows_of(basis, equations)
     penalty = np.zeros((left.shape[1], left.shape[1]))
     penalty[4:, 4:] = ridge
-    found = solved(basis, equations, ridge)
+    found = solve(basis, equations, ridge)
     expected = np.linalg.solve(left.T @ left + penalty, left.T @ right)
     np.testing.assert_allclose(found.level, expected[0], atol=1e-8)
     np.testing.assert_allclose(found.trend, expected[1:4], atol=1e-8)
@@ -217,11 +217,11 @@ def test_twins_see_nothing_of_what_is_held_out(
     assert found.twin.ridge == found.solution.ridge
     if ridge is not None:
         assert found.solution.ridge == ridge
-    expected = solved(basis, equations.take(~held), found.twin.ridge)
+    expected = solve(basis, equations.take(~held), found.twin.ridge)
     twin = basis.features(equations.whitened) @ np.vstack([found.twin.trend, found.twin.weights])
     plain = basis.features(equations.whitened) @ np.vstack([expected.trend, expected.weights])
     np.testing.assert_allclose(twin + found.twin.level, plain + expected.level, atol=1e-5)
-    whole = solved(basis, equations, found.solution.ridge)
+    whole = solve(basis, equations, found.solution.ridge)
     one = basis.features(equations.whitened) @ np.vstack([whole.trend, whole.weights])
     other = np.vstack([found.solution.trend, found.solution.weights])
     other = basis.features(equations.whitened) @ other
@@ -250,7 +250,7 @@ def test_errors_where_rows_are_held_out(values, gradients, make_nodes, make_equa
     equations = make_equations(60, DIM, n_outputs=2, gradients=gradients, values=values)
     held = held_rows(60, 20)
     kept = equations.take(~held)
-    fits = [solved(basis, kept, ridge) for ridge in (1e-3, 1.0)]
+    fits = [solve(basis, kept, ridge) for ridge in (1e-3, 1.0)]
     found = squared_errors(
         normal_equations(basis, equations.take(held)),
         np.array([fit.trend for fit in fits]),
@@ -320,7 +320,7 @@ def test_a_network_that_does_worse_than_its_trend_is_not_kept(
             held = held_rows(n)
             found = Solver(ridge=None, choose_ridge=choose_ridge).solve(basis, equations, held)
             alone = Basis(trend=basis.trend, network=None)
-            trend = solved(alone, equations.take(~held), 0.0)
+            trend = solve(alone, equations.take(~held), 0.0)
             worst = error_where_held(alone, equations, held, trend)
             assert error_where_held(basis, equations, held, found.twin) <= 1.05 * worst
 

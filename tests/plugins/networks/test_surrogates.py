@@ -48,7 +48,7 @@ def learner(surrogate, seed=7, dim=DIM):
 def fitted(surrogate, rows=None, seed=7):
     learns = learner(surrogate, seed)
     learns.observe(evaluations() if rows is None else rows)
-    return learns.fitted()
+    return learns.fit()
 
 
 @pytest.fixture(params=EXAMPLES, ids=[f"{name}-{settings}" for name, settings in EXAMPLES])
@@ -113,7 +113,7 @@ def test_the_paper_s_scheme_is_what_the_authors_code_computes():
     targets = rows.values - rows.values.min()
     weights = np.linalg.solve(features.T @ features + 1e-4 * np.eye(50), features.T @ targets)
     expected = features @ weights + rows.values.min()
-    np.testing.assert_allclose(learns.fitted().value(rows.positions), expected, atol=1e-6)
+    np.testing.assert_allclose(learns.fit().value(rows.positions), expected, atol=1e-6)
     np.testing.assert_allclose(nodes.directions.std(), 1 / np.sqrt(DIM), rtol=0.2)
 
 
@@ -235,14 +235,14 @@ def test_restored_learners_go_on_bit_for_bit(name, settings):
     surrogate = sk.make("surrogate", name, **settings)
     first = learner(surrogate)
     first.observe(evaluations(80, seed=1, gradients=True))
-    first.fitted()
+    first.fit()
     first.observe(evaluations(40, seed=2))
     state = first.state()
-    second = learner(surrogate, seed=99).restored(state)
+    second = learner(surrogate, seed=99).restore(state)
     for each in (first, second):
         each.observe(evaluations(30, seed=3, gradients=True))
     positions = np.random.default_rng(8).standard_normal((10, DIM))
-    one, other = first.fitted(), second.fitted()
+    one, other = first.fit(), second.fit()
     np.testing.assert_array_equal(one.value(positions), other.value(positions))
     np.testing.assert_array_equal(one.gradient(positions), other.gradient(positions))
     assert one.quality == other.quality
@@ -251,7 +251,7 @@ def test_restored_learners_go_on_bit_for_bit(name, settings):
 def test_states_are_plain_arrays_and_numbers():
     learns = learner(Additive(n_nodes=20))
     learns.observe(evaluations(30, gradients=True))
-    learns.fitted()
+    learns.fit()
     state = learns.state()
     rows = state.pop("rows")
     assert set(state) == {"seed"}
@@ -261,23 +261,23 @@ def test_states_are_plain_arrays_and_numbers():
 
 def test_a_state_before_any_fit_is_restored():
     first = learner(Additive())
-    second = learner(Additive(), seed=1).restored(first.state())
+    second = learner(Additive(), seed=1).restore(first.state())
     assert second.seed == first.seed
     second.observe(evaluations(20))
-    assert second.fitted().n_points == 20
+    assert second.fit().n_points == 20
 
 
 def test_a_fit_depends_on_the_rows_and_not_on_fits_before_it():
     learns, afresh = learner(Additive(weight_scale=0.3)), learner(Additive(weight_scale=0.3))
     learns.observe(evaluations(50))
-    early = learns.fitted()
+    early = learns.fit()
     for seed in (9, 10):
         learns.observe(evaluations(30, seed=seed))
-        learns.fitted()
+        learns.fit()
     for rows in (evaluations(50), evaluations(30, seed=9), evaluations(30, seed=10)):
         afresh.observe(rows)
-    late = learns.fitted().nodes.arguments
-    np.testing.assert_array_equal(late, afresh.fitted().nodes.arguments)
+    late = learns.fit().nodes.arguments
+    np.testing.assert_array_equal(late, afresh.fit().nodes.arguments)
     assert np.abs(late[:, :50] - early.nodes.arguments[:, :50]).max() > 0
 
 
@@ -303,8 +303,8 @@ def test_networks_and_learners_can_be_pickled(surrogate):
     learns = learner(surrogate)
     learns.observe(evaluations(50, gradients=True))
     positions = np.random.default_rng(8).standard_normal((10, DIM))
-    network = learns.fitted()
-    for again in (pickle.loads(pickle.dumps(learns)).fitted(), network):
+    network = learns.fit()
+    for again in (pickle.loads(pickle.dumps(learns)).fit(), network):
         value = pickle.loads(pickle.dumps(again)).value(positions)
         np.testing.assert_array_equal(value, network.value(positions))
 
@@ -369,13 +369,13 @@ def test_repr_says_what_matters():
 def test_too_few_points(small):
     learns = learner(small)
     with pytest.raises(SurrogateFitError, match="needs at least 5 distinct points of use, got 0"):
-        learns.fitted()
+        learns.fit()
     learns.observe(Evaluations(positions=np.eye(3), values=np.full(3, np.inf)))
     with pytest.raises(SurrogateFitError, match=r"got 0 \(3 rows were observed; rows without a fi"):
-        learns.fitted()
+        learns.fit()
     learns.observe(evaluations(4))
     with pytest.raises(SurrogateFitError, match=r"got 4 \(7 rows were observed"):
-        learns.fitted()
+        learns.fit()
 
 
 def test_the_fewest_points_give_a_fit(small):
@@ -396,7 +396,7 @@ def test_evaluations_that_are_no_numbers():
     with pytest.raises(ConfigurationError, match=r"values of training rows .* NaN in row 1 of 3"):
         learns.observe(Evaluations(positions=np.eye(3), values=[1.0, np.nan, 2.0]))
     # and what was there before stays
-    assert learns.fitted().n_points == 10
+    assert learns.fit().n_points == 10
 
 
 def test_a_block_without_rows_changes_nothing():
@@ -404,7 +404,7 @@ def test_a_block_without_rows_changes_nothing():
     learns.observe(Evaluations.empty(DIM))
     learns.observe(evaluations(10))
     learns.observe(Evaluations.empty(DIM))
-    assert learns.fitted().n_points == 10
+    assert learns.fit().n_points == 10
 
 
 @pytest.mark.parametrize("method", ["value", "gradient", "value_and_gradient", "hessian"])

@@ -45,7 +45,7 @@ def fitted(surrogate, rows, seed):
         LearningProblem(dim=dim, capabilities=frozenset()), np.random.default_rng(seed)
     )
     learner.observe(rows)
-    return learner.fitted()
+    return learner.fit()
 
 
 def worst_against_the_trend(surrogate, dim, n_equations, gradients, seeds=(0, 1, 2)):

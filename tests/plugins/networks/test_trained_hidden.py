@@ -9,10 +9,10 @@ from surrokit_networks.nodes.additive import AdditiveNodes
 from surrokit_networks.nodes.rbf import RbfNodes
 from surrokit_networks.regression.trained_hidden import (
     HiddenLoss,
-    packed,
-    trained_nodes,
-    trained_on,
-    unpacked,
+    pack,
+    train_nodes,
+    train_on,
+    unpack,
 )
 from surrokit_networks.solving import normal_equations as normal_equations_module
 from surrokit_networks.solving.basis import Basis
@@ -80,7 +80,7 @@ def test_the_gradient_is_that_of_the_loss(kind, with_gradients, n_outputs, degre
     nodes = drawn(kind, 5, 3)
     equations = equations_of(40, 3, n_outputs, with_gradients=with_gradients)
     loss = HiddenLoss.of(nodes, equations, TrendFeatures(dim=3, degree=degree), ridge=0.1)
-    parameters = packed(nodes)
+    parameters = pack(nodes)
     _, gradient = loss.value_and_gradient(parameters)
     expected = central(loss, parameters)
     np.testing.assert_allclose(gradient, expected, atol=1e-6 * np.abs(expected).max())
@@ -92,8 +92,8 @@ def test_the_gradient_on_gradients_alone(kind):
     equations = equations_of(40, 3, 1, with_gradients=True, trains_level=False)
     equations = attrs.evolve(equations, value_weights=np.zeros(40))
     loss = HiddenLoss.of(nodes, equations, TrendFeatures(dim=3, degree=1), ridge=0.1)
-    expected = central(loss, packed(nodes))
-    _, gradient = loss.value_and_gradient(packed(nodes))
+    expected = central(loss, pack(nodes))
+    _, gradient = loss.value_and_gradient(pack(nodes))
     np.testing.assert_allclose(gradient, expected, atol=1e-6 * np.abs(expected).max())
 
 
@@ -112,15 +112,15 @@ def test_the_loss_in_plain_words(kind):
     expected += equations.value_weights @ np.square(values - equations.targets)[:, 0]
     errors = np.square(slopes[:, :, 0] - equations.gradients[:, 0]).sum(axis=1)
     expected += equations.gradient_weights @ errors
-    assert loss.value_and_gradient(packed(nodes))[0] == pytest.approx(expected)
+    assert loss.value_and_gradient(pack(nodes))[0] == pytest.approx(expected)
 
 
 def test_the_loss_does_not_depend_on_the_size_of_blocks(monkeypatch):
     nodes, equations = drawn("tanh", 5, 3), equations_of(150, 3, 1, with_gradients=True)
     loss = HiddenLoss.of(nodes, equations, TrendFeatures(dim=3, degree=1), ridge=0.1)
-    value, gradient = loss.value_and_gradient(packed(nodes))
+    value, gradient = loss.value_and_gradient(pack(nodes))
     monkeypatch.setattr(normal_equations_module, "_BLOCK", 1)
-    again, same = loss.value_and_gradient(packed(nodes))
+    again, same = loss.value_and_gradient(pack(nodes))
     assert again == pytest.approx(value)
     np.testing.assert_allclose(same, gradient, rtol=1e-9, atol=1e-9)
 
@@ -128,7 +128,7 @@ def test_the_loss_does_not_depend_on_the_size_of_blocks(monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_packed_and_unpacked(kind):
     nodes = drawn(kind, 6, 3)
-    again = unpacked(packed(nodes), nodes)
+    again = unpack(pack(nodes), nodes)
     assert type(again) is type(nodes)
     z = np.random.default_rng(2).standard_normal((4, 3))
     np.testing.assert_allclose(again.features(z), nodes.features(z), rtol=1e-13)
@@ -151,7 +151,7 @@ def test_training_lowers_the_error_of_a_tiny_network(kind, dim, n_nodes, with_gr
     z = np.random.default_rng(6).standard_normal((80, dim))
     values, gradients = wave(z)
     gradients[::2] = np.nan
-    trained = trained_nodes(
+    trained = train_nodes(
         nodes,
         z,
         values,
@@ -179,21 +179,21 @@ def test_rows_of_no_weight_do_not_matter():
     spoilt = values.copy()
     spoilt[:5], weights[:5] = 1e3, 0.0
     first, second = (
-        trained_nodes(nodes, z, t, gradients, weights, **settings()) for t in (values, spoilt)
+        train_nodes(nodes, z, t, gradients, weights, **settings()) for t in (values, spoilt)
     )
-    np.testing.assert_allclose(packed(first), packed(second), rtol=1e-3)
+    np.testing.assert_allclose(pack(first), pack(second), rtol=1e-3)
 
 
 def test_a_gradient_that_is_not_known_is_left_out():
     nodes, z = drawn("softplus", 4, 2), np.random.default_rng(3).standard_normal((30, 2))
     values, gradients = wave(z)
     unknown = np.full_like(gradients, np.nan)
-    without = trained_nodes(nodes, z, values, None, np.ones(30), **settings())
-    same = trained_nodes(nodes, z, values, unknown, np.ones(30), **settings())
-    np.testing.assert_array_equal(packed(without), packed(same))
+    without = train_nodes(nodes, z, values, None, np.ones(30), **settings())
+    same = train_nodes(nodes, z, values, unknown, np.ones(30), **settings())
+    np.testing.assert_array_equal(pack(without), pack(same))
     unknown[3] = gradients[3]
-    other = trained_nodes(nodes, z, values, unknown, np.ones(30), **settings())
-    assert not np.array_equal(packed(without), packed(other))
+    other = train_nodes(nodes, z, values, unknown, np.ones(30), **settings())
+    assert not np.array_equal(pack(without), pack(other))
 
 
 def test_nothing_given_is_changed():
@@ -201,11 +201,11 @@ def test_nothing_given_is_changed():
     values, gradients = wave(z)
     gradients[4] = np.nan
     weights = np.ones(30)
-    start = packed(nodes)
+    start = pack(nodes)
     for array in (z, values, gradients, weights, nodes.directions, nodes.biases):
         array.setflags(write=False)
-    trained_nodes(nodes, z, values, gradients, weights, **settings())
-    np.testing.assert_array_equal(packed(nodes), start)
+    train_nodes(nodes, z, values, gradients, weights, **settings())
+    np.testing.assert_array_equal(pack(nodes), start)
 
 
 def test_iterations_are_limited(monkeypatch):
@@ -213,7 +213,7 @@ def test_iterations_are_limited(monkeypatch):
     values, _ = wave(z)
 
     def trained(most):
-        return trained_nodes(nodes, z, values, None, np.ones(60), **settings(max_iterations=most))
+        return train_nodes(nodes, z, values, None, np.ones(60), **settings(max_iterations=most))
 
     assert trained(0) is nodes
     equations = Equations(
@@ -226,7 +226,7 @@ def test_iterations_are_limited(monkeypatch):
         trains_level=True,
     )
     loss = HiddenLoss.of(nodes, equations, TrendFeatures(dim=2, degree=0), 60 * 1e-6)
-    losses = [loss.value_and_gradient(packed(trained(most)))[0] for most in (0, 1, 5, 40)]
+    losses = [loss.value_and_gradient(pack(trained(most)))[0] for most in (0, 1, 5, 40)]
     assert losses[0] > losses[1] > losses[2] > losses[3]
 
 
@@ -236,28 +236,28 @@ def test_where_the_loss_is_not_a_number_the_start_comes_back(kind):
     z = np.random.default_rng(3).standard_normal((30, 2))
     values, _ = wave(z)
     z[3] = np.nan if kind == "rbf" else 1e200
-    trained = trained_nodes(nodes, z, values, None, np.ones(30), **settings())
+    trained = train_nodes(nodes, z, values, None, np.ones(30), **settings())
     assert trained is nodes
 
 
 def test_targets_that_are_constant_leave_the_start():
     nodes, z = drawn("softplus", 4, 2), np.random.default_rng(3).standard_normal((30, 2))
-    assert trained_nodes(nodes, z, np.full(30, 7.0), None, np.ones(30), **settings()) is nodes
+    assert train_nodes(nodes, z, np.full(30, 7.0), None, np.ones(30), **settings()) is nodes
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_a_ridge_the_loss_stays_well_posed(kind):
     # more nodes than points: the linear part alone could pass through every point
     nodes, z = drawn(kind, 30, 2), np.random.default_rng(3).standard_normal((20, 2))
-    trained = trained_nodes(nodes, z, wave(z)[0], None, np.ones(20), **settings(ridge=0.0))
-    assert np.isfinite(packed(trained)).all()
+    trained = train_nodes(nodes, z, wave(z)[0], None, np.ones(20), **settings(ridge=0.0))
+    assert np.isfinite(pack(trained)).all()
 
 
 def test_a_wall_stops_the_line_search(monkeypatch):
     # a loss that is not a number beyond a distance of the start, as where a feature overflows
     nodes, z = drawn("softplus", 5, 1), np.random.default_rng(3).standard_normal((40, 1))
     values, _ = wave(z)
-    start, inner = packed(nodes), HiddenLoss.value_and_gradient
+    start, inner = pack(nodes), HiddenLoss.value_and_gradient
 
     def walled(loss, parameters):
         if np.linalg.norm(parameters - start) > 0.5:
@@ -265,8 +265,8 @@ def test_a_wall_stops_the_line_search(monkeypatch):
         return inner(loss, parameters)
 
     monkeypatch.setattr(HiddenLoss, "value_and_gradient", walled)
-    trained = trained_nodes(nodes, z, values, None, np.ones(40), **settings())
-    distance = np.linalg.norm(packed(trained) - start)
+    trained = train_nodes(nodes, z, values, None, np.ones(40), **settings())
+    distance = np.linalg.norm(pack(trained) - start)
     assert 0.0 < distance <= 0.5
 
 
@@ -284,8 +284,8 @@ def test_a_trend_is_fitted_along():
         trains_level=True,
     )
     trend = TrendFeatures(dim=2, degree=2)
-    trained = trained_on(nodes, equations, trend, ridge=1e-6, max_iterations=100)
+    trained = train_on(nodes, equations, trend, ridge=1e-6, max_iterations=100)
     loss = HiddenLoss.of(nodes, equations, trend, 1e-6)
-    first, last = (loss.value_and_gradient(packed(each))[0] for each in (nodes, trained))
+    first, last = (loss.value_and_gradient(pack(each))[0] for each in (nodes, trained))
     assert first < 60 * 0.1**2
     assert last < 0.2 * first

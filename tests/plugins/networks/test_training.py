@@ -44,7 +44,7 @@ def learner(surrogate, seed=7, dim=DIM):
 def fitted(surrogate, rows=None, seed=7):
     learns = learner(surrogate, seed)
     learns.observe(evaluations() if rows is None else rows)
-    return learns.fitted()
+    return learns.fit()
 
 
 # Scales as given, so that no small networks go ahead.
@@ -72,14 +72,14 @@ def test_what_a_learner_declares(kind, train_on, needs, uses):
     assert learns.uses == uses
     assert learns.provides == CAPABILITIES | (NORMAL if kind == "quadratic" else set())
     learns.observe(evaluations(30, gradients=True))
-    assert learns.fitted().capabilities == learns.provides
+    assert learns.fit().capabilities == learns.provides
 
 
 @pytest.mark.parametrize("trend", ["auto", "linear"])
 def test_a_trend_that_may_be_flat_is_not_said_to_be_convex(trend):
     learns = learner(Quadratic(training=Training(regression=Regression(trend=trend))))
     learns.observe(evaluations(30, gradients=True))
-    assert learns.fitted().capabilities == learns.provides == CAPABILITIES
+    assert learns.fit().capabilities == learns.provides == CAPABILITIES
 
 
 def test_trained_on_gradients_alone_values_give_the_level(small):
@@ -103,7 +103,7 @@ def test_gradients_alone_without_any_gradient(kind):
     learns = learner(sk.make("surrogate", kind, train_on="gradients"))
     learns.observe(evaluations(60))
     with pytest.raises(SurrogateFitError, match="but there are only 0 equations"):
-        learns.fitted()
+        learns.fit()
 
 
 def test_values_alone_leave_gradients_unread(small):
@@ -179,7 +179,7 @@ def test_one_gradient_among_few_values_is_not_enough(small):
     learns = learner(small)
     learns.observe(Evaluations(positions=rows.positions, values=rows.values, gradients=slopes))
     with pytest.raises(SurrogateFitError, match="needs at least 5 distinct points of use, got 4"):
-        learns.fitted()
+        learns.fit()
 
 
 @pytest.mark.parametrize(("n_with", "told"), [(0, False), (1, False), (2, False), (30, True)])

@@ -165,25 +165,25 @@ def many_rows(n, trust=None):
 
 @pytest.mark.parametrize(("n", "held"), [(10, 2), (24, 2), (36, 4), (1000, 100), (5000, 200)])
 def test_a_tenth_is_held_out(n, held):
-    chosen = Training().held(many_rows(n), np.random.default_rng(0))
+    chosen = Training().choose_held_out(many_rows(n), np.random.default_rng(0))
     assert chosen.sum() == held
     assert chosen.shape == (n,)
 
 
 def test_nothing_is_held_out_of_few_points_or_where_nobody_wants_it():
     rng = np.random.default_rng(0)
-    assert Training().held(many_rows(9), rng) is None
-    assert Training(hold_out=0.0).held(many_rows(100), rng) is None
-    assert Training(hold_out=0.5).held(many_rows(100), rng).sum() == 50
+    assert Training().choose_held_out(many_rows(9), rng) is None
+    assert Training(hold_out=0.0).choose_held_out(many_rows(100), rng) is None
+    assert Training(hold_out=0.5).choose_held_out(many_rows(100), rng).sum() == 50
 
 
 def test_what_is_down_weighted_is_not_held_out():
     trust = np.where(np.arange(100) < 30, 1.0, 0.5)
-    held = Training().held(many_rows(100, trust), np.random.default_rng(0))
+    held = Training().choose_held_out(many_rows(100, trust), np.random.default_rng(0))
     assert held[:30].sum() == 10
     assert not held[30:].any()
     trust = np.where(np.arange(100) < 19, 1.0, 0.5)
-    assert Training().held(many_rows(100, trust), np.random.default_rng(0)) is None
+    assert Training().choose_held_out(many_rows(100, trust), np.random.default_rng(0)) is None
 
 
 @pytest.mark.parametrize("hold_out", [-0.1, 0.6, np.nan, np.inf])

@@ -85,7 +85,7 @@ def test_gradients_make_a_surrogate_follow_the_truth(outcome):
 
 def test_radial_nodes_take_their_width_from_fitc(monkeypatch):
     asked = []
-    real = figure_1.trained
+    real = figure_1.train
 
     def watched(surrogate, settings, evaluations, rng):
         asked.append((surrogate, dict(settings)))
@@ -107,7 +107,7 @@ def test_radial_nodes_take_their_width_from_fitc(monkeypatch):
 
 
 def test_fits_that_fail_are_counted_and_if_all_do_it_is_an_error(monkeypatch):
-    real = figure_1.trained
+    real = figure_1.train
     calls = []
 
     def sometimes(*arguments):

@@ -31,7 +31,7 @@ def outcome(tmp_path_factory):
 def fitted(monkeypatch):
     """Evaluations and settings that each surrogate was fitted to, and the surrogate."""
     calls = []
-    real = figure_2.trained
+    real = figure_2.train
 
     def trained(surrogate, settings, evaluations, rng):
         found = real(surrogate, settings, evaluations, rng)

@@ -150,7 +150,7 @@ def test_a_chain_that_never_moves_has_no_effective_draw(monkeypatch):
     experiment = Figure3(**TINY)
     target = sk.make("potential", "gaussian-32")
     wrong = sk.potential(lambda q: -1e3 * q.sum(), lambda q: np.full(DIM, -1e3), dim=DIM)
-    result = experiment._sampled(target, wrong, np.random.default_rng(1))
+    result = experiment._sample(target, wrong, np.random.default_rng(1))
     assert result["acceptance"] == 0.0
     assert result["ess"] == {"min": 0.0, "mean": 0.0, "max": 0.0}
     assert result["mean_ess_per_second"] == 0.0

@@ -44,7 +44,7 @@ def outcome(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trial():
-    return Trial.prepared(
+    return Trial.prepare(
         sk.make("potential", "simulated-logistic", n_rows=200, dim=3),
         acceptance=0.7,
         n_steps=6,
@@ -103,7 +103,7 @@ def test_half_a_run_is_no_result(trial, monkeypatch):
 
 def test_all_surrogates_of_a_row_are_tried_alike(sampled, monkeypatch):
     seen = []
-    real = grid.trained
+    real = grid.train
 
     def watched(surrogate, settings, evaluations, rng):
         shown = evaluations.gradients is not None

@@ -16,7 +16,7 @@ from surrokit_paper.figure_3.experiment import EXACT
 from surrokit_paper.figure_3.experiment import METHODS as OF_FIGURE_3
 from surrokit_paper.measures.growth import growth_power
 from surrokit_paper.style import LOOKS
-from surrokit_paper.surrogates.methods import squared_length_scale, trained
+from surrokit_paper.surrogates.methods import squared_length_scale, train
 
 
 @pytest.mark.parametrize("power", [0.0, 1.0, 3.0])
@@ -47,7 +47,7 @@ def evaluations(n=40, gradients=False):
 @pytest.mark.parametrize("gradients", [False, True])
 def test_a_surrogate_is_fitted_to_given_evaluations(gradients):
     data = evaluations(gradients=gradients)
-    fit = trained("additive", {}, data, np.random.default_rng(1))
+    fit = train("additive", {}, data, np.random.default_rng(1))
     assert_allclose(fit.potential.value(data.positions), data.values, atol=0.1)
     assert fit.seconds > 0
     assert fit.wall_seconds > 0
@@ -64,19 +64,19 @@ def test_a_learner_is_told_of_gradients_only_if_there_are_any(monkeypatch):
 
     monkeypatch.setattr(sk, "make", lambda kind, name, **settings: Watched())
     for gradients in (False, True):
-        trained("additive", {}, evaluations(gradients=gradients), np.random.default_rng(1))
+        train("additive", {}, evaluations(gradients=gradients), np.random.default_rng(1))
     assert told == [frozenset(), frozenset({"gradient"})]
 
 
 def test_a_surrogate_that_is_not_there_is_said():
     with pytest.raises(UnknownComponentError, match="no surrogate is named 'crystal-ball'"):
-        trained("crystal-ball", {}, evaluations(), np.random.default_rng(1))
+        train("crystal-ball", {}, evaluations(), np.random.default_rng(1))
 
 
 def test_the_length_scale_of_a_process_is_found():
     hyperparameters = {"length_scales": 3.0, "signal_sd": 2.0, "noise_sd": 0.1}
     settings = {"whiten": False, "hyperparameters": hyperparameters}
-    fit = trained("gp", settings, evaluations(), np.random.default_rng(1))
+    fit = train("gp", settings, evaluations(), np.random.default_rng(1))
     assert squared_length_scale(fit.potential) == 9.0
 
 

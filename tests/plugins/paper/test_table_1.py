@@ -21,7 +21,7 @@ from surrokit_paper.measures.authors_accounting import (
     charged_seconds,
     seconds_by_sensitivities,
 )
-from surrokit_paper.measures.measured_run import measured
+from surrokit_paper.measures.measured_run import measure
 from surrokit_paper.table_1 import experiment as experiment_module
 from surrokit_paper.table_1.experiment import Table1
 from surrokit_paper.table_1.methods import METHODS
@@ -172,7 +172,7 @@ def test_standard_errors_of_a_run_are_those_of_independent_draws():
         seed=2,
         progress=False,
     )
-    found = measured(run)
+    found = measure(run)
     n = found["draws"]
     assert n == 6000
     assert_allclose(found["mean_error"] / found["sd"], np.sqrt(1 / n), rtol=0.3)

@@ -93,12 +93,12 @@ def test_interpolation_is_exact_for_linear_functions():
 
 
 def test_boundary_conditions(potential, positions):
-    pressure = potential.flow.solved(positions[0]).pressure
+    pressure = potential.flow.solve(positions[0]).pressure
     x = potential.flow.mesh.nodes
     assert_allclose(pressure[:, 0], x)
     assert_allclose(pressure[:, -1], 1 - x)
     # by the sides without flux nothing leaves: what enters at one end comes out at the other
-    solved = potential.flow.solved(positions[0])
+    solved = potential.flow.solve(positions[0])
     loads = potential.flow.mesh.loads(solved.fluxes)
     assert_allclose(loads[:, 1:-1], 0.0, atol=1e-14)
     assert_allclose(loads.sum(), 0.0, atol=1e-13)
@@ -116,7 +116,7 @@ def test_the_solution_for_a_constant_coefficient():
             along = 4.0 / (np.pi * k) ** 2 * np.cos(np.pi * k * x)
             profile = np.exp(-np.pi * k * (1 - x)) - np.exp(-np.pi * k * x)
             expected += np.outer(along, profile / (1 - np.exp(-np.pi * k)))
-        pressure = flow.solved(np.zeros(1)).outputs.reshape(6, 6)
+        pressure = flow.solve(np.zeros(1)).outputs.reshape(6, 6)
         errors.append(np.abs(pressure - expected)[:, 1:-1].max())
     assert errors[-1] < 2e-4
     assert_allclose(np.array(errors[:-1]) / errors[1:], 4.0, rtol=0.1)
@@ -126,7 +126,7 @@ def test_convergence_under_refinement():
     # bilinear elements with a smooth coefficient: second order where it is observed
     position = np.random.default_rng(3).standard_normal(6)
     outputs = [
-        SteadyFlow.of(cells=cells, n_modes=6, observed=6, length=0.3).solved(position).outputs
+        SteadyFlow.of(cells=cells, n_modes=6, observed=6, length=0.3).solve(position).outputs
         for cells in (10, 20, 40, 80)
     ]
     changes = [np.sqrt(np.mean((b - a) ** 2)) for a, b in pairwise(outputs)]
@@ -165,12 +165,12 @@ def test_jacobian(potential, positions, differences):
 
 
 def test_products_with_the_jacobian(potential, positions):
-    solved = potential.flow.solved(positions[0])
+    solved = potential.flow.solve(positions[0])
     rng = np.random.default_rng(0)
     vector, weights = rng.standard_normal((1, 4)), rng.standard_normal((1, 16))
     jacobian = solved.jacobian()[0]
-    assert_allclose(solved.pushed(vector)[0], jacobian @ vector[0], atol=1e-14)
-    assert_allclose(solved.pulled_back(weights)[0], weights[0] @ jacobian, atol=1e-14)
+    assert_allclose(solved.push(vector)[0], jacobian @ vector[0], atol=1e-14)
+    assert_allclose(solved.pull_back(weights)[0], weights[0] @ jacobian, atol=1e-14)
 
 
 def test_second_derivatives(potential, positions, differences):
@@ -180,7 +180,7 @@ def test_second_derivatives(potential, positions, differences):
     expected = np.einsum("nmi,nmik->nk", weights, expected)
     found = potential.forward_hessian_product(positions, weights)
     assert_allclose(found, expected, atol=1e-7)
-    solved = potential.flow.solved(positions[0])
+    solved = potential.flow.solve(positions[0])
     vector = rng.standard_normal((1, 4))
     by_outputs = rng.standard_normal((1, 16))
     whole = solved.hessian_product(by_outputs[:, :, None] * vector[:, None])

@@ -58,11 +58,11 @@ def test_sparse_designs_change_nothing(model, form):
     factor = np.tril(np.ones((5, 5)))
     assert_allclose(thin.row_bounds(factor), dense.row_bounds(factor), rtol=1e-12)
     rows, owners = np.array([3, 0, 3, 1499]), np.array([0, 1, 3, 2])
-    expected = dense.expanded(POSITIONS[0]).changes(POSITIONS, -POSITIONS, rows, owners)
-    found = thin.expanded(POSITIONS[0]).changes(POSITIONS, -POSITIONS, rows, owners)
+    expected = dense.expand(POSITIONS[0]).changes(POSITIONS, -POSITIONS, rows, owners)
+    found = thin.expand(POSITIONS[0]).changes(POSITIONS, -POSITIONS, rows, owners)
     assert_allclose(found, expected, rtol=1e-9, atol=1e-13)
     assert_allclose(
-        thin.selected(rows).value(POSITIONS), dense.selected(rows).value(POSITIONS), rtol=1e-12
+        thin.select(rows).value(POSITIONS), dense.select(rows).value(POSITIONS), rtol=1e-12
     )
 
 
@@ -93,7 +93,7 @@ def test_convex_is_declared_with_a_prior_and_where_the_family_is():
     assert can.CONVEX in MODELS["probit"](DESIGN).capabilities
     assert can.CONVEX not in MODELS["student"](DESIGN).capabilities
     for name in ("probit", "logistic"):  # rows alone may leave directions flat
-        assert can.CONVEX not in MODELS[name](DESIGN).selected(np.arange(3)).capabilities
+        assert can.CONVEX not in MODELS[name](DESIGN).select(np.arange(3)).capabilities
 
 
 def test_a_family_of_ones_own():
@@ -130,7 +130,7 @@ def test_a_bound_that_is_too_small_is_seen_by_the_contract():
 
 def test_models_and_expansions_travel():
     model = pickle.loads(pickle.dumps(MODELS["student"](sparse.csr_array(DESIGN))))
-    expansion = pickle.loads(pickle.dumps(model.expanded(POSITIONS[0])))
+    expansion = pickle.loads(pickle.dumps(model.expand(POSITIONS[0])))
     assert_allclose(expansion.value(POSITIONS[:1]), model.value(POSITIONS[:1]))
 
 
@@ -154,14 +154,14 @@ def test_bad_data_are_refused(design, response, variance, message):
 def test_expansions_and_bounds_say_what_shape_they_need():
     model = MODELS["probit"](DESIGN)
     with pytest.raises(ShapeError, match=r"centre must have shape \(5,\), got \(4, 5\)"):
-        model.expanded(POSITIONS)
+        model.expand(POSITIONS)
     with pytest.raises(ShapeError, match=r"factor must have shape \(5, 5\), got \(5,\)"):
         model.row_bounds(POSITIONS[0])
-    for ask in (model.expanded, model.row_bounds):
+    for ask in (model.expand, model.row_bounds):
         with pytest.raises(ConfigurationError, match=r"'probit' .* to an order of 2, got 3; give"):
             ask(np.eye(5), order=3)
     with pytest.raises(ConfigurationError, match="to an order of 2 or 3, got 4; give one of these"):
-        LogisticRegression(DESIGN, BINARY).expanded(POSITIONS[0], order=4)
+        LogisticRegression(DESIGN, BINARY).expand(POSITIONS[0], order=4)
 
 
 @pytest.mark.parametrize("name", ["logistic", "probit", "robust"])

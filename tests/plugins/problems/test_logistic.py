@@ -9,7 +9,7 @@ from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.testing import check_potential
 from surrokit_problems.rows import logistic as logistic_module
 from surrokit_problems.rows.logistic import LogisticRegression
-from surrokit_problems.rows.simulated_logistic import simulated_regression
+from surrokit_problems.rows.simulated_logistic import simulate_regression
 
 
 @pytest.fixture
@@ -116,17 +116,17 @@ def test_arguments_that_are_no_regression(design, response, variance, error, mes
 
 
 def test_simulated_data_follow_the_recipe():
-    design, response, truth = simulated_regression(50_000, 10, seed=3)
+    design, response, truth = simulate_regression(50_000, 10, seed=3)
     assert_allclose(design[:, 0], 0.1)
     assert_allclose(design[:, 1:].std(axis=0), 0.1, rtol=0.02)
     assert ((truth >= 0) & (truth <= 1)).all()
     probability = 1 / (1 + np.exp(-design @ truth))
     assert abs(response.mean() - probability.mean()) < 4 * 0.5 / np.sqrt(50_000)
-    again = simulated_regression(50_000, 10, seed=3)
+    again = simulate_regression(50_000, 10, seed=3)
     assert_allclose(again[0], design)
     assert_allclose(again[1], response)
 
 
 def test_simulated_data_need_a_size():
     with pytest.raises(ConfigurationError, match="n_rows and dim must be at least 1"):
-        simulated_regression(0, 10, seed=3)
+        simulate_regression(0, 10, seed=3)

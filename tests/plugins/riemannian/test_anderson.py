@@ -37,7 +37,7 @@ def residual_of(matrix, right, calls=None):
 def test_linear_equations_take_about_as_many_passes_as_unknowns():
     matrix, right, solution = linear(6, 4, 0.9)
     calls = []
-    found = FixedPoint(tolerance=1e-10, max_iterations=12).solved(
+    found = FixedPoint(tolerance=1e-10, max_iterations=12).solve(
         residual_of(matrix, right, calls), np.zeros((6, 4)), np.ones(6)
     )
     assert (found.status == Status.OK).all()
@@ -47,7 +47,7 @@ def test_linear_equations_take_about_as_many_passes_as_unknowns():
 
 def test_equations_are_solved_on_which_plain_passes_diverge():
     matrix, right, solution = linear(6, 3, 1.5)
-    found = FixedPoint(tolerance=1e-9, max_iterations=40).solved(
+    found = FixedPoint(tolerance=1e-9, max_iterations=40).solve(
         residual_of(matrix, right), np.zeros((6, 3)), np.ones(6)
     )
     assert (found.status == Status.OK).all()
@@ -57,10 +57,10 @@ def test_equations_are_solved_on_which_plain_passes_diverge():
 def test_each_chain_is_solved_as_if_it_were_alone():
     matrix, right, _ = linear(5, 3, 0.8)
     solver = FixedPoint(tolerance=1e-10, max_iterations=30)
-    together = solver.solved(residual_of(matrix, right), np.zeros((5, 3)), np.ones(5))
+    together = solver.solve(residual_of(matrix, right), np.zeros((5, 3)), np.ones(5))
     for i in range(5):
         one = slice(i, i + 1)
-        alone = solver.solved(residual_of(matrix[one], right[one]), np.zeros((1, 3)), np.ones(1))
+        alone = solver.solve(residual_of(matrix[one], right[one]), np.zeros((1, 3)), np.ones(1))
         assert_allclose(alone.points[0], together.points[i], atol=1e-12)
 
 
@@ -69,7 +69,7 @@ def test_chains_that_are_done_drop_out():
     start = np.zeros((4, 3))
     start[1] = solution[1]
     calls = []
-    FixedPoint(tolerance=1e-10, max_iterations=30).solved(
+    FixedPoint(tolerance=1e-10, max_iterations=30).solve(
         residual_of(matrix, right, calls), start, np.ones(4)
     )
     assert calls[:2] == [4, 3]
@@ -80,7 +80,7 @@ def test_statuses():
         found = np.where(rows[:, None] == 0, 0.1, np.where(rows[:, None] == 1, np.nan, 0.0))
         return found, found
 
-    found = FixedPoint(tolerance=1e-10, max_iterations=7).solved(
+    found = FixedPoint(tolerance=1e-10, max_iterations=7).solve(
         residual, np.zeros((3, 1)), np.ones(3)
     )
     assert found.status.tolist() == [Status.NOT_CONVERGED, Status.NOT_FINITE, Status.OK]
@@ -94,7 +94,7 @@ def test_a_chain_that_settles_elsewhere_has_not_come_to_its_goal():
     def goal(points, rows):
         return np.abs(points - wanted[rows]).max(axis=1) < 1e-6
 
-    found = FixedPoint(tolerance=1e-10, max_iterations=30).solved(
+    found = FixedPoint(tolerance=1e-10, max_iterations=30).solve(
         residual_of(matrix, right), np.zeros((2, 3)), np.ones(2), goal=goal
     )
     assert found.status.tolist() == [Status.OK, Status.NOT_CONVERGED]
@@ -138,5 +138,5 @@ def test_a_chain_that_wanders_is_given_up():
     for most_growth in (np.inf, 2.0):
         residual.passes = 0
         solver = FixedPoint(tolerance=1e-10, max_iterations=5, most_growth=most_growth)
-        statuses.append(solver.solved(residual, start, np.ones(2)).status.tolist())
+        statuses.append(solver.solve(residual, start, np.ones(2)).status.tolist())
     assert statuses == [[Status.OK, Status.OK], [Status.OK, Status.NOT_CONVERGED]]

@@ -18,9 +18,9 @@ INTEGRATORS = ("generalized-leapfrog", "implicit-midpoint")
 METRICS = {
     "fisher": sk.make("metric", "fisher"),
     "hessian": sk.make("metric", "hessian", trusted=True),
-    "hessian-diagonal": sk.make("metric", "hessian-diagonal").adapted(COVARIANCE),
+    "hessian-diagonal": sk.make("metric", "hessian-diagonal").adapt(COVARIANCE),
     "softabs": sk.make("metric", "softabs"),
-    "softabs-adapted": sk.make("metric", "softabs", hardness=5.0).adapted(COVARIANCE),
+    "softabs-adapted": sk.make("metric", "softabs", hardness=5.0).adapt(COVARIANCE),
 }
 
 

@@ -14,7 +14,7 @@ from surrokit.testing import CountingPotential, Limited
 from surrokit.testing.targets.densities import Banana, Gaussian, Mixture, Student
 from surrokit_riemannian.metrics.definite import HessianMetric, OwnMetric
 from surrokit_riemannian.metrics.diagonal import DiagonalMetric
-from surrokit_riemannian.metrics.factors import are_definite, factorised, product
+from surrokit_riemannian.metrics.factors import are_definite, factorise, product
 from surrokit_riemannian.metrics.softabs import SoftAbsMetric
 
 COVARIANCE = np.array([[1.3, 0.5], [0.5, 2.6]])
@@ -53,7 +53,7 @@ def test_factors_one_by_one_and_by_columns(n):
     spd = root @ root.transpose(0, 2, 1) + np.eye(4)
     spd[1] = -np.eye(4)
     spd[2] = np.nan
-    factors = factorised(spd)
+    factors = factorise(spd)
     good = np.setdiff1d(np.arange(n), [1, 2])
     assert_allclose(factors.lower[good], np.linalg.cholesky(spd[good]), atol=1e-12)
     assert_allclose(factors.inverse[good], np.linalg.inv(spd[good]), atol=1e-11)
@@ -68,7 +68,7 @@ def test_factors_one_by_one_and_by_columns(n):
 @pytest.mark.parametrize("n", [2, 200])
 def test_a_singular_matrix_is_not_definite(n):
     ones = np.ones((n, 2, 2))
-    assert np.isnan(factorised(np.zeros((n, 2, 2))).log_determinant).all()
+    assert np.isnan(factorise(np.zeros((n, 2, 2))).log_determinant).all()
     assert not are_definite(ones - 1e-9 * np.eye(2)).any()
 
 
@@ -81,7 +81,7 @@ def test_a_singular_matrix_is_not_definite(n):
 def test_softabs_is_the_plain_formula(target, covariance, hardness):
     metric = SoftAbsMetric(hardness=hardness, covariance=covariance)
     q = positions(target)
-    cache = metric.factored(target, q)
+    cache = metric.factor(target, q)
     units = np.eye(2) if covariance is None else covariance
     expected = plain_softabs(target.hessian(q), hardness, units)
     assert_allclose(matrices(metric, cache), expected, rtol=1e-9, atol=1e-12)
@@ -91,7 +91,7 @@ def test_softabs_is_the_plain_formula(target, covariance, hardness):
 def test_softabs_of_one_batch_takes_each_row_its_own_way():
     q = positions(Mixture(), 400)
     metric = SoftAbsMetric(hardness=100.0)
-    certain = metric.factored(Mixture(), q)["metric_certain"]
+    certain = metric.factor(Mixture(), q)["metric_certain"]
     least = np.linalg.eigvalsh(Mixture().hessian(q))[:, 0]
     assert_array_equal(certain == 1.0, least > 0.191)
     assert 0.05 < (certain == 0.0).mean() < 0.5
@@ -100,7 +100,7 @@ def test_softabs_of_one_batch_takes_each_row_its_own_way():
 def test_softabs_equals_the_hessian_where_that_is_certain():
     q = positions(Mixture(), 400)
     metric = SoftAbsMetric()
-    cache = metric.factored(Mixture(), q)
+    cache = metric.factor(Mixture(), q)
     rows = cache["metric_certain"] == 1.0
     plain = plain_softabs(Mixture().hessian(q[rows]), metric.hardness, np.eye(2))
     assert_allclose(matrices(metric, cache)[rows], plain, rtol=0, atol=4e-15)
@@ -111,7 +111,7 @@ def test_softabs_at_coinciding_eigenvalues():
     round_target = Gaussian(mean=(0.0, 0.0), covariance=((20.0, 0.0), (0.0, 20.0)))
     metric = SoftAbsMetric()
     q = positions(round_target, 3)
-    cache = metric.factored(round_target, q)
+    cache = metric.factor(round_target, q)
     assert (cache["metric_certain"] == 0.0).all()
     forms = metric.form_gradient(round_target, q, cache, np.ones((3, 2)))
     assert_allclose(forms, np.zeros((3, 2)), atol=1e-15)
@@ -121,14 +121,14 @@ def test_certain_rows_pay_forms_only():
     counting = CountingPotential(Gaussian())
     metric = SoftAbsMetric()
     q = positions(Gaussian(), 5)
-    metric.form_gradient(counting, q, metric.factored(counting, q), np.ones((5, 2)))
+    metric.form_gradient(counting, q, metric.factor(counting, q), np.ones((5, 2)))
     assert counting.positions["hessian_form_gradient"] == 5
     assert counting.positions["hessian_trace_gradient"] == 0
 
 
 def test_softabs_never_rejects_an_indefinite_hessian():
     q = np.column_stack([np.linspace(-3.0, 3.0, 200), np.zeros(200)])
-    cache = SoftAbsMetric().factored(Mixture(), q)
+    cache = SoftAbsMetric().factor(Mixture(), q)
     assert (np.linalg.eigvalsh(Mixture().hessian(q))[:, 0] < 0).any()
     assert np.isfinite(cache["log_determinant"]).all()
 
@@ -139,18 +139,18 @@ def test_softabs_never_rejects_an_indefinite_hessian():
 @pytest.mark.parametrize("target", CURVED, ids=NAMES)
 def test_the_diagonal_is_the_softabs_of_a_diagonal_hessian(target):
     q = positions(target)
-    metric = DiagonalMetric(hardness=5.0).adapted(COVARIANCE)
+    metric = DiagonalMetric(hardness=5.0).adapt(COVARIANCE)
     variances = np.diag(COVARIANCE)
     h = np.diagonal(target.hessian(q), axis1=1, axis2=2)
     expected = h / np.tanh(5.0 * variances * h)
-    assert_allclose(metric.factored(target, q)["metric_diagonal"], expected, rtol=1e-12)
+    assert_allclose(metric.factor(target, q)["metric_diagonal"], expected, rtol=1e-12)
 
 
 def test_the_diagonal_is_the_same_with_and_without_a_cheap_one():
     full = Limited(Banana(), Banana().capabilities - {"hessian-diagonal"})
     q, u = positions(Banana()), np.ones((40, 2))
     metric = DiagonalMetric()
-    one, other = metric.factored(Banana(), q), metric.factored(full, q)
+    one, other = metric.factor(Banana(), q), metric.factor(full, q)
     for name in one:
         assert_allclose(one[name], other[name], rtol=1e-12)
     assert_allclose(
@@ -173,7 +173,7 @@ def test_fisher_and_gauss_newton_are_the_potential_s_own():
     q = positions(Banana())
     for name in ("fisher", "gauss-newton"):
         metric = sk.make("metric", name)
-        cache = metric.factored(Banana(), q)
+        cache = metric.factor(Banana(), q)
         assert_allclose(matrices(metric, cache), Banana().metric(q), rtol=1e-10, atol=1e-12)
 
 
@@ -189,12 +189,12 @@ def test_an_indefinite_hessian_raises_and_says_what_to_use():
         r"eigenvalue -[0-9.]+ at position \[0.2 0.5\]; use metric 'softabs'"
     )
     with pytest.raises(IndefiniteMetricError, match=message):
-        HessianMetric(trusted=True).factored(Mixture(), q)
+        HessianMetric(trusted=True).factor(Mixture(), q)
 
 
 def test_a_metric_that_is_not_finite_does_not_raise():
     q = np.array([[np.nan, 0.0], [0.5, 0.5]])
-    cache = OwnMetric().factored(Banana(), q)
+    cache = OwnMetric().factor(Banana(), q)
     assert np.isnan(cache["log_determinant"]).tolist() == [True, False]
 
 

@@ -140,7 +140,7 @@ def test_a_partial_fit_can_go_on_learning_online(network, updates, with_gradient
         part = None if known is None else known[rows]
         network.partial_fit(inputs[rows], targets[rows], part)
         learner.observe(Evaluations(positions=inputs[rows], values=targets[rows], gradients=part))
-        surrogate = learner.fitted()
+        surrogate = learner.fit()
     np.testing.assert_array_equal(network.predict(fresh), surrogate.value(fresh))
     np.testing.assert_array_equal(network.predict_gradient(fresh), surrogate.gradient(fresh))
     # A fit to all rows differs in its frame alone: without whitening and trend there is none.

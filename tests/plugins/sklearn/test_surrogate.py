@@ -54,7 +54,7 @@ def learner(estimator, seed=7, **settings):
 def fitted(estimator, rows=None, **settings):
     learns = learner(estimator, **settings)
     learns.observe(evaluations() if rows is None else rows)
-    return learns.fitted()
+    return learns.fit()
 
 
 def fresh(n=100):
@@ -185,7 +185,7 @@ class TestFitting:
             LearningProblem(dim=1, capabilities=frozenset()), np.random.default_rng(0)
         )
         learns.observe(rows)
-        assert np.isfinite(learns.fitted().value(q)).all()
+        assert np.isfinite(learns.fit().value(q)).all()
 
     def test_a_constant_potential(self):
         q = fresh()
@@ -208,7 +208,7 @@ class TestFitting:
         np.testing.assert_array_equal(fitted(FOREST).value(q), one)
         other = learner(FOREST, seed=8)
         other.observe(evaluations())
-        assert (other.fitted().value(q) != one).any()
+        assert (other.fit().value(q) != one).any()
         forest = VotingRegressor([("forest", FOREST), ("own", FOREST)])
         forest.set_params(own__random_state=5)
         states = fitted(forest).regressor.get_params()
@@ -225,7 +225,7 @@ class TestFitting:
             learns = learner(estimator, hold_out=0.0)
             learns.observe(evaluations())
             learns.observe(far)
-            last = learns.fitted().regressor
+            last = learns.fit().regressor
             while not isinstance(last, Recording):
                 last = last[-1]
             assert len(last.weights_) == 155
@@ -239,7 +239,7 @@ class TestFitting:
         learns = learner(Recording(), hold_out=0.0)
         learns.observe(rows)
         learns.observe(rows.take(np.array([3, 3])))
-        weights = learns.fitted().regressor.weights_
+        weights = learns.fit().regressor.weights_
         np.testing.assert_array_equal(np.sort(weights), [*[1.0] * 19, 3.0])
 
     def test_no_weights_where_some_part_takes_none(self):
@@ -254,7 +254,7 @@ class TestFitting:
             learns = learner(estimator)
             learns.observe(evaluations())
             learns.observe(far)
-            assert np.isfinite(learns.fitted().value(fresh(3))).all()
+            assert np.isfinite(learns.fit().value(fresh(3))).all()
 
     def test_no_weights_through_compositions_under_metadata_routing(self):
         pipeline = make_pipeline(StandardScaler(), Ridge())
@@ -265,8 +265,8 @@ class TestFitting:
             assert not sk.make("surrogate", "sklearn", estimator=bagging).takes_weights
             far = evaluations(5, seed=3, shift=6.0)
             learns = learner(pipeline)
-            learns.observe(Evaluations.joined([evaluations(), far], DIM))
-            assert np.isfinite(learns.fitted().value(fresh(3))).all()
+            learns.observe(Evaluations.join([evaluations(), far], DIM))
+            assert np.isfinite(learns.fit().value(fresh(3))).all()
 
     def test_no_more_points_than_wanted(self):
         surrogate = fitted(polynomial_ridge(), evaluations(500), max_points=100)
@@ -327,15 +327,15 @@ class TestLearner:
         learns = learner(estimator)
         for part in (slice(90, None), slice(0, 40), slice(40, 90)):
             learns.observe(rows.take(part).take(slice(None, None, -1)))
-        np.testing.assert_array_equal(learns.fitted().value(q), expected)
+        np.testing.assert_array_equal(learns.fit().value(q), expected)
 
     def test_restored_learners_go_on_bit_for_bit(self):
         first = learner(FOREST)
         first.observe(evaluations(80, seed=1, gradients=True))
-        second = learner(FOREST, seed=99).restored(first.state())
+        second = learner(FOREST, seed=99).restore(first.state())
         for each in (first, second):
             each.observe(evaluations(30, seed=3))
-        one, other = first.fitted(), second.fitted()
+        one, other = first.fit(), second.fit()
         np.testing.assert_array_equal(one.value(fresh(5)), other.value(fresh(5)))
         assert one.quality == other.quality
 
@@ -346,7 +346,7 @@ class TestLearner:
                 learns = learner(estimator)
                 learns.observe(evaluations())
                 learns.observe(Evaluations(positions=away, values=values))
-                surrogate = learns.fitted()
+                surrogate = learns.fit()
                 assert surrogate.n_points == 150
                 expected = fitted(estimator).value(fresh(5))
                 np.testing.assert_allclose(surrogate.value(fresh(5)), expected, rtol=1e-9)

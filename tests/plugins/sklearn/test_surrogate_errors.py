@@ -32,7 +32,7 @@ def learner(estimator, **settings):
 def fitted(estimator, rows=None, **settings):
     learns = learner(estimator, **settings)
     learns.observe(evaluations() if rows is None else rows)
-    return learns.fitted()
+    return learns.fit()
 
 
 class Zero(RegressorMixin, BaseEstimator):
@@ -97,17 +97,17 @@ class Meddling(Zero):
 def test_too_few_points():
     learns = learner(Ridge())
     with pytest.raises(SurrogateFitError, match=r"needs at least 5 distinct points .* got 0"):
-        learns.fitted()
+        learns.fit()
     learns.observe(Evaluations(positions=np.eye(DIM), values=[1.0, np.inf, 2.0]))
     with pytest.raises(
         SurrogateFitError,
         match=r"got 2 \(3 rows were observed, 1 of them not finite, and 0 distinct ones were "
         "too far out\\); explore for longer",
     ):
-        learns.fitted()
+        learns.fit()
     learns.observe(Evaluations(positions=1.0 + np.eye(DIM), values=[1.0, 1e6, 1e9]))
     with pytest.raises(SurrogateFitError, match="and 2 distinct ones were too far out"):
-        learns.fitted()
+        learns.fit()
 
 
 def test_the_fewest_points_give_a_fit():

@@ -75,7 +75,7 @@ def test_whitened_positions_have_mean_zero_and_unit_covariance():
     covariance = (whitened.T * weights) @ whitened / weights.sum()
     np.testing.assert_allclose(covariance, np.eye(3), atol=1e-6)
     slopes = rng.standard_normal((4, 3))
-    np.testing.assert_allclose(whitening.pulled(slopes) @ whitening.factor, slopes, rtol=1e-6)
+    np.testing.assert_allclose(whitening.pull(slopes) @ whitening.factor, slopes, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n_points", [3, 8, 15])

@@ -1,4 +1,4 @@
-"""What every integrator keeps to: reversible, volume-preserving, one failure at a time.
+"""Checks of integrators: reversible, volume-preserving, one failure at a time.
 
 One that works with metrics that change with position says so by an attribute ``by_position`` that
 is true, and is checked on such a metric, once with products of its own and once without.
@@ -65,11 +65,11 @@ def _start(case: _Case, n: int = N_CHAINS) -> tuple[FloatArray, FloatArray]:
     rng = np.random.default_rng(1987)
     positions = target.sample(rng, n)
     if isinstance(metric, CurvedMetric):
-        return positions, metric.draw(rng, metric.factored(target, positions))
+        return positions, metric.draw(rng, metric.factor(target, positions))
     return positions, metric.draw(rng, n, target.dim)  # type: ignore[arg-type, call-arg]
 
 
-def _followed(
+def _follow(
     integrator: Any,
     case: tuple[Potential, Metric | PositionMetric],
     positions: FloatArray,
@@ -100,7 +100,7 @@ def check_phase(make: Factory) -> None:
     integrator = make()
     for case in _usable(integrator):
         positions, momenta = _start(case)
-        end, status = _followed(integrator, case, positions, momenta, 0.1, 3)
+        end, status = _follow(integrator, case, positions, momenta, 0.1, 3)
         demand_shape(end.positions, positions.shape, "positions at the end")
         demand_shape(end.momenta, momenta.shape, "momenta at the end")
         demand(
@@ -131,11 +131,11 @@ def check_reversible(make: Factory) -> None:
     integrator = make()
     for case in _usable(integrator):
         positions, momenta = _start(case)
-        end, status = _followed(integrator, case, positions, momenta, 0.15, 7)
+        end, status = _follow(integrator, case, positions, momenta, 0.15, 7)
         _demand_ok(status, "a path")
-        back, status = _followed(integrator, case, end.positions, -end.momenta, 0.15, 7)
+        back, status = _follow(integrator, case, end.positions, -end.momenta, 0.15, 7)
         _demand_ok(status, "the reverse of a path that ended well")
-        name = _called(case)
+        name = _name_of(case)
         demand_close(
             back.positions,
             positions,
@@ -153,8 +153,8 @@ def check_negative_step(make: Factory) -> None:
     integrator = make()
     for case in _usable(integrator):
         positions, momenta = _start(case)
-        end, _ = _followed(integrator, case, positions, momenta, 0.15, 5)
-        back, status = _followed(integrator, case, end.positions, end.momenta, -0.15, 5)
+        end, _ = _follow(integrator, case, positions, momenta, 0.15, 5)
+        back, status = _follow(integrator, case, end.positions, end.momenta, -0.15, 5)
         _demand_ok(status, "a path with a negative step")
         demand_close(back.positions, positions, "position after a step back", atol=REVERSAL)
         demand_close(back.momenta, momenta, "momentum after a step back", atol=REVERSAL)
@@ -165,23 +165,23 @@ def check_volume(make: Factory) -> None:
     integrator = make()
     for case in _usable(integrator):
         positions, momenta = _start(case, 4)
-        matrix = _jacobian(partial(_mapped, integrator, case), positions, momenta)
+        matrix = _jacobian(partial(_map, integrator, case), positions, momenta)
         determinant = np.abs(np.linalg.det(matrix))
         demand_close(
             determinant,
             np.ones(len(positions)),
-            f"{_called(case)}: volume after a path, where it was 1 before",
+            f"{_name_of(case)}: volume after a path, where it was 1 before",
             atol=VOLUME,
         )
 
 
-def _called(case: _Case) -> str:
+def _name_of(case: _Case) -> str:
     return f"{type(case[0]).__name__}, {type(case[1]).__name__}"
 
 
-def _mapped(integrator: Any, case: _Case, z: FloatArray) -> FloatArray:
+def _map(integrator: Any, case: _Case, z: FloatArray) -> FloatArray:
     dim = case[0].dim
-    end, status = _followed(integrator, case, z[:, :dim], z[:, dim:], 0.2, 3)
+    end, status = _follow(integrator, case, z[:, :dim], z[:, dim:], 0.2, 3)
     _demand_ok(status, "a path from a start moved by a hair")
     return np.concatenate([end.positions, end.momenta], axis=1)
 
@@ -210,7 +210,7 @@ def check_order(make: Factory) -> None:
         positions, momenta = _start(case)
         errors = []
         for n_steps in (16, 32):
-            end, status = _followed(integrator, case, positions, momenta, 0.8 / n_steps, n_steps)
+            end, status = _follow(integrator, case, positions, momenta, 0.8 / n_steps, n_steps)
             _demand_ok(status, "a path")
             hamiltonian = _hamiltonian(*case)
             cache = integrator.cache(hamiltonian, positions)
@@ -218,7 +218,7 @@ def check_order(make: Factory) -> None:
             errors.append(float(np.abs(hamiltonian.energy(end) - before).mean()))
         demand(
             errors[1] < 0.4 * errors[0] or errors[1] < 1e-9,
-            f"{_called(case)}: mean energy error is {errors[0]:.3g} with 16 steps and "
+            f"{_name_of(case)}: mean energy error is {errors[0]:.3g} with 16 steps and "
             f"{errors[1]:.3g} with 32 over the same time; an integrator of second order divides "
             "it by four",
         )
@@ -231,11 +231,11 @@ def check_chains_alone(make: Factory) -> None:
         positions, momenta = _start(case)
         n_steps = np.array([3, 1, 5, 5, 2, 4])
         sizes = np.array([0.1, 0.2, -0.1, 0.15, 0.05, 0.1])
-        end, status = _followed(integrator, case, positions, momenta, sizes, n_steps)
+        end, status = _follow(integrator, case, positions, momenta, sizes, n_steps)
         _demand_ok(status, "a path")
         for i in range(N_CHAINS):
             one = slice(i, i + 1)
-            alone, _ = _followed(
+            alone, _ = _follow(
                 integrator, case, positions[one], momenta[one], sizes[one], n_steps[one]
             )
             what = f"of chain {i} of a batch against the same chain alone"
@@ -272,10 +272,10 @@ def check_failures_are_statuses(make: Factory) -> None:
         positions = 0.2 * positions  # inside the fence
         momenta[::2] *= 50.0
         fenced = Fenced(case[0], 4.0), case[1]
-        end, status = _followed(integrator, fenced, positions, momenta, 0.15, 4)
+        end, status = _follow(integrator, fenced, positions, momenta, 0.15, 4)
         _demand_failures(end, status)
         one = slice(1, 2)
-        alone, _ = _followed(integrator, fenced, positions[one], momenta[one], 0.15, 4)
+        alone, _ = _follow(integrator, fenced, positions[one], momenta[one], 0.15, 4)
         demand_close(
             end.positions[one],
             alone.positions,

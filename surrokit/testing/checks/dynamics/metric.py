@@ -1,4 +1,4 @@
-"""What every constant metric keeps to."""
+"""Checks of constant metrics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _metrics(make: Factory) -> list[tuple[str, Any]]:
     metric = make()
     if not metric.tunable:
         return [("", metric)]
-    return [("untuned: ", metric), ("adapted: ", metric.adapted(COVARIANCE))]
+    return [("untuned: ", metric), ("adapted: ", metric.adapt(COVARIANCE))]
 
 
 def _momenta() -> FloatArray:
@@ -68,7 +68,7 @@ def check_momenta(make: Factory) -> None:
         demand_shape(momenta, (N_DRAWS, 2), f"{label}momenta")
         factor = np.linalg.cholesky(_inverse_mass(metric))
         verdicts.append(normality(momenta @ factor, f"{label}L^T p, "))
-    Verdict.joined(verdicts).require("momenta must be drawn from N(0, M) with the M of the energy")
+    Verdict.join(verdicts).require("momenta must be drawn from N(0, M) with the M of the energy")
 
 
 def check_momenta_reproducible(make: Factory) -> None:
@@ -81,10 +81,10 @@ def check_momenta_reproducible(make: Factory) -> None:
 
 
 def check_adapted(make: Factory) -> None:
-    """``adapted`` leaves the metric as it is; the copy agrees with the covariance's diagonal."""
+    """``adapt`` leaves the metric as it is; the copy agrees with the covariance's diagonal."""
     metric = make()
     before = _inverse_mass(metric)
-    adapted = metric.adapted(COVARIANCE)
+    adapted = metric.adapt(COVARIANCE)
     demand_equal(_inverse_mass(metric), before, "M^-1 of a metric before and after adapted")
     demand(
         adapted.tunable == metric.tunable,
@@ -97,7 +97,7 @@ def check_adapted(make: Factory) -> None:
     demand_close(
         np.diag(_inverse_mass(adapted)), np.diag(COVARIANCE), "diagonal of M^-1 after adapted"
     )
-    again = adapted.adapted(_WIDE)
+    again = adapted.adapt(_WIDE)
     demand_close(np.diag(_inverse_mass(again)), np.diag(_WIDE), "diagonal of M^-1 adapted twice")
 
 

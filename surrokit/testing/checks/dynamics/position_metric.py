@@ -1,4 +1,4 @@
-"""What every metric keeps to whose mass matrix G(q) changes with position."""
+"""Checks of metrics whose mass matrix G(q) changes with position."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _cases(make: Factory) -> list[Case]:
     )
     metrics = [("", metric)]
     if metric.tunable:
-        metrics.append(("adapted, ", metric.adapted(COVARIANCE)))
+        metrics.append(("adapted, ", metric.adapt(COVARIANCE)))
     return [
         (f"{label}{type(target).__name__}: ", one, target)
         for target in targets
@@ -66,7 +66,7 @@ def _matrices(metric: Any, cache: Cache, n: int) -> FloatArray:
 
 
 def _matrices_at(metric: Any, target: Target, positions: FloatArray) -> FloatArray:
-    return _matrices(metric, metric.factored(target, positions), len(positions))
+    return _matrices(metric, metric.factor(target, positions), len(positions))
 
 
 def _log_determinant(metric: Any, target: Target, positions: FloatArray) -> FloatArray:
@@ -75,7 +75,7 @@ def _log_determinant(metric: Any, target: Target, positions: FloatArray) -> Floa
 
 
 def _form(metric: Any, target: Target, vectors: FloatArray, positions: FloatArray) -> FloatArray:
-    cache = metric.factored(target, positions)
+    cache = metric.factor(target, positions)
     return np.asarray((vectors * metric.momentum(cache, vectors)).sum(axis=1))
 
 
@@ -83,7 +83,7 @@ def check_mass_matrix(make: Factory) -> None:
     """G is symmetric and positive definite, and velocity and log determinant are those of G."""
     for label, metric, target in _cases(make):
         positions, momenta = _positions(target), _vectors()
-        cache = metric.factored(target, positions)
+        cache = metric.factor(target, positions)
         for name, array in cache.items():
             demand(
                 isinstance(array, np.ndarray) and array.shape[:1] == (N_POSITIONS,),
@@ -108,7 +108,7 @@ def check_energy_by_position(make: Factory) -> None:
     """The velocity is the derivative of the energy, which is even in the momenta."""
     for label, metric, target in _cases(make):
         positions, momenta = _positions(target), _vectors()
-        cache = metric.factored(target, positions)
+        cache = metric.factor(target, positions)
         energy = metric.energy(cache, momenta)
         demand_shape(energy, (N_POSITIONS,), f"{label}energy")
         expected, error = difference(partial(metric.energy, cache), momenta)
@@ -127,7 +127,7 @@ def check_momenta_by_position(make: Factory) -> None:
     verdicts = []
     for label, metric, target in _cases(make):
         positions = np.tile(_positions(target)[1], (N_DRAWS, 1))
-        cache = metric.factored(target, positions)
+        cache = metric.factor(target, positions)
         momenta = metric.draw(np.random.default_rng(29), cache)
         demand_shape(momenta, (N_DRAWS, 2), f"{label}momenta")
         demand_equal(
@@ -135,14 +135,14 @@ def check_momenta_by_position(make: Factory) -> None:
         )
         factor = np.linalg.cholesky(_matrices_at(metric, target, positions[:1])[0])
         verdicts.append(normality(np.linalg.solve(factor, momenta.T).T, f"{label}L^-1 p, "))
-    Verdict.joined(verdicts).require("momenta must be drawn from N(0, G) with the G of the energy")
+    Verdict.join(verdicts).require("momenta must be drawn from N(0, G) with the G of the energy")
 
 
 def check_metric_derivatives(make: Factory) -> None:
     """The two gradients are those of log det G(q), and of u^T G(q) u."""
     for label, metric, target in _cases(make):
         positions, vectors = _positions(target), _vectors()
-        cache = metric.factored(target, positions)
+        cache = metric.factor(target, positions)
         expected, error = difference(partial(_log_determinant, metric, target), positions)
         demand_close(
             metric.log_determinant_gradient(target, positions, cache),
@@ -170,7 +170,7 @@ def check_approximate_product(make: Factory) -> None:
             continue
         demand_shape(product, vectors.shape, f"{label}approximate_product")
         if isinstance(target, Gaussian):
-            exact = metric.momentum(metric.factored(target, positions), vectors)
+            exact = metric.momentum(metric.factor(target, positions), vectors)
             demand_close(product, exact, f"{label}approximate_product against G u")
 
 
@@ -178,11 +178,11 @@ def check_positions_alone(make: Factory) -> None:
     """Each position is by itself: beside others, and beside some where G is not finite."""
     for label, metric, target in _cases(make):
         positions, momenta = _positions(target), _vectors()
-        whole = metric.factored(target, positions)
+        whole = metric.factor(target, positions)
         spoilt = positions.copy()
         spoilt[2], spoilt[4] = np.nan, 1e6
         with np.errstate(all="ignore"):
-            cache = metric.factored(Fenced(target, 1e3), spoilt)
+            cache = metric.factor(Fenced(target, 1e3), spoilt)
             energy = metric.energy(cache, momenta)
         demand(
             np.isnan(energy[[2, 4]]).all(),
@@ -190,7 +190,7 @@ def check_positions_alone(make: Factory) -> None:
         )
         for i in (0, 1, 3, 5):
             one = slice(i, i + 1)
-            alone = metric.factored(target, positions[one])
+            alone = metric.factor(target, positions[one])
             for name, array in alone.items():
                 what = f"{label}{name} of position {i}"
                 demand_close(whole[name][one], array, f"{what} beside others", rtol=1e-7)
@@ -198,9 +198,9 @@ def check_positions_alone(make: Factory) -> None:
 
 
 def check_units(make: Factory) -> None:
-    """``adapted`` leaves the metric as it is; one that is not tunable stays the same."""
+    """``adapt`` leaves the metric as it is; one that is not tunable stays the same."""
     metric = make()
-    adapted = metric.adapted(COVARIANCE)
+    adapted = metric.adapt(COVARIANCE)
     demand(
         adapted.tunable == metric.tunable,
         f"tunable was {metric.tunable} and is {adapted.tunable} after adapted; it says what the "
@@ -209,7 +209,7 @@ def check_units(make: Factory) -> None:
     for label, one, target in _cases(make):
         positions = _positions(target)
         before = _matrices_at(one, target, positions)
-        other = one.adapted(np.diag([4.0, 0.25]))
+        other = one.adapt(np.diag([4.0, 0.25]))
         demand_equal(_matrices_at(one, target, positions), before, f"{label}G after adapted")
         if not metric.tunable:
             demand_equal(_matrices_at(other, target, positions), before, f"{label}G, not tunable")
@@ -219,7 +219,7 @@ def check_arguments_untouched(make: Factory) -> None:
     """Positions, vectors and caches are left as they are, and may be read-only."""
     for label, metric, target in _cases(make):
         positions, vectors = _positions(target), _vectors()
-        cache = {name: array.copy() for name, array in metric.factored(target, positions).items()}
+        cache = {name: array.copy() for name, array in metric.factor(target, positions).items()}
         arrays = {"positions": positions, "vectors": vectors, **cache}
         before = {name: array.copy() for name, array in arrays.items()}
         for array in arrays.values():

@@ -1,4 +1,4 @@
-"""What every correction keeps to: c is honoured, and no exact call is wasted."""
+"""Checks of corrections: they honour c and waste no exact call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.testing.checks.kernels.failing import FailingRows, NaNNear
 from surrokit.testing.checks.kernels.kernel import NARROW, WIDE, flux, invariance
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
-from surrokit.testing.measures.plain import written_and_read
+from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.measures.statistics import Verdict
 from surrokit.testing.parts.reference import (
     IndependentDraws,
@@ -55,7 +55,7 @@ def _ready(make: Factory, potential: Potential) -> Any:
     return make().bind(potential).prepare(np.array([0.4, -0.2]))
 
 
-def _decided(
+def _decide(
     make: Factory, potential: Potential, state: ChainState, proposal: Proposal, seed: int = 1
 ) -> tuple[ChainState, StepInfo]:
     result: tuple[ChainState, StepInfo] = _ready(make, potential).decide(
@@ -112,7 +112,7 @@ def check_decision(make: Factory) -> None:
         source=WIDE,
         log_path_ratio=np.zeros(N_CHAINS),
     )
-    after, info = _decided(make, target, state, proposal)
+    after, info = _decide(make, target, state, proposal)
     accepted = info.accepted
     demand(
         0 < accepted.sum() < N_CHAINS, f"of {N_CHAINS} plain proposals {accepted.sum()} accepted"
@@ -133,7 +133,7 @@ def check_info(make: Factory) -> None:
     target = _target(make, Banana)
     old, new = _positions(target)
     proposal = proposal_at(new, np.zeros(N_CHAINS))
-    _, info = _decided(make, target, _at(make, target, old), proposal)
+    _, info = _decide(make, target, _at(make, target, old), proposal)
     for name in ("accepted", "divergent"):
         array = getattr(info, name)
         demand(
@@ -156,7 +156,7 @@ def check_staying(make: Factory) -> None:
     moved = np.arange(N_CHAINS) % 3 > 0
     new = np.where(moved[:, None], 0.5 * old, old)
     proposal = proposal_at(new, np.full(N_CHAINS, 50.0) * moved, moved=moved)
-    after, info = _decided(make, target, _at(make, target, old), proposal)
+    after, info = _decide(make, target, _at(make, target, old), proposal)
     demand_equal(after.positions[~moved], old[~moved], "positions of chains that stay")
     demand(not info.accepted[~moved].any(), "chains that did not move were called accepted")
     demand_equal(np.isnan(info.acceptance), ~moved, "where acceptance is NaN, and who did not move")
@@ -169,7 +169,7 @@ def check_log_correction(make: Factory) -> None:
     new = old + 1e-3
     state = _at(make, target, old)
     for c, share in ((-200.0, 0.0), (200.0, 1.0)):
-        _, info = _decided(make, target, state, proposal_at(new, np.full(N_CHAINS, c)))
+        _, info = _decide(make, target, state, proposal_at(new, np.full(N_CHAINS, c)))
         demand(
             info.accepted.mean() == share,
             f"with a log_correction of {c:g} a share of {share:g} must be accepted, got "
@@ -193,7 +193,7 @@ def check_failures_rejected(make: Factory) -> None:
     if not _by_rows(make):
         failing = Fenced(NaNNear(target, new[6]), 10.0)
     proposal = proposal_at(new, log_correction, status=status)
-    after, info = _decided(make, failing, _at(make, target, old), proposal)
+    after, info = _decide(make, failing, _at(make, target, old), proposal)
     reasons = [
         "U is inf",
         "U is NaN or inf",
@@ -245,13 +245,13 @@ def check_cost_in_rows(make: Factory) -> None:
     correction = _ready(make, recording)
     state = _at(make, target, old)
 
-    def paid(proposal: Proposal) -> dict[str, int]:
+    def count_paid(proposal: Proposal) -> dict[str, int]:
         before = recording.calls
         correction.decide(state, proposal, np.random.default_rng(1))
         spent = {kind: n - before[kind] for kind, n in recording.calls.items()}
         return {kind: n for kind, n in spent.items() if n}
 
-    moved = paid(proposal_at(new, np.zeros(N_CHAINS)))
+    moved = count_paid(proposal_at(new, np.zeros(N_CHAINS)))
     demand(
         set(moved) == {"rows"} and moved["rows"] <= target.n_rows * N_CHAINS,
         f"{N_CHAINS} proposals may touch each of {target.n_rows} rows once, and nothing else; "
@@ -264,7 +264,7 @@ def check_cost_in_rows(make: Factory) -> None:
         (proposal_at(new, np.zeros(N_CHAINS), status=failed), "every path failed"),
         (proposal_at(new, np.full(N_CHAINS, -500.0)), "the log correction rejects by itself"),
     ):
-        demand(not (spent := paid(proposal)), f"{why}, but paid were {spent}")
+        demand(not (spent := count_paid(proposal)), f"{why}, but paid were {spent}")
 
 
 def check_exact_source_free(make: Factory) -> None:
@@ -281,7 +281,7 @@ def check_exact_source_free(make: Factory) -> None:
         source=counting,
         log_path_ratio=state.values - cache["value"],
     )
-    after, _ = _decided(make, counting, state, proposal)
+    after, _ = _decide(make, counting, state, proposal)
     demand(
         counting.batches["value"] == 0,
         "the proposal's source is the exact potential itself, but its values were paid for again",
@@ -293,12 +293,12 @@ def check_same_decision(make: Factory) -> None:
     """The same state, proposal and generator give the same decision, and nothing is changed."""
     target = _target(make, Mixture)
     old, new = _positions(target)
-    state = written_and_read(_at(make, target, old))
+    state = write_and_read(_at(make, target, old))
     proposal = proposal_at(new, np.linspace(-1.0, 1.0, N_CHAINS))
     for array in (state.positions, state.values, *state.cache.values(), new):
         array.setflags(write=False)
-    first, first_info = _decided(make, target, state, proposal)
-    second, info = _decided(make, target, state, proposal)
+    first, first_info = _decide(make, target, state, proposal)
+    second, info = _decide(make, target, state, proposal)
     demand_equal(second.positions, first.positions, "positions after two equal decisions")
     demand_equal(second.values, first.values, "values after two equal decisions")
     demand_equal(info.acceptance, first_info.acceptance, "acceptance of two equal decisions")
@@ -329,7 +329,7 @@ def check_exact_draws_kept(make: Factory) -> None:
         for target in _usable(make, (Gaussian(), Mixture(), HalfPlane()))
         for name, sampler in _kernels()
     ]
-    Verdict.joined(verdicts).require(
+    Verdict.join(verdicts).require(
         "exact draws must stay exact draws, whatever the proposals, if c is honoured"
     )
 
@@ -347,7 +347,7 @@ def check_balance(make: Factory) -> None:
         for target in _usable(make, (Gaussian(), Mixture()))
         for name, sampler in _kernels()
     ]
-    Verdict.joined(verdicts).require("a correction makes these proposals reversible")
+    Verdict.join(verdicts).require("a correction makes these proposals reversible")
 
 
 def _applies(correction: Any) -> bool:

@@ -19,7 +19,7 @@ class NaNNear(CountingPotential):
         super().__init__(inner)
         self.position = position.copy()
 
-    def evaluated(self, method: str, function: Any, positions: FloatArray) -> Any:
+    def evaluate(self, method: str, function: Any, positions: FloatArray) -> Any:
         """Return what was evaluated, NaN at the position."""
         result = function(positions)
         if method == "value":
@@ -34,9 +34,9 @@ class FailingRows(CountingPotential):
         super().__init__(inner)
         self.position, self.radius = position.copy(), radius
 
-    def expanded(self, centre: FloatArray) -> Any:
+    def expand(self, centre: FloatArray) -> Any:
         """Return an expansion that fails."""
-        return _FailingExpansion(self.inner.expanded(centre), self.position, self.radius)  # type: ignore[attr-defined]
+        return _FailingExpansion(self.inner.expand(centre), self.position, self.radius)  # type: ignore[attr-defined]
 
 
 class _FailingExpansion:

@@ -16,7 +16,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Decider, Tuning
 from surrokit.testing.checks.kernels.sampler import ready, usable
 from surrokit.testing.measures.demands import demand
-from surrokit.testing.measures.statistics import Verdict, balanced_flux, normality
+from surrokit.testing.measures.statistics import Verdict, check_balance, normality
 from surrokit.testing.parts.reference import ReferenceCorrection, transitions
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets.densities import ALL, Banana, Gaussian, Mixture
@@ -115,7 +115,7 @@ def flux(
     rng = np.random.default_rng([1602, seed])
     start = target.sample(rng, 2 * affordable(kernel) if n_chains is None else n_chains)
     end, _ = transitions(kernel, decider, start, 1, rng)
-    return balanced_flux(target.to_normals(start), target.to_normals(end), label)
+    return check_balance(target.to_normals(start), target.to_normals(end), label)
 
 
 def _targets() -> tuple[Target, ...]:
@@ -132,7 +132,7 @@ def _on_itself(make: Factory, target: Target, **sizes: int) -> Verdict:
 def check_invariant(make: Factory) -> None:
     """With its target as its potential and Metropolis, exact draws stay exact draws."""
     verdicts = [_on_itself(make, target) for target in usable(make, _targets())]
-    Verdict.joined(verdicts).require("exact draws must stay exact draws under the kernel")
+    Verdict.join(verdicts).require("exact draws must stay exact draws under the kernel")
 
 
 def _on_wrong(make: Factory, surrogate: tuple[str, Potential], **sizes: int) -> list[Verdict]:
@@ -158,7 +158,7 @@ def check_invariant_on_wrong_surrogate(make: Factory) -> None:
         if needs <= surrogate[1].capabilities
         for verdict in _on_wrong(make, surrogate)
     ]
-    Verdict.joined(verdicts).require(
+    Verdict.join(verdicts).require(
         "a wrong surrogate must cost mixing only: exact draws must stay exact draws"
     )
 
@@ -173,7 +173,7 @@ def check_flux(make: Factory) -> None:
         if make().needs <= WIDE.capabilities:
             sampler = ready(make, WIDE)
             verdicts.append(flux(sampler, correction, target, f"wide surrogate, {name}: "))
-    Verdict.joined(verdicts).require(
+    Verdict.join(verdicts).require(
         "a reversible kernel moves as often from one region to another as back (a sampler that is "
         "not reversible says so by reversible = False)"
     )
@@ -187,7 +187,7 @@ def check_invariant_when_coarse(make: Factory) -> None:
         sampler = make().bind(target, coarse)
         correction = ReferenceCorrection(potential=target)
         verdicts.append(invariance(sampler, correction, target, f"{type(target).__name__}: "))
-    Verdict.joined(verdicts).require("exact draws must stay exact draws under a coarse kernel")
+    Verdict.join(verdicts).require("exact draws must stay exact draws under a coarse kernel")
 
 
 def check_invariant_at_length(make: Factory) -> None:
@@ -197,7 +197,7 @@ def check_invariant_at_length(make: Factory) -> None:
     if make().needs <= WIDE.capabilities:
         verdicts += _on_wrong(make, ("narrow", NARROW), **sizes)
         verdicts += _on_wrong(make, ("wide", WIDE), **sizes)
-    Verdict.joined(verdicts).require("exact draws must stay exact draws under the kernel")
+    Verdict.join(verdicts).require("exact draws must stay exact draws under the kernel")
 
 
 CHECKS: tuple[Check, ...] = (

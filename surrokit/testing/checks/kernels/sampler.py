@@ -1,4 +1,4 @@
-"""What every sampler keeps to in single proposals; for distributions see ``kernel``."""
+"""Checks of single proposals of samplers; ``kernel`` has those of distributions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Proposal, Tuning
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
-from surrokit.testing.measures.plain import written_and_read
+from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.parts.reference import ReferenceCorrection
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets.counting import Fenced, Forbidden
@@ -50,7 +50,7 @@ def usable(make: Factory, targets: tuple[Target, ...]) -> list[Target]:
     return found
 
 
-def started(sampler: Any, target: Target, n: int = N_CHAINS) -> ChainState:
+def start(sampler: Any, target: Target, n: int = N_CHAINS) -> ChainState:
     """Return chains at exact draws of a target."""
     positions = target.sample(np.random.default_rng(1953), n)
     return ChainState(
@@ -85,7 +85,7 @@ def check_proposal(make: Factory) -> None:
     """Every field of a proposal has its shape, and is finite where the path ended well."""
     for target in usable(make, (Banana(), Mixture())):
         sampler = ready(make, target)
-        state = started(sampler, target)
+        state = start(sampler, target)
         proposal = sampler.propose(state, np.random.default_rng(2))
         n = N_CHAINS
         demand_shape(proposal.positions, (n, 2), "positions of a proposal")
@@ -117,7 +117,7 @@ def check_path_quantities(make: Factory) -> None:
     """What a proposal says of its source is so: values, cache, and the path's own log ratio."""
     for target in usable(make, (Banana(), Student())):
         sampler = ready(make, target)
-        state = started(sampler, target)
+        state = start(sampler, target)
         proposal = sampler.propose(state, np.random.default_rng(4))
         ok = proposal.status == Status.OK
         for name, array in sampler.cache(proposal.positions[ok]).items():
@@ -177,12 +177,12 @@ def check_same_proposal(make: Factory) -> None:
     """The same state and generator give the same proposal bit for bit, however often asked."""
     for target in usable(make, (Banana(),)):
         sampler, fresh = ready(make, target), ready(make, target)
-        state = started(sampler, target)
+        state = start(sampler, target)
         first = fresh.propose(state, np.random.default_rng(6))
         for i in range(12):
             again = sampler.propose(state, np.random.default_rng(6))
             demand_same(again, first, f"proposal {i + 1} from one state and one generator")
-        sampler.propose(started(sampler, target, 3), np.random.default_rng(7))
+        sampler.propose(start(sampler, target, 3), np.random.default_rng(7))
         again = sampler.propose(state, np.random.default_rng(6))
         demand_same(again, first, "a proposal before and after one from other chains")
 
@@ -191,7 +191,7 @@ def check_global_random_state(make: Factory) -> None:
     """NumPy's global random state is neither used nor changed."""
     target = usable(make, (Banana(),))[0]
     sampler = ready(make, target)
-    state = started(sampler, target)
+    state = start(sampler, target)
     before = np.random.get_state(legacy=False)  # noqa: NPY002
     first = sampler.propose(state, np.random.default_rng(8))
     after = np.random.get_state(legacy=False)  # noqa: NPY002
@@ -210,7 +210,7 @@ def check_state_untouched(make: Factory) -> None:
     """The state proposed from is left as it is, and may be read-only."""
     target = usable(make, (Banana(),))[0]
     sampler = ready(make, target)
-    state = started(sampler, target)
+    state = start(sampler, target)
     arrays = {"positions": state.positions, "values": state.values, **state.cache}
     before = {name: array.copy() for name, array in arrays.items()}
     for array in arrays.values():
@@ -226,7 +226,7 @@ def check_binding(make: Factory) -> None:
     left = Forbidden(Gaussian())
     sampler = make()
     kernel = sampler.bind(target, TUNING)
-    state = started(kernel, target)
+    state = start(kernel, target)
     expected = kernel.propose(state, np.random.default_rng(10))
     sampler.bind(left, TUNING)
     demand_same(
@@ -262,7 +262,7 @@ def check_exact_values_unused(make: Factory) -> None:
     """A proposal does not depend on the exact values in the state, only on its own potential."""
     target = usable(make, (Banana(),))[0]
     sampler = ready(make, target)
-    state = started(sampler, target)
+    state = start(sampler, target)
     other = ChainState(
         positions=state.positions, values=np.full(N_CHAINS, np.nan), cache=state.cache
     )
@@ -313,10 +313,10 @@ def check_state_survives(make: Factory) -> None:
     target = usable(make, (Mixture(), Banana()))[0]
     sampler, correction = ready(make, target), ReferenceCorrection(potential=target)
     rng = np.random.default_rng(20)
-    state = started(sampler, target)
+    state = start(sampler, target)
     for _ in range(3):
         state, _ = correction.decide(state, sampler.propose(state, rng), rng)
-    other, other_rng = written_and_read(state), np.random.default_rng()
+    other, other_rng = write_and_read(state), np.random.default_rng()
     other_rng.bit_generator.state = rng.bit_generator.state
     afresh = ready(make, target)
     for i in range(5):

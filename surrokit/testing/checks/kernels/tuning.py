@@ -1,4 +1,4 @@
-"""What every sampler keeps to when it is tuned."""
+"""Checks of samplers that are tuned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from surrokit.contracts.dynamics import Status, changes_with_position
 from surrokit.contracts.sampler import ChainState, Proposal, Tuning
-from surrokit.testing.checks.kernels.sampler import demand_same, started, usable
+from surrokit.testing.checks.kernels.sampler import demand_same, start, usable
 from surrokit.testing.measures.demands import demand
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets.densities import Banana, Gaussian
@@ -20,7 +20,7 @@ def check_tuning(make: Factory) -> None:
     sampler = make()
     tunes = sampler.tunes
     small, large = Tuning(step_size=0.01, n_steps=1), Tuning(step_size=0.3, n_steps=3)
-    state = started(sampler.bind(target, small), target)
+    state = start(sampler.bind(target, small), target)
 
     def proposal(tuning: Tuning) -> Proposal:
         result: Proposal = sampler.bind(target, tuning).propose(state, np.random.default_rng(16))
@@ -55,7 +55,7 @@ def check_tuned_metric(make: Factory) -> None:
     target = Gaussian()
     wide = Tuning(step_size=0.1, covariance=np.diag([9.0, 0.01]), n_steps=1)
     kernel = make().bind(target, wide)
-    state = started(kernel, target, 400)
+    state = start(kernel, target, 400)
     proposal = kernel.propose(state, np.random.default_rng(18))
     size = np.abs(proposal.positions - state.positions).mean(axis=0)
     demand(

@@ -1,4 +1,4 @@
-"""What every explorer keeps to, driven step by step as a run drives it."""
+"""Checks of explorers, driven step by step as a run drives them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from surrokit.contracts.explorer import Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.cost.recording import RecordingPotential
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
-from surrokit.testing.measures.plain import written_and_read
+from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets.densities import Banana
 from surrokit.testing.targets.target import Target
@@ -64,7 +64,7 @@ class Drive:
             # the first fit fails; later ones are as good as can be, and free
             surrogate = self.target if self.fits and self.n_fits else None
             self.n_fits += 1
-            self.state = self.explorer.informed(self.state, surrogate)
+            self.state = self.explorer.inform(self.state, surrogate)
 
     def finish(self) -> None:
         """Step until the explorer says that it is done.
@@ -144,7 +144,7 @@ def check_training_rows(make: Factory) -> None:
     """There are rows to learn from, and each holds what the target says at its position."""
     drive = Drive(make)
     drive.finish()
-    rows = Evaluations.joined(drive.rows, 2)
+    rows = Evaluations.join(drive.rows, 2)
     demand(len(rows) > 0, "the exploration ended without a single row to learn from")
     with np.errstate(all="ignore"):  # paths that ran away were paid for as well
         values = drive.target.value(rows.positions)
@@ -164,8 +164,8 @@ def check_nothing_unpaid(make: Factory) -> None:
     drive.explorer.findings(drive.state)
     state, _ = drive.explorer.learn(drive.state, Evaluations.empty(2))
     drive.explorer.wants_fit(state)
-    drive.explorer.informed(state, None)
-    drive.explorer.informed(state, drive.target)
+    drive.explorer.inform(state, None)
+    drive.explorer.inform(state, drive.target)
     demand(
         drive.recording.calls == before,
         f"done, findings, learn, wants_fit and informed called the exact potential: {before} calls "
@@ -193,7 +193,7 @@ def check_exploration_reproducible(make: Factory) -> None:
     demand_equal(
         second.state.chains.positions, first.state.chains.positions, "where two equal runs ended"
     )
-    rows, again = (Evaluations.joined(drive.rows, 2) for drive in (first, second))
+    rows, again = (Evaluations.join(drive.rows, 2) for drive in (first, second))
     demand_equal(again.positions, rows.positions, "training rows of two equal explorations")
 
 
@@ -204,7 +204,7 @@ def check_exploration_survives(make: Factory) -> None:
     while not cut.explorer.done(cut.state):
         demand(cut.n_steps < WARMUP, "an exploration taken up again does not end")
         cut.step()
-        cut.state = written_and_read(cut.state)
+        cut.state = write_and_read(cut.state)
         cut.explorer = make().bind(cut.recording)
     demand_equal(
         cut.state.chains.positions,

@@ -1,4 +1,4 @@
-"""What every schedule keeps to: the same history gives the same decisions, and learning ends."""
+"""Checks of schedules: equal histories give equal decisions, and learning ends."""
 
 from __future__ import annotations
 

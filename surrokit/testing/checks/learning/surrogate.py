@@ -1,4 +1,4 @@
-"""What every surrogate, its learners and its fitted potentials keep to."""
+"""Checks of surrogates, their learners and their fitted potentials."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from surrokit.testing.checks.learning.training import (
     TARGET,
     demand_finite,
     demand_same,
-    evaluated,
-    fitted_of,
+    evaluate,
+    fit_to,
     learner_of,
     places,
     relative_error,
@@ -26,9 +26,9 @@ from surrokit.testing.checks.learning.training import (
 from surrokit.testing.checks.targets import forward, matrices, potential
 from surrokit.testing.measures import evaluating
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal
-from surrokit.testing.measures.plain import written_and_read
+from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.results import Check, Factory
-from surrokit.testing.targets.target import sealed
+from surrokit.testing.targets.target import seal
 
 FEW, MANY = 30, 400
 """Evaluations between which the error must fall."""
@@ -63,7 +63,7 @@ def check_learner(make: Factory) -> None:
 def check_provides(make: Factory) -> None:
     """A fitted potential has just the capabilities that the learner says it provides."""
     learner = learner_of(make, training())
-    fitted = learner.fitted()
+    fitted = learner.fit()
     demand(fitted.dim == TARGET.dim, f"the fitted potential has dim {fitted.dim}, not {TARGET.dim}")
     demand(
         fitted.capabilities == learner.provides,
@@ -76,9 +76,9 @@ def _on_fitted(check: Check) -> Check:
     """Return a check of potentials as one of surrogates: it applies to what they fit."""
 
     def on_fitted(make: Factory) -> None:
-        fitted = fitted_of(make, training())
+        fitted = fit_to(make, training())
         if check.applies(fitted):
-            with sealed():
+            with seal():
                 check.function(lambda: fitted)
 
     on_fitted.__name__ = check.name.replace("check_", "check_fitted_", 1)
@@ -90,11 +90,11 @@ def check_no_exact_call(make: Factory) -> None:
     """Learning, fitting and the fitted potential make do with what was paid for."""
     learner = learner_of(make, training())
     more, where = training(20, seed=3), places()
-    with sealed():
+    with seal():
         learner.observe(more)
-        fitted = learner.fitted()
+        fitted = learner.fit()
         evaluating.answers(fitted, where)
-        learner.restored(learner.state()).fitted()
+        learner.restore(learner.state()).fit()
 
 
 def check_least_data(make: Factory) -> None:
@@ -113,21 +113,21 @@ def check_least_data(make: Factory) -> None:
     if "outputs" in missing:
         missing["jacobians"] = None
     least = attrs.evolve(full, **missing)
-    demand_finite(fitted_of(make, least), f"fitted to {sorted(needs)} alone")
+    demand_finite(fit_to(make, least), f"fitted to {sorted(needs)} alone")
     demand_finite(
-        fitted_of(make, full, least), "fitted to some rows with all there is and some without"
+        fit_to(make, full, least), "fitted to some rows with all there is and some without"
     )
 
 
 def check_snapshot_frozen(make: Factory) -> None:
     """A fitted potential stays what it is when its learner observes more and fits again."""
     learner = learner_of(make, training(60))
-    first = learner.fitted()
+    first = learner.fit()
     before = {name: a.copy() for name, a in evaluating.answers(first, places()).items()}
     shifted = training(60, seed=5)
     learner.observe(attrs.evolve(shifted, values=shifted.values + LEVEL))
     after = evaluating.answers(first, places())
-    second = learner.fitted()
+    second = learner.fit()
     last = evaluating.answers(first, places())
     for name, array in before.items():
         for later, when in ((after, "observed more"), (last, "fitted again")):
@@ -143,9 +143,9 @@ def check_snapshot_frozen(make: Factory) -> None:
 def check_same_fit(make: Factory) -> None:
     """The same data and generator give the same fit; fitting twice changes nothing."""
     learner = learner_of(make, training())
-    first, second = learner.fitted(), learner.fitted()
+    first, second = learner.fit(), learner.fit()
     demand_same(first, second, "two fits by one learner")
-    again = fitted_of(make, training())
+    again = fit_to(make, training())
     demand_same(first, again, "fits by two learners to the same data", exactly=True)
 
 
@@ -153,10 +153,10 @@ def check_row_order(make: Factory) -> None:
     """The order of the rows, and how they come in blocks, do not matter."""
     rows = training()
     turned = rows.take(np.arange(len(rows))[::-1])
-    first = fitted_of(make, rows)
-    demand_same(first, fitted_of(make, turned), "fits to rows in two orders")
+    first = fit_to(make, rows)
+    demand_same(first, fit_to(make, turned), "fits to rows in two orders")
     blocks = [rows.take(slice(i, i + 40)) for i in range(0, len(rows), 40)]
-    demand_same(first, fitted_of(make, *blocks), "fits to one block and to three")
+    demand_same(first, fit_to(make, *blocks), "fits to one block and to three")
 
 
 def check_level(make: Factory) -> None:
@@ -165,7 +165,7 @@ def check_level(make: Factory) -> None:
     if "outputs" in learner_of(make).needs:
         return  # U is the energy of what is learnt, and follows no shift of its values
     higher = attrs.evolve(rows, values=rows.values + LEVEL)
-    first, second = fitted_of(make, rows), fitted_of(make, higher)
+    first, second = fit_to(make, rows), fit_to(make, higher)
     where = places()
     before, after = evaluating.answers(first, where), evaluating.answers(second, where)
     for name, array in before.items():
@@ -183,10 +183,10 @@ def check_level(make: Factory) -> None:
 def check_repeated_points(make: Factory) -> None:
     """Points that are observed twice, or many times, do no harm."""
     rows = training(60)
-    repeated = Evaluations.joined([rows, rows, *[rows.take(slice(0, 1))] * 10], 2)
-    fitted = fitted_of(make, repeated)
+    repeated = Evaluations.join([rows, rows, *[rows.take(slice(0, 1))] * 10], 2)
+    fitted = fit_to(make, repeated)
     demand_finite(fitted, "fitted to repeated points")
-    error, clean = relative_error(fitted), relative_error(fitted_of(make, rows))
+    error, clean = relative_error(fitted), relative_error(fit_to(make, rows))
     demand(
         error < max(2.0 * clean, 0.5),
         f"with repeated points the relative error is {error:.3g}, without {clean:.3g}",
@@ -206,11 +206,11 @@ def check_failed_rows(make: Factory) -> None:
         jacobians=np.full((4, 2, 2), np.nan),
     )
     # as fast a growth as a density can have before it overflows
-    away = evaluated(TARGET, np.array([[1e4, 0.0], [0.0, -1e9], [1e30, 1.0]]))
+    away = evaluate(TARGET, np.array([[1e4, 0.0], [0.0, -1e9], [1e30, 1.0]]))
     for block, what in ((failed, "with U = inf"), (away, "of paths that ran away")):
-        fitted = fitted_of(make, rows, block)
+        fitted = fit_to(make, rows, block)
         demand_finite(fitted, f"fitted beside rows {what}")
-        error, clean = relative_error(fitted), relative_error(fitted_of(make, rows))
+        error, clean = relative_error(fitted), relative_error(fit_to(make, rows))
         demand(
             error < max(2.0 * clean, 0.5),
             f"beside rows {what} the relative error is {error:.3g}, without them {clean:.3g}; "
@@ -221,9 +221,7 @@ def check_failed_rows(make: Factory) -> None:
 def check_error_falls(make: Factory) -> None:
     """The error on a smooth target falls as points grow, and is less than a constant's."""
     few, many = (
-        float(
-            np.median([relative_error(fitted_of(make, training(n, s), seed=s)) for s in range(3)])
-        )
+        float(np.median([relative_error(fit_to(make, training(n, s), seed=s)) for s in range(3)]))
         for n in (FEW, MANY)
     )
     demand(
@@ -249,25 +247,25 @@ def check_empty_learner(make: Factory) -> None:
     for what, prepared in cases:
         learner = prepared()
         try:
-            learner.fitted()
+            learner.fit()
         except SurrogateFitError as error:
             demand(bool(str(error).strip()), "SurrogateFitError must say what would help")
         else:
             raise AssertionError(f"fitted must raise SurrogateFitError after {what}")
         learner.observe(training())
-        demand_finite(learner.fitted(), f"fitted to good rows that came after {what}")
+        demand_finite(learner.fit(), f"fitted to good rows that came after {what}")
 
 
 def check_learner_survives(make: Factory) -> None:
     """A learner goes on the same from its state, written down and read again."""
     learner = learner_of(make, training())
-    first = learner.fitted()
-    other = learner_of(make, seed=99).restored(written_and_read(learner.state()))
-    demand_same(first, other.fitted(), "fits before and after a state was written and read")
+    first = learner.fit()
+    other = learner_of(make, seed=99).restore(write_and_read(learner.state()))
+    demand_same(first, other.fit(), "fits before and after a state was written and read")
     more = training(60, seed=7)
     learner.observe(more)
     other.observe(more)
-    demand_same(learner.fitted(), other.fitted(), "fits of a learner and its restored twin")
+    demand_same(learner.fit(), other.fit(), "fits of a learner and its restored twin")
 
 
 CHECKS: tuple[Check, ...] = (

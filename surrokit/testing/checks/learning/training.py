@@ -1,4 +1,4 @@
-"""What surrogates are shown by the checks, and what comes of it."""
+"""Training rows for checks of surrogates, and fits to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from surrokit.testing.measures.demands import demand, demand_close, demand_equal
 from surrokit.testing.results import Factory
 from surrokit.testing.targets.banana_rows import BananaRows
 from surrokit.testing.targets.densities import Banana
-from surrokit.testing.targets.target import Target, sealed
+from surrokit.testing.targets.target import Target, seal
 from surrokit.types import FloatArray
 
 N_POINTS = 120
@@ -40,7 +40,7 @@ def problem_of(target: Target) -> LearningProblem:
     )
 
 
-def evaluated(target: Target, positions: FloatArray) -> Evaluations:
+def evaluate(target: Target, positions: FloatArray) -> Evaluations:
     """Return all that there is to learn at positions of shape (n, 2)."""
     values, gradients = target.value_and_gradient(positions)
     outputs, jacobians = None, None
@@ -57,7 +57,7 @@ def evaluated(target: Target, positions: FloatArray) -> Evaluations:
 
 def training(n: int = N_POINTS, seed: int = 0) -> Evaluations:
     """Return evaluations of :data:`TARGET` at n exact draws."""
-    return evaluated(TARGET, TARGET.sample(np.random.default_rng([1604, seed]), n))
+    return evaluate(TARGET, TARGET.sample(np.random.default_rng([1604, seed]), n))
 
 
 def learner_of(make: Factory, *blocks: Evaluations, seed: int = 0) -> Learner:
@@ -66,18 +66,18 @@ def learner_of(make: Factory, *blocks: Evaluations, seed: int = 0) -> Learner:
     The target refuses every evaluation meanwhile.
     """
     surrogate = make()
-    with sealed():
+    with seal():
         learner: Learner = surrogate.learner(problem_of(TARGET), np.random.default_rng(seed))
         for block in blocks:
             learner.observe(block)
     return learner
 
 
-def fitted_of(make: Factory, *blocks: Evaluations, seed: int = 0) -> Any:
+def fit_to(make: Factory, *blocks: Evaluations, seed: int = 0) -> Any:
     """Return the potential fitted to some blocks, without one exact call."""
     learner = learner_of(make, *blocks, seed=seed)
-    with sealed():
-        return learner.fitted()
+    with seal():
+        return learner.fit()
 
 
 def places(n: int = 40, spread: float = 0.6) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What every experiment keeps to: rows that stand alone, plain results, reports of any part."""
+"""Checks of experiments: rows stand alone, results are plain, any part can be reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every plugin module keeps to, apart from the parts that it offers."""
+"""Checks of plugin modules, apart from the parts that they offer."""
 
 from __future__ import annotations
 

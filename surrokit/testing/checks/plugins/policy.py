@@ -1,4 +1,4 @@
-"""What every policy keeps to: what it picks exists, fits the target, and leaves the rest alone."""
+"""Checks of policies: picks exist, fit the target, and leave the rest alone."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _cases() -> Iterator[tuple[str, Potential, float]]:
         yield f"{name} of {seconds:g} seconds", target, seconds
 
 
-def _made(choice: Recipe, what: str) -> Recipe:
+def _make(choice: Recipe, what: str) -> Recipe:
     composer, rng = Composer(default_catalogue()), np.random.default_rng(1605)
     try:
         return make_parts(composer, choice, rng)
@@ -82,7 +82,7 @@ def check_choices_can_be_made(make: Factory) -> None:
         for each in given:
             if "settings" in each and GRADIENT not in target.capabilities:
                 continue
-            _made(_choice(make, target, seconds, **each), what)
+            _make(_choice(make, target, seconds, **each), what)
 
 
 def check_same_choice(make: Factory) -> None:
@@ -109,7 +109,7 @@ def check_plain(make: Factory) -> None:
         asked = Recipe(exact=target, chains=_CHAINS)
         choice = make().plain(Composer(default_catalogue()), asked, "nothing was measured")
         demand(choice.surrogate is None, f"for {what} a surrogate is picked unmeasured")
-        _made(choice, what)
+        _make(choice, what)
 
 
 def check_fallback(make: Factory) -> None:

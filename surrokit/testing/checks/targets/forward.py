@@ -1,4 +1,4 @@
-"""What forward potentials keep to: U(q) = energy(forward(q), q)."""
+"""Checks of forward potentials: U(q) = energy(forward(q), q)."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ def check_forward_hessian(make: Factory) -> None:
     positions = finite_positions(potential)
     _, weights = arguments(potential, "forward_hessian_product", positions)
 
-    def weighed(q: FloatArray) -> FloatArray:
+    def weigh(q: FloatArray) -> FloatArray:
         return np.asarray(np.einsum("nmi,nmi->n", weights, potential.forward_and_jacobian(q)[1]))
 
     demand_derivative(
         potential.forward_hessian_product(positions, weights),
-        weighed,
+        weigh,
         positions,
         "sum of W_mi d_i d_k F_m against differences of the Jacobian",
     )
@@ -116,15 +116,15 @@ def check_energy_curvature_gradients(make: Factory) -> None:
     first = first if first.ndim == 2 else first + first.transpose(0, 2, 1)
     second = second + second.transpose(0, 2, 1)
 
-    def weighed(x: FloatArray, q: FloatArray) -> FloatArray:
+    def weigh(x: FloatArray, q: FloatArray) -> FloatArray:
         c, r = energy.curvatures(x, q)
         total = (first * c).reshape(len(x), -1).sum(axis=1)
         return np.asarray(total + (second * r).sum(axis=(1, 2)))
 
     found = energy.curvature_gradients(outputs, positions, first, second)
     for array, function, where, name in (
-        (found[0], lambda x: weighed(x, positions), outputs, "outputs"),
-        (found[1], lambda q: weighed(outputs, q), positions, "positions"),
+        (found[0], lambda x: weigh(x, positions), outputs, "outputs"),
+        (found[1], lambda q: weigh(outputs, q), positions, "positions"),
     ):
         what = f"gradient of the energy's curvatures in the {name}"
         demand_shape(array, where.shape, what)

@@ -1,4 +1,4 @@
-"""What products, diagonals and derivatives of a potential's matrices keep to."""
+"""Checks of products, diagonals and derivatives of a potential's matrices."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _demand_contractions(potential: Any, matrix: str) -> None:
     trace = getattr(potential, of_trace)(positions, matrices)
     form = getattr(potential, of_form)(positions, vectors)
     for found, weights, what in ((trace, matrices, "tr(A d_k G)"), (form, outer, "u^T d_k G u")):
-        weighed = partial(_weighed, getattr(potential, matrix), weights)
+        weighed = partial(_weigh, getattr(potential, matrix), weights)
         demand_derivative(found, weighed, positions, f"{what} against differences of the {matrix}")
     demand_close(
         getattr(potential, of_trace)(positions, outer),
@@ -50,7 +50,7 @@ def _demand_contractions(potential: Any, matrix: str) -> None:
     )
 
 
-def _weighed(matrix: Any, weights: FloatArray, positions: FloatArray) -> FloatArray:
+def _weigh(matrix: Any, weights: FloatArray, positions: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("nij,nij->n", weights, matrix(positions)))
 
 

@@ -1,4 +1,4 @@
-"""What every potential keeps to, fitted surrogates and wrapped targets included."""
+"""Checks of potentials, fitted surrogates and wrapped targets included."""
 
 from __future__ import annotations
 

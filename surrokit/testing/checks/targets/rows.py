@@ -1,4 +1,4 @@
-"""What potentials keep to that are sums over rows of data (capability ``rows``)."""
+"""Checks of potentials that are sums over rows of data (capability ``rows``)."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def check_selected(make: Factory) -> None:
         f"n_rows must be a whole number of at least 1, got {potential.n_rows!r}",
     )
     rows = _some(potential)
-    chosen = potential.selected(rows)
+    chosen = potential.select(rows)
     missing = {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN} - chosen.capabilities
     demand(not missing, f"selected rows must offer gradients and Hessians, but lack {missing}")
     value, gradient = chosen.value_and_gradient(positions)
     demand_shape(value, (len(positions),), "value of selected rows")
-    single = [potential.selected(rows[i : i + 1]) for i in range(len(rows))]
+    single = [potential.select(rows[i : i + 1]) for i in range(len(rows))]
     total = sum(one.value(positions) for one in single)
     scale = 1.0 + sum(np.abs(one.value(positions)) for one in single)
     demand_close(value, total, "the sum of rows against single rows", atol=1e-10 * scale)
@@ -71,9 +71,9 @@ def check_expansion(make: Factory) -> None:
 def _expansion_is_right(potential: Any, order: int) -> None:
     positions = finite_positions(potential)
     centre = _centre(positions)
-    expansion = potential.expanded(centre, **of_order(order))
+    expansion = potential.expand(centre, **of_order(order))
     demand_equal(expansion.centre, centre, "centre of an expansion")
-    everything = potential.selected(np.arange(potential.n_rows))
+    everything = potential.select(np.arange(potential.n_rows))
     gradient = everything.gradient(centre[None])[0]
     size = 1e-9 * (1.0 + np.abs(gradient).max() + potential.n_rows)
     demand_close(expansion.gradient, gradient, "gradient of all terms at the centre", atol=size)
@@ -101,12 +101,12 @@ def check_remainders(make: Factory) -> None:
 
 def _remainders_are_right(potential: Any, order: int) -> None:
     positions = finite_positions(potential)
-    expansion = potential.expanded(_centre(positions), **of_order(order))
+    expansion = potential.expand(_centre(positions), **of_order(order))
     rows, owners = _pairs(_some(potential), len(positions))
     remainders = expansion.remainders(positions, rows, owners)
     h = positions - expansion.centre
     for i in range(min(5, len(rows))):
-        one = potential.selected(rows[i : i + 1])
+        one = potential.select(rows[i : i + 1])
         base = expansion.centre[None]
         quadratic = one.value(base) + h @ one.gradient(base)[0]
         quadratic += 0.5 * np.einsum("ni,ij,nj->n", h, one.hessian(base)[0], h)
@@ -163,7 +163,7 @@ def _bounds_hold(potential: Any, order: int) -> None:
     rows = _some(potential)
     tightest = 0.0
     for centre in (_centre(positions), positions[-1] + 1.0):
-        expansion = potential.expanded(np.array(centre), **of_order(order))
+        expansion = potential.expand(np.array(centre), **of_order(order))
         for scale in (0.1, 1.0, 3.0, 10.0):
             moves = _moves(rng, dim, scale)
             share = _largest_share(expansion, bounds, rows, factor, moves, order)

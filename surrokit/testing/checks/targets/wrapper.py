@@ -1,4 +1,4 @@
-"""What every wrapper of a potential keeps to; the factory makes a function that wraps."""
+"""Checks of wrappers of potentials; the factory makes a function that wraps."""
 
 from __future__ import annotations
 
