@@ -83,7 +83,7 @@ class Ready:
     def draw(self):
         pass
 
-    tunable = adapted = velocity = energy = longest_scale = draw
+    tunable = adapt = velocity = energy = longest_scale = draw
 
 ready = Ready()
 number = 3
@@ -275,8 +275,8 @@ def test_a_part_that_lacks_members_is_refused_with_the_plugin():
     mine = component(factory=Drawing)
     entry = Entry(component=mine, plugin="them[x]")
     message = (
-        r"metric 'mine' of plugin them\[x\] is a Drawing, which is no metric: it lacks adapted, "
-        "longest_scale of Metric, or adapted, .*factored.* of PositionMetric; see surrokit.protoc"
+        r"metric 'mine' of plugin them\[x\] is a Drawing, which is no metric: it lacks adapt, "
+        "longest_scale of Metric, or adapt, .*factor.* of PositionMetric; see surrokit.protoc"
     )
     with pytest.raises(PluginError, match=message):
         Composer(Catalogue(entries={("metric", "mine"): entry})).make("metric", "mine")

@@ -137,7 +137,7 @@ class Mass:
     def draw(self, rng, n, dim):
         return self.size * rng.standard_normal((n, dim))
 
-    tunable = adapted = velocity = energy = longest_scale = draw
+    tunable = adapt = velocity = energy = longest_scale = draw
 
 
 def needing(*, size, scale=1.0):

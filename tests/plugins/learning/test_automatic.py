@@ -454,7 +454,7 @@ def dear(monkeypatch):
             gradients=None if found.gradients is None else found.gradients * factor,
         )
 
-    monkeypatch.setattr(first_phase, "measured_starts", measure)
+    monkeypatch.setattr(first_phase, "measure_starts", measure)
 
 
 def test_a_cheap_target_gets_hmc_and_says_so():

@@ -270,7 +270,7 @@ def test_it_ends_with_the_warm_up():
 def test_it_ends_when_rounds_gain_nothing(monkeypatch):
     wrong = Gaussian(mean=(0.0, 0.0), covariance=np.eye(2))
     drive = Drive(Banana(), explorer(evaluations=2000, searches=1), starts(2))
-    monkeypatch.setattr(drive, "fitted", lambda: wrong)
+    monkeypatch.setattr(drive, "fit", lambda: wrong)
     drive.run()
     assert drive.state.bill.paid < 400
     assert drive.found.acceptance < 0.9
@@ -278,7 +278,7 @@ def test_it_ends_when_rounds_gain_nothing(monkeypatch):
 
 def test_fits_that_fail_leave_it_to_look_about_the_best_points(monkeypatch):
     drive = Drive(Without(FLAT), explorer(box=(-6.0, 6.0), evaluations=200), starts(2))
-    monkeypatch.setattr(drive, "fitted", lambda: None)
+    monkeypatch.setattr(drive, "fit", lambda: None)
     drive.run()
     assert drive.found.acceptance is None
     assert drive.found.tuning is None
@@ -289,7 +289,7 @@ def test_fits_that_fail_leave_it_to_look_about_the_best_points(monkeypatch):
 def test_a_surrogate_that_falls_without_end_is_drawn_from_near_the_points_seen(monkeypatch):
     slope = Without(Slope(), frozenset({"gradient", "gradient-alone"}))
     drive = Drive(FLAT, explorer(evaluations=150, searches=1), starts(2))
-    monkeypatch.setattr(drive, "fitted", lambda: slope)
+    monkeypatch.setattr(drive, "fit", lambda: slope)
     drive.run()
     z = (np.concatenate([rows.positions for rows in drive.rows[2:]]) - FLAT.mean) / np.sqrt(
         np.diag(FLAT.covariance)
@@ -376,7 +376,7 @@ def test_a_warm_up_of_nothing_is_refused():
 
 def test_a_sampler_that_needs_more_than_the_surrogate_offers_is_refused(monkeypatch):
     drive = Drive(FLAT, explorer(), starts(2))
-    monkeypatch.setattr(drive, "fitted", lambda: Without(FLAT))
+    monkeypatch.setattr(drive, "fit", lambda: Without(FLAT))
     with pytest.raises(CapabilityError, match="the sampler of explorer 'rounds' needs gradient"):
         drive.run()
 

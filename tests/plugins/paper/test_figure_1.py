@@ -91,7 +91,7 @@ def test_radial_nodes_take_their_width_from_fitc(monkeypatch):
         asked.append((surrogate, dict(settings)))
         return real(surrogate, settings, evaluations, rng)
 
-    monkeypatch.setattr(figure_1, "trained", watched)
+    monkeypatch.setattr(figure_1, "train", watched)
     experiment = Figure1(**{**TINY, "n_points": 10, "n_refits": 2, "n_data_sets": 1})
     (row,) = [row for row in experiment.rows() if row.name == "rbf/10"]
     experiment.run(row, Conditions(seed=1))
@@ -118,13 +118,13 @@ def test_fits_that_fail_are_counted_and_if_all_do_it_is_an_error(monkeypatch):
 
     experiment = Figure1(n_points=10, n_refits=4, n_data_sets=2)
     (row,) = [row for row in experiment.rows() if row.name == "additive/10"]
-    monkeypatch.setattr(figure_1, "trained", sometimes)
+    monkeypatch.setattr(figure_1, "train", sometimes)
     assert experiment.run(row, Conditions(seed=1))["failures"] == 3
 
     def never(*arguments):
         raise SurrogateFitError("not today")
 
-    monkeypatch.setattr(figure_1, "trained", never)
+    monkeypatch.setattr(figure_1, "train", never)
     with pytest.raises(SurrogateFitError, match="additive nodes could be fitted to none of 4"):
         experiment.run(row, Conditions(seed=1))
 

@@ -38,7 +38,7 @@ def fitted(monkeypatch):
         calls.append((surrogate, settings, evaluations, found.potential))
         return found
 
-    monkeypatch.setattr(figure_2, "trained", trained)
+    monkeypatch.setattr(figure_2, "train", trained)
     return calls
 
 

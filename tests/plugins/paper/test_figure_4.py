@@ -110,7 +110,7 @@ def test_all_surrogates_of_a_row_are_tried_alike(sampled, monkeypatch):
         seen.append((surrogate, dict(settings), len(evaluations), shown))
         return real(surrogate, settings, evaluations, rng)
 
-    monkeypatch.setattr(grid, "trained", watched)
+    monkeypatch.setattr(grid, "train", watched)
     experiment = Figure4(**TINY)
     result = experiment.run(experiment.rows()[0], Conditions(seed=1))
     assert seen == [
