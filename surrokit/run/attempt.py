@@ -305,7 +305,10 @@ class Attempt:
         return self._take_paid(self._moves.state) if self._target.keeps else None
 
     def _take_paid(self, state: ChainState) -> Evaluations:
-        return self._book.recorder.take_paid(self._target.drain(), state)
+        """Return what was paid for since the last time."""
+        rows = self._target.drain()
+        self._book.recorder.take_outputs(rows, state)
+        return rows
 
     # --- how chains begin ---
 

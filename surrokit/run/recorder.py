@@ -39,11 +39,10 @@ class Recorder:
         self._chains = chains
         self._outputs: FloatArray | None = None
 
-    def take_paid(self, paid: Evaluations, state: ChainState) -> Evaluations:
-        """Return what was paid for since the last time; outputs of ``state`` are remembered."""
+    def take_outputs(self, paid: Evaluations, state: ChainState) -> None:
+        """Remember the outputs at a state, as far as they are among what was just paid for."""
         if self.has_outputs and paid.outputs is not None:
             self._remember(paid.outputs, paid.find(state.positions))
-        return paid
 
     def add(
         self, stage: Stage, state: ChainState, step: StepInfo | None, step_size: float | None
