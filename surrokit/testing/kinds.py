@@ -34,7 +34,7 @@ CHECKS: dict[CheckedKind, tuple[Check, ...]] = {
 
 _SIGNS: tuple[tuple[CheckedKind, tuple[str, ...]], ...] = (
     ("experiment", ("rows", "run", "report", "draw")),
-    ("policy", ("choose", "plain", "fallback")),
+    ("policy", ("choose", "plain")),
     ("surrogate", ("learner",)),
     ("integrator", ("advance", "cache")),
     ("schedule", ("learns", "decide")),
