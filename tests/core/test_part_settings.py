@@ -47,8 +47,6 @@ class Outer:
     size: int = attrs.field(default=1, init=False)
     start_by: float = attrs.field(default=0.1, alias="start", validator=fraction)
     inner: Inner = attrs.field(factory=lambda: Inner(depth=5), metadata=spread())
-    potential: object = None
-    tuning: object = None
     found: object = attrs.field(default=None, metadata=HIDDEN)
     last: list[int] = attrs.field(factory=list)
     both: int = attrs.field(
