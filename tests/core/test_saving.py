@@ -40,7 +40,7 @@ def test_a_table_as_text_has_one_row_a_draw(bounded_run, tmp_path):
 def test_labels_with_commas_and_the_name_of_the_index_survive(tmp_path):
     target = sk.potential(
         lambda q: 0.5 * q @ q, lambda q: q,
-        parameters={"chain": None, "m": sk.parameters.Parameter((1, 2))},
+        parameters={"chain": None, "m": sk.Parameter((1, 2))},
     )  # fmt: skip
     run = sk.sample(target, chains=2, warmup=20, draws=3, seed=1, progress=False)
     run.save(tmp_path / "run.csv")

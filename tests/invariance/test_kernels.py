@@ -255,7 +255,7 @@ def test_recorded_exact_kernel_pays_nothing_in_the_correction():
 
 def test_chains_that_start_outside_the_support_stay_or_enter():
     target = HalfPlane()
-    sampler = make("sampler", "random-walk", step_size=1.0)
+    kernel = make("sampler", "random-walk", step_size=1.0).bind(target, TUNING)
     correction = make("correction", "metropolis").bind(target)
     positions = np.array([[-0.5, 0.0]] * 50)
     rng = np.random.default_rng(7)
@@ -263,7 +263,7 @@ def test_chains_that_start_outside_the_support_stay_or_enter():
     assert (state.values == np.inf).all()
 
     for _ in range(20):
-        state, _ = correction.decide(state, sampler.propose(state, rng), rng)
+        state, _ = correction.decide(state, kernel.propose(state, rng), rng)
 
     inside = state.positions[:, 0] > 0
     assert inside.any()
