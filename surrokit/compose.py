@@ -18,7 +18,6 @@ from surrokit.cost.budget import Budget
 from surrokit.cost.calls import OnError
 from surrokit.errors import ConfigurationError
 from surrokit.mode.starts import given_positions, read_evaluations
-from surrokit.output.progress import progress_bar
 from surrokit.plan.parts import check_target
 from surrokit.plan.policy import Policy
 from surrokit.plan.recipe import Recipe
@@ -28,7 +27,6 @@ from surrokit.registry.composer import Composer, Spec, describe
 from surrokit.registry.discovery import default_plugins
 from surrokit.registry.kinds import Kind
 from surrokit.result.run import Run
-from surrokit.run.loop import run
 from surrokit.run.observers import Observers, list_observers
 from surrokit.settings import is_whole
 
@@ -163,6 +161,10 @@ def sample(
     TargetError
         If the target cannot be evaluated where chains start, or raises and was asked to.
     """
+    # imported with the first run: the package itself has to be there at once
+    from surrokit.output.progress import progress_bar
+    from surrokit.run.loop import run
+
     _check_sizes(chains, warmup, draws, on_error)
     check_flag("progress", progress)
     observers = list_observers(observers)
