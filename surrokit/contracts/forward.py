@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, cast
 
 from surrokit.capabilities import FORWARD, FORWARD_HESSIAN
-from surrokit.contracts.potential import Potential, demand
+from surrokit.contracts.potential import Potential, Typed
 from surrokit.errors import CapabilityError
 from surrokit.types import Capabilities, FloatArray
 
@@ -154,29 +154,11 @@ class ForwardDerivatives(Protocol):
         ...
 
 
-def with_forward(potential: Potential) -> ForwardPotential:
-    """Return the potential, typed as one with a forward map.
+with_forward = Typed[ForwardPotential](FORWARD)
+"""A potential with a forward map."""
 
-    Raises
-    ------
-    CapabilityError
-        If it has none.
-    """
-    demand(potential, FORWARD)
-    return cast("ForwardPotential", potential)
-
-
-def with_forward_hessian(potential: Potential) -> ForwardHessianPotential:
-    """Return the potential, typed as one that gives second derivatives of its outputs.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, FORWARD_HESSIAN)
-    return cast("ForwardHessianPotential", potential)
-
+with_forward_hessian = Typed[ForwardHessianPotential](FORWARD_HESSIAN)
+"""A potential that gives second derivatives of its outputs."""
 
 CURVATURES = "curvatures"
 """What an energy names in its ``capabilities``: ``curvatures(outputs, positions)``."""

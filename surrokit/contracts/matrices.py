@@ -7,7 +7,7 @@ the methods say; positions come in rows of shape ``(n, dim)``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol
 
 import attrs
 
@@ -21,7 +21,7 @@ from surrokit.capabilities import (
     METRIC_PRODUCT,
     require,
 )
-from surrokit.contracts.potential import Potential, demand
+from surrokit.contracts.potential import Potential, Typed
 from surrokit.types import FloatArray
 
 
@@ -112,88 +112,26 @@ class MetricProductPotential(MetricPotential, Protocol):
         ...
 
 
-def with_hessian(potential: Potential) -> HessianPotential:
-    """Return the potential, typed as one that gives Hessians.
+with_hessian = Typed[HessianPotential](HESSIAN)
+"""A potential that gives Hessians."""
 
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, HESSIAN)
-    return cast("HessianPotential", potential)
+with_hessian_derivative = Typed[HessianDerivativePotential](HESSIAN_DERIVATIVE)
+"""A potential that gives contractions of its Hessian's derivative."""
 
+with_hessian_product = Typed[HessianProductPotential](HESSIAN_PRODUCT)
+"""A potential that gives products of its Hessian with vectors."""
 
-def with_hessian_derivative(potential: Potential) -> HessianDerivativePotential:
-    """Return the potential, typed as one that gives contractions of its Hessian's derivative.
+with_hessian_diagonal = Typed[HessianDiagonalPotential](HESSIAN_DIAGONAL)
+"""A potential that gives the diagonal of its Hessian."""
 
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, HESSIAN_DERIVATIVE)
-    return cast("HessianDerivativePotential", potential)
+with_metric = Typed[MetricPotential](METRIC)
+"""A potential that gives its Fisher or Gauss-Newton matrix."""
 
+with_metric_derivative = Typed[MetricDerivativePotential](METRIC_DERIVATIVE)
+"""A potential that gives contractions of its metric's derivative."""
 
-def with_hessian_product(potential: Potential) -> HessianProductPotential:
-    """Return the potential, typed as one that gives products of its Hessian with vectors.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, HESSIAN_PRODUCT)
-    return cast("HessianProductPotential", potential)
-
-
-def with_hessian_diagonal(potential: Potential) -> HessianDiagonalPotential:
-    """Return the potential, typed as one that gives the diagonal of its Hessian.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, HESSIAN_DIAGONAL)
-    return cast("HessianDiagonalPotential", potential)
-
-
-def with_metric(potential: Potential) -> MetricPotential:
-    """Return the potential, typed as one that gives its Fisher or Gauss-Newton matrix.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, METRIC)
-    return cast("MetricPotential", potential)
-
-
-def with_metric_derivative(potential: Potential) -> MetricDerivativePotential:
-    """Return the potential, typed as one that gives contractions of its metric's derivative.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, METRIC_DERIVATIVE)
-    return cast("MetricDerivativePotential", potential)
-
-
-def with_metric_product(potential: Potential) -> MetricProductPotential:
-    """Return the potential, typed as one that gives products of its metric with vectors.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, METRIC_PRODUCT)
-    return cast("MetricProductPotential", potential)
+with_metric_product = Typed[MetricProductPotential](METRIC_PRODUCT)
+"""A potential that gives products of its metric with vectors."""
 
 
 @attrs.frozen

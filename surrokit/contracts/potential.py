@@ -6,8 +6,9 @@ What matrices they may have is in :mod:`surrokit.contracts.matrices`, forward ma
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from typing import Generic, Protocol, TypeVar, cast
 
+import attrs
 import numpy as np
 
 from surrokit.capabilities import CONVEX, GAUSSIAN, GRADIENT, GRADIENT_ALONE, require
@@ -82,66 +83,47 @@ class GaussianPotential(Potential, Protocol):
         ...
 
 
-def demand(potential: Potential, name: str) -> None:
-    """Raise unless a potential has a capability.
+Offering = TypeVar("Offering", bound=Potential, covariant=True)
 
-    Raises
-    ------
-    CapabilityError
-        If it has not.
+
+@attrs.frozen
+class Typed(Generic[Offering]):
+    """Gives a potential back, typed as one that has a capability; others it refuses.
+
+    Parameters
+    ----------
+    capability
+        Its name.
     """
-    require(
-        "this computation",
-        frozenset({name}),
-        potential.capabilities,
-        type(potential).__name__,
-        "use a potential that has it",
-    )
+
+    capability: str
+
+    def __call__(self, potential: Potential) -> Offering:
+        """Return the potential.
+
+        Raises
+        ------
+        CapabilityError
+            If it has not got the capability.
+        """
+        require(
+            "this computation",
+            frozenset({self.capability}),
+            potential.capabilities,
+            type(potential).__name__,
+            "use a potential that has it",
+        )
+        return cast("Offering", potential)
 
 
-def with_gradient(potential: Potential) -> GradientPotential:
-    """Return the potential, typed as one that gives gradients.
+with_gradient = Typed[GradientPotential](GRADIENT)
+"""A potential that gives gradients."""
 
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, GRADIENT)
-    return cast("GradientPotential", potential)
+with_gradient_alone = Typed[GradientAlonePotential](GRADIENT_ALONE)
+"""A potential that gives gradients without values."""
 
+with_convex = Typed[ConvexPotential](CONVEX)
+"""A potential whose Hessian is positive definite everywhere."""
 
-def with_gradient_alone(potential: Potential) -> GradientAlonePotential:
-    """Return the potential, typed as one that gives gradients without values.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, GRADIENT_ALONE)
-    return cast("GradientAlonePotential", potential)
-
-
-def with_convex(potential: Potential) -> ConvexPotential:
-    """Return the potential, typed as one whose Hessian is positive definite everywhere.
-
-    Raises
-    ------
-    CapabilityError
-        If it is not.
-    """
-    demand(potential, CONVEX)
-    return potential
-
-
-def with_gaussian(potential: Potential) -> GaussianPotential:
-    """Return the potential, typed as one that is known to be that of a normal distribution.
-
-    Raises
-    ------
-    CapabilityError
-        If it is not.
-    """
-    demand(potential, GAUSSIAN)
-    return cast("GaussianPotential", potential)
+with_gaussian = Typed[GaussianPotential](GAUSSIAN)
+"""A potential that is known to be that of a normal distribution."""

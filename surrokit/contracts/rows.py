@@ -9,13 +9,13 @@ order, which leaves less to the rows.
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from typing import Protocol
 
 import attrs
 import numpy as np
 
 from surrokit.capabilities import ROWS
-from surrokit.contracts.potential import Potential, demand
+from surrokit.contracts.potential import Potential, Typed
 from surrokit.types import FloatArray, IntArray
 
 USUAL_ORDER = 2
@@ -201,16 +201,8 @@ def terms_of(target: Potential) -> SummedTerms | None:
     return SummedTerms(with_rows(target)) if ROWS in target.capabilities else None
 
 
-def with_rows(potential: Potential) -> SummedPotential:
-    """Return the potential, typed as a sum over rows of data.
-
-    Raises
-    ------
-    CapabilityError
-        If it is none.
-    """
-    demand(potential, ROWS)
-    return cast("SummedPotential", potential)
+with_rows = Typed[SummedPotential](ROWS)
+"""A potential that is a sum over rows of data."""
 
 
 def move_bounds(before: FloatArray, after: FloatArray, order: int = 2) -> FloatArray:
