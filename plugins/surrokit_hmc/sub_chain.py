@@ -11,14 +11,7 @@ from scipy.linalg import solve_triangular
 
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import (
-    ChainState,
-    Excursion,
-    Kernel,
-    Proposal,
-    Sampler,
-    Tuning,
-)
+from surrokit.contracts.sampler import ChainState, Excursion, Kernel, Proposal, Sampler, Tuning
 from surrokit.kernel.acceptance import DIVERGENCE, choose, metropolis
 from surrokit.kernel.latest import latest
 from surrokit.kernel.lengths import FIRST_LENGTH

@@ -270,11 +270,7 @@ class Tuner:
         if covariance is None:
             return emptied
         restarted = attrs.evolve(
-            emptied,
-            covariance=covariance,
-            searching=0,
-            direction=0,
-            lengths=state.lengths.age(),
+            emptied, covariance=covariance, searching=0, direction=0, lengths=state.lengths.age()
         )
         # in a metric that fits, the step of order dim^-1/4 is the better guess
         fits = state.covariance is None and "metric" in self.tunes

@@ -59,12 +59,7 @@ class ProgressBar:
     def surrokit_run_started(self, run: RunInfo) -> None:
         """Draw the bar."""
         self._task = self._progress.add_task(
-            "",
-            total=run.warmup + run.draws,
-            stage="starting",
-            acceptance="-",
-            learnt="",
-            calls=0,
+            "", total=run.warmup + run.draws, stage="starting", acceptance="-", learnt="", calls=0
         )
 
     def surrokit_surrogate_deployed(

@@ -14,10 +14,7 @@ from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.rowwise import row_by_row
 from surrokit.settings import is_whole, not_negative_integer, one_of, positive, positive_integer
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
-from surrokit.targets.curvature import (
-    gauss_newton_form_gradient,
-    gauss_newton_trace_gradient,
-)
+from surrokit.targets.curvature import gauss_newton_form_gradient, gauss_newton_trace_gradient
 from surrokit.targets.forward import PotentialOfOutputs
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
 from surrokit.types import Capabilities, FloatArray

@@ -7,13 +7,7 @@ from typing import ClassVar, Self
 import attrs
 import numpy as np
 
-from surrokit.capabilities import (
-    CONVEX,
-    HESSIAN,
-    HESSIAN_DERIVATIVE,
-    METRIC,
-    METRIC_DERIVATIVE,
-)
+from surrokit.capabilities import CONVEX, HESSIAN, HESSIAN_DERIVATIVE, METRIC, METRIC_DERIVATIVE
 from surrokit.contracts.matrices import HESSIAN_FIELD, METRIC_FIELD, MatrixField
 from surrokit.contracts.potential import Potential
 from surrokit.errors import IndefiniteMetricError

@@ -277,10 +277,7 @@ def check_failures_are_statuses(make: Factory) -> None:
         one = slice(1, 2)
         alone, _ = _follow(integrator, fenced, positions[one], momenta[one], 0.15, 4)
         demand_close(
-            end.positions[one],
-            alone.positions,
-            "a good path beside paths that fail",
-            atol=REVERSAL,
+            end.positions[one], alone.positions, "a good path beside paths that fail", atol=REVERSAL
         )
 
 

@@ -9,12 +9,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.contracts.forward import offers_curvature_derivatives, offers_curvatures
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
-from surrokit.testing.measures.evaluating import (
-    arguments,
-    demand_derivative,
-    finite_positions,
-    has,
-)
+from surrokit.testing.measures.evaluating import arguments, demand_derivative, finite_positions, has
 from surrokit.testing.results import Check, Factory
 from surrokit.types import FloatArray
 
