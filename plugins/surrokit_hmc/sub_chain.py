@@ -179,15 +179,7 @@ _LEAST_ACCEPTANCE = 1e-300  # so that no logarithm is of zero
 
 
 class _Path:
-    """Where the sub-chains are, and what happened on their way.
-
-    Parameters
-    ----------
-    potential
-        V.
-    state
-        Where they start, with V in the cache.
-    """
+    """Where the sub-chains are, V in the cache of their state, and what happened on their way."""
 
     def __init__(self, potential: Potential, state: ChainState) -> None:
         n = len(state.positions)

@@ -128,14 +128,10 @@ def _unusual_remainders(
 
 @attrs.frozen(eq=False)
 class _Rule:
-    """A rule for the weight s^2 on the unit interval, and L(s b) for its nodes s.
+    """Gauss and Jacobi's rule for the weight s^2 on the unit interval, and L(s b) for its nodes s.
 
-    Parameters
-    ----------
-    nodes, weights : ndarray of shape (n,)
-        Of Gauss and Jacobi; the weights with the minus sign that is in front of the integral.
-    series : ndarray of shape (n, terms)
-        Coefficients of L(s b) = coth(s b) - 1 / (s b) in b, b^3, b^5 and so on.
+    The weights (n,) have the minus sign that is in front of the integral. ``series (n, terms)``
+    are coefficients of L(s b) = coth(s b) - 1 / (s b) in b, b^3, b^5 and so on.
     """
 
     nodes: FloatArray

@@ -114,16 +114,9 @@ class Middle:
 
 
 class _Cheap:
-    """The cheap equation of a pass, equal to the costly one at the velocities it is made at.
+    """The cheap equation of a pass of some chains, ``rows (k,)``, for the middle.
 
-    Parameters
-    ----------
-    middle
-        What is looked for.
-    rows : ndarray of shape (k,)
-        The chains of the pass.
-    velocities : ndarray of shape (k, dim)
-        Where the costly parts are evaluated.
+    It is equal to the costly one at the ``velocities (k, dim)`` it is made at.
     """
 
     def __init__(self, middle: Middle, rows: IntArray, velocities: FloatArray) -> None:
