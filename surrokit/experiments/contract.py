@@ -52,12 +52,8 @@ class Conditions:
         Folder with the files that a user brings.
     """
 
-    seed: int = attrs.field()
+    seed: int = attrs.field(validator=not_negative_integer)
     data: Path | None = None
-
-    @seed.validator
-    def _check_seed(self, attribute: Any, value: object) -> None:
-        not_negative_integer(self, attribute, value)
 
     def generator(self, *keys: str | int) -> np.random.Generator:
         """Return a generator that depends on the seed and on these keys, and on nothing else.
