@@ -31,11 +31,8 @@ better. Towards its minimum a potential has no slope, so a linear mean explains 
 
 def n_coefficients(kind: MeanKind, dim: int) -> int:
     """Return how many coefficients a mean function has."""
-    return {"zero": 0, "constant": 1, "linear": 1 + dim, "quadratic": 1 + dim + _n_pairs(dim)}[kind]
-
-
-def _n_pairs(dim: int) -> int:
-    return dim * (dim + 1) // 2
+    pairs = dim * (dim + 1) // 2
+    return {"zero": 0, "constant": 1, "linear": 1 + dim, "quadratic": 1 + dim + pairs}[kind]
 
 
 def choose_kind(mean: Mean, dim: int, n_equations: int) -> MeanKind:

@@ -44,7 +44,8 @@ def check_design(design: Any, response: Any, prior_variance: float) -> tuple[Des
             "design must have shape (n_rows, dim) and response shape (n_rows,), got "
             f"{x.shape} and {y.shape}; give one row and one response for each case"
         )
-    for name, numbers in (("design", _entries(x)), ("response", y)):
+    entries = x.data if sparse.issparse(x) else x
+    for name, numbers in (("design", entries), ("response", y)):
         if not np.isfinite(numbers).all():
             raise ConfigurationError(
                 f"{name} must be finite, got infinities or NaN; drop or fill in those rows"
@@ -176,7 +177,3 @@ def along(design: Design, rows: IntArray, owners: IntArray, steps: FloatArray) -
 
 
 _FEW_PRODUCTS = 20_000
-
-
-def _entries(design: Design) -> FloatArray:
-    return np.asarray(design.data if sparse.issparse(design) else design)
