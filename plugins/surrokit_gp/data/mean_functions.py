@@ -66,7 +66,7 @@ def least_points(mean: Mean, dim: int) -> int:
 
 
 def features(kind: MeanKind, whitened: FloatArray) -> FloatArray:
-    """Return the basis functions: 1, then w_k, then w_k w_l for k <= l (w_k^2 halved).
+    """Return the basis functions, shape (n, p): 1, w_k, then w_k w_l for k <= l (w_k^2 halved).
 
     Parameters
     ----------
@@ -74,10 +74,6 @@ def features(kind: MeanKind, whitened: FloatArray) -> FloatArray:
         Which of them.
     whitened : ndarray of shape (n, dim)
         w.
-
-    Returns
-    -------
-    ndarray of shape (n, p)
     """
     n, dim = whitened.shape
     columns = np.ones((n, n_coefficients(kind, dim)))

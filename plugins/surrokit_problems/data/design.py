@@ -140,7 +140,7 @@ def squared_norms(design: Design, factor: FloatArray) -> FloatArray:
 
 
 def along(design: Design, rows: IntArray, owners: IntArray, steps: FloatArray) -> FloatArray:
-    """Return x_i . s_o for pairs of a row i and an owner o, for each of some sets of steps.
+    """Return x_i . s_o for pairs of a row i and an owner o, for k sets of steps, shape (k, m).
 
     Parameters
     ----------
@@ -150,10 +150,6 @@ def along(design: Design, rows: IntArray, owners: IntArray, steps: FloatArray) -
         i and o.
     steps : ndarray of shape (k, n, dim)
         k sets of one step s_o for each owner.
-
-    Returns
-    -------
-    ndarray of shape (k, m)
     """
     if not sparse.issparse(design):
         chosen = design.take(rows, axis=0)
