@@ -30,7 +30,6 @@ class HessianPotential(Potential, Protocol):
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of U, shape (n, dim, dim)."""
-        ...
 
 
 class HessianDerivativePotential(HessianPotential, Protocol):
@@ -45,14 +44,12 @@ class HessianDerivativePotential(HessianPotential, Protocol):
 
         Each row has its own symmetric A, in ``matrices`` of shape (n, dim, dim).
         """
-        ...
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, shape (n, dim).
 
         Each row has its own u, in ``vectors`` of shape (n, dim).
         """
-        ...
 
 
 class MetricPotential(Potential, Protocol):
@@ -60,7 +57,6 @@ class MetricPotential(Potential, Protocol):
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the Fisher or Gauss-Newton matrix of the target, shape (n, dim, dim)."""
-        ...
 
 
 class HessianProductPotential(Potential, Protocol):
@@ -71,7 +67,6 @@ class HessianProductPotential(Potential, Protocol):
 
         It costs less than the Hessian.
         """
-        ...
 
 
 class HessianDiagonalPotential(Potential, Protocol):
@@ -79,11 +74,9 @@ class HessianDiagonalPotential(Potential, Protocol):
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian, shape (n, dim)."""
-        ...
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj for each k, shape (n, dim), with c in ``weights (n, dim)``."""
-        ...
 
 
 class MetricDerivativePotential(MetricPotential, Protocol):
@@ -94,11 +87,9 @@ class MetricDerivativePotential(MetricPotential, Protocol):
 
         Each row has its own symmetric A, in ``matrices`` of shape (n, dim, dim).
         """
-        ...
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, shape (n, dim), with u in ``vectors (n, dim)``."""
-        ...
 
 
 class MetricProductPotential(MetricPotential, Protocol):
@@ -109,7 +100,6 @@ class MetricProductPotential(MetricPotential, Protocol):
 
         It costs less than the metric.
         """
-        ...
 
 
 with_hessian = Typed[HessianPotential](HESSIAN)

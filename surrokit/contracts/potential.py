@@ -25,16 +25,13 @@ class Potential(Protocol):
     @property
     def dim(self) -> int:
         """Numbers in a position."""
-        ...
 
     @property
     def capabilities(self) -> Capabilities:
         """Names of what it can do beyond its value."""
-        ...
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim); ``inf`` outside the support."""
-        ...
 
 
 class GradientPotential(Potential, Protocol):
@@ -42,7 +39,6 @@ class GradientPotential(Potential, Protocol):
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
-        ...
 
 
 class GradientAlonePotential(Potential, Protocol):
@@ -50,7 +46,6 @@ class GradientAlonePotential(Potential, Protocol):
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U, shape (n, dim)."""
-        ...
 
 
 class InitialPotential(Potential, Protocol):
@@ -58,7 +53,6 @@ class InitialPotential(Potential, Protocol):
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return positions, shape (n, dim), from which chains may start."""
-        ...
 
 
 class ConvexPotential(Potential, Protocol):
@@ -75,12 +69,10 @@ class GaussianPotential(Potential, Protocol):
     @property
     def mean(self) -> FloatArray:
         """Its mean, shape (dim,)."""
-        ...
 
     @property
     def factor(self) -> FloatArray:
         """L, lower triangular of shape (dim, dim); L L^T is the covariance."""
-        ...
 
 
 Offering = TypeVar("Offering", bound=Potential, covariant=True)

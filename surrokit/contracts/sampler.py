@@ -188,20 +188,16 @@ class Kernel(Protocol):
     @property
     def potential(self) -> Potential | None:
         """The potential it moves on, whose values ``cache["value"]`` are; None if it uses none."""
-        ...
 
     @property
     def step(self) -> float | None:
         """The step size in use; None for a sampler that has none."""
-        ...
 
     def cache(self, positions: FloatArray) -> Cache:
         """Evaluate on its potential what it needs to know of chains at ``positions (n, dim)``."""
-        ...
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Move every chain once, from ``state.positions`` and ``state.cache``."""
-        ...
 
 
 class Sampler(Protocol):
@@ -217,24 +213,20 @@ class Sampler(Protocol):
     @property
     def needs(self) -> Capabilities:
         """What the potential must offer."""
-        ...
 
     @property
     def tunes(self) -> frozenset[str]:
         """Those of ``step_size``, ``n_steps``, ``metric`` and ``length`` that are left free."""
-        ...
 
     @property
     def target_acceptance(self) -> float:
         """Mean path acceptance at which the step size is about right."""
-        ...
 
     def bind(self, potential: Potential, tuning: Tuning) -> Kernel:
         """Return the kernel that moves on a potential; what was given wins over ``tuning``.
 
         A run binds anew whenever either changes. Samplers inside are bound, too.
         """
-        ...
 
 
 class Decider(Protocol):
@@ -251,7 +243,6 @@ class Decider(Protocol):
         near : ndarray of shape (dim,)
             A point where there is probability: the mode, or the mean of the chains.
         """
-        ...
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Return the state of chains at ``positions (n, dim)``.
@@ -259,7 +250,6 @@ class Decider(Protocol):
         ``cache`` is the kernel's, on the potential ``source``; where that is the exact one its
         values are taken and nothing is paid.
         """
-        ...
 
     def decide(
         self, state: ChainState, proposal: Proposal, rng: np.random.Generator
@@ -270,7 +260,6 @@ class Decider(Protocol):
         ``accepted``, and its ``acceptance`` is NaN (see
         :func:`surrokit.kernel.acceptance.of_moves`).
         """
-        ...
 
 
 class Correction(Protocol):
@@ -279,8 +268,6 @@ class Correction(Protocol):
     @property
     def needs(self) -> Capabilities:
         """What the exact potential must offer."""
-        ...
 
     def bind(self, potential: Potential) -> Decider:
         """Return what decides by an exact potential."""
-        ...
