@@ -11,16 +11,7 @@ from typing import Any, Literal, Protocol
 
 import attrs
 
-from surrokit.capabilities import (
-    HESSIAN,
-    HESSIAN_DERIVATIVE,
-    HESSIAN_DIAGONAL,
-    HESSIAN_PRODUCT,
-    METRIC,
-    METRIC_DERIVATIVE,
-    METRIC_PRODUCT,
-    require,
-)
+from surrokit import capabilities as can
 from surrokit.contracts.potential import Potential, Typed
 from surrokit.types import FloatArray
 
@@ -102,25 +93,25 @@ class MetricProductPotential(MetricPotential, Protocol):
         """
 
 
-with_hessian = Typed[HessianPotential](HESSIAN)
+with_hessian = Typed[HessianPotential](can.HESSIAN)
 """A potential that gives Hessians."""
 
-with_hessian_derivative = Typed[HessianDerivativePotential](HESSIAN_DERIVATIVE)
+with_hessian_derivative = Typed[HessianDerivativePotential](can.HESSIAN_DERIVATIVE)
 """A potential that gives contractions of its Hessian's derivative."""
 
-with_hessian_product = Typed[HessianProductPotential](HESSIAN_PRODUCT)
+with_hessian_product = Typed[HessianProductPotential](can.HESSIAN_PRODUCT)
 """A potential that gives products of its Hessian with vectors."""
 
-with_hessian_diagonal = Typed[HessianDiagonalPotential](HESSIAN_DIAGONAL)
+with_hessian_diagonal = Typed[HessianDiagonalPotential](can.HESSIAN_DIAGONAL)
 """A potential that gives the diagonal of its Hessian."""
 
-with_metric = Typed[MetricPotential](METRIC)
+with_metric = Typed[MetricPotential](can.METRIC)
 """A potential that gives its Fisher or Gauss-Newton matrix."""
 
-with_metric_derivative = Typed[MetricDerivativePotential](METRIC_DERIVATIVE)
+with_metric_derivative = Typed[MetricDerivativePotential](can.METRIC_DERIVATIVE)
 """A potential that gives contractions of its metric's derivative."""
 
-with_metric_product = Typed[MetricProductPotential](METRIC_PRODUCT)
+with_metric_product = Typed[MetricProductPotential](can.METRIC_PRODUCT)
 """A potential that gives products of its metric with vectors."""
 
 
@@ -183,7 +174,7 @@ class MatrixField:
     def _method(
         self, potential: Potential, capability: str, name: str
     ) -> Callable[..., FloatArray]:
-        require(
+        can.require(
             "this computation",
             frozenset({capability}),
             potential.capabilities,
