@@ -7,7 +7,7 @@ shapes.
 
 from __future__ import annotations
 
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import attrs
 import numpy as np
@@ -54,6 +54,11 @@ class Excursion:
     values: FloatArray
 
 
+def _for_each_chain(value: float) -> Any:
+    """Return the default of a field: the value once for each position."""
+    return attrs.Factory(lambda self: np.full(len(self.positions), value), takes_self=True)
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Proposal:
     """Where a sampler's moves ended, and what a correction must know of them.
@@ -90,31 +95,15 @@ class Proposal:
     """
 
     positions: FloatArray
-    log_correction: FloatArray = attrs.field()
-    moved: BoolArray = attrs.field()
-    status: IntArray = attrs.field()
+    log_correction: FloatArray = attrs.field(default=_for_each_chain(0.0))
+    moved: BoolArray = attrs.field(default=_for_each_chain(True))
+    status: IntArray = attrs.field(default=_for_each_chain(int(Status.OK)))
     cache: Cache = attrs.field(factory=dict)
     source: Potential | None = None
     log_path_ratio: FloatArray | None = None
-    n_steps: IntArray = attrs.field()
+    n_steps: IntArray = attrs.field(default=_for_each_chain(1))
     divergent: BoolArray | None = None
     excursion: Excursion | None = None
-
-    @log_correction.default
-    def _symmetric(self) -> FloatArray:
-        return np.zeros(len(self.positions))
-
-    @moved.default
-    def _all_moved(self) -> BoolArray:
-        return np.ones(len(self.positions), dtype=bool)
-
-    @status.default
-    def _all_well(self) -> IntArray:
-        return np.full(len(self.positions), Status.OK, dtype=np.int64)
-
-    @n_steps.default
-    def _single(self) -> IntArray:
-        return np.ones(len(self.positions), dtype=np.int64)
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -248,7 +248,7 @@ class NetworkLearner(KeepingLearner):
             return regression
         return OutputRegression(regression=regression, energy=self.energy)
 
-    def is_used_up(self, evaluations: Evaluations) -> Evaluations:
+    def keep_used(self, evaluations: Evaluations) -> Evaluations:
         """Return what is used alone: Jacobians of large maps take memory."""
         derivatives, maps = self.training.regression.uses_gradients, self.energy is not None
         return Evaluations(
