@@ -14,9 +14,7 @@ Results = TypeVar("Results", bound=tuple[FloatArray, ...])
 
 
 def map_rows(
-    evaluate: Callable[[], tuple[FloatArray, ...]],
-    function: Callable[..., Results],
-    n: int,
+    evaluate: Callable[[], tuple[FloatArray, ...]], function: Callable[..., Results], n: int
 ) -> Results:
     """Return a function of what an evaluation of n rows gives, also when some rows fail.
 

@@ -35,7 +35,7 @@ class Limits:
     """
 
     expected: str
-    hold: Callable[[object], bool]
+    hold: Callable[[Any], bool]
 
     def __call__(self, _: Any, attribute: Any, value: Any) -> None:
         """Refuse a value that is not taken.

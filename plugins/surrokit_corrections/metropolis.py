@@ -44,7 +44,7 @@ class MetropolisDecider:
 
     potential: Potential
 
-    def prepare(self, near: FloatArray) -> MetropolisDecider:  # noqa: ARG002
+    def prepare(self, near: FloatArray) -> MetropolisDecider:
         """Return itself: values at the proposals are all it needs."""
         return self
 

@@ -13,6 +13,7 @@ from surrokit.contracts.rows import with_rows
 from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.mode.search import Mode, find_mode
+from surrokit.settings import Limits
 from surrokit.types import Cache, Capabilities, FloatArray
 from surrokit_corrections.decision import carry_out, decide_by_values, state_at
 from surrokit_corrections.thinning import Thinning
@@ -23,9 +24,7 @@ _FEW_OPERATIONS = 2e9  # about 0.3 seconds, once
 _PASSES = 3.0  # over all rows, at most, that such a prediction may cost
 
 
-def _check_order(_: object, attribute: attrs.Attribute[int | None], value: object) -> None:
-    if value not in (None, 2, 3):
-        raise ConfigurationError(f"{attribute.name} must be 2, 3 or None, got {value!r}")
+_ORDER = Limits("2, 3 or None", lambda value: value in (None, 2, 3))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -59,7 +58,7 @@ class Subsampled:
     for exact Bayesian inference with large datasets, ICML.
     """
 
-    order: int | None = attrs.field(default=None, validator=_check_order)
+    order: int | None = attrs.field(default=None, validator=_ORDER)
 
     @property
     def needs(self) -> Capabilities:

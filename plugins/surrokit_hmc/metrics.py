@@ -36,7 +36,7 @@ class IdentityMetric:
         """Never."""
         return False
 
-    def adapt(self, covariance: FloatArray) -> IdentityMetric:  # noqa: ARG002
+    def adapt(self, covariance: FloatArray) -> IdentityMetric:
         """Return itself."""
         return self
 

@@ -14,10 +14,7 @@ _COMPONENTS = (
         factory="surrokit_hmc.hmc:HMC",
         summary="Hamiltonian Monte Carlo: Algorithm 1, and with a surrogate RNS-HMC",
         references=(f"{_PAPER}, Algorithms 1 and 3", _NEAL),
-        parts={
-            "integrator": Part("integrator", "leapfrog"),
-            "metric": Part("metric", "dense"),
-        },
+        parts={"integrator": Part("integrator", "leapfrog"), "metric": Part("metric", "dense")},
         examples=(
             {"step_size": 0.5, "n_steps": 4},
             {"step_size": 0.4, "n_steps": 3, "randomize": False, "metric": "identity"},
@@ -43,10 +40,7 @@ _COMPONENTS = (
             "Hoffman and Gelman (2014), arXiv:1111.4246",
             "Betancourt (2017), arXiv:1701.02434, appendix A",
         ),
-        parts={
-            "integrator": Part("integrator", "leapfrog"),
-            "metric": Part("metric", "dense"),
-        },
+        parts={"integrator": Part("integrator", "leapfrog"), "metric": Part("metric", "dense")},
         examples=({"step_size": 0.9, "max_depth": 2},),
     ),
     Component(

@@ -11,14 +11,7 @@ from scipy.linalg import solve_triangular
 
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import (
-    ChainState,
-    Excursion,
-    Kernel,
-    Proposal,
-    Sampler,
-    Tuning,
-)
+from surrokit.contracts.sampler import ChainState, Excursion, Kernel, Proposal, Sampler, Tuning
 from surrokit.kernel.acceptance import DIVERGENCE, choose, metropolis
 from surrokit.kernel.latest import latest
 from surrokit.kernel.lengths import FIRST_LENGTH
@@ -186,15 +179,7 @@ _LEAST_ACCEPTANCE = 1e-300  # so that no logarithm is of zero
 
 
 class _Path:
-    """Where the sub-chains are, and what happened on their way.
-
-    Parameters
-    ----------
-    potential
-        V.
-    state
-        Where they start, with V in the cache.
-    """
+    """Where the sub-chains are, V in the cache of their state, and what happened on their way."""
 
     def __init__(self, potential: Potential, state: ChainState) -> None:
         n = len(state.positions)

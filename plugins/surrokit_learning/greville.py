@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
 
 from surrokit.contracts.schedule import Decision, LearnFrom, Moment, check_learn_from
-from surrokit.errors import ConfigurationError
-from surrokit.settings import is_whole, one_of
+from surrokit.settings import Limits, is_whole, one_of
 from surrokit_learning.rates import DEFAULT_KAPPA, Rate, check_kappa, check_rate, mean_rate
 
 FreezeAfter: TypeAlias = Literal["warmup"] | int | None
@@ -25,12 +24,10 @@ ROWS_OF_VALUES = 500
 equations, a value one; 500 values are what the paper starts from (section 4)."""
 
 
-def _check_freeze_after(_: object, attribute: Any, value: object) -> None:
-    if value is not None and value != "warmup" and not is_whole(value, 0):
-        raise ConfigurationError(
-            f"{attribute.name} must be 'warmup', a whole number of iterations since the "
-            f"exploration, or None for never, got {value!r}"
-        )
+_FREEZE_AFTER = Limits(
+    "'warmup', a whole number of iterations since the exploration, or None for never",
+    lambda value: value is None or value == "warmup" or is_whole(value, 0),
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -70,7 +67,7 @@ class Greville:
 
     rate: str | Rate = "power"
     kappa: float = attrs.field(default=DEFAULT_KAPPA, converter=check_kappa)
-    freeze_after: FreezeAfter = attrs.field(default="warmup", validator=_check_freeze_after)
+    freeze_after: FreezeAfter = attrs.field(default="warmup", validator=_FREEZE_AFTER)
     derivatives: Literal["warmup", "never"] = attrs.field(
         default="warmup", validator=one_of("warmup", "never")
     )

@@ -30,19 +30,16 @@ class RowDecider(Decider, Protocol):
     @property
     def mode(self) -> Mode:
         """Where the target is least."""
-        ...
 
     @property
     def expected_rows(self) -> float:
         """Rows that a decision is expected to touch."""
-        ...
 
     def predicted_acceptance(self, rng: np.random.Generator) -> float | None:
         """Return the acceptance of independent draws of the Laplace approximation.
 
         None where even the prediction would be dear.
         """
-        ...
 
 
 class RowCorrection(Correction, Protocol):
@@ -50,7 +47,6 @@ class RowCorrection(Correction, Protocol):
 
     def bind(self, potential: Potential) -> RowDecider:
         """Return what decides by an exact potential."""
-        ...
 
 
 @attrs.frozen(kw_only=True)

@@ -9,13 +9,7 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.learner import LearningProblem
-from surrokit.settings import (
-    one_of,
-    optional_positive,
-    optional_positive_integer,
-    positive,
-    spread,
-)
+from surrokit.settings import one_of, optional_positive, optional_positive_integer, positive, spread
 from surrokit.types import FloatArray
 from surrokit_networks.learner.learner import NetworkLearner
 from surrokit_networks.learner.learning import learner_of

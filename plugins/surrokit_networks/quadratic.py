@@ -14,10 +14,6 @@ from surrokit_networks.learner.training import Training
 from surrokit_networks.regression.regression import Regression
 
 
-def _defaults() -> Training:
-    return Training(regression=Regression(trend="quadratic"), updates="refit")
-
-
 @attrs.frozen(kw_only=True)
 class Quadratic:
     """A positive definite quadratic: the normal density that fits the evaluations best.
@@ -30,7 +26,7 @@ class Quadratic:
     """
 
     training: Training = attrs.field(
-        factory=_defaults,
+        factory=lambda: Training(regression=Regression(trend="quadratic"), updates="refit"),
         metadata=spread(
             *("trend", "train_on", "gradient_weight", "whiten", "tail", "hold_out", "learns"),
             "laplace",

@@ -48,12 +48,7 @@ _COMPONENTS = (
         kind="experiment",
         name="figure-4",
         factory="surrokit_paper.acceptance.figure_4:Figure4",
-        quick={
-            "dims": (8, 16, 32),
-            "n_nodes": (100, 500, 1000),
-            "n_points": (1500,),
-            "repeats": 1,
-        },
+        quick={"dims": (8, 16, 32), "n_nodes": (100, 500, 1000), "n_points": (1500,), "repeats": 1},
         summary="acceptance of RNS-HMC against hidden nodes and number of parameters",
         references=(f"{_PAPER}, section 3.4, figure 4",),
         examples=({**_SMALL_GRID, "dims": 2, "n_points": 40, "gradient_points": 20},),

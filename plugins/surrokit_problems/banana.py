@@ -40,13 +40,7 @@ class Banana:
     """
 
     capabilities: ClassVar[Capabilities] = frozenset(
-        {
-            can.GRADIENT,
-            can.HESSIAN,
-            can.HESSIAN_DERIVATIVE,
-            can.METRIC,
-            can.METRIC_DERIVATIVE,
-        }
+        {can.GRADIENT, can.HESSIAN, can.HESSIAN_DERIVATIVE, can.METRIC, can.METRIC_DERIVATIVE}
     )
     """What it offers besides the value."""
 

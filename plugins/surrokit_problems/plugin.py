@@ -15,11 +15,7 @@ _COMPONENTS = (
         factory="surrokit_problems.gaussian:gaussian",
         summary="Gaussian of given mean and covariance",
         references=(f"{_PAPER}, section 3.4",),
-        examples=(
-            {},
-            {"dim": 5},
-            {"mean": (1.0, -2.0), "covariance": ((2.0, 0.6), (0.6, 0.5))},
-        ),
+        examples=({}, {"dim": 5}, {"mean": (1.0, -2.0), "covariance": ((2.0, 0.6), (0.6, 0.5))}),
     ),
     Component(
         kind="potential",
@@ -111,10 +107,7 @@ _COMPONENTS = (
         name="a9a",
         factory="surrokit_problems.a9a:a9a",
         summary="Logistic regression on a9a: 124 parameters, or a random projection",
-        references=(
-            f"{_PAPER}, section 5.1",
-            "Lin, Weng and Keerthi (2008), JMLR 9, 627-650",
-        ),
+        references=(f"{_PAPER}, section 5.1", "Lin, Weng and Keerthi (2008), JMLR 9, 627-650"),
         examples=(),
     ),
 )

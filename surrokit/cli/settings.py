@@ -59,9 +59,7 @@ def parse_values(settings: Iterable[str]) -> dict[str, Any]:
 
 
 def specs_of(
-    names: Mapping[str, str | None],
-    settings: Mapping[str, dict[str, Any]],
-    catalogue: Catalogue,
+    names: Mapping[str, str | None], settings: Mapping[str, dict[str, Any]], catalogue: Catalogue
 ) -> dict[str, Any]:
     """Join names of parts with their settings into arguments of :func:`surrokit.sample`.
 

@@ -55,27 +55,21 @@ class Metric(Protocol):
     @property
     def tunable(self) -> bool:
         """Whether the mass matrix is left to be tuned."""
-        ...
 
     def adapt(self, covariance: FloatArray) -> Metric:
         """Return the metric whose M^-1 is (this kind's form of) a covariance (dim, dim)."""
-        ...
 
     def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
         """Draw momenta from N(0, M), shape (n, dim)."""
-        ...
 
     def velocity(self, momenta: FloatArray) -> FloatArray:
         """Return M^-1 p, shape (n, dim)."""
-        ...
 
     def energy(self, momenta: FloatArray) -> FloatArray:
         """Return K(p) = p^T M^-1 p / 2, shape (n,)."""
-        ...
 
     def longest_scale(self, covariance: FloatArray) -> float:
         """Return the largest standard deviation of a covariance in this metric's units."""
-        ...
 
 
 class Integrator(Protocol):
@@ -89,11 +83,9 @@ class Integrator(Protocol):
     @property
     def needs(self) -> Capabilities:
         """What the Hamiltonian's potential must offer."""
-        ...
 
     def cache(self, hamiltonian: Hamiltonian, positions: FloatArray) -> Cache:
         """Evaluate what a path needs to know at its start."""
-        ...
 
     def advance(
         self, hamiltonian: Hamiltonian, phase: Phase, step_size: FloatArray, n_steps: IntArray
@@ -119,7 +111,6 @@ class Integrator(Protocol):
             :class:`~surrokit.contracts.dynamics.Status` of each path. Where it is not ``OK`` the
             end means nothing.
         """
-        ...
 
 
 class PositionMetric(Protocol):
@@ -136,16 +127,13 @@ class PositionMetric(Protocol):
     @property
     def needs(self) -> Capabilities:
         """What the potential must offer."""
-        ...
 
     @property
     def tunable(self) -> bool:
         """Whether it has units that are left to be tuned."""
-        ...
 
     def adapt(self, covariance: FloatArray) -> Self:
         """Return the metric in units in which a covariance (dim, dim) is the identity."""
-        ...
 
     def factor(self, potential: Potential, positions: FloatArray) -> Cache:
         """Evaluate G at positions (n, dim), and factorise it: the only costly method.
@@ -155,35 +143,28 @@ class PositionMetric(Protocol):
         IndefiniteMetricError
             From a metric that takes G as it comes, where it is finite and not positive definite.
         """
-        ...
 
     def log_determinant_gradient(
         self, potential: Potential, positions: FloatArray, cache: Cache
     ) -> FloatArray:
         """Return tr(G^-1 d_k G) for each k, shape (n, dim)."""
-        ...
 
     def form_gradient(
         self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
     ) -> FloatArray:
         """Return u^T d_k G u for each k, shape (n, dim), with u in ``velocities (n, dim)``."""
-        ...
 
     def draw(self, rng: np.random.Generator, cache: Cache) -> FloatArray:
         """Draw momenta from N(0, G), shape (n, dim)."""
-        ...
 
     def velocity(self, cache: Cache, momenta: FloatArray) -> FloatArray:
         """Return G^-1 p, shape (n, dim)."""
-        ...
 
     def momentum(self, cache: Cache, velocities: FloatArray) -> FloatArray:
         """Return G u, shape (n, dim)."""
-        ...
 
     def energy(self, cache: Cache, momenta: FloatArray) -> FloatArray:
         """Return K, shape (n,)."""
-        ...
 
     def approximate_product(
         self, potential: Potential, positions: FloatArray, vectors: FloatArray
@@ -193,7 +174,6 @@ class PositionMetric(Protocol):
         It may be wrong where the metric is regularised: integrators come near a solution with it,
         and verify with G itself. None where there is no cheap product.
         """
-        ...
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -166,12 +166,10 @@ class ExplorationState(Protocol):
     @property
     def chains(self) -> ChainState:
         """Where the chains are."""
-        ...
 
     @property
     def info(self) -> StepInfo | None:
         """What the last step did to them."""
-        ...
 
 
 class Exploration(Protocol):
@@ -182,34 +180,27 @@ class Exploration(Protocol):
 
     def start(self, positions: FloatArray, warmup: int) -> Any:
         """Return the state at starting ``positions (n, dim)``, for a warm-up of that length."""
-        ...
 
     def step(self, state: Any, rng: np.random.Generator) -> Any:
         """Return the state after one more iteration."""
-        ...
 
     def learn(self, state: Any, paid: Evaluations) -> tuple[Any, Evaluations]:
         """Return the state that knows what was paid for, and the rows to learn from."""
-        ...
 
     def wants_fit(self, state: Any) -> bool:
         """Return whether the learner, which has observed the rows, shall be fitted and shown.
 
         An explorer that looks where a surrogate points asks for one; others return False.
         """
-        ...
 
     def inform(self, state: Any, surrogate: Potential | None) -> Any:
         """Return the state that knows a fitted ``surrogate``; None where fitting failed."""
-        ...
 
     def done(self, state: Any) -> bool:
         """Return whether to stop."""
-        ...
 
     def findings(self, state: Any) -> Findings:
         """Return what was found."""
-        ...
 
 
 class Explorer(Protocol):
@@ -218,7 +209,6 @@ class Explorer(Protocol):
     @property
     def needs(self) -> Capabilities:
         """What the exact potential must offer."""
-        ...
 
     def bind(self, potential: Potential, calls: int | None = None) -> Exploration:
         """Return the exploration of a potential.
@@ -231,4 +221,3 @@ class Explorer(Protocol):
             How many exact calls the run's budget leaves to it, for one that plans ahead; None
             without a budget.
         """
-        ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, cast
 
 from surrokit.capabilities import FORWARD, FORWARD_HESSIAN
-from surrokit.contracts.potential import Potential, demand
+from surrokit.contracts.potential import Potential, Typed
 from surrokit.errors import CapabilityError
 from surrokit.types import Capabilities, FloatArray
 
@@ -19,13 +19,11 @@ class Energy(Protocol):
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), from outputs of shape (n, m) and positions of shape (n, dim)."""
-        ...
 
     def value_and_gradients(
         self, outputs: FloatArray, positions: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return U (n,), its gradient in the outputs (n, m), and in the positions (n, dim)."""
-        ...
 
 
 class CurvedEnergy(Energy, Protocol):
@@ -41,7 +39,6 @@ class CurvedEnergy(Energy, Protocol):
     @property
     def capabilities(self) -> Capabilities:
         """Names of what it can do beyond its gradients."""
-        ...
 
     def curvatures(
         self, outputs: FloatArray, positions: FloatArray
@@ -55,7 +52,6 @@ class CurvedEnergy(Energy, Protocol):
         by_positions : ndarray of shape (n, dim, dim)
             R, positive semi-definite.
         """
-        ...
 
 
 class ForwardPotential(Potential, Protocol):
@@ -64,15 +60,12 @@ class ForwardPotential(Potential, Protocol):
     @property
     def energy(self) -> Energy:
         """The cheap exact part."""
-        ...
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs of the expensive map, shape (n, m)."""
-        ...
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
-        ...
 
 
 class ForwardHessianPotential(ForwardPotential, Protocol):
@@ -83,7 +76,6 @@ class ForwardHessianPotential(ForwardPotential, Protocol):
 
         F is the forward map, and each row has its own W, in ``weights`` of shape (n, m, dim).
         """
-        ...
 
 
 class CurvedDerivativeEnergy(CurvedEnergy, Protocol):
@@ -119,7 +111,6 @@ class CurvedDerivativeEnergy(CurvedEnergy, Protocol):
         by_positions : ndarray of shape (n, dim)
             Gradient in the positions, with the outputs held.
         """
-        ...
 
 
 class ForwardDerivatives(Protocol):
@@ -131,52 +122,28 @@ class ForwardDerivatives(Protocol):
     @property
     def outputs(self) -> FloatArray:
         """F, shape (n, m)."""
-        ...
 
     def push(self, vectors: FloatArray) -> FloatArray:
         """Return J u for each row u of ``vectors (n, dim)``, shape (n, m)."""
-        ...
 
     def pull_back(self, by_outputs: FloatArray) -> FloatArray:
         """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
-        ...
 
     def jacobian(self) -> FloatArray:
         """Return J, shape (n, m, dim)."""
-        ...
 
     def hessian_product(self, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k F_m, shape (n, dim), for W (n, m, dim)."""
-        ...
 
     def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the same for W = b u^T, with rows b (n, m) and u (n, dim)."""
-        ...
 
 
-def with_forward(potential: Potential) -> ForwardPotential:
-    """Return the potential, typed as one with a forward map.
+with_forward = Typed[ForwardPotential](FORWARD)
+"""A potential with a forward map."""
 
-    Raises
-    ------
-    CapabilityError
-        If it has none.
-    """
-    demand(potential, FORWARD)
-    return cast("ForwardPotential", potential)
-
-
-def with_forward_hessian(potential: Potential) -> ForwardHessianPotential:
-    """Return the potential, typed as one that gives second derivatives of its outputs.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, FORWARD_HESSIAN)
-    return cast("ForwardHessianPotential", potential)
-
+with_forward_hessian = Typed[ForwardHessianPotential](FORWARD_HESSIAN)
+"""A potential that gives second derivatives of its outputs."""
 
 CURVATURES = "curvatures"
 """What an energy names in its ``capabilities``: ``curvatures(outputs, positions)``."""

@@ -201,21 +201,17 @@ class Learner(Protocol):
     @property
     def needs(self) -> frozenset[str]:
         """What it cannot learn without."""
-        ...
 
     @property
     def uses(self) -> frozenset[str]:
         """What it makes use of where there is any."""
-        ...
 
     @property
     def provides(self) -> Capabilities:
         """Capabilities of its fitted potentials."""
-        ...
 
     def observe(self, evaluations: Evaluations) -> None:
         """Take in exact evaluations."""
-        ...
 
     def fit(self) -> Potential:
         """Return a cheap frozen potential made from everything observed.
@@ -225,15 +221,12 @@ class Learner(Protocol):
         SurrogateFitError
             If that is not enough, or cannot be fitted; the message says what would help.
         """
-        ...
 
     def state(self) -> dict[str, Any]:
         """Return all that it has learnt, as plain arrays and numbers."""
-        ...
 
     def restore(self, state: Mapping[str, Any]) -> Self:
         """Return a learner that goes on from what ``state`` returned."""
-        ...
 
 
 class Surrogate(Protocol):
@@ -241,4 +234,3 @@ class Surrogate(Protocol):
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> Learner:
         """Return a learner for a problem; all its randomness is drawn from ``rng`` here."""
-        ...

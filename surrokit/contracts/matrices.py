@@ -7,21 +7,12 @@ the methods say; positions come in rows of shape ``(n, dim)``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol
 
 import attrs
 
-from surrokit.capabilities import (
-    HESSIAN,
-    HESSIAN_DERIVATIVE,
-    HESSIAN_DIAGONAL,
-    HESSIAN_PRODUCT,
-    METRIC,
-    METRIC_DERIVATIVE,
-    METRIC_PRODUCT,
-    require,
-)
-from surrokit.contracts.potential import Potential, demand
+from surrokit import capabilities as can
+from surrokit.contracts.potential import Potential, Typed
 from surrokit.types import FloatArray
 
 
@@ -30,7 +21,6 @@ class HessianPotential(Potential, Protocol):
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of U, shape (n, dim, dim)."""
-        ...
 
 
 class HessianDerivativePotential(HessianPotential, Protocol):
@@ -45,14 +35,12 @@ class HessianDerivativePotential(HessianPotential, Protocol):
 
         Each row has its own symmetric A, in ``matrices`` of shape (n, dim, dim).
         """
-        ...
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, shape (n, dim).
 
         Each row has its own u, in ``vectors`` of shape (n, dim).
         """
-        ...
 
 
 class MetricPotential(Potential, Protocol):
@@ -60,7 +48,6 @@ class MetricPotential(Potential, Protocol):
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the Fisher or Gauss-Newton matrix of the target, shape (n, dim, dim)."""
-        ...
 
 
 class HessianProductPotential(Potential, Protocol):
@@ -71,7 +58,6 @@ class HessianProductPotential(Potential, Protocol):
 
         It costs less than the Hessian.
         """
-        ...
 
 
 class HessianDiagonalPotential(Potential, Protocol):
@@ -79,11 +65,9 @@ class HessianDiagonalPotential(Potential, Protocol):
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian, shape (n, dim)."""
-        ...
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj for each k, shape (n, dim), with c in ``weights (n, dim)``."""
-        ...
 
 
 class MetricDerivativePotential(MetricPotential, Protocol):
@@ -94,11 +78,9 @@ class MetricDerivativePotential(MetricPotential, Protocol):
 
         Each row has its own symmetric A, in ``matrices`` of shape (n, dim, dim).
         """
-        ...
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, shape (n, dim), with u in ``vectors (n, dim)``."""
-        ...
 
 
 class MetricProductPotential(MetricPotential, Protocol):
@@ -109,91 +91,28 @@ class MetricProductPotential(MetricPotential, Protocol):
 
         It costs less than the metric.
         """
-        ...
 
 
-def with_hessian(potential: Potential) -> HessianPotential:
-    """Return the potential, typed as one that gives Hessians.
+with_hessian = Typed[HessianPotential](can.HESSIAN)
+"""A potential that gives Hessians."""
 
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, HESSIAN)
-    return cast("HessianPotential", potential)
+with_hessian_derivative = Typed[HessianDerivativePotential](can.HESSIAN_DERIVATIVE)
+"""A potential that gives contractions of its Hessian's derivative."""
 
+with_hessian_product = Typed[HessianProductPotential](can.HESSIAN_PRODUCT)
+"""A potential that gives products of its Hessian with vectors."""
 
-def with_hessian_derivative(potential: Potential) -> HessianDerivativePotential:
-    """Return the potential, typed as one that gives contractions of its Hessian's derivative.
+with_hessian_diagonal = Typed[HessianDiagonalPotential](can.HESSIAN_DIAGONAL)
+"""A potential that gives the diagonal of its Hessian."""
 
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, HESSIAN_DERIVATIVE)
-    return cast("HessianDerivativePotential", potential)
+with_metric = Typed[MetricPotential](can.METRIC)
+"""A potential that gives its Fisher or Gauss-Newton matrix."""
 
+with_metric_derivative = Typed[MetricDerivativePotential](can.METRIC_DERIVATIVE)
+"""A potential that gives contractions of its metric's derivative."""
 
-def with_hessian_product(potential: Potential) -> HessianProductPotential:
-    """Return the potential, typed as one that gives products of its Hessian with vectors.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, HESSIAN_PRODUCT)
-    return cast("HessianProductPotential", potential)
-
-
-def with_hessian_diagonal(potential: Potential) -> HessianDiagonalPotential:
-    """Return the potential, typed as one that gives the diagonal of its Hessian.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, HESSIAN_DIAGONAL)
-    return cast("HessianDiagonalPotential", potential)
-
-
-def with_metric(potential: Potential) -> MetricPotential:
-    """Return the potential, typed as one that gives its Fisher or Gauss-Newton matrix.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, METRIC)
-    return cast("MetricPotential", potential)
-
-
-def with_metric_derivative(potential: Potential) -> MetricDerivativePotential:
-    """Return the potential, typed as one that gives contractions of its metric's derivative.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, METRIC_DERIVATIVE)
-    return cast("MetricDerivativePotential", potential)
-
-
-def with_metric_product(potential: Potential) -> MetricProductPotential:
-    """Return the potential, typed as one that gives products of its metric with vectors.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, METRIC_PRODUCT)
-    return cast("MetricProductPotential", potential)
+with_metric_product = Typed[MetricProductPotential](can.METRIC_PRODUCT)
+"""A potential that gives products of its metric with vectors."""
 
 
 @attrs.frozen
@@ -255,7 +174,7 @@ class MatrixField:
     def _method(
         self, potential: Potential, capability: str, name: str
     ) -> Callable[..., FloatArray]:
-        require(
+        can.require(
             "this computation",
             frozenset({capability}),
             potential.capabilities,

@@ -35,11 +35,7 @@ CALL_KINDS: tuple[CallKind, ...] = (
 Factor: TypeAlias = Literal["vectors", "matrices", "weights"]
 """What goes with each position: ``(n, dim)``, ``(n, dim, dim)``, or ``(n, m, dim)``."""
 
-_CHECKS = {
-    "vectors": check_vectors,
-    "matrices": check_matrices,
-    "weights": check_weights,
-}
+_CHECKS = {"vectors": check_vectors, "matrices": check_matrices, "weights": check_weights}
 
 
 @attrs.frozen

@@ -6,8 +6,9 @@ What matrices they may have is in :mod:`surrokit.contracts.matrices`, forward ma
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from typing import Generic, Protocol, TypeVar, cast
 
+import attrs
 import numpy as np
 
 from surrokit.capabilities import CONVEX, GAUSSIAN, GRADIENT, GRADIENT_ALONE, require
@@ -24,16 +25,13 @@ class Potential(Protocol):
     @property
     def dim(self) -> int:
         """Numbers in a position."""
-        ...
 
     @property
     def capabilities(self) -> Capabilities:
         """Names of what it can do beyond its value."""
-        ...
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim); ``inf`` outside the support."""
-        ...
 
 
 class GradientPotential(Potential, Protocol):
@@ -41,7 +39,6 @@ class GradientPotential(Potential, Protocol):
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
-        ...
 
 
 class GradientAlonePotential(Potential, Protocol):
@@ -49,7 +46,6 @@ class GradientAlonePotential(Potential, Protocol):
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U, shape (n, dim)."""
-        ...
 
 
 class InitialPotential(Potential, Protocol):
@@ -57,7 +53,6 @@ class InitialPotential(Potential, Protocol):
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return positions, shape (n, dim), from which chains may start."""
-        ...
 
 
 class ConvexPotential(Potential, Protocol):
@@ -74,74 +69,53 @@ class GaussianPotential(Potential, Protocol):
     @property
     def mean(self) -> FloatArray:
         """Its mean, shape (dim,)."""
-        ...
 
     @property
     def factor(self) -> FloatArray:
         """L, lower triangular of shape (dim, dim); L L^T is the covariance."""
-        ...
 
 
-def demand(potential: Potential, name: str) -> None:
-    """Raise unless a potential has a capability.
+Offering = TypeVar("Offering", bound=Potential, covariant=True)
 
-    Raises
-    ------
-    CapabilityError
-        If it has not.
+
+@attrs.frozen
+class Typed(Generic[Offering]):
+    """Gives a potential back, typed as one that has a capability; others it refuses.
+
+    Parameters
+    ----------
+    capability
+        Its name.
     """
-    require(
-        "this computation",
-        frozenset({name}),
-        potential.capabilities,
-        type(potential).__name__,
-        "use a potential that has it",
-    )
+
+    capability: str
+
+    def __call__(self, potential: Potential) -> Offering:
+        """Return the potential.
+
+        Raises
+        ------
+        CapabilityError
+            If it has not got the capability.
+        """
+        require(
+            "this computation",
+            frozenset({self.capability}),
+            potential.capabilities,
+            type(potential).__name__,
+            "use a potential that has it",
+        )
+        return cast("Offering", potential)
 
 
-def with_gradient(potential: Potential) -> GradientPotential:
-    """Return the potential, typed as one that gives gradients.
+with_gradient = Typed[GradientPotential](GRADIENT)
+"""A potential that gives gradients."""
 
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, GRADIENT)
-    return cast("GradientPotential", potential)
+with_gradient_alone = Typed[GradientAlonePotential](GRADIENT_ALONE)
+"""A potential that gives gradients without values."""
 
+with_convex = Typed[ConvexPotential](CONVEX)
+"""A potential whose Hessian is positive definite everywhere."""
 
-def with_gradient_alone(potential: Potential) -> GradientAlonePotential:
-    """Return the potential, typed as one that gives gradients without values.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not.
-    """
-    demand(potential, GRADIENT_ALONE)
-    return cast("GradientAlonePotential", potential)
-
-
-def with_convex(potential: Potential) -> ConvexPotential:
-    """Return the potential, typed as one whose Hessian is positive definite everywhere.
-
-    Raises
-    ------
-    CapabilityError
-        If it is not.
-    """
-    demand(potential, CONVEX)
-    return potential
-
-
-def with_gaussian(potential: Potential) -> GaussianPotential:
-    """Return the potential, typed as one that is known to be that of a normal distribution.
-
-    Raises
-    ------
-    CapabilityError
-        If it is not.
-    """
-    demand(potential, GAUSSIAN)
-    return cast("GaussianPotential", potential)
+with_gaussian = Typed[GaussianPotential](GAUSSIAN)
+"""A potential that is known to be that of a normal distribution."""

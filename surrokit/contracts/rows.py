@@ -9,13 +9,13 @@ order, which leaves less to the rows.
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from typing import Protocol
 
 import attrs
 import numpy as np
 
 from surrokit.capabilities import ROWS
-from surrokit.contracts.potential import Potential, demand
+from surrokit.contracts.potential import Potential, Typed
 from surrokit.types import FloatArray, IntArray
 
 USUAL_ORDER = 2
@@ -34,21 +34,17 @@ class RowExpansion(Protocol):
     @property
     def centre(self) -> FloatArray:
         """Where the terms were expanded, shape (dim,)."""
-        ...
 
     @property
     def gradient(self) -> FloatArray:
         """Sum of g_i, without the rest, shape (dim,)."""
-        ...
 
     @property
     def hessian(self) -> FloatArray:
         """Sum of H_i, without the rest, shape (dim, dim)."""
-        ...
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim); it touches no row."""
-        ...
 
     def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
         """Return D_i(q), shape (m,), for each pair of a row and a position.
@@ -62,7 +58,6 @@ class RowExpansion(Protocol):
         owners : ndarray of int, shape (m,)
             Which of the positions goes with it.
         """
-        ...
 
     def changes(
         self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
@@ -76,11 +71,9 @@ class RowExpansion(Protocol):
         rows, owners : ndarray of int, shape (m,)
             As in :meth:`remainders`.
         """
-        ...
 
     def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
         """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, for moves (n, dim): shape (n,)."""
-        ...
 
 
 class SummedPotential(Potential, Protocol):
@@ -89,14 +82,12 @@ class SummedPotential(Potential, Protocol):
     @property
     def n_rows(self) -> int:
         """Number of terms."""
-        ...
 
     def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
         """Return all terms' expansions at ``centre (dim,)``, in one pass over the rows.
 
         ``order`` is 2, or 3 with the capability ``rows-third-order``; the call may leave it out.
         """
-        ...
 
     def row_bounds(self, factor: FloatArray, order: int = 2) -> FloatArray:
         """Return psi_i, shape (n_rows,), the bounds of the terms' next derivatives.
@@ -111,7 +102,6 @@ class SummedPotential(Potential, Protocol):
         With ``order=3`` all this holds of the fourth derivative, at most 24 psi_i |L^-1 u|^4, and
         |D_i(q)| <= psi_i |L^-1 (q - centre)|^4.
         """
-        ...
 
     def select(self, rows: IntArray) -> Potential:
         """Return the sum of some rows' terms alone, without the rest.
@@ -124,7 +114,6 @@ class SummedPotential(Potential, Protocol):
         rows : ndarray of int, shape (m,)
             Which.
         """
-        ...
 
 
 def of_order(order: int) -> dict[str, int]:
@@ -141,15 +130,12 @@ class Terms(Protocol):
     @property
     def n_rows(self) -> int:
         """Number of terms."""
-        ...
 
     def select(self, rows: IntArray) -> Potential:
         """Return the sum of the terms of some rows, shape (m,), alone."""
-        ...
 
     def row_bounds(self, factor: FloatArray) -> FloatArray:
         """Return psi_i, shape (n_rows,), for a factor L of shape (dim, dim)."""
-        ...
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -201,16 +187,8 @@ def terms_of(target: Potential) -> SummedTerms | None:
     return SummedTerms(with_rows(target)) if ROWS in target.capabilities else None
 
 
-def with_rows(potential: Potential) -> SummedPotential:
-    """Return the potential, typed as a sum over rows of data.
-
-    Raises
-    ------
-    CapabilityError
-        If it is none.
-    """
-    demand(potential, ROWS)
-    return cast("SummedPotential", potential)
+with_rows = Typed[SummedPotential](ROWS)
+"""A potential that is a sum over rows of data."""
 
 
 def move_bounds(before: FloatArray, after: FloatArray, order: int = 2) -> FloatArray:

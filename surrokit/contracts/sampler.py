@@ -7,7 +7,7 @@ shapes.
 
 from __future__ import annotations
 
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import attrs
 import numpy as np
@@ -54,6 +54,11 @@ class Excursion:
     values: FloatArray
 
 
+def _for_each_chain(value: float) -> Any:
+    """Return the default of a field: the value once for each position."""
+    return attrs.Factory(lambda self: np.full(len(self.positions), value), takes_self=True)
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Proposal:
     """Where a sampler's moves ended, and what a correction must know of them.
@@ -90,31 +95,15 @@ class Proposal:
     """
 
     positions: FloatArray
-    log_correction: FloatArray = attrs.field()
-    moved: BoolArray = attrs.field()
-    status: IntArray = attrs.field()
+    log_correction: FloatArray = attrs.field(default=_for_each_chain(0.0))
+    moved: BoolArray = attrs.field(default=_for_each_chain(True))
+    status: IntArray = attrs.field(default=_for_each_chain(int(Status.OK)))
     cache: Cache = attrs.field(factory=dict)
     source: Potential | None = None
     log_path_ratio: FloatArray | None = None
-    n_steps: IntArray = attrs.field()
+    n_steps: IntArray = attrs.field(default=_for_each_chain(1))
     divergent: BoolArray | None = None
     excursion: Excursion | None = None
-
-    @log_correction.default
-    def _symmetric(self) -> FloatArray:
-        return np.zeros(len(self.positions))
-
-    @moved.default
-    def _all_moved(self) -> BoolArray:
-        return np.ones(len(self.positions), dtype=bool)
-
-    @status.default
-    def _all_well(self) -> IntArray:
-        return np.full(len(self.positions), Status.OK, dtype=np.int64)
-
-    @n_steps.default
-    def _single(self) -> IntArray:
-        return np.ones(len(self.positions), dtype=np.int64)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -188,20 +177,16 @@ class Kernel(Protocol):
     @property
     def potential(self) -> Potential | None:
         """The potential it moves on, whose values ``cache["value"]`` are; None if it uses none."""
-        ...
 
     @property
     def step(self) -> float | None:
         """The step size in use; None for a sampler that has none."""
-        ...
 
     def cache(self, positions: FloatArray) -> Cache:
         """Evaluate on its potential what it needs to know of chains at ``positions (n, dim)``."""
-        ...
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Move every chain once, from ``state.positions`` and ``state.cache``."""
-        ...
 
 
 class Sampler(Protocol):
@@ -217,24 +202,20 @@ class Sampler(Protocol):
     @property
     def needs(self) -> Capabilities:
         """What the potential must offer."""
-        ...
 
     @property
     def tunes(self) -> frozenset[str]:
         """Those of ``step_size``, ``n_steps``, ``metric`` and ``length`` that are left free."""
-        ...
 
     @property
     def target_acceptance(self) -> float:
         """Mean path acceptance at which the step size is about right."""
-        ...
 
     def bind(self, potential: Potential, tuning: Tuning) -> Kernel:
         """Return the kernel that moves on a potential; what was given wins over ``tuning``.
 
         A run binds anew whenever either changes. Samplers inside are bound, too.
         """
-        ...
 
 
 class Decider(Protocol):
@@ -251,7 +232,6 @@ class Decider(Protocol):
         near : ndarray of shape (dim,)
             A point where there is probability: the mode, or the mean of the chains.
         """
-        ...
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Return the state of chains at ``positions (n, dim)``.
@@ -259,7 +239,6 @@ class Decider(Protocol):
         ``cache`` is the kernel's, on the potential ``source``; where that is the exact one its
         values are taken and nothing is paid.
         """
-        ...
 
     def decide(
         self, state: ChainState, proposal: Proposal, rng: np.random.Generator
@@ -270,7 +249,6 @@ class Decider(Protocol):
         ``accepted``, and its ``acceptance`` is NaN (see
         :func:`surrokit.kernel.acceptance.of_moves`).
         """
-        ...
 
 
 class Correction(Protocol):
@@ -279,8 +257,6 @@ class Correction(Protocol):
     @property
     def needs(self) -> Capabilities:
         """What the exact potential must offer."""
-        ...
 
     def bind(self, potential: Potential) -> Decider:
         """Return what decides by an exact potential."""
-        ...

@@ -92,20 +92,16 @@ class Schedule(Protocol):
     @property
     def learns(self) -> bool:
         """Whether it ever deploys a surrogate."""
-        ...
 
     @property
     def deployment_rate(self) -> float:
         """Deployments expected per iteration after the first one; 0 for at most one."""
-        ...
 
     def exploration(self, gradients: bool) -> int | None:
         """Return how many rows, with gradients or without, it wants of the exploration.
 
         None leaves that to the explorer; so does naming one.
         """
-        ...
 
     def decide(self, moment: Moment, rng: np.random.Generator) -> Decision:
         """Return what to do after an iteration."""
-        ...

@@ -8,8 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from surrokit.errors import ConfigurationError
-from surrokit.settings import is_number, is_whole
+from surrokit.settings import Limits, is_number, optional_positive_integer
 
 StopReason: TypeAlias = Literal[
     "draws", "max_calls", "max_seconds", "target_ess", "target_rhat", "interrupted", "error"
@@ -23,24 +22,16 @@ they look like (``target_ess``, ``target_rhat``), or ``cut`` where a limit, an i
 happened to fall."""
 
 
-def _whole(_: object, attribute: Any, value: object) -> None:
-    if value is not None and not is_whole(value, 1):
-        raise ConfigurationError(
-            f"{attribute.name} must be a whole number of at least 1, or None for no limit, got "
-            f"{value!r}"
-        )
+_WHOLE = Limits(
+    "a whole number of at least 1, or None for no limit", optional_positive_integer.hold
+)
 
 
-def _above(least: float) -> Any:
-    def check(_: object, attribute: Any, value: object) -> None:
-        fits = is_number(value) and least < value < math.inf  # type: ignore[operator]
-        if value is not None and not fits:
-            raise ConfigurationError(
-                f"{attribute.name} must be a finite number above {least:g}, or None for no limit, "
-                f"got {value!r}"
-            )
-
-    return check
+def _above(least: float) -> Limits:
+    return Limits(
+        f"a finite number above {least:g}, or None for no limit",
+        lambda value: value is None or (is_number(value) and least < value < math.inf),
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -73,7 +64,7 @@ class Budget:
         If a limit is out of range.
     """
 
-    max_calls: int | None = attrs.field(default=None, validator=_whole)
+    max_calls: int | None = attrs.field(default=None, validator=_WHOLE)
     max_seconds: float | None = attrs.field(default=None, validator=_above(0.0))
     target_ess: float | None = attrs.field(default=None, validator=_above(0.0))
     target_rhat: float | None = attrs.field(default=None, validator=_above(1.0))

@@ -360,22 +360,6 @@ class RecordingPotential:
             )
         return np.full((n, self._n_outputs), np.nan)
 
-    def _store(
-        self,
-        *,
-        positions: FloatArray,
-        values: FloatArray,
-        gradients: FloatArray | None = None,
-        outputs: FloatArray | None = None,
-        jacobians: FloatArray | None = None,
-    ) -> None:
+    def _store(self, **found: Any) -> None:
         if self._keeps:
-            self._blocks.append(
-                Evaluations(
-                    positions=positions,
-                    values=values,
-                    gradients=gradients,
-                    outputs=outputs,
-                    jacobians=jacobians,
-                )
-            )
+            self._blocks.append(Evaluations(**found))

@@ -52,12 +52,8 @@ class Conditions:
         Folder with the files that a user brings.
     """
 
-    seed: int = attrs.field()
+    seed: int = attrs.field(validator=not_negative_integer)
     data: Path | None = None
-
-    @seed.validator
-    def _check_seed(self, attribute: Any, value: object) -> None:
-        not_negative_integer(self, attribute, value)
 
     def generator(self, *keys: str | int) -> np.random.Generator:
         """Return a generator that depends on the seed and on these keys, and on nothing else.
@@ -180,21 +176,17 @@ class Experiment(Protocol):
     @property
     def name(self) -> str:
         """The name that it is registered under; its files are named so."""
-        ...
 
     @property
     def title(self) -> str:
         """What it shows, in one line."""
-        ...
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """All settings with their values, as plain data."""
-        ...
 
     def rows(self) -> Sequence[Row]:
         """Return all pieces of work, in the order in which they are done."""
-        ...
 
     def run(self, row: Row, conditions: Conditions) -> Mapping[str, Any]:
         """Do one piece of work and return plain data.
@@ -210,11 +202,9 @@ class Experiment(Protocol):
             If it cannot be done here, for want of a file, a part or a package; the other rows
             are then done without it.
         """
-        ...
 
     def report(self, finished: Sequence[Finished]) -> Report:
         """Return what the rows say that are finished, at least one."""
-        ...
 
     def draw(self, finished: Sequence[Finished]) -> Any:
         """Return a :class:`matplotlib.figure.Figure` of the rows that are finished, at least one.
@@ -222,4 +212,3 @@ class Experiment(Protocol):
         A table without a picture returns None. Matplotlib is imported here and nowhere else;
         pyplot is not needed.
         """
-        ...

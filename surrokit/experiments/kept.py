@@ -94,12 +94,7 @@ class KeptRows:
     def add(self, mark: str, finished: Finished) -> None:
         """Keep a row under its fingerprint, at once."""
         kept = {"result": finished.result, "seconds": finished.seconds}
-        record = {
-            "fingerprint": mark,
-            "row": finished.name,
-            "settings": finished.settings,
-            **kept,
-        }
+        record = {"fingerprint": mark, "row": finished.name, "settings": finished.settings, **kept}
         line = ("\n" if self._cut else "") + json.dumps(record, allow_nan=False) + "\n"
         self._write("a", line)
         self._cut = False

@@ -7,14 +7,7 @@ import numpy as np
 
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import (
-    ChainState,
-    Correction,
-    Decider,
-    Sampler,
-    StepInfo,
-    Tuning,
-)
+from surrokit.contracts.sampler import ChainState, Correction, Decider, Sampler, StepInfo, Tuning
 from surrokit.kernel.binding import Binding
 from surrokit.kernel.tuner_state import TunerState
 from surrokit.types import FloatArray

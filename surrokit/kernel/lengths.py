@@ -33,7 +33,7 @@ def _zeros() -> FloatArray:
     return np.zeros(MAX_LENGTH.bit_length())
 
 
-def _raise_error(array: FloatArray, power: int, by: float) -> FloatArray:
+def _add_at(array: FloatArray, power: int, by: float) -> FloatArray:
     raised = array.copy()
     raised[power] += by
     return raised
@@ -95,9 +95,9 @@ class LengthSearch:
         acceptance = info.acceptance[moving]
         found = attrs.evolve(
             self,
-            tries=_raise_error(self.tries, power, 1.0),
-            decisions=_raise_error(self.decisions, power, float((~np.isnan(acceptance)).mean())),
-            acceptances=_raise_error(
+            tries=_add_at(self.tries, power, 1.0),
+            decisions=_add_at(self.decisions, power, float((~np.isnan(acceptance)).mean())),
+            acceptances=_add_at(
                 self.acceptances, power, float(np.nansum(acceptance) / len(acceptance))
             ),
         )._saw(excursion, moving)

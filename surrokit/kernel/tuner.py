@@ -161,7 +161,7 @@ class Tuner:
         state = attrs.evolve(state, iteration=state.iteration + 1, recent=recent)
         if not self.tunes:
             return state
-        moving = ~_stuck(recent)
+        moving = np.asarray(~(recent < _STUCK * np.median(recent)))
         if self._tries_lengths(before):
             state = attrs.evolve(state, lengths=state.lengths.update(info, moving))
         judged = moving & told
@@ -270,19 +270,11 @@ class Tuner:
         if covariance is None:
             return emptied
         restarted = attrs.evolve(
-            emptied,
-            covariance=covariance,
-            searching=0,
-            direction=0,
-            lengths=state.lengths.age(),
+            emptied, covariance=covariance, searching=0, direction=0, lengths=state.lengths.age()
         )
         # in a metric that fits, the step of order dim^-1/4 is the better guess
         fits = state.covariance is None and "metric" in self.tunes
         return attrs.evolve(restarted, log_step=0.0) if fits else restarted
-
-
-def _stuck(recent: FloatArray) -> BoolArray:
-    return np.asarray(recent < _STUCK * np.median(recent))
 
 
 def _search(state: TunerState, acceptance: float, most: float) -> TunerState:

@@ -59,20 +59,11 @@ class ProgressBar:
     def surrokit_run_started(self, run: RunInfo) -> None:
         """Draw the bar."""
         self._task = self._progress.add_task(
-            "",
-            total=run.warmup + run.draws,
-            stage="starting",
-            acceptance="-",
-            learnt="",
-            calls=0,
+            "", total=run.warmup + run.draws, stage="starting", acceptance="-", learnt="", calls=0
         )
 
     def surrokit_surrogate_deployed(
-        self,
-        run: RunInfo,  # noqa: ARG002
-        surrogate: Potential,  # noqa: ARG002
-        evaluations: int,
-        reason: str,
+        self, run: RunInfo, surrogate: Potential, evaluations: int, reason: str
     ) -> None:
         """Say how many surrogates there were, and whether the last was a repair."""
         assert self._task is not None
@@ -82,10 +73,7 @@ class ProgressBar:
         self._progress.update(self._task, learnt=learnt)
 
     def surrokit_transition_done(
-        self,
-        run: RunInfo,
-        state: ChainState,  # noqa: ARG002
-        info: IterationInfo,
+        self, run: RunInfo, state: ChainState, info: IterationInfo
     ) -> None:
         """Move the bar."""
         assert self._task is not None

@@ -170,10 +170,7 @@ def _learner(
 
 
 def _schedule(
-    composer: Composer,
-    schedule: Schedule | Spec,
-    has_learner: bool,
-    ready: Potential | None,
+    composer: Composer, schedule: Schedule | Spec, has_learner: bool, ready: Potential | None
 ) -> Schedule:
     made: Schedule = composer.make("schedule", schedule)
     if made.learns and not has_learner:

@@ -46,7 +46,6 @@ class Policy(Protocol):
         rng
             Generator.
         """
-        ...
 
     def plain(self, composer: Composer, recipe: Recipe, reason: str) -> Recipe:
         """Return a recipe with an exact kernel that its target allows for, picked unmeasured.
@@ -60,4 +59,3 @@ class Policy(Protocol):
         reason
             Why there is no surrogate.
         """
-        ...

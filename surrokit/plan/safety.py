@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 
 from surrokit.errors import ConfigurationError
-from surrokit.settings import fraction, is_number, not_negative_integer, one_of, positive_integer
+from surrokit.settings import (
+    Limits,
+    fraction,
+    not_negative_integer,
+    one_of,
+    positive_integer,
+    share,
+)
 
 MOST_RESTARTS = 3
 """After so many restarts draws are kept, whatever happens."""
 
+_MIX = Limits("a probability of at least 0 and below 1", share.hold)
+
 PATHS_WORK = 0.1  # below this acceptance on its own potential a sampler does not work at all
-
-
-def _check_mix(_: object, attribute: Any, value: object) -> None:
-    if not is_number(value) or not 0 <= value < 1:  # type: ignore[operator]
-        raise ConfigurationError(
-            f"{attribute.name} must be a probability of at least 0 and below 1, got {value!r}"
-        )
 
 
 @attrs.frozen(kw_only=True)
@@ -73,7 +73,7 @@ class Safety:
     promise: float = attrs.field(default=0.25, validator=fraction)
     block: int = attrs.field(default=10, validator=positive_integer)
     rescues: int = attrs.field(default=5, validator=not_negative_integer)
-    mix: float = attrs.field(default=0.0, validator=_check_mix)
+    mix: float = attrs.field(default=0.0, validator=_MIX)
     restart: bool = attrs.field(default=False, validator=one_of(True, False))
 
     def is_futile(self, acceptance: float) -> bool:

@@ -132,18 +132,15 @@ class Catalogue:
         if kind not in KINDS:
             return f"there is no kind {kind!r}; kinds are: {', '.join(KINDS)}"
         if not names:
+            plural = "policies" if kind == "policy" else f"{kind}s"
             return (
-                f"no {_plural(kind)} are registered, so there is no {name!r}; install surrokit "
+                f"no {plural} are registered, so there is no {name!r}; install surrokit "
                 "itself (a bare checkout on the path announces no plugins): "
                 "python -m pip install ."
             )
         elsewhere = [k for k, n in self.entries if n == name]
         hint = f"{name!r} is the name of a {elsewhere[0]}; " if elsewhere else _near(name, names)
         return f"no {kind} is named {name!r}; {hint}registered are: {', '.join(names)}"
-
-
-def _plural(kind: Kind) -> str:
-    return "policies" if kind == "policy" else f"{kind}s"
 
 
 def _near(name: str, names: Iterable[str]) -> str:

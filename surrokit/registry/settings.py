@@ -134,11 +134,11 @@ def _spread_out(record: Any, field: attrs.Attribute[Any]) -> Iterator[Setting]:
 
 def _fields(owner: Any) -> list[attrs.Attribute[Any]]:
     fields = attrs.fields(owner if isinstance(owner, type) else type(owner))
-    return [field for field in fields if field.init and not _is_of_run(field)]
-
-
-def _is_of_run(field: attrs.Attribute[Any]) -> bool:
-    return field.name.startswith("_") or is_hidden(field)
+    return [
+        field
+        for field in fields
+        if field.init and not (field.name.startswith("_") or is_hidden(field))
+    ]
 
 
 def _keyword(field: attrs.Attribute[Any]) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import numpy as np
 
 from surrokit.contracts.explorer import Exploration, Explorer, Findings
@@ -37,6 +38,7 @@ def bound_within(explorer: Explorer, target: RecordingPotential, budget: Budget)
     return explorer.bind(target, max(budget.max_calls - math.ceil(target.paid), 1))
 
 
+@attrs.define(eq=False)
 class Exploring:
     """An exploration, and how far it has come.
 
@@ -52,18 +54,11 @@ class Exploring:
         Charged with the time, as warm-up.
     """
 
-    def __init__(
-        self,
-        explorer: Exploration,
-        learning: Learning,
-        paid: Callable[[ChainState], Evaluations],
-        clock: Clock,
-    ) -> None:
-        self._explorer = explorer
-        self._learning = learning
-        self._paid = paid
-        self._clock = clock
-        self._state: Any = None
+    _explorer: Exploration
+    _learning: Learning
+    _paid: Callable[[ChainState], Evaluations]
+    _clock: Clock
+    _state: Any = attrs.field(default=None, init=False)
 
     @property
     def info(self) -> StepInfo | None:

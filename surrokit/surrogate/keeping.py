@@ -56,9 +56,9 @@ class KeepingLearner:
                 f"got {evaluations.positions.shape}; pass evaluations of the same target"
             )
         demand_numbers(evaluations)
-        return self.is_used_up(evaluations)
+        return self.keep_used(evaluations)
 
-    def is_used_up(self, evaluations: Evaluations) -> Evaluations:
+    def keep_used(self, evaluations: Evaluations) -> Evaluations:
         """Return what is worth its memory of evaluations: all, unless a subclass says less."""
         return evaluations
 

@@ -84,18 +84,10 @@ class BoundedMatrix:
         across: Callable[[FloatArray], FloatArray],
         diagonal: FloatArray,
     ) -> FloatArray:
-        """Return sum_ij A_ij d_k G_ij.
+        """Return sum_ij A_ij d_k G_ij, shape (n, dim), with A_kk in ``diagonal (n, dim)``.
 
-        Parameters
-        ----------
-        z : ndarray of shape (n, dim)
-            Unbounded positions.
-        contraction
-            Evaluates sum_ij A_ij q'_i q'_j dM_ij/dq_k.
-        across
-            From M to sum_j A_kj M_kj q'_j.
-        diagonal : ndarray of shape (n, dim)
-            A_kk.
+        ``contraction`` evaluates sum_ij A_ij q'_i q'_j dM_ij/dq_k, ``across`` makes
+        sum_j A_kj M_kj q'_j of M.
         """
         q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
         third, log_third = self.transform.third_derivatives(z)

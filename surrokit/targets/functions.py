@@ -80,12 +80,7 @@ def potential(
     sign = 1.0 if log_density is None else -1.0
     function = _one_value_function(value, log_density, value_and_gradient, gradient)
     inner = FunctionPotential(
-        declared,
-        function,
-        gradient=gradient,
-        joint=value_and_gradient,
-        sign=sign,
-        batched=batched,
+        declared, function, gradient=gradient, joint=value_and_gradient, sign=sign, batched=batched
     )
     return with_bounds(inner, declared)
 

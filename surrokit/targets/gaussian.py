@@ -25,7 +25,6 @@ class Prior(Protocol):
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return -log prior, shape (n,), and its gradient, shape (n, dim)."""
-        ...
 
 
 class CurvedPrior(Prior, Protocol):
@@ -34,11 +33,9 @@ class CurvedPrior(Prior, Protocol):
     @property
     def capabilities(self) -> Capabilities:
         """Names of what it can do beyond its gradient."""
-        ...
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return a curvature of -log prior without negative eigenvalues, shape (n, dim, dim)."""
-        ...
 
 
 def gaussian_prior(mean: npt.ArrayLike = 0.0, sd: npt.ArrayLike = 1.0) -> GaussianPrior:

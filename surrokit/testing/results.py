@@ -21,10 +21,6 @@ Factory: TypeAlias = Callable[[], Any]
 """Makes a part afresh, so that nothing leaks from check to check."""
 
 
-def _always(_: object) -> bool:
-    return True
-
-
 @attrs.frozen
 class Check:
     """A named property of one kind of part.
@@ -42,7 +38,7 @@ class Check:
 
     function: Callable[[Factory], None]
     level: Level = "quick"
-    applies: Callable[[Any], bool] = _always
+    applies: Callable[[Any], bool] = lambda _: True
 
     @property
     def name(self) -> str:

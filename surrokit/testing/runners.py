@@ -26,7 +26,6 @@ class Runner(Protocol):
         known_failures: KnownFailures | None = None,
     ) -> list[CheckResult]:
         """Run the checks."""
-        ...
 
 
 _DOCUMENTATION = """{summary}

@@ -31,11 +31,8 @@ better. Towards its minimum a potential has no slope, so a linear mean explains 
 
 def n_coefficients(kind: MeanKind, dim: int) -> int:
     """Return how many coefficients a mean function has."""
-    return {"zero": 0, "constant": 1, "linear": 1 + dim, "quadratic": 1 + dim + _n_pairs(dim)}[kind]
-
-
-def _n_pairs(dim: int) -> int:
-    return dim * (dim + 1) // 2
+    pairs = dim * (dim + 1) // 2
+    return {"zero": 0, "constant": 1, "linear": 1 + dim, "quadratic": 1 + dim + pairs}[kind]
 
 
 def choose_kind(mean: Mean, dim: int, n_equations: int) -> MeanKind:
@@ -69,7 +66,7 @@ def least_points(mean: Mean, dim: int) -> int:
 
 
 def features(kind: MeanKind, whitened: FloatArray) -> FloatArray:
-    """Return the basis functions: 1, then w_k, then w_k w_l for k <= l (w_k^2 halved).
+    """Return the basis functions, shape (n, p): 1, w_k, then w_k w_l for k <= l (w_k^2 halved).
 
     Parameters
     ----------
@@ -77,10 +74,6 @@ def features(kind: MeanKind, whitened: FloatArray) -> FloatArray:
         Which of them.
     whitened : ndarray of shape (n, dim)
         w.
-
-    Returns
-    -------
-    ndarray of shape (n, p)
     """
     n, dim = whitened.shape
     columns = np.ones((n, n_coefficients(kind, dim)))

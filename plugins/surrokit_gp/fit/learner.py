@@ -52,7 +52,7 @@ class ProcessLearner(KeepingLearner):
         """What a fitted process can do."""
         return CAPABILITIES
 
-    def is_used_up(self, evaluations: Evaluations) -> Evaluations:
+    def keep_used(self, evaluations: Evaluations) -> Evaluations:
         """Return values, and gradients if they are learnt from."""
         gradients = evaluations.gradients if "gradient" in self.uses else None
         return Evaluations(

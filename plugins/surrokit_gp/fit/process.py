@@ -105,11 +105,7 @@ class Process:
             max_signal=self.max_signal,
         )
         training = Training(
-            model=model,
-            search=search,
-            mean=self.mean,
-            hyperparameters=self.hyperparameters,
-            **most,
+            model=model, search=search, mean=self.mean, hyperparameters=self.hyperparameters, **most
         )
         return ProcessLearner(
             dim=problem.dim,

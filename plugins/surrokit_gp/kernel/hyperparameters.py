@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError
-from surrokit.settings import is_number, not_negative, positive
+from surrokit.settings import Limits, is_number, not_negative, positive
 from surrokit.types import FloatArray
 
 LengthScales: TypeAlias = float | tuple[float, ...]
@@ -58,16 +58,8 @@ class Hyperparameters:
     """
 
     length_scales: LengthScales = attrs.field(converter=_scales, validator=_positive_scales)
-    signal_sd: float = attrs.field()
-    noise_sd: float = attrs.field()
-
-    @signal_sd.validator
-    def _positive(self, attribute: attrs.Attribute[float], value: object) -> None:
-        positive(self, attribute, value)
-
-    @noise_sd.validator
-    def _not_negative(self, attribute: attrs.Attribute[float], value: object) -> None:
-        not_negative(self, attribute, value)
+    signal_sd: float = attrs.field(validator=positive)
+    noise_sd: float = attrs.field(validator=not_negative)
 
     def scales(self, dim: int) -> FloatArray:
         """Return the length scale of each coordinate, shape (dim,).
@@ -85,10 +77,8 @@ class Hyperparameters:
         return np.full(dim, self.length_scales, dtype=np.float64)
 
 
-def check_noise(_: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
-    """Refuse anything but None or a finite standard deviation that is not negative."""
-    if value is not None:
-        not_negative(_, attribute, value)
+check_noise = attrs.validators.optional(not_negative)
+"""Takes None or a finite standard deviation that is not negative."""
 
 
 def check_one_noise(noise: float | None, hyperparameters: Hyperparameters | None) -> None:
@@ -111,10 +101,8 @@ def given_hyperparameters(value: Any) -> Any:
     return Hyperparameters(**value) if isinstance(value, Mapping) else value
 
 
-def check_hyperparameters(_: object, attribute: Any, value: object) -> None:
-    """Refuse anything but hyperparameters or None."""
-    if not isinstance(value, Hyperparameters | None):
-        raise ConfigurationError(
-            f"{attribute.name} must be None, Hyperparameters, or a mapping with length_scales, "
-            f"signal_sd and noise_sd, got {value!r}"
-        )
+check_hyperparameters = Limits(
+    "None, Hyperparameters, or a mapping with length_scales, signal_sd and noise_sd",
+    lambda value: isinstance(value, Hyperparameters | None),
+)
+"""Takes hyperparameters or None."""

@@ -46,7 +46,7 @@ def joint_matrix(scaled: FloatArray, slope_rows: IntArray) -> FloatArray:
 
 
 def cross_matrix(where: FloatArray, scaled: FloatArray, slope_rows: IntArray) -> FloatArray:
-    """Return the kernel between values at new places and all equations.
+    """Return the kernel between values at new places and all equations, shape (m, n + k dim).
 
     Parameters
     ----------
@@ -56,10 +56,6 @@ def cross_matrix(where: FloatArray, scaled: FloatArray, slope_rows: IntArray) ->
         x, where values are known.
     slope_rows : ndarray of shape (k,)
         At which of them derivatives are known.
-
-    Returns
-    -------
-    ndarray of shape (m, n + k dim)
     """
     heights = unit_matrix(where, scaled)
     if not len(slope_rows):

@@ -5,13 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import (
-    GRADIENT,
-    GRADIENT_ALONE,
-    HESSIAN,
-    HESSIAN_DERIVATIVE,
-    VARIANCE,
-)
+from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE, VARIANCE
 from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.surrogate.quality import FitQuality
 from surrokit.types import Capabilities, FloatArray

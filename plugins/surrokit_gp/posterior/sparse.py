@@ -167,11 +167,7 @@ def sparse_likelihood(
 
 
 def _forces(
-    posterior: SparsePosterior,
-    parts: _Parts,
-    dual: FloatArray,
-    spread: FloatArray,
-    own: FloatArray,
+    posterior: SparsePosterior, parts: _Parts, dual: FloatArray, spread: FloatArray, own: FloatArray
 ) -> FloatArray:
     """Return F, shape (M, N)."""
     inner = solve(posterior.inner_factor, parts.rotated, transposed=True)

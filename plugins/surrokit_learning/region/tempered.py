@@ -74,11 +74,7 @@ class Tempered:
 
 
 def cautious(
-    surrogate: Potential,
-    region: Region,
-    seen: Evaluations,
-    error: float | None,
-    temperature: float,
+    surrogate: Potential, region: Region, seen: Evaluations, error: float | None, temperature: float
 ) -> Potential:
     """Return a surrogate of values, flattened and held back as far as it is wrong.
 

@@ -248,22 +248,15 @@ class NetworkLearner(KeepingLearner):
             return regression
         return OutputRegression(regression=regression, energy=self.energy)
 
-    def is_used_up(self, evaluations: Evaluations) -> Evaluations:
+    def keep_used(self, evaluations: Evaluations) -> Evaluations:
         """Return what is used alone: Jacobians of large maps take memory."""
-        derivatives = self.training.regression.uses_gradients
-        if self.energy is None:
-            return Evaluations(
-                positions=evaluations.positions,
-                values=evaluations.values,
-                gradients=evaluations.gradients if derivatives else None,
-            )
-        jacobians = evaluations.jacobians if derivatives else None
+        derivatives, maps = self.training.regression.uses_gradients, self.energy is not None
         return Evaluations(
             positions=evaluations.positions,
             values=evaluations.values,
             gradients=self._gradients(evaluations) if derivatives else None,
-            outputs=evaluations.outputs,
-            jacobians=jacobians,
+            outputs=evaluations.outputs if maps else None,
+            jacobians=evaluations.jacobians if maps and derivatives else None,
         )
 
     def _gradients(self, evaluations: Evaluations) -> FloatArray | None:

@@ -217,9 +217,7 @@ class OnlineLearner:
         written = state["online"]
         if written is None:
             return learner
-        kind: Literal["greville", "moments"] = (
-            "greville" if written["kind"] == "greville" else "moments"
-        )
+        kind: Literal["greville", "moments"] = written["kind"]
         trend: Trend = written["trend"]
         regression = attrs.evolve(self.refits.training.regression, trend=trend)
         online = OnlineFit.of(kind, regression, self._read(written["frame"]))

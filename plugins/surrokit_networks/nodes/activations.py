@@ -208,11 +208,7 @@ SOFTPLUS = Activation(
     second=_softplus_second,
     third=_softplus_third,
     core=Core(
-        value=_log_two_cosh,
-        slope=_tanh_in_place,
-        both=_log_two_cosh_and_tanh,
-        tilt=0.5,
-        rate=0.5,
+        value=_log_two_cosh, slope=_tanh_in_place, both=_log_two_cosh_and_tanh, tilt=0.5, rate=0.5
     ),
 )
 """log(1 + exp(x)), the activation of the paper's experiments: x/2 + log(2 cosh(x/2))."""
@@ -228,11 +224,7 @@ TANH = Activation(
 """Hyperbolic tangent; bounded, so the network goes flat far away."""
 
 COSINE = Activation(
-    name="cosine",
-    value=np.cos,
-    first=_cosine_first,
-    second=_cosine_second,
-    third=np.sin,
+    name="cosine", value=np.cos, first=_cosine_first, second=_cosine_second, third=np.sin
 )
 """Cosine: random Fourier features."""
 

@@ -23,7 +23,7 @@ _SOBOL_BITS = 30
 
 
 def normal_rows(kind: Draws, n: int, dim: int, rng: np.random.Generator) -> FloatArray:
-    """Draw rows of which each entry is N(0, 1).
+    """Draw rows of which each entry is N(0, 1), shape (n, dim).
 
     Each row alone is N(0, I), whatever the kind; rows of ``orthogonal`` and ``quasi-random`` depend
     on one another, to cover the space better than independent ones.
@@ -38,11 +38,6 @@ def normal_rows(kind: Draws, n: int, dim: int, rng: np.random.Generator) -> Floa
         Numbers in a row.
     rng
         Where randomness comes from.
-
-    Returns
-    -------
-    ndarray of shape (n, dim)
-        The rows.
 
     Raises
     ------
@@ -61,7 +56,7 @@ def normal_rows(kind: Draws, n: int, dim: int, rng: np.random.Generator) -> Floa
 
 
 def data_rows(whitened: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    """Draw rows from training positions, without repeating one.
+    """Draw rows from training positions, shape (n, dim), without repeating one.
 
     Where more are asked for than there are, all of them are followed by draws from their density
     as a kernel estimate has it: each a training position, taken in the same order, plus normal
@@ -76,11 +71,6 @@ def data_rows(whitened: FloatArray, n: int, rng: np.random.Generator) -> FloatAr
     rng
         Where randomness comes from. The first rows of a larger draw equal the smaller draw only
         for the same training positions.
-
-    Returns
-    -------
-    ndarray of shape (n, dim)
-        The rows.
     """
     count, dim = whitened.shape
     order = rng.permutation(count)

@@ -12,7 +12,7 @@ from surrokit_networks.nodes.row_blocks import row_blocks
 
 
 def weighted_outer(factors: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return sum_i factors[n, i] vectors[:, i] vectors[:, i]^T for each n.
+    """Return sum_i factors[n, i] vectors[:, i] vectors[:, i]^T for each n, shape (n, dim, dim).
 
     Parameters
     ----------
@@ -20,11 +20,6 @@ def weighted_outer(factors: FloatArray, vectors: FloatArray) -> FloatArray:
         Factors of each sum.
     vectors : ndarray of shape (dim, s)
         Vectors as columns.
-
-    Returns
-    -------
-    ndarray of shape (n, dim, dim)
-        The sums, symmetric.
     """
     dim = len(vectors)
     total = np.empty((len(factors), dim, dim))
@@ -34,7 +29,7 @@ def weighted_outer(factors: FloatArray, vectors: FloatArray) -> FloatArray:
 
 
 def quadratic_forms(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return vectors[:, i]^T matrices[n] vectors[:, i] for each n and i.
+    """Return vectors[:, i]^T matrices[n] vectors[:, i] for each n and i, shape (n, s).
 
     Parameters
     ----------
@@ -42,11 +37,6 @@ def quadratic_forms(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
         Matrix of each row of forms.
     vectors : ndarray of shape (dim, s)
         Vectors as columns.
-
-    Returns
-    -------
-    ndarray of shape (n, s)
-        The forms.
     """
     dim, n_vectors = vectors.shape
     forms = np.empty((len(matrices), n_vectors))
@@ -59,7 +49,7 @@ def quadratic_forms(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
 def bilinear_forms(
     weights: FloatArray, coefficients: FloatArray, vectors: FloatArray
 ) -> FloatArray:
-    """Return sum_m coefficients[i, m] weights[n, m] . vectors[:, i] for each n and i.
+    """Return sum_m coefficients[i, m] weights[n, m] . vectors[:, i] for n and i, shape (n, s).
 
     Parameters
     ----------
@@ -69,11 +59,6 @@ def bilinear_forms(
         Coefficients of the sums.
     vectors : ndarray of shape (dim, s)
         Vectors as columns.
-
-    Returns
-    -------
-    ndarray of shape (n, s)
-        The sums.
     """
     n, m, dim = weights.shape
     forms = np.empty((n, len(coefficients)))

@@ -41,7 +41,9 @@ class FittedEmulator:
     Only the map is learnt (Algorithm 2 with targets in R^m): misfit, noise scales and priors stay
     exact. Where f runs over to infinity V is ``inf``, never NaN. Frozen and safe to share between
     threads. Every array it returns is new. Methods raise :class:`~surrokit.errors.ShapeError`
-    unless positions are rows of ``dim`` numbers.
+    unless positions are rows of ``dim`` numbers. Those of the metric raise
+    :class:`~surrokit.errors.CapabilityError` unless the energy offers curvatures, and for the
+    metric's derivative also theirs.
 
     Parameters
     ----------
@@ -112,11 +114,6 @@ class FittedEmulator:
         """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
 
         C and R are the energy's curvatures (:class:`surrokit.contracts.forward.CurvedEnergy`).
-
-        Raises
-        ------
-        CapabilityError
-            If the energy does not offer them.
         """
         q = check_positions(positions, self.dim)
         with np.errstate(all="ignore"):
@@ -127,11 +124,6 @@ class FittedEmulator:
         """Return G u, G the metric, shape (n, dim), with u in ``vectors (n, dim)``.
 
         Neither the Jacobian nor G is formed.
-
-        Raises
-        ------
-        CapabilityError
-            If the energy does not offer curvatures.
         """
         q = check_positions(positions, self.dim)
         u = check_vectors(vectors, q)
@@ -139,13 +131,7 @@ class FittedEmulator:
             return gauss_newton_product(self.energy, self.network.linearise(q), q, u)
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), G the metric, shape (n, dim), with A in ``matrices (n, dim, dim)``.
-
-        Raises
-        ------
-        CapabilityError
-            If the energy does not offer derivatives of its curvatures.
-        """
+        """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
         q = check_positions(positions, self.dim)
         a = check_matrices(matrices, q)
         with np.errstate(all="ignore"):
@@ -155,11 +141,6 @@ class FittedEmulator:
         """Return u^T d_k G u, G the metric, shape (n, dim), with u in ``vectors (n, dim)``.
 
         The Jacobian is not formed.
-
-        Raises
-        ------
-        CapabilityError
-            If the energy does not offer derivatives of its curvatures.
         """
         q = check_positions(positions, self.dim)
         u = check_vectors(vectors, q)

@@ -56,12 +56,7 @@ class RbfOutputs:
         heights = self._heights(whitened)
         outputs = heights @ self.weights
         heights *= self.precisions
-        return LinearisedRbf(
-            outputs=outputs,
-            steepness=heights,
-            whitened=whitened,
-            sums=self,
-        )
+        return LinearisedRbf(outputs=outputs, steepness=heights, whitened=whitened, sums=self)
 
     def _heights(self, whitened: FloatArray) -> FloatArray:
         exponents: FloatArray = whitened @ self.pulls

@@ -138,7 +138,8 @@ class FittedNetwork:
         """Return the second derivatives of V, shape (n, dim, dim)."""
         q = check_positions(positions, self.dim)
         if self.nodes is None:
-            return self._flat(q) if self.trend is None else self.trend.hessian(q)
+            flat = np.zeros((*q.shape, self.dim))
+            return flat if self.trend is None else self.trend.hessian(q)
         hessian = self.nodes.hessian(q)
         if self.trend is not None:
             hessian += self.trend.matrix
@@ -188,6 +189,3 @@ class FittedNetwork:
     def _normal(self) -> tuple[FloatArray, FloatArray]:
         assert self.convex and self.trend is not None and self.nodes is None  # noqa: PT018
         return self.trend.normal()
-
-    def _flat(self, q: FloatArray) -> FloatArray:
-        return np.zeros((len(q), self.dim, self.dim))

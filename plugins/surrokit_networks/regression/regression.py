@@ -108,8 +108,7 @@ class Regression:
 
     level: Level = attrs.field(default="trained", validator=one_of("trained", "minimum"))
     trend: Trend = attrs.field(
-        default="constant",
-        validator=one_of("auto", "constant", "linear", "quadratic", "laplace"),
+        default="constant", validator=one_of("auto", "constant", "linear", "quadratic", "laplace")
     )
     train_on: TrainOn = attrs.field(
         default="auto", validator=one_of("auto", "values", "gradients", "values-and-gradients")
@@ -249,11 +248,7 @@ class Regression:
     def _train(self, basis: Basis, equations: Equations, ridge: float) -> Basis:
         assert basis.network is not None
         network = train_on(
-            basis.network,
-            equations,
-            basis.trend,
-            ridge=ridge,
-            max_iterations=_HIDDEN_ITERATIONS,
+            basis.network, equations, basis.trend, ridge=ridge, max_iterations=_HIDDEN_ITERATIONS
         )
         return attrs.evolve(basis, network=network)
 

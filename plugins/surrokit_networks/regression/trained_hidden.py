@@ -174,11 +174,7 @@ class HiddenLoss:
 
     @classmethod
     def of(
-        cls,
-        nodes: Nodes,
-        equations: Equations,
-        trend: TrendFeatures,
-        ridge: float,
+        cls, nodes: Nodes, equations: Equations, trend: TrendFeatures, ridge: float
     ) -> HiddenLoss:
         """Return the loss with a ridge that is large enough to compute with.
 

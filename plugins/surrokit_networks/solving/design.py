@@ -20,12 +20,10 @@ class Counted(Protocol):
     @property
     def count(self) -> float:
         """How many independent equations there are for each target."""
-        ...
 
     @property
     def total_weight(self) -> float:
         """Sum of the weights of values and of gradients' components."""
-        ...
 
 
 @attrs.frozen(kw_only=True, eq=False)

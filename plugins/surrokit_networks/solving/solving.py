@@ -105,9 +105,7 @@ class Solver:
             away = normal_equations(basis, equations.take(held), self.block_rows)
             ridge = self._guard(part, ridge, away)
         return Solved(
-            solution=whole.solution(equations, ridge),
-            twin=part.solution(shown, ridge),
-            basis=basis,
+            solution=whole.solution(equations, ridge), twin=part.solution(shown, ridge), basis=basis
         )
 
     def _by_moments(self, basis: Basis, equations: Equations, held: BoolArray | None) -> Solved:
@@ -159,9 +157,7 @@ def _by_held_out(
     spectrum = part.spectrum()
     ridge = _least_held_out(spectrum, away)
     return Solved(
-        solution=whole.solution(equations, ridge),
-        twin=spectrum.solution(shown, ridge),
-        basis=basis,
+        solution=whole.solution(equations, ridge), twin=spectrum.solution(shown, ridge), basis=basis
     )
 
 

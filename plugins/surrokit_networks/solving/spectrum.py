@@ -264,13 +264,13 @@ def _triangular(factor: FloatArray, right: FloatArray, transposed: bool = False)
 def _cholesky(matrix: FloatArray, noise: float) -> FloatArray:
     for jitter in _JITTERS[:-1]:
         try:
-            return np.asarray(np.linalg.cholesky(_raise_error(matrix, jitter * noise)))
+            return np.asarray(np.linalg.cholesky(_add_to_diagonal(matrix, jitter * noise)))
         except np.linalg.LinAlgError:
             continue
-    return np.asarray(np.linalg.cholesky(_raise_error(matrix, _JITTERS[-1] * noise)))
+    return np.asarray(np.linalg.cholesky(_add_to_diagonal(matrix, _JITTERS[-1] * noise)))
 
 
-def _raise_error(matrix: FloatArray, jitter: float) -> FloatArray:
+def _add_to_diagonal(matrix: FloatArray, jitter: float) -> FloatArray:
     return matrix if jitter == 0.0 else matrix + jitter * np.eye(len(matrix))
 
 

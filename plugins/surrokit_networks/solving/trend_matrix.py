@@ -54,7 +54,7 @@ def matrix_of_gradients(
     pull = cross + cross.T
     sums = eigenvalues[:, None] + eigenvalues
     square = float(weights @ np.einsum("nd,nd->n", left, left))
-    count = dim * _effective_count(weights)
+    count = dim * float(weights.sum() ** 2 / np.square(weights).sum())
     best, chosen = np.inf, np.zeros((dim, dim))
     for ridge in total * _RIDGES[::-1]:
         change = pull / (sums + 2.0 * ridge)
@@ -66,7 +66,3 @@ def matrix_of_gradients(
         if score < best:
             best, chosen = score, change
     return np.asarray(start + vectors @ chosen @ vectors.T)
-
-
-def _effective_count(weights: FloatArray) -> float:
-    return float(weights.sum() ** 2 / np.square(weights).sum())

@@ -35,8 +35,7 @@ class Figure4(AcceptanceGrid):
         default=(8, 16, 24, 32, 40, 48, 56, 64), converter=dim_sizes
     )
     n_nodes: tuple[int, ...] = attrs.field(
-        default=(100, 250, 500, 1000, 1500, 2000),
-        converter=node_sizes,
+        default=(100, 250, 500, 1000, 1500, 2000), converter=node_sizes
     )
 
     def report(self, finished: Sequence[Finished]) -> Report:

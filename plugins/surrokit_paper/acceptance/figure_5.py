@@ -34,8 +34,7 @@ class Figure5(AcceptanceGrid):
     title = "Figure 5: acceptance against hidden nodes and training points, 32 parameters"
 
     n_nodes: tuple[int, ...] = attrs.field(
-        default=(100, 250, 500, 750, 1000, 1500, 2000),
-        converter=node_sizes,
+        default=(100, 250, 500, 750, 1000, 1500, 2000), converter=node_sizes
     )
     n_points: tuple[int, ...] = attrs.field(
         default=(200, 350, 500, 750, 1000, 1250, 1600, 2000, 3000), converter=sizes

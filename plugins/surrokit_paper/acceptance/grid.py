@@ -129,12 +129,7 @@ class AcceptanceGrid(PaperExperiment):
 
 
 def _try_surrogate(
-    trial: Trial,
-    points: sk.Evaluations,
-    method: Method,
-    n_nodes: int | None,
-    n: int,
-    rng: Any,
+    trial: Trial, points: sk.Evaluations, method: Method, n_nodes: int | None, n: int, rng: Any
 ) -> dict[str, Any]:
     """Fit a surrogate to the first points, and return its acceptance."""
     shown = sk.Evaluations(

@@ -105,10 +105,7 @@ class Figure1(PaperExperiment):
         """Return a row for each surrogate and N."""
         shared = self.settings_without("n_points")
         return [
-            Row(
-                name=f"{method.name}/{n}",
-                settings={"n_points": n, **method.facts(), **shared},
-            )
+            Row(name=f"{method.name}/{n}", settings={"n_points": n, **method.facts(), **shared})
             for n in self.n_points
             for method in METHODS
         ]
@@ -167,12 +164,7 @@ class Figure1(PaperExperiment):
             for row in finished
         ]
         return Report(
-            tables=(
-                Table(
-                    columns=tuple(columns),
-                    lines=tuple(lines),
-                ),
-            ),
+            tables=(Table(columns=tuple(columns), lines=tuple(lines)),),
             figures={"grid": GRID, "where": dict(_WHERE)},
             notes=NOTES,
         )

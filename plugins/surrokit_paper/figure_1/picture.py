@@ -62,11 +62,7 @@ def _panel(ax: Any, rows: Sequence[Finished], grid: FloatArray) -> None:
         )
         ax.fill_between(grid, low, high, color=look.colour, alpha=0.13, linewidth=0)
         ax.plot(
-            grid,
-            mean,
-            **look.options(),
-            markevery=(i, _MARK_EVERY),
-            label=row.settings["label"],
+            grid, mean, **look.options(), markevery=(i, _MARK_EVERY), label=row.settings["label"]
         )
 
 

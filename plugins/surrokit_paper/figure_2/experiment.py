@@ -179,12 +179,7 @@ class Figure2(PaperExperiment):
         points = np.stack(np.meshgrid(*GRID), axis=-1).reshape(-1, target.dim)
         momenta = rng.standard_normal((PATHS, target.dim))
         paths = leapfrog_paths(
-            target,
-            potential,
-            states[-1],
-            momenta,
-            step_size=self.step_size,
-            n_steps=self.n_steps,
+            target, potential, states[-1], momenta, step_size=self.step_size, n_steps=self.n_steps
         )
         return {
             "points": points.tolist(),

@@ -64,12 +64,7 @@ METHODS = (
         surrogate="additive-paper",
         settings={"n_nodes": SIZE},
     ),
-    Method(
-        name="rbf",
-        label="radial nodes",
-        surrogate="rbf",
-        settings={"n_nodes": SIZE, **RADIAL},
-    ),
+    Method(name="rbf", label="radial nodes", surrogate="rbf", settings={"n_nodes": SIZE, **RADIAL}),
     *DEFAULTS,
 )
 """The four of the paper, then this project's own settings."""

@@ -172,11 +172,7 @@ class Figure6(PaperExperiment):
                 "schedule": "once",
                 "explorer": (
                     "sampler",
-                    {
-                        "iterations": self.burn_in,
-                        "discard": self.discard,
-                        "learn_from": "states",
-                    },
+                    {"iterations": self.burn_in, "discard": self.discard, "learn_from": "states"},
                 ),
                 "safety": sk.Safety(rescues=0),
             }

@@ -30,11 +30,7 @@ from surrokit_paper.surrogates.schemes import SCHEMES, UPDATES, Scheme, vanishin
 HMC = "hmc"
 """The exact sampler, in names of rows."""
 
-_POINTS = {
-    "paper": "paper_points",
-    "defaults": "default_points",
-    "emulator": "emulator_points",
-}
+_POINTS = {"paper": "paper_points", "defaults": "default_points", "emulator": "emulator_points"}
 
 
 @attrs.frozen(kw_only=True)

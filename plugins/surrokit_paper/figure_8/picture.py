@@ -66,7 +66,8 @@ def _panel(ax: Any, found: Sequence[Errors], scheme: str | None, label: str) -> 
     for e in found:
         if e.method == HMC or e.scheme == scheme:
             _curve(ax, e)
-    ax.set(xscale="log", yscale="log", title=_title(label, scheme))
+    title = label if scheme is None else f"{label}\n{SCHEMES[scheme].label}"
+    ax.set(xscale="log", yscale="log", title=title)
 
 
 def _label_the_edges(axes: Any) -> None:
@@ -77,10 +78,6 @@ def _label_the_edges(axes: Any) -> None:
         last = [ax for ax in column if ax.axison][-1]
         last.set_xlabel("processor seconds, training included")
         last.xaxis.set_tick_params(labelbottom=True)
-
-
-def _title(label: str, scheme: str | None) -> str:
-    return label if scheme is None else f"{label}\n{SCHEMES[scheme].label}"
 
 
 def _curve(ax: Any, e: Errors) -> None:

@@ -177,14 +177,7 @@ def report(finished: Sequence[Finished]) -> Report:
 
 _OF_REFERENCES = ("rhat", "acceptance", "relative_error", "plain_error")
 
-_NUMBERS = (
-    "draws",
-    "acceptance",
-    "starting_seconds",
-    "training_seconds",
-    "deployments",
-    "rescues",
-)
+_NUMBERS = ("draws", "acceptance", "starting_seconds", "training_seconds", "deployments", "rescues")
 
 
 def _errors_table(found: Sequence[Errors], parts: Sequence[Mapping[str, Any]]) -> Table:

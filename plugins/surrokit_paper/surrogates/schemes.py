@@ -8,9 +8,8 @@ from typing import Any
 import attrs
 
 from surrokit.contracts.potential import Potential
-from surrokit.errors import ConfigurationError
 from surrokit.experiments.contract import Conditions
-from surrokit.settings import is_number
+from surrokit.settings import Limits, is_number
 from surrokit_paper.problems.problems import PDE, PaperProblem
 from surrokit_paper.problems.several import names_among
 
@@ -126,12 +125,10 @@ SCHEMES: Mapping[str, Scheme] = {scheme.name: scheme for scheme in (PAPER, DEFAU
 """By name."""
 
 
-def vanishing(_: object, attribute: Any, value: object) -> None:
-    """Refuse a kappa for which (1 + t)^-kappa does not vanish, or has a finite sum."""
-    if not is_number(value) or not 0 < value <= 1:  # type: ignore[operator]
-        raise ConfigurationError(
-            f"{attribute.name} must be a number above 0 and at most 1, got {value!r}"
-        )
+vanishing = Limits(
+    "a number above 0 and at most 1", lambda value: is_number(value) and 0 < value <= 1
+)
+"""Takes a kappa for which (1 + t)^-kappa vanishes, and has no finite sum."""
 
 
 def choose_schemes(value: Any) -> tuple[str, ...]:

@@ -152,10 +152,7 @@ def _learnt_once(problem: PaperProblem, sizes: Sizes, ridge: float) -> Arguments
 
 
 def _rns_hmc(problem: PaperProblem, sizes: Sizes) -> Arguments:
-    return {
-        **_one_chain(problem, sizes.draws),
-        **_learnt_once(problem, sizes, problem.ridge),
-    }
+    return {**_one_chain(problem, sizes.draws), **_learnt_once(problem, sizes, problem.ridge)}
 
 
 def _rns_rmhmc(problem: PaperProblem, sizes: Sizes) -> Arguments:

@@ -50,12 +50,7 @@ def _panel(ax: Any, found: Sequence[Summary], methods: Sequence[str]) -> None:
     _dots(ax, here, label="here, as run", marker="o", color=BLUE)
     _dots(ax, charged, label="here, HMC charged as the authors do", marker="s", color=VERMILION)
     _dots(
-        ax,
-        printed,
-        label="the paper, its machine",
-        marker="D",
-        markerfacecolor="none",
-        color=BLACK,
+        ax, printed, label="the paper, its machine", marker="D", markerfacecolor="none", color=BLACK
     )
     ax.set_xscale("log")
     ax.tick_params(axis="y", length=0)

@@ -44,7 +44,8 @@ def check_design(design: Any, response: Any, prior_variance: float) -> tuple[Des
             "design must have shape (n_rows, dim) and response shape (n_rows,), got "
             f"{x.shape} and {y.shape}; give one row and one response for each case"
         )
-    for name, numbers in (("design", _entries(x)), ("response", y)):
+    entries = x.data if sparse.issparse(x) else x
+    for name, numbers in (("design", entries), ("response", y)):
         if not np.isfinite(numbers).all():
             raise ConfigurationError(
                 f"{name} must be finite, got infinities or NaN; drop or fill in those rows"
@@ -139,7 +140,7 @@ def squared_norms(design: Design, factor: FloatArray) -> FloatArray:
 
 
 def along(design: Design, rows: IntArray, owners: IntArray, steps: FloatArray) -> FloatArray:
-    """Return x_i . s_o for pairs of a row i and an owner o, for each of some sets of steps.
+    """Return x_i . s_o for pairs of a row i and an owner o, for k sets of steps, shape (k, m).
 
     Parameters
     ----------
@@ -149,10 +150,6 @@ def along(design: Design, rows: IntArray, owners: IntArray, steps: FloatArray) -
         i and o.
     steps : ndarray of shape (k, n, dim)
         k sets of one step s_o for each owner.
-
-    Returns
-    -------
-    ndarray of shape (k, m)
     """
     if not sparse.issparse(design):
         chosen = design.take(rows, axis=0)
@@ -176,7 +173,3 @@ def along(design: Design, rows: IntArray, owners: IntArray, steps: FloatArray) -
 
 
 _FEW_PRODUCTS = 20_000
-
-
-def _entries(design: Design) -> FloatArray:
-    return np.asarray(design.data if sparse.issparse(design) else design)

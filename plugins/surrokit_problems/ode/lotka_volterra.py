@@ -32,7 +32,7 @@ _LSODA = Lock()
 
 
 def log_populations(parameters: FloatArray, times: FloatArray) -> FloatArray:
-    """Solve for the logarithms of both populations.
+    """Solve for the logarithms of both populations, log u and log v, shape (n, n_times, 2).
 
     Parameters
     ----------
@@ -40,11 +40,6 @@ def log_populations(parameters: FloatArray, times: FloatArray) -> FloatArray:
         Positive rows of alpha, beta, gamma, delta, u(times[0]), v(times[0]).
     times : ndarray of shape (n_times,)
         Increasing times; the first is that of the initial populations.
-
-    Returns
-    -------
-    ndarray of shape (n, n_times, 2)
-        log u and log v.
 
     Raises
     ------

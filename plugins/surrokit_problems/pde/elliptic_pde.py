@@ -10,14 +10,18 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.errors import ShapeError
 from surrokit.rowwise import row_by_row
-from surrokit.settings import is_whole, not_negative_integer, one_of, positive, positive_integer
-from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
-from surrokit.targets.curvature import (
-    gauss_newton_form_gradient,
-    gauss_newton_trace_gradient,
+from surrokit.settings import (
+    Limits,
+    is_whole,
+    not_negative_integer,
+    one_of,
+    positive,
+    positive_integer,
 )
+from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
+from surrokit.targets.curvature import gauss_newton_form_gradient, gauss_newton_trace_gradient
 from surrokit.targets.forward import PotentialOfOutputs
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
 from surrokit.types import Capabilities, FloatArray
@@ -27,11 +31,7 @@ Contraction: TypeAlias = Callable[[SolvedFlow, FloatArray, FloatArray], FloatArr
 """From a solved flow, its position (1, dim) and a factor (1, ...) to an array (1, dim)."""
 
 
-def _two_or_more(_: object, attribute: attrs.Attribute[int], value: int) -> None:
-    if not is_whole(value, 2):
-        raise ConfigurationError(
-            f"{attribute.name} must be a whole number of at least 2, got {value!r}"
-        )
+_TWO_OR_MORE = Limits("a whole number of at least 2", lambda value: is_whole(value, 2))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -82,9 +82,9 @@ class EllipticPde(PotentialOfOutputs):
         If a setting makes no sense.
     """
 
-    mesh: int = attrs.field(default=30, validator=_two_or_more)
+    mesh: int = attrs.field(default=30, validator=_TWO_OR_MORE)
     modes: int = attrs.field(default=20, validator=positive_integer)
-    observations: int = attrs.field(default=11, validator=_two_or_more)
+    observations: int = attrs.field(default=11, validator=_TWO_OR_MORE)
     noise_sd: float = attrs.field(default=0.1, validator=positive)
     prior_sd: float = attrs.field(default=0.5, validator=positive)
     length: float = attrs.field(default=0.2, validator=positive)

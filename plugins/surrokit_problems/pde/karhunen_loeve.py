@@ -118,7 +118,7 @@ class SquareModes:
         return np.asarray(self.line.eigenvalues[self.pairs].prod(axis=1))
 
     def on_grid(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Return the eigenfunctions, of unit norm in L2, at points (x1, x2) of a grid.
+        """Return the eigenfunctions, of unit norm in L2, on a grid (x1, x2): (n_modes, n1, n2).
 
         Parameters
         ----------
@@ -126,11 +126,6 @@ class SquareModes:
             Values of x1.
         second : ndarray of shape (n2,)
             Values of x2.
-
-        Returns
-        -------
-        ndarray of shape (n_modes, n1, n2)
-            The functions.
         """
         one, two = self.line.at(first)[self.pairs[:, 0]], self.line.at(second)[self.pairs[:, 1]]
         return np.asarray(one[:, :, None] * two[:, None, :])

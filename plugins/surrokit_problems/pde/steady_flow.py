@@ -206,13 +206,7 @@ class SolvedFlow:
         return np.asarray((vector @ self.flow.modes).reshape(self.coefficient.shape))
 
     def _change(self, fields: FloatArray) -> FloatArray:
-        """Return the derivative of u on the nodes along changes of log c.
-
-        Parameters
-        ----------
-        fields : ndarray of shape (4, cells^2) or (n, 1, 4, cells^2)
-            The changes.
-        """
+        """Return the derivative of u on the nodes along changes of log c, (..., 4, cells^2)."""
         return -self._solve(self.flow.mesh.loads(fields * self.fluxes))
 
     def _solve(self, loads: FloatArray) -> FloatArray:

@@ -107,4 +107,4 @@ class LogisticErrors:
         """Return what the expansion at e to second order leaves out at e + t."""
         u, steps = (y - e) / self.scale, t / -self.scale
         prepared = logistic_terms.slope_and_bend(u, y)
-        return 2.0 * logistic_terms.second_order_remainder(u, y, steps, *prepared)
+        return 2.0 * logistic_terms.remainder(u, y, steps, *prepared)

@@ -7,6 +7,7 @@ the functions are each other's derivatives and the bound holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import attrs
@@ -155,8 +156,8 @@ LOGISTIC = Family(
     third_bound=1.0 / (6.0 * np.sqrt(3.0)),
     convex=True,
     binary=True,
-    remainder=logistic_terms.second_order_remainder,
-    third_order_remainder=logistic_terms.third_order_remainder,
+    remainder=logistic_terms.remainder,
+    third_order_remainder=partial(logistic_terms.remainder, order=3),
     prepare=logistic_terms.slope_and_bend,
     third=logistic_terms.third,
     # with v = p (1 - p): f'''' = v (1 - 6 v), from 1/24 at v = 1/12 to -1/8 at v = 1/4

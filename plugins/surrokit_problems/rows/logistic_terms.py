@@ -67,14 +67,17 @@ def slope_and_bend(
     return np.copysign(excess * share, e), 4.0 * odds * share * share
 
 
-def second_order_remainder(
+def remainder(
     e: FloatArray,
     y: FloatArray,  # noqa: ARG001
     t: FloatArray,
     slope: FloatArray,
     bend: FloatArray,
+    order: int = 2,
 ) -> FloatArray:
-    """Return what the expansion at e to second order leaves out at e + t.
+    """Return what the expansion at e to second or third order leaves out at e + t.
+
+    By one rule where steps are usual; the rest are seen to apart.
 
     Parameters
     ----------
@@ -82,25 +85,9 @@ def second_order_remainder(
         Predictors, responses and steps, which broadcast to the shape of the steps.
     slope, bend : ndarray
         What :func:`slope_and_bend` makes of e.
+    order
+        2 or 3.
     """
-    return _remainders(e, t, slope, bend, 2)
-
-
-def third_order_remainder(
-    e: FloatArray,
-    y: FloatArray,  # noqa: ARG001
-    t: FloatArray,
-    slope: FloatArray,
-    bend: FloatArray,
-) -> FloatArray:
-    """Return what the expansion at e to third order leaves out at e + t."""
-    return _remainders(e, t, slope, bend, 3)
-
-
-def _remainders(
-    e: FloatArray, t: FloatArray, slope: FloatArray, bend: FloatArray, order: int
-) -> FloatArray:
-    """Return remainders by one rule where steps are usual, and see to the rest apart."""
     limit = _SHORT if t.size <= _FEW else _USUAL
     largest = max(t.max(), -t.min()) if t.size else 0.0
     if largest <= limit:
@@ -128,14 +115,10 @@ def _unusual_remainders(
 
 @attrs.frozen(eq=False)
 class _Rule:
-    """A rule for the weight s^2 on the unit interval, and L(s b) for its nodes s.
+    """Gauss and Jacobi's rule for the weight s^2 on the unit interval, and L(s b) for its nodes s.
 
-    Parameters
-    ----------
-    nodes, weights : ndarray of shape (n,)
-        Of Gauss and Jacobi; the weights with the minus sign that is in front of the integral.
-    series : ndarray of shape (n, terms)
-        Coefficients of L(s b) = coth(s b) - 1 / (s b) in b, b^3, b^5 and so on.
+    The weights (n,) have the minus sign that is in front of the integral. ``series (n, terms)``
+    are coefficients of L(s b) = coth(s b) - 1 / (s b) in b, b^3, b^5 and so on.
     """
 
     nodes: FloatArray

@@ -34,10 +34,7 @@ _LONGEST = _NODES[-1][0]
 
 
 def remainders(
-    steps: FloatArray,
-    sizes: FloatArray,
-    derivative: Derivative,
-    difference: Difference,
+    steps: FloatArray, sizes: FloatArray, derivative: Derivative, difference: Difference
 ) -> FloatArray:
     """Return R, of the shape of the steps.
 

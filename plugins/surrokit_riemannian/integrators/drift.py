@@ -16,6 +16,7 @@ MAX_PRODUCTS = 12
 """Passes with products at most. Where they are those of the metric fewer do."""
 
 
+@attrs.define(eq=False, slots=False)
 class Drift:
     """q' = q + time (G(q)^-1 p + G(q')^-1 p), to be solved for q'.
 
@@ -39,22 +40,16 @@ class Drift:
         How long, half a step.
     """
 
-    def __init__(
-        self,
-        solver: FixedPoint,
-        potential: Potential,
-        metric: PositionMetric,
-        phase: Phase,
-        time: FloatArray,
-    ) -> None:
-        self.solver = solver
-        self.potential = potential
-        self.metric = metric
-        self.phase = phase
-        self.time = time
-        self.velocities = metric.velocity(phase.cache, phase.momenta)
-        self.scale = np.sqrt(dot(phase.momenta, self.velocities))
-        self._part = Part(phase.cache)
+    solver: FixedPoint
+    potential: Potential
+    metric: PositionMetric
+    phase: Phase
+    time: FloatArray
+
+    def __attrs_post_init__(self) -> None:
+        self.velocities = self.metric.velocity(self.phase.cache, self.phase.momenta)
+        self.scale = np.sqrt(dot(self.phase.momenta, self.velocities))
+        self._part = Part(self.phase.cache)
 
     def make(self) -> tuple[Phase, IntArray]:
         """Solve; return q' and p with what the metric keeps there, and a status for each."""

@@ -46,19 +46,7 @@ class GeneralizedLeapfrog(ImplicitIntegrator):
 
 
 class _Step:
-    """One step of some chains; those that fail are left behind on the way.
-
-    Parameters
-    ----------
-    settings
-        Of the integrator.
-    hamiltonian
-        What to follow.
-    phase
-        The start.
-    time : ndarray of shape (n, 1)
-        Half the step of each chain.
-    """
+    """One step of some chains, half of it in ``time (n, 1)``; those that fail are left behind."""
 
     def __init__(
         self,

@@ -56,9 +56,7 @@ class ImplicitMidpoint(ImplicitIntegrator):
         self, potential: Potential, metric: PositionMetric, start: Phase, time: FloatArray
     ) -> tuple[Phase, IntArray]:
         solver = FixedPoint(
-            tolerance=self.tolerance,
-            max_iterations=self.max_iterations,
-            most_growth=MOST_GROWTH,
+            tolerance=self.tolerance, max_iterations=self.max_iterations, most_growth=MOST_GROWTH
         )
         middle = Middle(solver, potential, metric, start, time)
         solution = middle.find()

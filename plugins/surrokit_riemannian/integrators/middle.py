@@ -23,6 +23,7 @@ _SAME = 1e-6
 """Relative difference up to which a product stands for the metric."""
 
 
+@attrs.define(eq=False, slots=False)
 class Middle:
     """The middle (q, p) of a step of some chains, by its velocity u = G(q)^-1 p.
 
@@ -53,23 +54,17 @@ class Middle:
         p, once u is found.
     """
 
-    def __init__(
-        self,
-        solver: FixedPoint,
-        potential: Potential,
-        metric: PositionMetric,
-        phase: Phase,
-        time: FloatArray,
-    ) -> None:
-        self.solver = solver
-        self._inner = attrs.evolve(solver, most_growth=math.inf)
-        self.potential = potential
-        self.metric = metric
-        self.phase = phase
-        self.time = time
-        self.momenta = phase.momenta.copy()
-        self._first = metric.velocity(phase.cache, phase.momenta)
-        self._scale = np.sqrt(dot(phase.momenta, self._first))
+    solver: FixedPoint
+    potential: Potential
+    metric: PositionMetric
+    phase: Phase
+    time: FloatArray
+
+    def __attrs_post_init__(self) -> None:
+        self._inner = attrs.evolve(self.solver, most_growth=math.inf)
+        self.momenta = self.phase.momenta.copy()
+        self._first = self.metric.velocity(self.phase.cache, self.phase.momenta)
+        self._scale = np.sqrt(dot(self.phase.momenta, self._first))
 
     def find(self) -> Solution:
         """Solve for u, shape (n, dim)."""
@@ -114,16 +109,9 @@ class Middle:
 
 
 class _Cheap:
-    """The cheap equation of a pass, equal to the costly one at the velocities it is made at.
+    """The cheap equation of a pass of some chains, ``rows (k,)``, for the middle.
 
-    Parameters
-    ----------
-    middle
-        What is looked for.
-    rows : ndarray of shape (k,)
-        The chains of the pass.
-    velocities : ndarray of shape (k, dim)
-        Where the costly parts are evaluated.
+    It is equal to the costly one at the ``velocities (k, dim)`` it is made at.
     """
 
     def __init__(self, middle: Middle, rows: IntArray, velocities: FloatArray) -> None:

@@ -20,9 +20,7 @@ def place(cache: dict[str, FloatArray], rows: IntArray, part: Cache) -> None:
 def phase_taken(phase: Phase, rows: IntArray | BoolArray) -> Phase:
     """Return the phase of some chains."""
     return Phase(
-        positions=phase.positions[rows],
-        momenta=phase.momenta[rows],
-        cache=take(phase.cache, rows),
+        positions=phase.positions[rows], momenta=phase.momenta[rows], cache=take(phase.cache, rows)
     )
 
 

@@ -7,13 +7,7 @@ from typing import ClassVar, Self
 import attrs
 import numpy as np
 
-from surrokit.capabilities import (
-    CONVEX,
-    HESSIAN,
-    HESSIAN_DERIVATIVE,
-    METRIC,
-    METRIC_DERIVATIVE,
-)
+from surrokit.capabilities import CONVEX, HESSIAN, HESSIAN_DERIVATIVE, METRIC, METRIC_DERIVATIVE
 from surrokit.contracts.matrices import HESSIAN_FIELD, METRIC_FIELD, MatrixField
 from surrokit.contracts.potential import Potential
 from surrokit.errors import IndefiniteMetricError
@@ -32,7 +26,7 @@ class _Definite(DenseMassMatrix):
         """Never."""
         return False
 
-    def adapt(self, covariance: FloatArray) -> Self:  # noqa: ARG002
+    def adapt(self, covariance: FloatArray) -> Self:
         """Return itself."""
         return self
 
@@ -55,11 +49,7 @@ class _Definite(DenseMassMatrix):
         return self.field.trace_gradient(potential, positions, cache["metric_inverse"])
 
     def form_gradient(
-        self,
-        potential: Potential,
-        positions: FloatArray,
-        cache: Cache,  # noqa: ARG002
-        velocities: FloatArray,
+        self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
     ) -> FloatArray:
         """Return u^T d_k G u, shape (n, dim)."""
         return self.field.form_gradient(potential, positions, velocities)

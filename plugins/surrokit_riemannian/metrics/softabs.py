@@ -6,10 +6,7 @@ import attrs
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from surrokit.capabilities import (
-    HESSIAN,
-    HESSIAN_DERIVATIVE,
-)
+from surrokit.capabilities import HESSIAN, HESSIAN_DERIVATIVE
 from surrokit.contracts.matrices import HESSIAN_FIELD
 from surrokit.contracts.potential import Potential
 from surrokit.settings import HIDDEN, positive

@@ -31,7 +31,7 @@ def slope(kernel: Any, inputs: FloatArray, centres: FloatArray, weights: FloatAr
     Parameters
     ----------
     kernel
-        A kernel object of which :func:`first_known` is true.
+        A kernel object of which :func:`is_known` is true.
     inputs : ndarray of shape (n, dim)
         x.
     centres : ndarray of shape (m, dim)

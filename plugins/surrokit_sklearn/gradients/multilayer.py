@@ -50,10 +50,7 @@ def multilayer_gradient(regressor: Any) -> Gradient | None:
 
 
 def _slope(
-    activation: str,
-    weights: Sequence[FloatArray],
-    biases: Sequence[FloatArray],
-    inputs: FloatArray,
+    activation: str, weights: Sequence[FloatArray], biases: Sequence[FloatArray], inputs: FloatArray
 ) -> FloatArray:
     outputs, slopes = inputs, []
     for matrix, bias in zip(weights[:-1], biases[:-1], strict=True):

@@ -40,7 +40,7 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     _surrogate: ClassVar[str]
 
-    def fit(self, X: Any, y: Any, gradients: npt.ArrayLike | None = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any, gradients: npt.ArrayLike | None = None) -> Self:
         """Fit to some rows, and forget all others.
 
         Parameters
@@ -66,12 +66,7 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return self._refit(rows, seed)
 
-    def partial_fit(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        gradients: npt.ArrayLike | None = None,
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any, gradients: npt.ArrayLike | None = None) -> Self:
         """Fit to some more rows, and to all that were there before.
 
         The result is that of one ``fit`` to all rows, and costs as much: all rows are kept, and
@@ -104,7 +99,7 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         rows = Evaluations.join([self._rows, more], self.n_features_in_)
         return self._refit(rows, self._seed)
 
-    def predict(self, X: Any) -> FloatArray:  # noqa: N803
+    def predict(self, X: Any) -> FloatArray:
         """Return predictions.
 
         Parameters
@@ -126,7 +121,7 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         predicted: FloatArray = surrogate.value(inputs)
         return predicted
 
-    def predict_gradient(self, X: Any) -> FloatArray:  # noqa: N803
+    def predict_gradient(self, X: Any) -> FloatArray:
         """Return derivatives of the prediction by the inputs.
 
         Parameters
@@ -149,17 +144,12 @@ class SurrogateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return with_gradient_alone(surrogate).gradient(inputs)
         return with_gradient(surrogate).value_and_gradient(inputs)[1]
 
-    def _ask(self, X: Any) -> tuple[Any, FloatArray]:  # noqa: N803
+    def _ask(self, X: Any) -> tuple[Any, FloatArray]:
         check_is_fitted(self)
         return self.surrogate_, check_inputs(self, X)
 
     def _rows_of(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        gradients: npt.ArrayLike | None,
-        *,
-        reset: bool,
+        self, X: Any, y: Any, gradients: npt.ArrayLike | None, *, reset: bool
     ) -> Evaluations:
         inputs, targets = check_rows(self, X, y, reset=reset)
         return Evaluations(
@@ -198,19 +188,13 @@ class DeviatingRegressor(SurrogateRegressor):
     """A regressor that knows how unsure it is."""
 
     @overload
-    def predict(self, X: Any, return_std: Literal[False] = False) -> FloatArray: ...  # noqa: N803
+    def predict(self, X: Any, return_std: Literal[False] = False) -> FloatArray: ...
 
     @overload
-    def predict(
-        self,
-        X: Any,  # noqa: N803
-        return_std: bool,
-    ) -> FloatArray | tuple[FloatArray, FloatArray]: ...
+    def predict(self, X: Any, return_std: bool) -> FloatArray | tuple[FloatArray, FloatArray]: ...
 
     def predict(
-        self,
-        X: Any,  # noqa: N803
-        return_std: bool = False,
+        self, X: Any, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
         """Return predictions, and how unsure they are if asked.
 

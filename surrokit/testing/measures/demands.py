@@ -18,10 +18,7 @@ def demand(condition: object, message: str) -> None:
 
 def demand_shape(array: Any, shape: tuple[int, ...], what: str) -> None:
     """Demand a double-precision array of a shape."""
-    demand(
-        isinstance(array, np.ndarray),
-        f"{what} must be an ndarray, got {type(array).__name__}",
-    )
+    demand(isinstance(array, np.ndarray), f"{what} must be an ndarray, got {type(array).__name__}")
     demand(array.shape == shape, f"{what} must have shape {shape}, got {array.shape}")
     demand(
         array.dtype == np.float64,

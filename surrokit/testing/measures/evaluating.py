@@ -9,6 +9,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.testing.measures.demands import demand, demand_close
 from surrokit.testing.measures.differences import Function, difference
+from surrokit.testing.results import Factory
 from surrokit.testing.targets.counting import WITH_FACTORS, methods_of
 from surrokit.types import FloatArray
 
@@ -37,6 +38,12 @@ def finite_positions(potential: Any) -> FloatArray:
         "potential the capability 'initial', so that chains and checks know where to start",
     )
     return np.asarray(positions[finite])
+
+
+def place(make: Factory) -> tuple[Any, FloatArray]:
+    """Make a potential, and return it with its :func:`finite_positions`."""
+    potential = make()
+    return potential, finite_positions(potential)
 
 
 def answers(potential: Any, positions: FloatArray) -> dict[str, FloatArray]:

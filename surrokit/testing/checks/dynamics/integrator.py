@@ -6,7 +6,7 @@ is true, and is checked on such a metric, once with products of its own and once
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -69,6 +69,12 @@ def _start(case: _Case, n: int = N_CHAINS) -> tuple[FloatArray, FloatArray]:
     return positions, metric.draw(rng, n, target.dim)  # type: ignore[arg-type, call-arg]
 
 
+def _starts(integrator: Any) -> Iterator[tuple[_Case, FloatArray, FloatArray]]:
+    """Yield all cases, each with positions and momenta to start from."""
+    for case in _usable(integrator):
+        yield case, *_start(case)
+
+
 def _follow(
     integrator: Any,
     case: tuple[Potential, Metric | PositionMetric],
@@ -98,8 +104,7 @@ def _demand_ok(status: IntArray, what: str) -> None:
 def check_phase(make: Factory) -> None:
     """The end of a path has the shapes of its start, and the cache of where it is."""
     integrator = make()
-    for case in _usable(integrator):
-        positions, momenta = _start(case)
+    for case, positions, momenta in _starts(integrator):
         end, status = _follow(integrator, case, positions, momenta, 0.1, 3)
         demand_shape(end.positions, positions.shape, "positions at the end")
         demand_shape(end.momenta, momenta.shape, "momenta at the end")
@@ -129,8 +134,7 @@ def _demand_cache(found: Cache, expected: Cache) -> None:
 def check_reversible(make: Factory) -> None:
     """Forward, momenta flipped, forward again: back at the start, on curved targets too."""
     integrator = make()
-    for case in _usable(integrator):
-        positions, momenta = _start(case)
+    for case, positions, momenta in _starts(integrator):
         end, status = _follow(integrator, case, positions, momenta, 0.15, 7)
         _demand_ok(status, "a path")
         back, status = _follow(integrator, case, end.positions, -end.momenta, 0.15, 7)
@@ -151,8 +155,7 @@ def check_reversible(make: Factory) -> None:
 def check_negative_step(make: Factory) -> None:
     """The same path with the step negated leads back, momenta as they are."""
     integrator = make()
-    for case in _usable(integrator):
-        positions, momenta = _start(case)
+    for case, positions, momenta in _starts(integrator):
         end, _ = _follow(integrator, case, positions, momenta, 0.15, 5)
         back, status = _follow(integrator, case, end.positions, end.momenta, -0.15, 5)
         _demand_ok(status, "a path with a negative step")
@@ -206,8 +209,7 @@ def _jacobian(
 def check_order(make: Factory) -> None:
     """Over a fixed time, halving the step divides the energy error by about four, or more."""
     integrator = make()
-    for case in _usable(integrator):
-        positions, momenta = _start(case)
+    for case, positions, momenta in _starts(integrator):
         errors = []
         for n_steps in (16, 32):
             end, status = _follow(integrator, case, positions, momenta, 0.8 / n_steps, n_steps)
@@ -227,8 +229,7 @@ def check_order(make: Factory) -> None:
 def check_chains_alone(make: Factory) -> None:
     """Chains with steps and lengths of their own end where each ends alone."""
     integrator = make()
-    for case in _usable(integrator):
-        positions, momenta = _start(case)
+    for case, positions, momenta in _starts(integrator):
         n_steps = np.array([3, 1, 5, 5, 2, 4])
         sizes = np.array([0.1, 0.2, -0.1, 0.15, 0.05, 0.1])
         end, status = _follow(integrator, case, positions, momenta, sizes, n_steps)
@@ -267,8 +268,7 @@ def check_start_untouched(make: Factory) -> None:
 def check_failures_are_statuses(make: Factory) -> None:
     """A path into a region without values ends with a status; the others end as they would."""
     integrator = make()
-    for case in _usable(integrator):
-        positions, momenta = _start(case)
+    for case, positions, momenta in _starts(integrator):
         positions = 0.2 * positions  # inside the fence
         momenta[::2] *= 50.0
         fenced = Fenced(case[0], 4.0), case[1]
@@ -277,10 +277,7 @@ def check_failures_are_statuses(make: Factory) -> None:
         one = slice(1, 2)
         alone, _ = _follow(integrator, fenced, positions[one], momenta[one], 0.15, 4)
         demand_close(
-            end.positions[one],
-            alone.positions,
-            "a good path beside paths that fail",
-            atol=REVERSAL,
+            end.positions[one], alone.positions, "a good path beside paths that fail", atol=REVERSAL
         )
 
 

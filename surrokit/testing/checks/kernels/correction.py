@@ -51,6 +51,11 @@ def _target(make: Factory, usual: type[Target]) -> Target:
     return Summed() if _by_rows(make) else usual()
 
 
+def _moves(make: Factory, usual: type[Target]) -> tuple[Target, FloatArray, FloatArray]:
+    target = _target(make, usual)
+    return target, *_positions(target)
+
+
 def _ready(make: Factory, potential: Potential) -> Any:
     return make().bind(potential).prepare(np.array([0.4, -0.2]))
 
@@ -99,8 +104,7 @@ def check_start(make: Factory) -> None:
 
 def check_decision(make: Factory) -> None:
     """Each chain has its proposal or its old state, rows intact, with the exact value there."""
-    target = _target(make, Banana)
-    old, new = _positions(target)
+    target, old, new = _moves(make, Banana)
     state = ChainState(
         positions=old, values=target.value(old), cache={"value": WIDE.value(old), "twice": 2 * old}
     )
@@ -130,8 +134,7 @@ def check_decision(make: Factory) -> None:
 
 def check_info(make: Factory) -> None:
     """What is said of a decision has one entry a chain, and probabilities are in [0, 1]."""
-    target = _target(make, Banana)
-    old, new = _positions(target)
+    target, old, new = _moves(make, Banana)
     proposal = proposal_at(new, np.zeros(N_CHAINS))
     _, info = _decide(make, target, _at(make, target, old), proposal)
     for name in ("accepted", "divergent"):
@@ -208,8 +211,7 @@ def check_failures_rejected(make: Factory) -> None:
 
 def check_cost(make: Factory) -> None:
     """Only chains that moved, and whose path ended well, are paid for, in one batch."""
-    target = _target(make, Gaussian)
-    old, new = _positions(target)
+    target, old, new = _moves(make, Gaussian)
     moved = np.arange(N_CHAINS) % 3 > 0
     status = np.where(np.arange(N_CHAINS) == 1, int(Status.NOT_FINITE), int(Status.OK))
     new = np.where(moved[:, None], new, old)
@@ -269,8 +271,7 @@ def check_cost_in_rows(make: Factory) -> None:
 
 def check_exact_source_free(make: Factory) -> None:
     """A proposal made on the exact potential brings its values along and costs nothing."""
-    target = _target(make, Gaussian)
-    old, new = _positions(target)
+    target, old, new = _moves(make, Gaussian)
     counting = CountingPotential(target)
     cache = {"value": target.value(new)}
     state = ChainState(positions=old, values=target.value(old), cache={"value": target.value(old)})
@@ -291,8 +292,7 @@ def check_exact_source_free(make: Factory) -> None:
 
 def check_same_decision(make: Factory) -> None:
     """The same state, proposal and generator give the same decision, and nothing is changed."""
-    target = _target(make, Mixture)
-    old, new = _positions(target)
+    target, old, new = _moves(make, Mixture)
     state = write_and_read(_at(make, target, old))
     proposal = proposal_at(new, np.linspace(-1.0, 1.0, N_CHAINS))
     for array in (state.positions, state.values, *state.cache.values(), new):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets.counting import Fenced, Forbidden
 from surrokit.testing.targets.densities import Banana, Gaussian, Mixture, Student
 from surrokit.testing.targets.target import Target
-from surrokit.types import FloatArray
 
 N_CHAINS = 8
 """Chains that single proposals are looked at in."""
@@ -58,6 +58,13 @@ def start(sampler: Any, target: Target, n: int = N_CHAINS) -> ChainState:
     )
 
 
+def _cases(make: Factory, *targets: Target) -> Iterator[tuple[Target, Any, ChainState]]:
+    """Yield those :func:`usable` of some targets, each with the kernel on it and its chains."""
+    for target in usable(make, targets):
+        sampler = ready(make, target)
+        yield target, sampler, start(sampler, target)
+
+
 def demand_same(first: Proposal, second: Proposal, what: str) -> None:
     """Demand that two proposals are equal bit for bit."""
     for name in ("positions", "log_correction", "moved", "status", "n_steps"):
@@ -83,9 +90,7 @@ def check_declarations(make: Factory) -> None:
 
 def check_proposal(make: Factory) -> None:
     """Every field of a proposal has its shape, and is finite where the path ended well."""
-    for target in usable(make, (Banana(), Mixture())):
-        sampler = ready(make, target)
-        state = start(sampler, target)
+    for _, sampler, state in _cases(make, Banana(), Mixture()):
         proposal = sampler.propose(state, np.random.default_rng(2))
         n = N_CHAINS
         demand_shape(proposal.positions, (n, 2), "positions of a proposal")
@@ -115,9 +120,7 @@ def check_proposal(make: Factory) -> None:
 
 def check_path_quantities(make: Factory) -> None:
     """What a proposal says of its source is so: values, cache, and the path's own log ratio."""
-    for target in usable(make, (Banana(), Student())):
-        sampler = ready(make, target)
-        state = start(sampler, target)
+    for target, sampler, state in _cases(make, Banana(), Student()):
         proposal = sampler.propose(state, np.random.default_rng(4))
         ok = proposal.status == Status.OK
         for name, array in sampler.cache(proposal.positions[ok]).items():
@@ -189,9 +192,7 @@ def check_same_proposal(make: Factory) -> None:
 
 def check_global_random_state(make: Factory) -> None:
     """NumPy's global random state is neither used nor changed."""
-    target = usable(make, (Banana(),))[0]
-    sampler = ready(make, target)
-    state = start(sampler, target)
+    _, sampler, state = next(_cases(make, Banana()))
     before = np.random.get_state(legacy=False)  # noqa: NPY002
     first = sampler.propose(state, np.random.default_rng(8))
     after = np.random.get_state(legacy=False)  # noqa: NPY002
@@ -208,9 +209,7 @@ def check_global_random_state(make: Factory) -> None:
 
 def check_state_untouched(make: Factory) -> None:
     """The state proposed from is left as it is, and may be read-only."""
-    target = usable(make, (Banana(),))[0]
-    sampler = ready(make, target)
-    state = start(sampler, target)
+    _, sampler, state = next(_cases(make, Banana()))
     arrays = {"positions": state.positions, "values": state.values, **state.cache}
     before = {name: array.copy() for name, array in arrays.items()}
     for array in arrays.values():
@@ -260,9 +259,7 @@ def check_caches_declared(make: Factory) -> None:
 
 def check_exact_values_unused(make: Factory) -> None:
     """A proposal does not depend on the exact values in the state, only on its own potential."""
-    target = usable(make, (Banana(),))[0]
-    sampler = ready(make, target)
-    state = start(sampler, target)
+    _, sampler, state = next(_cases(make, Banana()))
     other = ChainState(
         positions=state.positions, values=np.full(N_CHAINS, np.nan), cache=state.cache
     )
@@ -322,11 +319,8 @@ def check_state_survives(make: Factory) -> None:
     for i in range(5):
         state, _ = correction.decide(state, sampler.propose(state, rng), rng)
         other, _ = correction.decide(other, afresh.propose(other, other_rng), other_rng)
-        _demand_positions(state.positions, other.positions, i)
-
-
-def _demand_positions(first: FloatArray, second: FloatArray, i: int) -> None:
-    demand_equal(second, first, f"positions {i + 1} transitions after a state was written and read")
+        what = f"positions {i + 1} transitions after a state was written and read"
+        demand_equal(other.positions, state.positions, what)
 
 
 CHECKS: tuple[Check, ...] = (

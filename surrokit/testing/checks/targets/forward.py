@@ -9,20 +9,14 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.contracts.forward import offers_curvature_derivatives, offers_curvatures
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
-from surrokit.testing.measures.evaluating import (
-    arguments,
-    demand_derivative,
-    finite_positions,
-    has,
-)
+from surrokit.testing.measures.evaluating import arguments, demand_derivative, has, place
 from surrokit.testing.results import Check, Factory
 from surrokit.types import FloatArray
 
 
 def check_forward_value(make: Factory) -> None:
     """The value is the energy of the outputs."""
-    potential = make()
-    positions = finite_positions(potential)
+    potential, positions = place(make)
     outputs = potential.forward(positions)
     expected = potential.energy.value(outputs, positions)
     demand_shape(expected, (len(positions),), "energy.value")
@@ -31,8 +25,7 @@ def check_forward_value(make: Factory) -> None:
 
 def check_jacobian(make: Factory) -> None:
     """The Jacobian is the derivative of the outputs, and comes with the same outputs."""
-    potential = make()
-    positions = finite_positions(potential)
+    potential, positions = place(make)
     outputs, jacobian = potential.forward_and_jacobian(positions)
     demand_close(outputs, potential.forward(positions), "outputs that come with the Jacobian")
     demand_derivative(
@@ -42,8 +35,7 @@ def check_jacobian(make: Factory) -> None:
 
 def check_energy_gradients(make: Factory) -> None:
     """The energy's gradients, in outputs and in positions, are those of its value."""
-    potential = make()
-    positions = finite_positions(potential)
+    potential, positions = place(make)
     outputs, energy = potential.forward(positions), potential.energy
     value, by_outputs, by_positions = energy.value_and_gradients(outputs, positions)
     demand_close(value, energy.value(outputs, positions), "value that comes with the gradients")
@@ -58,8 +50,7 @@ def check_energy_gradients(make: Factory) -> None:
 
 def check_energy_curvatures(make: Factory) -> None:
     """The energy's curvatures, in outputs and in positions, have no negative eigenvalue."""
-    potential = make()
-    positions = finite_positions(potential)
+    potential, positions = place(make)
     outputs = potential.forward(positions)
     kept = outputs.copy(), positions.copy()
     by_outputs, by_positions = potential.energy.curvatures(outputs, positions)
@@ -90,8 +81,7 @@ def _demand_semi_definite(matrices: FloatArray, shape: tuple[int, ...], what: st
 
 def check_forward_hessian(make: Factory) -> None:
     """A contraction of the outputs' second derivatives is that of the Jacobian's differences."""
-    potential = make()
-    positions = finite_positions(potential)
+    potential, positions = place(make)
     _, weights = arguments(potential, "forward_hessian_product", positions)
 
     def weigh(q: FloatArray) -> FloatArray:
@@ -107,8 +97,7 @@ def check_forward_hessian(make: Factory) -> None:
 
 def check_energy_curvature_gradients(make: Factory) -> None:
     """Gradients of the energy's curvatures, in outputs and positions, are those of differences."""
-    potential = make()
-    positions = finite_positions(potential)
+    potential, positions = place(make)
     outputs, energy = potential.forward(positions), potential.energy
     by_outputs, by_positions = energy.curvatures(outputs, positions)
     rng = np.random.default_rng(7)

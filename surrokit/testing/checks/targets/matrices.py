@@ -15,6 +15,7 @@ from surrokit.testing.measures.evaluating import (
     demand_derivative,
     finite_positions,
     has,
+    place,
     room,
 )
 from surrokit.testing.results import Check, Factory
@@ -56,8 +57,7 @@ def _weigh(matrix: Any, weights: FloatArray, positions: FloatArray) -> FloatArra
 
 def check_hessian_product(make: Factory) -> None:
     """A product with the Hessian is that of the Hessian, or of differences of the gradient."""
-    potential = make()
-    positions = finite_positions(potential)
+    potential, positions = place(make)
     _, vectors = arguments(potential, "hessian_product", positions)
     hessian, error = _hessian(potential, positions)
     expected = np.einsum("nij,nj->ni", hessian, vectors)
@@ -72,8 +72,7 @@ def check_hessian_product(make: Factory) -> None:
 
 def check_hessian_diagonal(make: Factory) -> None:
     """The diagonal is that of the Hessian, and its gradient is that of its differences."""
-    potential = make()
-    positions = finite_positions(potential)
+    potential, positions = place(make)
     diagonal = potential.hessian_diagonal(positions)
     hessian, error = _hessian(potential, positions)
     expected = np.einsum("nkk->nk", hessian)
@@ -121,8 +120,7 @@ def _hessian(potential: Any, positions: FloatArray) -> tuple[FloatArray, FloatAr
 
 def check_metric_product(make: Factory) -> None:
     """A product with the metric is that of the matrix."""
-    potential = make()
-    positions = finite_positions(potential)
+    potential, positions = place(make)
     _, vectors = arguments(potential, "metric_product", positions)
     expected = np.einsum("nij,nj->ni", potential.metric(positions), vectors)
     demand_close(

@@ -18,6 +18,7 @@ from surrokit.testing.measures.evaluating import (
     evaluations_of,
     finite_positions,
     has,
+    place,
     positions_for,
 )
 from surrokit.testing.results import Check, Factory
@@ -116,8 +117,7 @@ def _demand_shapes(found: dict[str, FloatArray], n: int, dim: int) -> None:
 
 def check_gradient(make: Factory) -> None:
     """The gradient is that of the value, and comes with the same value."""
-    potential = make()
-    positions = finite_positions(potential)
+    potential, positions = place(make)
     values, gradients = potential.value_and_gradient(positions)
     demand_close(values, potential.value(positions), "value that comes with the gradient")
     demand_derivative(gradients, potential.value, positions, "gradient against differences")
@@ -125,16 +125,14 @@ def check_gradient(make: Factory) -> None:
 
 def check_gradient_alone(make: Factory) -> None:
     """The gradient by itself is the one that comes with the value."""
-    potential = make()
-    positions = finite_positions(potential)
+    potential, positions = place(make)
     _, joint = potential.value_and_gradient(positions)
     demand_close(potential.gradient(positions), joint, "gradient alone against value_and_gradient")
 
 
 def check_hessian(make: Factory) -> None:
     """The Hessian is symmetric, and the derivative of the gradient."""
-    potential = make()
-    positions = finite_positions(potential)
+    potential, positions = place(make)
     hessian = potential.hessian(positions)
     scale = np.abs(hessian).max(axis=(1, 2), keepdims=True)
     demand_close(
@@ -230,7 +228,7 @@ def check_wrong_shape(make: Factory) -> None:
             _demand_refused(
                 partial(method, np.zeros(shape), *factors),
                 f"{name} of positions of shape {shape}",
-                f"since dim is {dim}; surrokit.shapes.checked_positions does",
+                f"since dim is {dim}; surrokit.shapes.check_positions does",
             )
         for right in factors:
             for wrong in (right[:1], right[..., 0], right[..., None]):

@@ -9,7 +9,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.contracts.rows import move_bounds, of_order
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
-from surrokit.testing.measures.evaluating import finite_positions, has
+from surrokit.testing.measures.evaluating import finite_positions, has, place
 from surrokit.testing.results import Check, Factory
 from surrokit.types import FloatArray, IntArray
 
@@ -39,8 +39,7 @@ def _orders(potential: Any) -> tuple[int, ...]:
 
 def check_selected(make: Factory) -> None:
     """Terms of single rows add up, count as often as they are given, and can be differentiated."""
-    potential = make()
-    positions = finite_positions(potential)
+    potential, positions = place(make)
     demand(
         isinstance(potential.n_rows, int) and potential.n_rows >= 1,
         f"n_rows must be a whole number of at least 1, got {potential.n_rows!r}",
