@@ -85,7 +85,7 @@ def check_adapted(make: Factory) -> None:
     metric = make()
     before = _inverse_mass(metric)
     adapted = metric.adapt(COVARIANCE)
-    demand_equal(_inverse_mass(metric), before, "M^-1 of a metric before and after adapted")
+    demand_equal(_inverse_mass(metric), before, "M^-1 of a metric before and after adapt")
     demand(
         adapted.tunable == metric.tunable,
         f"tunable was {metric.tunable} and is {adapted.tunable} after adapted; it says what the "
