@@ -174,15 +174,7 @@ class MatrixField:
     def _method(
         self, potential: Potential, capability: str, name: str
     ) -> Callable[..., FloatArray]:
-        can.require(
-            "this computation",
-            frozenset({capability}),
-            potential.capabilities,
-            type(potential).__name__,
-            "use a potential that has it",
-        )
-        method: Any = getattr(potential, name)
-        function: Callable[..., FloatArray] = method
+        function: Callable[..., FloatArray] = getattr(Typed[Any](capability)(potential), name)
         return function
 
 

@@ -61,6 +61,8 @@ class BoundedMatrix:
         q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
         return self._derivative(
             z,
+            q,
+            d,
             lambda: self.field.trace_gradient(self.inner, q, congruent(weights, d)),
             lambda matrix: cross(weights, matrix, d),
             np.einsum("nkk->nk", weights),
@@ -68,10 +70,12 @@ class BoundedMatrix:
 
     def form_gradient(self, z: FloatArray, u: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, shape (n, dim): the trace with A = u u^T."""
-        q = self.transform.to_bounded(z)
-        scaled = u * self.transform.derivatives(z).first
+        q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
+        scaled = u * d.first
         return self._derivative(
             z,
+            q,
+            d,
             lambda: self.field.form_gradient(self.inner, q, scaled),
             lambda matrix: u * products(matrix, scaled),
             np.square(u),
@@ -80,6 +84,8 @@ class BoundedMatrix:
     def _derivative(
         self,
         z: FloatArray,
+        q: FloatArray,
+        d: Derivatives,
         contraction: Callable[[], FloatArray],
         across: Callable[[FloatArray], FloatArray],
         diagonal: FloatArray,
@@ -89,7 +95,6 @@ class BoundedMatrix:
         ``contraction`` evaluates sum_ij A_ij q'_i q'_j dM_ij/dq_k, ``across`` makes
         sum_j A_kj M_kj q'_j of M.
         """
-        q, d = self.transform.to_bounded(z), self.transform.derivatives(z)
         third, log_third = self.transform.third_derivatives(z)
         gradient, (matrix, inside), failed = self._evaluate(
             q, lambda: self.field.matrix(self.inner, q), contraction
