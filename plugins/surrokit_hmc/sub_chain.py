@@ -157,10 +157,11 @@ class SubChainKernel:
         Chains share what a kernel draws, such as the number of steps, to stay one batch. Given
         these numbers two transitions of different ones are not reversible; a palindrome is.
         """
-        drawn: Callable[[np.random.Generator], Kernel] | None = getattr(self.kernel, "draw", None)
-        if drawn is None:
+        draw: Callable[[np.random.Generator], Kernel] | None
+        draw = getattr(self.kernel, "draw_shared", None)
+        if draw is None:
             return [self.kernel] * length
-        half = [drawn(rng) for _ in range((length + 1) // 2)]
+        half = [draw(rng) for _ in range((length + 1) // 2)]
         return half + half[: length // 2][::-1]
 
     def _excursion(self, seen: list[ChainState]) -> Excursion | None:

@@ -202,4 +202,5 @@ class Hamiltonian:
 
 def changes_with_position(metric: object) -> TypeGuard[PositionMetric]:
     """Return whether a metric is a :class:`~surrokit.contracts.dynamics.PositionMetric`."""
-    return hasattr(metric, "factor")
+    # a name that no constant metric has: one of those may well have a ``factor``
+    return hasattr(metric, "log_determinant_gradient")

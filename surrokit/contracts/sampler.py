@@ -170,8 +170,8 @@ class Kernel(Protocol):
     """A sampler that is bound: makes proposals on a potential, without knowing whether it is exact.
 
     One whose chains share a random choice, such as the number of steps, may have a method
-    ``draw(rng)`` that returns a copy in which that choice is made, so that a sub-chain can make
-    the same choices in both directions.
+    ``draw_shared(rng)`` that returns a copy in which that choice is made, so that a sub-chain can
+    make the same choices in both directions.
     """
 
     @property

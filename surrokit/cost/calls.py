@@ -104,10 +104,10 @@ class ExactCalls:
         except ShapeError:
             raise
         except EvaluationError as error:
-            self._raise_error(next(iter(error.causes.values())), positions[list(error.causes)])
+            self._note_error(next(iter(error.causes.values())), positions[list(error.causes)])
             return error.results or None
         except Exception as error:
-            self._raise_error(error, positions)
+            self._note_error(error, positions)
             if len(positions) == 1:
                 return None
             results = self._row_by_row(kind, function, positions)
@@ -160,7 +160,7 @@ class ExactCalls:
                 rows[i] = tuple(array[0] for array in one)
         return stack(rows, len(positions)) or None
 
-    def _raise_error(self, error: Exception, positions: FloatArray) -> None:
+    def _note_error(self, error: Exception, positions: FloatArray) -> None:
         place = traceback.extract_tb(error.__traceback__)
         where = f" ({place[-1].filename}, line {place[-1].lineno})" if place else ""
         report = f"raised {type(error).__name__}: {error}{where}"

@@ -81,7 +81,7 @@ class CountedPaths(PathKernel[Kinetic]):
     def kinetic(self, phase: Phase) -> FloatArray:
         """Return K, shape (n,)."""
 
-    def draw(self, rng: np.random.Generator) -> Self:
+    def draw_shared(self, rng: np.random.Generator) -> Self:
         """Return a copy in which the number of steps is drawn."""
         return attrs.evolve(self, max_steps=self._length(rng), randomize=False)
 

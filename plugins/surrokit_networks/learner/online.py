@@ -205,7 +205,7 @@ class OnlineLearner:
                 "kind": self._kind,
                 "bound": attrs.asdict(self._bound),
                 "trend": self._online.regression.trend,
-                "frame": _spell(self._online.frame),
+                "frame": _write(self._online.frame),
                 "fit": self._online.state(),
             }
         return state
@@ -248,7 +248,7 @@ class OnlineLearner:
         return RbfNodes(centres=known["centres"], square_widths=known["square_widths"])
 
 
-def _spell(frame: Frame) -> dict[str, Any]:
+def _write(frame: Frame) -> dict[str, Any]:
     nodes = frame.basis.network
     if isinstance(nodes, AdditiveNodes):
         arrays = {"directions": nodes.directions, "biases": nodes.biases}

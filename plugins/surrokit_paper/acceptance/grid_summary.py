@@ -114,9 +114,7 @@ class GridSummary:
                 dim: float(np.median([row.result["step_size"] for row in rows]))
                 for dim, rows in by_dim.items()
             },
-            tried=tuple(
-                found for dim, rows in by_dim.items() for found in _try_surrogate(dim, rows)
-            ),
+            tried=tuple(found for dim, rows in by_dim.items() for found in _trials_of(dim, rows)),
         )
 
     @property
@@ -162,7 +160,7 @@ def section(sizes: Sequence[int], preferred: int) -> int:
     return preferred if preferred in sizes else max(sizes)
 
 
-def _try_surrogate(dim: int, rows: Sequence[Finished]) -> list[Tried]:
+def _trials_of(dim: int, rows: Sequence[Finished]) -> list[Tried]:
     groups: dict[tuple[str, int, int | None], list[dict[str, float]]] = {}
     for row in rows:
         for cell in row.result["cells"]:

@@ -256,7 +256,7 @@ def test_no_path_is_shorter_than_its_part_of_the_longest(shortest, least):
     at = state(sampler)
     lengths = {int(sampler.propose(at, rng).n_steps[0]) for _ in range(200)}
     assert lengths == set(range(least, 8))
-    assert {sampler.draw(rng).max_steps for _ in range(200)} == lengths
+    assert {sampler.draw_shared(rng).max_steps for _ in range(200)} == lengths
 
 
 def test_paths_that_are_not_short_turn_positions_round():
