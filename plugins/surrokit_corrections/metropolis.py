@@ -44,7 +44,7 @@ class MetropolisDecider:
 
     potential: Potential
 
-    def prepare(self, near: FloatArray) -> MetropolisDecider:
+    def prepare(self, near: FloatArray) -> MetropolisDecider:  # noqa: ARG002
         """Return itself: values at the proposals are all it needs."""
         return self
 

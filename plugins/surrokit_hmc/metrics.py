@@ -36,7 +36,7 @@ class IdentityMetric:
         """Never."""
         return False
 
-    def adapt(self, covariance: FloatArray) -> IdentityMetric:
+    def adapt(self, covariance: FloatArray) -> IdentityMetric:  # noqa: ARG002
         """Return itself."""
         return self
 

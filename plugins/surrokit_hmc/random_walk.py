@@ -44,7 +44,7 @@ class RandomWalk:
         """Step size and covariance, unless a step size was given."""
         return frozenset({"step_size", "metric"}) if self.step_size is None else frozenset()
 
-    def bind(self, potential: Potential, tuning: Tuning) -> Walk:
+    def bind(self, potential: Potential, tuning: Tuning) -> Walk:  # noqa: ARG002
         """Return the walk, which uses ``tuning`` unless a step size was given."""
         if self.step_size is not None:
             return Walk(step=self.step_size)
@@ -72,7 +72,7 @@ class Walk:
 
     potential = None
 
-    def cache(self, positions: FloatArray) -> Cache:
+    def cache(self, positions: FloatArray) -> Cache:  # noqa: ARG002
         """Return nothing."""
         return {}
 

@@ -186,12 +186,14 @@ class SamplerExploration:
         rows = training_rows(self.settings.learn_from, paid, state.chains, state.info)
         return attrs.evolve(state, n_training=state.n_training + len(rows)), rows
 
-    def wants_fit(self, state: SamplerExplorerState) -> bool:
+    def wants_fit(self, state: SamplerExplorerState) -> bool:  # noqa: ARG002
         """Return False: it moves on the exact potential throughout."""
         return False
 
     def inform(
-        self, state: SamplerExplorerState, surrogate: Potential | None
+        self,
+        state: SamplerExplorerState,
+        surrogate: Potential | None,  # noqa: ARG002
     ) -> SamplerExplorerState:
         """Return the state as it is."""
         return state

@@ -25,7 +25,7 @@ class Never:
     def exploration(self, gradients: bool) -> None:
         """Leave the length of the exploration to the explorer."""
 
-    def decide(self, moment: Moment, rng: np.random.Generator) -> Decision:
+    def decide(self, moment: Moment, rng: np.random.Generator) -> Decision:  # noqa: ARG002
         """Return that nothing is to be done."""
         return Decision(observe=False, deploy=False, frozen=True)
 
@@ -51,7 +51,7 @@ class Once:
     def exploration(self, gradients: bool) -> None:
         """Leave the length of the exploration to the explorer."""
 
-    def decide(self, moment: Moment, rng: np.random.Generator) -> Decision:
+    def decide(self, moment: Moment, rng: np.random.Generator) -> Decision:  # noqa: ARG002
         """Return what to do after an iteration."""
         exploring = moment.stage == "exploration"
         return Decision(

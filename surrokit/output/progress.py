@@ -63,7 +63,11 @@ class ProgressBar:
         )
 
     def surrokit_surrogate_deployed(
-        self, run: RunInfo, surrogate: Potential, evaluations: int, reason: str
+        self,
+        run: RunInfo,  # noqa: ARG002
+        surrogate: Potential,  # noqa: ARG002
+        evaluations: int,
+        reason: str,
     ) -> None:
         """Say how many surrogates there were, and whether the last was a repair."""
         assert self._task is not None
@@ -73,7 +77,10 @@ class ProgressBar:
         self._progress.update(self._task, learnt=learnt)
 
     def surrokit_transition_done(
-        self, run: RunInfo, state: ChainState, info: IterationInfo
+        self,
+        run: RunInfo,
+        state: ChainState,  # noqa: ARG002
+        info: IterationInfo,
     ) -> None:
         """Move the bar."""
         assert self._task is not None

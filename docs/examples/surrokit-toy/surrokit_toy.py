@@ -24,7 +24,7 @@ class HeavyWalk:
     needs, tunes, target_acceptance, uses_potential = frozenset(), frozenset(), 0.3, False
     potential, step = None, None
 
-    def bind(self, potential, tuning):
+    def bind(self, potential, tuning):  # noqa: ARG002
         return self
 
     def cache(self, _):

@@ -27,12 +27,15 @@ class SamplingTime:
         """The processor's clock after the last iteration."""
         return self._ended
 
-    def surrokit_run_started(self, run: RunInfo) -> None:
+    def surrokit_run_started(self, run: RunInfo) -> None:  # noqa: ARG002
         """Begin, for a run without warm-up."""
         self._began = time.process_time()
 
     def surrokit_transition_done(
-        self, run: RunInfo, state: ChainState, info: IterationInfo
+        self,
+        run: RunInfo,  # noqa: ARG002
+        state: ChainState,  # noqa: ARG002
+        info: IterationInfo,
     ) -> None:
         """Begin anew after every iteration that is not kept."""
         self._ended = time.process_time()
@@ -41,7 +44,11 @@ class SamplingTime:
             self._began = self._ended
 
     def surrokit_surrogate_deployed(
-        self, run: RunInfo, surrogate: Potential, evaluations: int, reason: str
+        self,
+        run: RunInfo,  # noqa: ARG002
+        surrogate: Potential,  # noqa: ARG002
+        evaluations: int,  # noqa: ARG002
+        reason: str,  # noqa: ARG002
     ) -> None:
         """Begin anew after a fit that comes between warm-up and kept iterations."""
         if not self._draws:

@@ -39,12 +39,15 @@ class StopAt:
         self.elapsed: list[float] = []
         """Processor seconds since the run began, after each iteration."""
 
-    def surrokit_run_started(self, run: RunInfo) -> None:
+    def surrokit_run_started(self, run: RunInfo) -> None:  # noqa: ARG002
         """Begin."""
         self._began = time.process_time()
 
     def surrokit_transition_done(
-        self, run: RunInfo, state: ChainState, info: IterationInfo
+        self,
+        run: RunInfo,  # noqa: ARG002
+        state: ChainState,  # noqa: ARG002
+        info: IterationInfo,
     ) -> None:
         """Note the time, and interrupt if enough was spent."""
         self.elapsed.append(time.process_time() - self._began)

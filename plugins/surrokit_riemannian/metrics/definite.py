@@ -26,7 +26,7 @@ class _Definite(DenseMassMatrix):
         """Never."""
         return False
 
-    def adapt(self, covariance: FloatArray) -> Self:
+    def adapt(self, covariance: FloatArray) -> Self:  # noqa: ARG002
         """Return itself."""
         return self
 
@@ -49,7 +49,11 @@ class _Definite(DenseMassMatrix):
         return self.field.trace_gradient(potential, positions, cache["metric_inverse"])
 
     def form_gradient(
-        self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
+        self,
+        potential: Potential,
+        positions: FloatArray,
+        cache: Cache,  # noqa: ARG002
+        velocities: FloatArray,
     ) -> FloatArray:
         """Return u^T d_k G u, shape (n, dim)."""
         return self.field.form_gradient(potential, positions, velocities)

@@ -103,7 +103,10 @@ class DiagonalMetric:
         return np.asarray(0.5 * (cache["log_determinant"] + squares))
 
     def approximate_product(
-        self, potential: Potential, positions: FloatArray, vectors: FloatArray
+        self,
+        potential: Potential,  # noqa: ARG002
+        positions: FloatArray,  # noqa: ARG002
+        vectors: FloatArray,  # noqa: ARG002
     ) -> FloatArray | None:
         """Return None: G itself is cheap."""
         return None

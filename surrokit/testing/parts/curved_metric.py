@@ -34,11 +34,11 @@ class CurvedMetric:
         """Never."""
         return False
 
-    def adapt(self, covariance: FloatArray) -> CurvedMetric:
+    def adapt(self, covariance: FloatArray) -> CurvedMetric:  # noqa: ARG002
         """Return itself."""
         return self
 
-    def factor(self, potential: Potential, positions: FloatArray) -> Cache:
+    def factor(self, potential: Potential, positions: FloatArray) -> Cache:  # noqa: ARG002
         """Return ``mass`` (n, 2, 2), its inverse and its log determinant."""
         matrix = _matrix(positions)
         determinant = matrix[:, 0, 0] * matrix[:, 1, 1] - np.square(matrix[:, 0, 1])
@@ -49,13 +49,20 @@ class CurvedMetric:
         return {"mass": matrix, "inverse_mass": inverse, "log_determinant": np.log(determinant)}
 
     def log_determinant_gradient(
-        self, potential: Potential, positions: FloatArray, cache: Cache
+        self,
+        potential: Potential,  # noqa: ARG002
+        positions: FloatArray,
+        cache: Cache,
     ) -> FloatArray:
         """Return tr(G^-1 d_k G), shape (n, 2)."""
         return np.asarray(np.einsum("nij,nijk->nk", cache["inverse_mass"], _twist(positions)))
 
     def form_gradient(
-        self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
+        self,
+        potential: Potential,  # noqa: ARG002
+        positions: FloatArray,
+        cache: Cache,  # noqa: ARG002
+        velocities: FloatArray,
     ) -> FloatArray:
         """Return u^T d_k G u, shape (n, 2)."""
         bent = np.einsum("ni,nijk->njk", velocities, _twist(positions))
@@ -84,7 +91,10 @@ class CurvedMetric:
         return np.asarray(0.5 * (cache["log_determinant"] + squares))
 
     def approximate_product(
-        self, potential: Potential, positions: FloatArray, vectors: FloatArray
+        self,
+        potential: Potential,  # noqa: ARG002
+        positions: FloatArray,
+        vectors: FloatArray,
     ) -> FloatArray | None:
         """Return G u, shape (n, 2); None without products."""
         if not self.products:

@@ -30,7 +30,7 @@ class ReferenceCorrection:
 
     potential: Potential
 
-    def prepare(self, near: FloatArray) -> Self:
+    def prepare(self, near: FloatArray) -> Self:  # noqa: ARG002
         """Return itself."""
         return self
 
@@ -104,7 +104,7 @@ class ConstantMetric:
         """Never."""
         return False
 
-    def adapt(self, covariance: FloatArray) -> ConstantMetric:
+    def adapt(self, covariance: FloatArray) -> ConstantMetric:  # noqa: ARG002
         """Return itself."""
         return self
 
@@ -165,11 +165,11 @@ class PlainSampler(_Given):
         """None: there is no step size."""
         return None
 
-    def bind(self, potential: Potential, tuning: Tuning) -> Self:
+    def bind(self, potential: Potential, tuning: Tuning) -> Self:  # noqa: ARG002
         """Return itself."""
         return self
 
-    def cache(self, positions: FloatArray) -> Cache:
+    def cache(self, positions: FloatArray) -> Cache:  # noqa: ARG002
         """Return nothing."""
         return {}
 
@@ -282,7 +282,7 @@ class SubChain(_Given):
     length: int = 4
     scale: float = 1.5
 
-    def bind(self, potential: Potential, tuning: Tuning | None = None) -> Kernel:
+    def bind(self, potential: Potential, tuning: Tuning | None = None) -> Kernel:  # noqa: ARG002
         """Return the sub-chains on V."""
         return _OnPotential(sampler=self, potential=potential)
 
