@@ -8,7 +8,7 @@ from surrokit.capabilities import ROWS
 from surrokit.compose import make
 from surrokit.contracts.dynamics import changes_with_position
 from surrokit.cost.recording import RecordingPotential
-from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.errors import ConfigurationError
 from surrokit.kernel.hamiltonian import works_by_position
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.testing.checks.kernels.kernel import SURROGATES, affordable, flux, invariance
@@ -47,6 +47,15 @@ def specs(kind):
     ]
 
 
+def firsts(kind):
+    """The first example of every component of a kind."""
+    return [
+        (component.name, dict(settings))
+        for component in built_in(kind)
+        for settings in component.examples[:1]
+    ]
+
+
 BY_POSITION = {"metric": changes_with_position, "integrator": works_by_position}
 SHORT = {"rmhmc": {"n_steps": 1}}  # implicit steps of thousands of chains take long
 
@@ -56,18 +65,19 @@ def by_position(sampler):
 
 
 def samplers():
-    """Every sampler; kernels with implicit steps take long, and have quicker tests elsewhere.
+    """Every sampler at its first example; the contract of samplers looks at all examples.
 
-    By themselves they are in the checks of each sampler, and with a correction that is registered
-    in the test of kernels with every part.
+    Kernels with implicit steps take long, and have quicker tests elsewhere. By themselves they
+    are in the checks of each sampler, and with a correction that is registered in the test of
+    kernels with every part.
     """
     return [
         pytest.param(
-            (name, settings),
-            id=label(name, settings),
-            marks=[pytest.mark.long] if by_position(make("sampler", name, **settings)) else [],
+            spec,
+            id=label(*spec),
+            marks=[pytest.mark.long] if by_position(make("sampler", spec[0], **spec[1])) else [],
         )
-        for name, settings in (param.values[0] for param in specs("sampler"))
+        for spec in firsts("sampler")
     ]
 
 
@@ -103,7 +113,7 @@ def verdicts(sampler, correction, potential, target, name):
         return []
     decides = correction.bind(target).prepare(np.array([0.4, -0.2]))
     kernel = sampler.bind(potential, TUNING), decides
-    n_chains = min(N_CHAINS, affordable(sampler))
+    n_chains = min(N_CHAINS, affordable(sampler)[0])
     found = [invariance(*kernel, target, f"{name}: ", n_chains=n_chains)]
     if getattr(sampler, "reversible", True):
         found.append(flux(*kernel, target, f"{name}, flux: ", n_chains=2 * n_chains))
@@ -193,21 +203,27 @@ def fitted_to(n, name, settings):
     return target, learner.fit()
 
 
-@pytest.mark.parametrize("surrogate", specs("surrogate"))
-def test_kernel_on_fitted_surrogate(surrogate):
-    try:
-        target, fitted = fitted_to(25, *surrogate)
-    except SurrogateFitError as error:
-        pytest.skip(f"25 points are too few for it: {error}")
-    found = []
-    for component in built_in("sampler"):
-        # one short path each: most of what is to be seen shows in the first transitions
-        sampler = make("sampler", component.name)
-        if sampler.needs <= fitted.capabilities and not by_position(sampler):
-            kernel = sampler.bind(fitted, TUNING), make("correction", "metropolis").bind(target)
-            name = f"{component.name}: "
-            found.append(invariance(*kernel, target, name, n_chains=N_ON_FITTED, n_transitions=6))
-    require(found, "draws are exact on a surrogate fitted to few points")
+def fitted_kernels():
+    """HMC with every surrogate, and every sampler with one: a surrogate is one more potential."""
+    pairs = [("hmc", spec) for spec in firsts("surrogate")]
+    pairs += [
+        (name, ("additive", {"learns": "potential"}))
+        for name, _ in firsts("sampler")
+        if name not in {"hmc", "gaussian"} and not by_position(make("sampler", name))
+    ]
+    return [pytest.param(name, spec, id=f"{name}-{label(*spec)}") for name, spec in pairs]
+
+
+@pytest.mark.parametrize(("sampler", "surrogate"), fitted_kernels())
+def test_kernel_on_fitted_surrogate(sampler, surrogate):
+    target, fitted = fitted_to(25, *surrogate)
+    # one short path each: most of what is to be seen shows in the first transitions
+    kernel = make("sampler", sampler).bind(fitted, TUNING)
+    decider = make("correction", "metropolis").bind(target)
+
+    verdict = invariance(kernel, decider, target, "", n_chains=N_ON_FITTED, n_transitions=6)
+
+    verdict.require("draws are exact on a surrogate fitted to few points")
 
 
 FITTED_BY_POSITION = [
@@ -271,8 +287,8 @@ def test_chains_that_start_outside_the_support_stay_or_enter():
 
 
 def test_statistical_tests_here_fit_in_the_family_whose_rate_is_stated():
-    n_kernels = 2 * len(specs("sampler")) * len(specs("correction"))
+    n_kernels = 2 * len(samplers()) * len(specs("correction"))
     n_parts = len(sampler_with("metric")) + len(sampler_with("integrator"))
 
-    n_fitted = len(specs("surrogate")) + len(FITTED_BY_POSITION)
+    n_fitted = len(fitted_kernels()) + len(FITTED_BY_POSITION)
     assert n_kernels + n_parts + n_fitted + 1 <= FAMILY_SIZE / 2

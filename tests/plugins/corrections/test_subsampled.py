@@ -61,8 +61,11 @@ def repeated(correction, start, end, c, n, seed=0):
     return correction.decide(state, proposal, np.random.default_rng(seed))
 
 
-def probability(correction, start, end, c):
-    """Return the rule as it is written, all rows evaluated one by one from their terms."""
+def rule(correction, start, end):
+    """Return the rule as it is written, all rows evaluated one by one from their terms.
+
+    It gives the probability of a move for any log correction.
+    """
     target, centre = correction.potential, correction.thinning.expansion.centre
     everything = range(len(DESIGN))
     ends = np.stack([start, end])
@@ -84,18 +87,19 @@ def probability(correction, start, end, c):
 
     remainders = np.array([remainder(i) for i in everything])
     v = target.value(ends) - remainders.sum(axis=0)
-    first = min(1.0, np.exp(v[0] - v[1] + c))
-    return first * np.exp(-np.maximum(remainders[:, 1] - remainders[:, 0], 0.0).sum())
+    second_factor = np.exp(-np.maximum(remainders[:, 1] - remainders[:, 0], 0.0).sum())
+    return lambda c: min(1.0, np.exp(v[0] - v[1] + c)) * second_factor
 
 
 @EACH
-@pytest.mark.parametrize(("scale", "order"), [(0.3, 2), (1.5, 2), (1.5, None), (3.0, None)])
+@pytest.mark.parametrize(("scale", "order"), [(0.3, 2), (1.5, 2), (3.0, None)])
 def test_a_move_is_accepted_with_the_probability_of_the_rule(model, scale, order):
     correction = prepared(model, order=order)
     start, end = move(correction, scale)
     v_before, v_after = correction.thinning.expansion.value(np.stack([start, end]))
+    probability = rule(correction, start, end)
     for c in (0.0, 1.0, v_after - v_before + np.log(0.5)):  # the last: a first factor of 1/2
-        expected = probability(correction, start, end, c)
+        expected = probability(c)
         n = 20_000
         _, info = repeated(correction, start, end, c, n)
         sd = np.sqrt(expected * (1 - expected) / n)
@@ -116,7 +120,7 @@ def test_where_more_rows_would_be_drawn_than_there_are_all_are_looked_at(order):
     _, info = repeated(correction, start, end, c, 3)  # c makes the first factor 1
 
     assert target.calls["rows"] - before == 3 * len(DESIGN)
-    assert_allclose(info.acceptance, probability(correction, start, end, c), rtol=1e-6, atol=1e-12)
+    assert_allclose(info.acceptance, rule(correction, start, end)(c), rtol=1e-6, atol=1e-12)
 
 
 def test_a_move_and_its_reverse_look_at_all_rows_or_both_at_few():
@@ -205,7 +209,7 @@ def test_it_is_exact_wherever_the_terms_are_expanded():
         correction.potential,
     )
     elsewhere = attrs.evolve(correction, thinning=away)
-    expected = probability(elsewhere, start, end, 0.0)
+    expected = rule(elsewhere, start, end)(0.0)
     _, info = repeated(elsewhere, start, end, 0.0, 20_000)
     assert abs(info.accepted.mean() - expected) < SIGMAS * np.sqrt(expected * (1 - expected) / 2e4)
 

@@ -25,12 +25,12 @@ from surrokit.testing.targets.target import Target
 N_CHAINS = 20_000
 """Chains started from exact draws."""
 
-N_CHAINS_BY_POSITION = 3000
-"""The same of samplers whose metric changes with position: their implicit steps cost a hundred
-times as much. The long check takes as many of them as of others."""
-
 N_TRANSITIONS = 12
 """Transitions after which they are compared."""
+
+N_CHAINS_BY_POSITION, N_TRANSITIONS_BY_POSITION = 3000, 6
+"""The same of samplers whose metric changes with position: their implicit steps cost a hundred
+times as much. The long check takes as many of both as of others."""
 
 MANY = 5
 """How many times more of both the long checks take."""
@@ -52,10 +52,11 @@ LEAST_ACCEPTANCE = 0.02
 """Mean acceptance below which a kernel moves too little to be tested."""
 
 
-def affordable(kernel: Any) -> int:
-    """Return how many chains of a sampler, or of its kernel, are started from exact draws."""
-    by_position = changes_with_position(getattr(kernel, "metric", None))
-    return N_CHAINS_BY_POSITION if by_position else N_CHAINS
+def affordable(kernel: Any) -> tuple[int, int]:
+    """Return how many chains of a sampler, or of its kernel, go how many transitions."""
+    if changes_with_position(getattr(kernel, "metric", None)):
+        return N_CHAINS_BY_POSITION, N_TRANSITIONS_BY_POSITION
+    return N_CHAINS, N_TRANSITIONS
 
 
 def invariance(
@@ -66,7 +67,7 @@ def invariance(
     *,
     seed: int = 0,
     n_chains: int | None = None,
-    n_transitions: int = N_TRANSITIONS,
+    n_transitions: int | None = None,
 ) -> Verdict:
     """Compare chains that started from exact draws with exact draws, some transitions later.
 
@@ -79,7 +80,7 @@ def invariance(
     label
         Goes into the names of the comparisons.
     seed, n_chains, n_transitions
-        Of the experiment; as many chains as are :func:`affordable` unless a number is given.
+        Of the experiment; as many as are :func:`affordable` unless a number is given.
 
     Raises
     ------
@@ -87,8 +88,9 @@ def invariance(
         If the chains hardly move, so that nothing would be tested.
     """
     rng = np.random.default_rng([1601, seed])
-    start = target.sample(rng, affordable(kernel) if n_chains is None else n_chains)
-    end, acceptance = transitions(kernel, decider, start, n_transitions, rng)
+    most = affordable(kernel)
+    start = target.sample(rng, n_chains or most[0])
+    end, acceptance = transitions(kernel, decider, start, n_transitions or most[1], rng)
     demand(
         acceptance >= LEAST_ACCEPTANCE,
         f"{label}mean acceptance is {acceptance:.3g} from exact draws; a kernel that hardly moves "
@@ -113,7 +115,7 @@ def flux(
 ) -> Verdict:
     """Compare moves between regions both ways, over one transition from exact draws."""
     rng = np.random.default_rng([1602, seed])
-    start = target.sample(rng, 2 * affordable(kernel) if n_chains is None else n_chains)
+    start = target.sample(rng, n_chains or 2 * affordable(kernel)[0])
     end, _ = transitions(kernel, decider, start, 1, rng)
     return check_balance(target.to_normals(start), target.to_normals(end), label)
 

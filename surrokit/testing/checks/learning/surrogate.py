@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,7 @@ from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets.target import seal
 
-FEW, MANY = 30, 400
+FEW, MANY = 30, 200
 """Evaluations between which the error must fall."""
 
 LEVEL = 50.0
@@ -72,11 +73,17 @@ def check_provides(make: Factory) -> None:
     )
 
 
+@functools.lru_cache(maxsize=1)
+def _fitted(make: Factory) -> Any:
+    """Return one fitted potential for all checks that only read it: fits take most of the time."""
+    return fit_to(make, training())
+
+
 def _on_fitted(check: Check) -> Check:
     """Return a check of potentials as one of surrogates: it applies to what they fit."""
 
     def on_fitted(make: Factory) -> None:
-        fitted = fit_to(make, training())
+        fitted = _fitted(make)
         if check.applies(fitted):
             with seal():
                 check.function(lambda: fitted)
@@ -207,10 +214,11 @@ def check_failed_rows(make: Factory) -> None:
     )
     # as fast a growth as a density can have before it overflows
     away = evaluate(TARGET, np.array([[1e4, 0.0], [0.0, -1e9], [1e30, 1.0]]))
+    clean = relative_error(fit_to(make, rows))
     for block, what in ((failed, "with U = inf"), (away, "of paths that ran away")):
         fitted = fit_to(make, rows, block)
         demand_finite(fitted, f"fitted beside rows {what}")
-        error, clean = relative_error(fitted), relative_error(fit_to(make, rows))
+        error = relative_error(fitted)
         demand(
             error < max(2.0 * clean, 0.5),
             f"beside rows {what} the relative error is {error:.3g}, without them {clean:.3g}; "
