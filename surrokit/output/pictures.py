@@ -14,7 +14,7 @@ RESOLUTION = 200
 def write_pictures(figure: Any, stem: Path) -> list[Path]:
     """Write a figure as PNG and SVG, and return their paths.
 
-    An SVG is the same, byte for byte, whenever what it shows is.
+    Equal figures give SVG files that are equal byte for byte.
 
     Parameters
     ----------
