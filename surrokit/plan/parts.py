@@ -139,7 +139,7 @@ def check_target(target: Potential) -> Potential:
         )
     if not (is_whole(target.dim, 1) and callable(target.value)) or isinstance(target, type):
         raise ConfigurationError(
-            f"a target must be a potential, got a {type(target).__name__} with dim {target.dim!r} "
+            f"a target must be a potential, got a {type(target).__name__} of dim {target.dim!r} "
             f"and value {target.value!r}; make one with surrokit.potential(value, gradient, "
             "dim=...)"
         )
