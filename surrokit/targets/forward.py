@@ -78,11 +78,11 @@ def forward_potential(
     Returns
     -------
     Potential
-        Of unbounded coordinates, with capability ``forward``, and ``jacobian`` and ``gradient``
-        where ``jacobian`` is given; then also ``metric``, the Gauss-Newton matrix, where the
-        energy offers curvatures. That of ``data`` does, unless its prior has none. With ``hessian``
-        also ``forward-hessian``, and ``metric-derivative`` where the energy offers derivatives of
-        its curvatures.
+        In unbounded coordinates, with capability ``forward``. With ``jacobian`` it also has
+        ``jacobian`` and ``gradient``, and ``metric``, the Gauss-Newton matrix, if the energy offers
+        curvatures. The energy of ``data`` does, unless its prior has none. With ``hessian`` it also
+        has ``forward-hessian``, and ``metric-derivative`` if the energy offers derivatives of its
+        curvatures.
 
     Raises
     ------
@@ -96,8 +96,8 @@ def forward_potential(
     check_flag("batched", batched)
     if hessian is not None and jacobian is None:
         raise ConfigurationError(
-            "hessian is given without jacobian; second derivatives are of use together with the "
-            "first ones only, so give both"
+            "hessian is given without jacobian; second derivatives are of use only together with "
+            "the first ones, so give both"
         )
     declared = declare_parameters(dim, parameters)
     inner = MappedPotential(
@@ -136,10 +136,10 @@ def _energy(
 
 
 class PotentialOfOutputs(ABC):
-    """U(q) = energy(forward(q), q), and what follows from the outputs and their Jacobian.
+    """U(q) = energy(forward(q), q), computed from the outputs and their Jacobian.
 
     Where the map fails at some positions only, :class:`~surrokit.errors.EvaluationError` is raised
-    with what was worked out at the others.
+    with the results at the others.
     """
 
     energy: Energy
@@ -284,7 +284,7 @@ class MappedPotential(PotentialOfOutputs):
     def _with_derivatives(
         self, function: Callable[[ForwardDerivatives], FloatArray], q: FloatArray
     ) -> FloatArray:
-        """Return a function of the outputs with their first and second derivatives, (n, dim)."""
+        """Return the value (n, dim) of a function of outputs and first and second derivatives."""
 
         def derive(
             outputs: FloatArray, jacobian: FloatArray, hessian: FloatArray
