@@ -8,7 +8,7 @@ from typing import Any
 from surrokit.errors import ConfigurationError
 
 RESOLUTION = 200
-"""Dots an inch of a PNG."""
+"""Dots per inch of a PNG."""
 
 
 def write_pictures(figure: Any, stem: Path) -> list[Path]:

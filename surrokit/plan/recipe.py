@@ -94,8 +94,8 @@ class Recipe:
     chains, warmup, draws
         Sizes; None where left open.
     initial : ndarray of shape (chains, dim), optional
-        Starts of the chains in the sampling coordinates; once calls are timed, the positions at
-        which they were.
+        Starts of the chains in the sampling coordinates; once calls are timed, the positions that
+        were used for that.
     evaluations
         Exact evaluations already paid for, in the sampling coordinates.
     on_error

@@ -40,7 +40,7 @@ class Stopping:
     clock
         The clock whose seconds count.
     transform
-        To the coordinates in which draws are judged.
+        The map to the coordinates in which draws are judged.
     chains
         Number of chains; an exact iteration pays for at least one position of each.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from surrokit.types import FloatArray
 
 FEWEST_ITERATIONS = 20
-"""Fewest kept iterations of which most advice is given."""
+"""Fewest kept iterations for advice on acceptance and on paths."""
 
 _NOTHING = 0.02  # path acceptance, or part of moves, below which next to nothing is accepted
 _LITTLE = 0.05  # the same for acceptance where paths work, and for moves where paths fail

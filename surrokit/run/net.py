@@ -96,7 +96,7 @@ class SafetyNet:
     safety
         The settings.
     chains
-        How many.
+        Number of chains.
     repairs
         Whether there are a learner and an exact kernel to repair the surrogate with.
     """

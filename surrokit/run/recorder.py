@@ -23,7 +23,7 @@ class Recorder:
     target
         The exact potential, recorded.
     chains
-        How many.
+        Number of chains.
     clock
         The run's.
     """

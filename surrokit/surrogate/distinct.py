@@ -102,5 +102,5 @@ def demand_numbers(evaluations: Evaluations) -> None:
 
 
 def least_points(dim: int) -> int:
-    """Return the fewest points for a fit to values: one more than determine level and slope."""
+    """Return the fewest points for a fit to values: one more than fix a level and a slope."""
     return dim + 2

@@ -20,8 +20,8 @@ _AMPLE, _SCARCE = (1e-5, 3), (1e-2, 1)
 dimensions and with fewer.
 
 Each pass works in the coordinates of the pass before, so that the addition shrinks. That is right
-where the points tell every direction, and explodes where they do not. Both are measured on logistic
-posteriors.
+where the points tell every direction, and explodes where they do not. The numbers are measured on
+logistic posteriors.
 """
 _MOSTLY = 0.5
 """Part of noise in the squared correlations above which these are shrunk.
@@ -37,7 +37,7 @@ _STILL = 1e-24
 
 @attrs.frozen(kw_only=True, eq=False)
 class Whitening:
-    """z = L^-1 (q - mu).
+    """The affine map z = L^-1 (q - mu).
 
     Parameters
     ----------

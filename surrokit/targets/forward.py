@@ -90,7 +90,7 @@ def forward_potential(
         If neither or both of ``energy`` and ``data`` with ``noise_sd`` are given, or ``hessian``
         without ``jacobian``, or something is not of its kind.
     ShapeError
-        If ``data`` or ``noise_sd`` are no numbers, or do not fit each other.
+        If ``data`` or ``noise_sd`` are not numbers, or do not fit each other.
     """
     check_functions(forward=forward, jacobian=jacobian, hessian=hessian)
     check_flag("batched", batched)
@@ -214,8 +214,9 @@ class MappedPotential(PotentialOfOutputs):
     def capabilities(self) -> Capabilities:
         """``forward``, and ``jacobian`` and ``gradient`` if there are derivatives.
 
-        Also ``metric`` if the energy offers curvatures as well. With second derivatives
-        ``forward-hessian``, and ``metric-derivative`` if those of the curvatures are offered too.
+        Then also ``metric`` if the energy offers curvatures. With second derivatives also
+        ``forward-hessian``, and ``metric-derivative`` if the energy offers derivatives of its
+        curvatures.
         """
         if self.jacobian_function is None:
             return frozenset({can.FORWARD})
