@@ -8,7 +8,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.mode.search import Mode
 
 N_DRAWS = 40
-"""Draws that are evaluated."""
+"""Number of draws that are evaluated."""
 
 
 def laplace_acceptance(
@@ -16,19 +16,19 @@ def laplace_acceptance(
 ) -> float | None:
     """Return the mean acceptance of moves between independent draws of N(mode, H^-1).
 
-    Over all pairs of some draws, each of which is evaluated once. A few draws say little of tails
-    that are heavier than the approximation's: the figure flatters where it is not near 1.
+    The mean is over all pairs of ``n`` draws. A few draws miss tails that are heavier than the
+    approximation's, so a figure that is not near 1 is too high.
 
     Parameters
     ----------
     target
-        The exact potential; it pays ``n`` values.
+        The exact potential, evaluated at ``n`` positions.
     mode
         Its mode, with second derivatives.
     rng
         Generator.
     n
-        How many draws, at least 2.
+        Number of draws, at least 2.
 
     Returns
     -------

@@ -1,9 +1,9 @@
-"""The search for the mode: SciPy's optimisers, with the derivatives that a target offers.
+"""The search for the mode by SciPy's optimisers, with the derivatives that a target offers.
 
-Newton's method in a trust region where second derivatives are to be had, with the Gauss-Newton
-matrix for a forward map, whose Jacobian brings it for nothing; L-BFGS where there are gradients
-alone. Everything is evaluated through the potential, one position at a time, so that a recording
-potential counts and keeps it.
+With second derivatives the search is Newton's method in a trust region. A forward map's
+Gauss-Newton matrix takes their place, since its Jacobian gives that without further calls. With
+gradients alone the search is L-BFGS. Positions are evaluated one at a time through the potential,
+so that a recording potential counts and keeps them.
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ from surrokit.mode.second_derivatives import (
 from surrokit.types import FloatArray
 
 Until: TypeAlias = Callable[[FloatArray, float, FloatArray], bool]
-"""Says of a position (dim,), the potential and its gradient there whether a search may end."""
+"""Tells from a position (dim,), the potential and its gradient there whether a search may end."""
 
 TOLERANCE = 1e-3
-"""Nats above the mode at which a search may end: a hundredth of a standard deviation or so."""
+"""Nats above the mode at which a search may end: 0.045 standard deviations away."""
 
 _STEADY = 3
-"""L-BFGS ends when so many iterations in a row lowered the potential by less than the tolerance."""
-_MEMORY = 30  # corrections that L-BFGS keeps: few against the cost of an evaluation
-_SHORTER = 0.5  # of the way to where the potential is not finite, the search may go next
+"""Iterations in a row that gain less than the tolerance, before a search without matrices ends."""
+_MEMORY = 30  # corrections that L-BFGS keeps: cheap beside an evaluation
+_SHORTER = 0.5  # part of the way to a position that is not finite, as far as the next step may go
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Mode:
-    """The least potential that was found.
+    """The position of least potential that a search found.
 
     Parameters
     ----------
     position : ndarray of shape (dim,)
-        Where.
+        The position.
     value : float
         The potential there, in nats.
     gradient : ndarray of shape (dim,)
         Its gradient there.
     decrement : float or None
-        g^T H^-1 g / 2, by how many nats a Newton step would still lower the potential; None where
-        no positive definite matrix is known.
+        g^T H^-1 g / 2, the nats that one more Newton step would gain; None where no positive
+        definite matrix is known.
     hessian : ndarray of shape (dim, dim) or None
         Second derivatives there, or the Gauss-Newton or Fisher matrix in place of them.
     converged : bool
         Whether the search ended because there was nothing left to gain.
     calls : int
-        Evaluations that it took, each of value and gradient or of second derivatives.
+        Evaluations paid for, each of value and gradient or of second derivatives.
     """
 
     position: FloatArray
@@ -85,10 +85,10 @@ def find_mode(
     tolerance: float = TOLERANCE,
     until: Until | None = None,
 ) -> Mode:
-    """Look for the least potential near a start.
+    """Find the position of least potential near a start.
 
-    A position that cannot be evaluated, or where the potential is not finite, is stepped back
-    from. One search sees one mode.
+    The search steps back from a position that cannot be evaluated or whose potential is not
+    finite. One search sees one mode.
 
     Parameters
     ----------
@@ -99,10 +99,10 @@ def find_mode(
     max_calls
         Evaluations after which the best position so far is returned.
     tolerance
-        Nats: the search ends where a Newton step would gain less, or L-BFGS does.
+        Nats; the search ends where a Newton step would gain less, or iterations of L-BFGS do.
     until
-        Is shown each position (dim,) that was paid for and is finite, the potential and its
-        gradient there; where it returns True the search ends.
+        Called with each finite position (dim,) that is paid for, the potential and its gradient
+        there; the search ends where it returns True.
 
     Returns
     -------
@@ -169,7 +169,7 @@ class _Point:
 
 
 class _Search:
-    """What a search pays for, and the best that it has seen."""
+    """The evaluations of a search, and the best of them."""
 
     def __init__(
         self, potential: Potential, max_calls: int, tolerance: float, until: Until | None
@@ -188,12 +188,12 @@ class _Search:
         self.matrix = matrix_of(potential)
 
     def at(self, position: FloatArray) -> _Point:
-        """Return what is known at a position; the best and the last are not paid for again.
+        """Return the evaluation at a position; the best and the last are not paid for again.
 
         Raises
         ------
         _Enough
-            If nothing more may be paid, or whoever is shown the position has seen enough.
+            If no more calls may be made, or ``until`` ends the search.
         """
         for point in (self.last, self.best):
             if point is not None and np.array_equal(point.position, position):
@@ -212,12 +212,13 @@ class _Search:
         return self.until(point.position, point.value, point.gradient)
 
     def matrix_at(self, point: _Point) -> FloatArray | None:
-        """Return second derivatives at the best point; None at one that will be left again.
+        """Return second derivatives at the best point; None at any other, which the search leaves.
 
         Raises
         ------
         _Enough
-            If a Newton step from there would gain next to nothing, or nothing more may be paid.
+            If a Newton step would gain less than the tolerance, the matrix is not finite, or no
+            more calls may be made.
         """
         if point is not self.best:
             return None
@@ -242,12 +243,12 @@ class _Search:
         return np.asarray(potential.hessian_product(position[None], vector[None])[0])
 
     def note_iteration(self, value: float) -> None:
-        """Hear of the value that an iteration ended with.
+        """Take note of the value at the end of an iteration.
 
         Raises
         ------
         _Enough
-            If several in a row have lowered it by next to nothing.
+            If several iterations in a row gained less than the tolerance.
         """
         self.steady = self.steady + 1 if self.last_value - value < self.tolerance else 0
         self.last_value = value
@@ -258,7 +259,7 @@ class _Search:
     last_value = np.inf
 
     def mode(self) -> Mode:
-        """Return the best so far."""
+        """Return the best position so far."""
         assert self.best is not None
         return Mode(
             position=self.best.position,
@@ -295,7 +296,7 @@ class _Search:
 
 
 def _trust_region(search: _Search, start: FloatArray) -> None:
-    """Newton's method in the coordinates in which the first matrix is the identity."""
+    """Run Newton's method in the coordinates in which the first matrix is the identity."""
     from scipy.optimize import minimize
 
     first = search.at(start)
@@ -312,7 +313,7 @@ def _trust_region(search: _Search, start: FloatArray) -> None:
 
     def hess(y: FloatArray) -> FloatArray:
         matrix = search.matrix_at(search.at(start + turn @ y))
-        # a position that did not lower the potential is not gone to
+        # the search never moves to a position that does not lower the potential
         return np.eye(len(y)) if matrix is None else turn.T @ matrix @ turn
 
     radius = max(1.0, 1.01 * float(np.linalg.norm(turn.T @ first.gradient)))
@@ -350,7 +351,7 @@ def _trust_region_of_products(search: _Search, start: FloatArray) -> None:
 
 
 def _quasi_newton(search: _Search, start: FloatArray) -> None:
-    """L-BFGS, in a box that keeps it from where the potential is not finite."""
+    """Run L-BFGS in a box that keeps it where the potential is finite."""
     from scipy.optimize import minimize
 
     def fun(q: FloatArray) -> tuple[float, FloatArray]:
@@ -387,7 +388,7 @@ def _quasi_newton(search: _Search, start: FloatArray) -> None:
 def _quietly(
     minimize: Callable[..., object], fun: object, x0: FloatArray, jac: object, **how: object
 ) -> None:
-    """Minimise; that a search ends for want of precision is no news."""
+    """Minimise without SciPy's warning that a search ended for lack of precision."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
         minimize(fun, x0, jac=jac, **how)

@@ -1,4 +1,4 @@
-"""Second derivatives for the search of a mode, or what stands for them."""
+"""Second derivatives for the search for a mode, or the matrices that stand for them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from surrokit.targets.forward import gradient_of_energy
 from surrokit.types import FloatArray
 
 LARGEST_HESSIAN = 500
-"""Dimension up to which a whole matrix of second derivatives is asked for."""
+"""Largest dimension in which a whole matrix of second derivatives is evaluated."""
 
-_FLAT = 1e-10  # of the largest curvature, the least that scales a direction
+_FLAT = 1e-10  # least curvature that scales a direction, as a part of the largest
 
 
 def matrix_of(potential: Potential) -> str | None:
-    """Return where second derivatives, or what stands for them, are to come from."""
+    """Return the name of the matrix to search with, ``gauss-newton`` or a capability, or None."""
     offered = potential.capabilities
     if offered >= {can.FORWARD, can.JACOBIAN} and offers_curvatures(with_forward(potential).energy):
         return "gauss-newton"
@@ -61,7 +61,7 @@ def newton_decrement(hessian: FloatArray, gradient: FloatArray) -> float | None:
 
 
 def scaling(matrix: FloatArray) -> FloatArray:
-    """Return T with T^T |matrix| T = identity; flat directions keep a scale of the others."""
+    """Return T with T^T |matrix| T = identity; the scale of flat directions is bounded."""
     eigenvalues, vectors = np.linalg.eigh(matrix)
     sizes = np.abs(eigenvalues)
     largest = float(sizes.max())

@@ -21,15 +21,15 @@ from surrokit.types import BoolArray, FloatArray
 Began = TypeVar("Began")
 
 SPREAD = 2.0
-"""Chains start uniformly within this distance of 0 on the whole line, as Stan's do."""
+"""Chains start uniformly within this distance of 0 on the whole line, as in Stan."""
 
 WIDER = (2.0, 4.0)
-"""Times as far out one looks for other modes, in turn."""
+"""Multiples of :data:`SPREAD` within which searches for other modes start, in turn."""
 
-_CENTRING = 500  # draws of a target's own starts, by which their centre is known
+_CENTRING = 500  # starts drawn from a target to estimate their centre
 
 ATTEMPTS = 100
-"""How often a chain's start is drawn again where the target is not finite."""
+"""Draws of a chain's start before the run gives up, where the target is not finite."""
 
 
 def given_positions(
@@ -42,14 +42,14 @@ def given_positions(
     initial
         One position (dim,) for all chains, one for each, or values by name.
     target
-        What will be sampled.
+        The potential to sample.
     chains
-        How many are wanted.
+        Number of chains.
 
     Raises
     ------
     ShapeError
-        If the shape is neither.
+        If the shape is neither (dim,) nor (chains, dim).
     TargetError
         If a number is not finite or not inside its bounds; the message names the parameter.
     """
@@ -81,7 +81,7 @@ def _check_inside(positions: FloatArray, parameters: Parameters) -> None:
 def draw_positions(target: Potential, rng: np.random.Generator, n: int) -> FloatArray:
     """Draw starting positions in the sampling coordinates, shape (n, dim).
 
-    The target draws its own if it can; else they are uniform on the whole line.
+    The target draws them if it can; else they are uniform within :data:`SPREAD` of 0.
     """
     if INITIAL in target.capabilities:
         return cast(InitialPotential, target).initial(rng, n)
@@ -91,9 +91,10 @@ def draw_positions(target: Potential, rng: np.random.Generator, n: int) -> Float
 def spread_positions(target: Potential, rng: np.random.Generator, n: int) -> FloatArray:
     """Draw positions farther apart than starts of chains, in the sampling coordinates, (n, dim).
 
-    They come in pairs, mirrored about a centre. Those of a target that draws its own starts are
-    such starts, and then ones twice as far out; parameters between two bounds are uniform between
-    them; all others are uniform within :data:`WIDER` times the distance of starts.
+    They come in pairs, mirrored about a centre. If the target draws its own starts, positions are
+    such starts, and in every second pair twice as far from the centre. Otherwise parameters
+    between two bounds are uniform between them, and all others are uniform within :data:`WIDER`
+    times the distance of starts.
     """
     half = (n + 1) // 2
     centre = np.zeros(target.dim)
@@ -116,26 +117,26 @@ def start(
     chains: int,
     rng: np.random.Generator,
 ) -> Began:
-    """Begin at positions where the target is finite.
+    """Return what ``begin`` returns at positions where the target is finite.
 
     Parameters
     ----------
     begin
-        Evaluates the target at positions (chains, dim); returns what is to be had, and the chains.
+        Evaluates the target at positions (chains, dim); returns a result and the chains' state.
     target
         Draws positions, if it can, and names parameters.
     initial : ndarray of shape (chains, dim), optional
-        The user's positions in the sampling coordinates; None has them drawn, again and again for
-        chains at which the target is not finite.
+        The user's positions in the sampling coordinates; None draws them, and again for
+        each chain at which the target is not finite.
     chains
-        How many.
+        Number of chains.
     rng
         Generator for the positions.
 
     Raises
     ------
     TargetError
-        If the target is not finite at the user's positions, or nowhere to be found finite; the
+        If the target is not finite at the user's positions, or no finite start is found; the
         message names the parameters.
     """
     positions = draw_positions(target, rng, chains) if initial is None else initial
@@ -182,8 +183,8 @@ def read_evaluations(
     Parameters
     ----------
     evaluations
-        In the user's coordinates, U without any Jacobian; or a tuple of positions, potentials and
-        perhaps gradients. Rows on or outside the bounds are left out.
+        A record, or a tuple of positions, values and perhaps gradients, in the user's coordinates
+        and without any Jacobian in U. Rows on or outside the bounds are left out.
     exact
         The target.
 

@@ -20,7 +20,7 @@ _INSTALL = "python -m pip install 'surrokit[arviz]'"
 
 @attrs.frozen(kw_only=True, eq=False)
 class Draws:
-    """What is written of a run.
+    """The draws of a run as they are written.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ class Draws:
     labels
         One for each of the ``dim`` numbers.
     groups
-        Name of a group of arrays, as ArviZ calls it, to the group.
+        Groups of arrays, by ArviZ's names of the groups.
     attributes
-        What else ArviZ is told.
+        Attributes of ArviZ's object.
     """
 
     draws: FloatArray
@@ -49,7 +49,7 @@ def to_arviz(draws: Draws) -> Any:
         If ArviZ is not installed.
     """
     with warnings.catch_warnings():
-        # ArviZ takes fewer draws than chains for swapped axes
+        # with fewer draws than chains ArviZ warns of swapped axes
         warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
         converted = _convert(draws.groups)
     converted.attrs.update(draws.attributes)

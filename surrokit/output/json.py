@@ -1,4 +1,4 @@
-"""JSON: plain data, and files of it."""
+"""Plain data, and JSON files of them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from surrokit.errors import ConfigurationError
 def plain(value: Any, where: str = "value") -> Any:
     """Return a copy of a value as JSON holds it.
 
-    Arrays and tuples become lists, numbers of NumPy those of Python, paths text, and numbers that
-    are not finite None.
+    Arrays and tuples become lists, NumPy's numbers become Python's, paths become text, and numbers
+    that are not finite become None.
 
     Parameters
     ----------
     value
         None, text, numbers, arrays, and lists, tuples and mappings of these.
     where
-        How messages name it.
+        Its name in messages.
 
     Raises
     ------

@@ -8,13 +8,13 @@ from typing import Any
 from surrokit.errors import ConfigurationError
 
 RESOLUTION = 200
-"""Dots an inch of a PNG."""
+"""Dots per inch of a PNG."""
 
 
 def write_pictures(figure: Any, stem: Path) -> list[Path]:
     """Write a figure as PNG and SVG, and return their paths.
 
-    An SVG is the same, byte for byte, whenever what it shows is.
+    Equal figures give SVG files that are equal byte for byte.
 
     Parameters
     ----------

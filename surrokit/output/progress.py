@@ -26,7 +26,7 @@ def progress_bar(*, enabled: bool) -> Iterator[list[ProgressBar]]:
     Yields
     ------
     list of ProgressBar
-        The observer that drives the bar, or nothing.
+        The observer that drives the bar; empty where none is shown.
     """
     if not (enabled and sys.stderr.isatty()):
         yield []

@@ -21,14 +21,14 @@ Columns: TypeAlias = dict[str, FloatArray | IntArray]
 
 
 def save(draws: Draws, path: str | os.PathLike[str]) -> None:
-    """Write draws to a file; one that is there already is replaced when all is done.
+    """Write draws to a file; an existing file is replaced only when all is written.
 
     Parameters
     ----------
     draws
-        Of a run.
+        The draws of a run.
     path
-        Where; its ending is one of ``.nc``, ``.csv``, ``.parquet`` and ``.zarr``.
+        Its ending is one of ``.nc``, ``.csv``, ``.parquet`` and ``.zarr``.
 
     Raises
     ------
@@ -55,12 +55,12 @@ def save(draws: Draws, path: str | os.PathLike[str]) -> None:
 
 
 def check_can_save(path: str | os.PathLike[str]) -> None:
-    """Find out before a long run whether its result can be saved.
+    """Check, before a long run, that its result can be saved.
 
     Raises
     ------
     ConfigurationError
-        If the ending is none that is known, the folder does not exist, or the file is a folder.
+        If the ending is unknown, the folder does not exist, or the file is a folder.
     MissingDependencyError
         If a library that the form needs is not installed.
     """
@@ -77,7 +77,7 @@ def check_can_save(path: str | os.PathLike[str]) -> None:
 
 
 def check_ending(path: str | os.PathLike[str]) -> None:
-    """Find out whether the ending of a path says how draws are to be written.
+    """Check that the ending of a path tells how to write draws.
 
     Raises
     ------
@@ -88,12 +88,12 @@ def check_ending(path: str | os.PathLike[str]) -> None:
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
-    """Find out before a long run whether there is a folder to write a file to.
+    """Check, before a long run, that the folder of a file exists.
 
     Raises
     ------
     ConfigurationError
-        If there is none.
+        If it does not.
     """
     folder = Path(path).absolute().parent
     if not folder.is_dir():
@@ -121,7 +121,7 @@ def columns_of(draws: Draws) -> Columns:
 
 @attrs.frozen(kw_only=True)
 class _Form:
-    """How draws are written: what that needs, and what to install for it."""
+    """A form of file: what writes it, the modules it needs, and what to install for them."""
 
     name: str
     write: Callable[[Draws, Path], None]
@@ -140,7 +140,7 @@ def _form(path: Path) -> _Form:
 
 
 def _beside(path: Path) -> Path:
-    """Return a name in the same folder, which can take the place of the file at once."""
+    """Return a temporary name in the same folder, so that renaming replaces the file at once."""
     return path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
 
 
@@ -157,7 +157,7 @@ def _write_csv(draws: Draws, path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
-        # numbers of Python are written so that they can be read back exactly
+        # Python's own numbers are written so that they are read back exactly
         writer.writerows(zip(*(array.tolist() for array in columns.values()), strict=True))
 
 

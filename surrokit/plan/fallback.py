@@ -10,9 +10,9 @@ from surrokit.contracts.sampler import Correction, Sampler
 from surrokit.contracts.schedule import Schedule
 
 HOPELESS = 0.01
-"""Part forgotten in an iteration below which a surrogate is dropped, whatever its calls cost."""
+"""A surrogate whose iterations forget less than this part is dropped, whatever its calls cost."""
 
-_NEEDED = 0.25  # of the steps of a sub-chain, which is rather too long than too short
+_NEEDED = 0.25  # part of a sub-chain's steps that a draw takes, since sub-chains tend to be long
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -22,16 +22,16 @@ class Fallback:
     Parameters
     ----------
     name
-        What to call it.
+        Its name in messages.
     sampler, correction
         The kernel; not bound to a potential yet.
     schedule
         One that learns nothing.
     seconds_per_draw
-        Seconds that it takes for one about independent draw of every chain; with its share in the
-        warm-up that going on would take.
+        Seconds for one about independent draw of every chain, with its share of the warm-up that
+        this kernel would still need.
     seconds_per_value
-        Seconds that the target's value takes, for one position of every chain.
+        Seconds for the target's value at one position of every chain.
     steps_per_draw
         Integrator steps in that draw; None where nothing is integrated.
     described
@@ -50,19 +50,19 @@ class Fallback:
     def complaint(self, forgotten: float, seconds: float = 0.0, steps: float = 0.0) -> str | None:
         """Return why the surrogate is to be dropped, or None.
 
-        Where an iteration forgets a part f, draws are worth f / (2 - f) independent ones each: with
-        independent proposals f is their acceptance, in general 1 less the correlation with
-        the draw before.
+        If an iteration forgets a part f, each draw is worth f / (2 - f) independent draws. In
+        general f is 1 less the correlation of successive draws; with independent proposals it is
+        their acceptance.
 
         Parameters
         ----------
         forgotten
             f, predicted or measured.
         seconds
-            That an iteration on the surrogate takes; at the least what the exact values take.
+            Seconds of an iteration on the surrogate; at least those of the exact values count.
         steps
-            Integrator steps of an iteration on the surrogate. Where a draw takes very many, it
-            would with an exact kernel.
+            Integrator steps of an iteration on the surrogate. If they are very many, so are those
+            of the exact kernel.
         """
         if not forgotten >= HOPELESS:
             return f"an iteration on the surrogate would forget {max(forgotten, 0.0):.3f} only"
@@ -74,8 +74,8 @@ class Fallback:
         if on_surrogate <= exact:
             return None
         return (
-            f"a draw on the surrogate would be worth {worth:.2g} independent ones, of which each "
-            f"would take {in_words(on_surrogate)}, and {in_words(exact)} with {self.name}"
+            f"a draw on the surrogate would be worth {worth:.2g} independent ones; each of these "
+            f"would take {in_words(on_surrogate)}, but {in_words(exact)} with {self.name}"
         )
 
 

@@ -1,4 +1,4 @@
-"""From the names in a recipe to parts that are made, and checked against each other."""
+"""The parts of a recipe: made from their names, and checked against each other."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _OF_A_POTENTIAL = ("dim", "capabilities", "value")
 
 
 def make_parts(composer: Composer, asked: Recipe, rng: np.random.Generator) -> Recipe:
-    """Return a recipe with all parts made, each of which gets what it needs; nothing is called.
+    """Return a recipe with all parts made and their needs checked, without an exact call.
 
     Parameters
     ----------
     composer
         Makes parts.
     asked
-        Names parts; what is still open becomes what is usual.
+        Names parts; open parts become the defaults.
     rng
-        Draws what is random in a learner.
+        Generator of a learner's random choices.
 
     Raises
     ------
@@ -139,9 +139,9 @@ def check_target(target: Potential) -> Potential:
         )
     if not (is_whole(target.dim, 1) and callable(target.value)) or isinstance(target, type):
         raise ConfigurationError(
-            f"a target must be a potential, got a {type(target).__name__} of dim {target.dim!r}, "
-            f"and with {target.value!r} as its value; make one with surrokit.potential(value, "
-            "gradient, dim=...)"
+            f"a target must be a potential, got a {type(target).__name__} of dim {target.dim!r} "
+            f"and value {target.value!r}; make one with surrokit.potential(value, gradient, "
+            "dim=...)"
         )
     return target
 
@@ -201,7 +201,7 @@ def _explorer(composer: Composer, recipe: Recipe, learner: Learner) -> Explorer:
 def _suggest(recipe: Recipe, learner: Learner, sampler: Sampler) -> dict[str, Any]:
     """Return settings of the explorer that suit a schedule, if it asks for any.
 
-    However few rows come of it, half of the warm-up is left for what follows.
+    However few rows the exploration gives, half of the warm-up is left for what follows.
     """
     pays_gradients = sampler.needs <= recipe.exact.capabilities and GRADIENT in sampler.needs
     rows = recipe.schedule.exploration(pays_gradients and uses_derivatives(learner))
@@ -268,12 +268,12 @@ def _check_learnable(learner: Learner, exact: Potential) -> None:
 
 
 def check_recipe(recipe: Recipe) -> Recipe:
-    """Return a recipe with parts that were made, if they can work together.
+    """Return a recipe whose parts are made, if they can work together.
 
     Raises
     ------
     ConfigurationError
-        If what is given beside the parts has no use for them.
+        If evaluations or a setting of safety are given that the parts cannot use.
     ShapeError
         If the sampler was tuned on a target of another dimension.
     """

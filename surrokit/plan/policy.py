@@ -27,35 +27,35 @@ class Policy(Protocol):
         costs: Costs,
         rng: np.random.Generator,
     ) -> Recipe:
-        """Return a recipe with its parts picked; what the target is asked for is paid by the run.
+        """Return a recipe with its parts picked; the run pays for the calls made for that.
 
-        Beside the parts it may set the ``exploration``, what looking for a surrogate may cost, and
-        the ``fallback``, the exact kernel to go on with where the surrogate is not worth it.
+        The policy may also set ``exploration``, the limit of what the search for a surrogate may
+        cost, and ``fallback``, the exact kernel that replaces a surrogate not worth its cost.
 
         Parameters
         ----------
         composer
             Knows what is registered, and makes it.
         recipe
-            What the user has named, which stays as it is; its ``initial`` is where chains start,
-            the best first.
+            Holds the parts that the user has named, which stay as they are; its ``initial`` holds
+            the starts of the chains, the best first.
         target
-            Counts what is paid to decide.
+            The exact potential, which counts the policy's calls.
         costs
-            Measured.
+            Measured costs of calls.
         rng
             Generator.
         """
 
     def plain(self, composer: Composer, recipe: Recipe, reason: str) -> Recipe:
-        """Return a recipe with an exact kernel that its target allows for, picked unmeasured.
+        """Return a recipe with an exact kernel that suits its target, without any measurement.
 
         Parameters
         ----------
         composer
             Knows what is registered.
         recipe
-            What the user has named of the sampler's settings.
+            Holds the settings of the sampler that the user has named.
         reason
             Why there is no surrogate.
         """

@@ -1,4 +1,4 @@
-"""The recipe of a run: what was asked for, filled in step by step; and the usual figures."""
+"""The recipe of a run, which is filled in step by step, and the default sizes."""
 
 from __future__ import annotations
 
@@ -21,58 +21,60 @@ from surrokit.registry.purposes import NO_LEARNING
 from surrokit.types import FloatArray
 
 WARMUP = 1000
-"""Iterations before any is kept, unless the run is told or knows better."""
+"""Most iterations of warm-up where no number is given."""
 
 DRAWS = 1000
-"""Draws kept of each chain, unless the run is told otherwise."""
+"""Draws kept of each chain where no number is given."""
 
 MOST_DRAWS = 100_000
-"""Draws kept of each chain at most where a target ends the run and no number was given."""
+"""Most draws of each chain where their quality ends the run and no number is given."""
 
 TUNED_AFTER_DROP = 300
 """Iterations of warm-up on the exact potential where a surrogate was not worth its cost."""
 
 SETTLING, SETTLING_SOON = 25, 10
-"""Iterations of warm-up after an exploration that has tuned the run's sampler; the latter where it
-foretells an acceptance of at least :data:`SURE`.
+"""Iterations of warm-up after an exploration that has tuned the run's sampler; the latter if it
+predicts an acceptance of at least :data:`SURE`.
 
-Chains begin at about draws of the surrogate and proposals are nearly independent, so few are left
-where they began: with an acceptance of 0.8, one chain in ten million after ten iterations. And each
-iteration is paid for.
+Each iteration is paid for, and few are enough: chains begin at about draws of the surrogate, and
+proposals are nearly independent. With an acceptance of 0.8, one chain in ten million is still where
+it began after ten iterations.
 """
 
 SURE = 0.8
-"""Acceptance foretold by an exploration from which on chains settle soon."""
+"""Predicted acceptance from which on :data:`SETTLING_SOON` iterations are enough."""
 
 JUDGED = 20
-"""The last of these, or half as many where there are no more, by which a surrogate is judged once
-more."""
+"""Last iterations of the warm-up by which a surrogate is judged again; half as many are enough if
+there are no more."""
 
 PART_BEFORE_DRAWS = 0.5
-"""Part of the budget that a warm-up of open length may take, the exploration counted."""
+"""Part of the budget that exploration and a warm-up of open length may take together."""
 
 
 def settling(foretold: float | None) -> int:
-    """Return the iterations of warm-up after an exploration that foretells an acceptance."""
+    """Return the iterations of warm-up after an exploration, by the acceptance that it predicts."""
     return SETTLING_SOON if foretold is not None and foretold >= SURE else SETTLING
 
 
 LAST_PART = 0.1
-"""Part of the iterations so far that a warm-up of open length goes on for when its part of the
-budget is about used up. By then the chains have forgotten that the limit found them where
-iterations are dear."""
+"""Part of the iterations so far that a warm-up of open length still makes once its part of the
+budget is about used up.
+
+A limit is most likely reached where iterations are expensive; chains forget that meanwhile.
+"""
 
 
 def ending(iteration: int) -> int:
-    """Return the iteration at which a warm-up ends whose part of the budget is about used up."""
+    """Return the last iteration of a warm-up whose budget is about used up at ``iteration``."""
     return iteration + math.ceil(LAST_PART * iteration)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Recipe:
-    """What a run is made of: as asked for, filled in where it was open, and with all parts made.
+    """The parts, sizes and limits of a run.
 
-    Each step returns a new one. A policy fills in what is open (:meth:`fill`), and
+    Each step returns a new recipe: a policy fills in open parts (:meth:`fill`), and
     :func:`surrokit.plan.parts.make_parts` puts objects in the place of names.
 
     Parameters
@@ -80,19 +82,20 @@ class Recipe:
     exact
         The target.
     name
-        What to call it.
+        Its name.
     sampler, surrogate, schedule, explorer, correction
-        Names, pairs of name and settings, objects, or None where left open. Once parts are made,
-        objects: sampler and correction not bound to a potential yet; as surrogate a potential that
-        is ready, or None where there is none or it must learn first.
+        Names, pairs of name and settings, objects, or None where left open. Once parts are made
+        they are objects. Sampler and correction are not bound to a potential yet; the surrogate
+        is a ready potential, or None where there is none or it must learn first.
     policy
-        What fills in these parts where neither a sampler nor a surrogate is named; likewise.
+        Picks these parts where neither a sampler nor a surrogate is named; given likewise.
     settings
         More settings of the sampler.
     chains, warmup, draws
         Sizes; None where left open.
     initial : ndarray of shape (chains, dim), optional
-        Where chains start, in the sampling coordinates; once calls were timed, where they were.
+        Starts of the chains in the sampling coordinates; once calls are timed, the positions that
+        were used for that.
     evaluations
         Exact evaluations already paid for, in the sampling coordinates.
     on_error
@@ -104,14 +107,14 @@ class Recipe:
     exploration
         Limits of the exploration alone, which then ends early.
     fallback
-        What to go on with where the surrogate is not worth its cost; None to keep it.
+        The exact kernel that replaces a surrogate not worth its cost; None to keep the surrogate.
     choice
-        What was filled in and why; None where nothing was.
+        The parts filled in, and why; None where none was.
     learner
-        Learns; None for a run that learns nothing, and before parts are made.
+        The learner; None for a run that learns nothing, and before parts are made.
     exact_sampler
-        Makes exact transitions beside those on a surrogate; None where there is no surrogate, or
-        no sampler that the target suits.
+        Makes exact transitions beside those on a surrogate; None without a surrogate, or where no
+        sampler suits the target.
     described
         Kind of part to a description, for observers and the output.
     """
@@ -142,37 +145,37 @@ class Recipe:
 
     @property
     def is_open(self) -> bool:
-        """Whether a policy is to fill it in."""
+        """Whether a policy picks the parts."""
         return self.sampler is None and self.surrogate is None
 
     @property
     def most_warmup(self) -> int:
-        """Iterations of warm-up, as far as is known before the run."""
+        """Most iterations of warm-up, as far as is known before the run."""
         return WARMUP if self.warmup is None else self.warmup
 
     @property
     def most_draws(self) -> int:
-        """Draws of each chain at most."""
+        """Most draws of each chain."""
         if self.draws is not None:
             return self.draws
         return MOST_DRAWS if self.budget.looks_at_draws else DRAWS
 
     @property
     def wanted_draws(self) -> int:
-        """About independent draws of each chain that would do."""
+        """Number of about independent draws of each chain that would be enough."""
         if self.budget.target_ess is None:
             return min(self.most_draws, DRAWS) if self.draws is None else self.draws
         return min(self.most_draws, math.ceil(self.budget.target_ess / self.chains))
 
     @property
     def exploration_limit(self) -> Budget:
-        """What the exploration may spend, with all that ends it early."""
+        """The budget of the exploration, from all limits that end it early."""
         part = Budget() if self.warmup is not None else self.budget.part(PART_BEFORE_DRAWS)
         return part.within(self.exploration)
 
     @property
     def hurry(self) -> Budget:
-        """What is used of the budget when a warm-up of open length comes to its end."""
+        """The part of the budget after which a warm-up of open length comes to its end."""
         return self.budget.part(PART_BEFORE_DRAWS / (1.0 + LAST_PART))
 
     def needs_surrogate(self, catalogue: Catalogue) -> bool:
@@ -191,9 +194,9 @@ class Recipe:
         Parameters
         ----------
         reason
-            Why these, with the figures measured.
+            Why these parts, with the figures measured.
         **parts
-            Fields and what they become: names, pairs of name and settings, or objects.
+            Fields with their new values: names, pairs of name and settings, or objects.
         """
         recipe = attrs.evolve(self, **parts)
         kinds = ("sampler", "surrogate", "explorer", "schedule", "correction")
@@ -202,7 +205,7 @@ class Recipe:
         return attrs.evolve(recipe, choice=f"{given}: {reason}")
 
     def drop_surrogate(self, reason: str) -> Recipe:
-        """Return the recipe of a run that goes on with its fallback, once parts were made.
+        """Return the recipe that goes on with the fallback; its parts must be made already.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The settings of the safety net, for proposals on a surrogate that are hardly ever accepted."""
+"""The settings of the safety net for surrogates whose proposals are hardly ever accepted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from surrokit.settings import (
 )
 
 MOST_RESTARTS = 3
-"""After so many restarts draws are kept, whatever happens."""
+"""Restarts after which draws are kept, whatever happens."""
 
 _MIX = Limits("a probability of at least 0 and below 1", share.hold)
 
@@ -26,31 +26,30 @@ PATHS_WORK = 0.1  # below this acceptance on its own potential a sampler does no
 class Safety:
     """When proposals on a surrogate count as collapsed, and what is done about it.
 
-    In warm-up a collapse brings in a block of exact transitions. The surrogate learns from what
-    they pay for, whatever the schedule says, and from the proposals that were evaluated since the
-    last fit; then it is fitted and deployed again, and tuning goes on. A collapse is one of:
+    In warm-up a collapse brings in a repair: a block of exact transitions. Whatever the schedule
+    says, the surrogate learns from their evaluations, and from those of proposals since the last
+    fit. It is then fitted and deployed again, and tuning goes on. A collapse is one of:
 
     - a chain has not moved for ``patience`` iterations;
     - over ``patience`` iterations a chain's acceptance was below ``collapse`` times that of its
-      paths, which is what a perfect surrogate would give;
-    - that of all chains together was below ``promise`` times what the surrogate's own held-out
-      error predicts, and below half of the paths'.
+      paths, which a perfect surrogate would reach;
+    - over as many iterations the acceptance of all chains together was below ``promise`` times
+      what the surrogate's own held-out error predicts, and below half of the paths'.
 
     Where the exact transitions themselves are hardly ever accepted, the step size is to blame; the
     net then gives up.
 
-    From the first kept draw on nothing of the kind happens: a kernel that answered to the path
-    would bias the draws. What remains is ``mix``, a fixed probability, drawn independently of the
-    past, with which an iteration is an exact transition. A collapse among kept draws is a warning;
-    with ``restart`` the draws so far become warm-up, the surrogate is repaired, and draws begin
-    again, at most three times. Each kept draw is then made by a kernel that was fixed before the
-    first of them; but that they were kept at all depends on them, which is why it must be asked
-    for.
+    From the first kept draw on there are no repairs, because a kernel that depended on the path
+    would bias the draws. Only ``mix`` remains: the fixed probability that an iteration is an exact
+    transition, independently of the past. A collapse among kept draws gives a warning. With
+    ``restart`` the draws so far become warm-up, the surrogate is repaired, and draws begin
+    again, at most three times. The kernel is then still fixed before the first kept draw, but
+    whether draws are kept depends on the draws; so ``restart`` must be asked for.
 
     Parameters
     ----------
     patience
-        Iterations: how long a chain may stand still, and over how many acceptance is averaged.
+        Iterations that a chain may stand still, and over which acceptance is averaged.
     collapse, promise
         Parts of the expected acceptance, between 0 and 1, below which a surrogate is repaired.
     block
@@ -77,17 +76,17 @@ class Safety:
     restart: bool = attrs.field(default=False, validator=one_of(True, False))
 
     def is_futile(self, acceptance: float) -> bool:
-        """Return whether even exact transitions failed: then no surrogate is to blame."""
+        """Return whether exact transitions failed as well, so that no surrogate is to blame."""
         return acceptance < PATHS_WORK
 
     @property
     def shortest(self) -> int:
-        """Iterations that a repair needs: the exact ones, and as many as patience to tune in."""
+        """Iterations that a repair needs: the exact block, and ``patience`` for tuning."""
         return self.block + self.patience
 
 
 def check_safety(safety: object) -> Safety:
-    """Return the settings of a run's safety net; the usual ones for None.
+    """Return the settings of a run's safety net; the defaults for None.
 
     Raises
     ------

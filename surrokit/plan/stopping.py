@@ -1,4 +1,4 @@
-"""Watches a run's budget while it is spent."""
+"""The watch over a run's budget while it is spent."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from surrokit.result.trace import History
 from surrokit.types import FloatArray
 
 FIRST_LOOK = 50
-"""Kept draws of a chain before which nothing is said of their quality."""
+"""Kept draws of each chain at which their quality is judged for the first time."""
 
-_GROWTH = 1.2  # from one look to the next: few of them, and at most a fifth is drawn in vain
+_GROWTH = 1.2  # of draws between looks: looks are few, and at most a fifth is drawn in vain
 _MOST_GROWTH = 2.0
 
 GRACE = 0.1
-"""Part of ``max_seconds`` by which a settled number of draws may exceed it before it is cut."""
+"""Part of ``max_seconds`` by which a fixed number of draws may exceed it before it is cut."""
 
 _CALLS_MARGIN, _SECONDS_MARGIN = 1.0, 0.5  # calls have no grace
 
@@ -38,18 +38,18 @@ class Stopping:
     target
         The exact potential, whose calls count.
     clock
-        Whose seconds count.
+        The clock whose seconds count.
     transform
-        To the coordinates in which draws are judged.
+        The map to the coordinates in which draws are judged.
     chains
-        What an iteration pays at least for, if every chain moves.
+        Number of chains; an exact iteration pays for at least one position of each.
 
     Attributes
     ----------
     stopped
-        Why the run ends, if it ends here.
+        Why the run ends, if it ends now.
     length
-        How the number of draws comes about.
+        How the number of draws is determined.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Stopping:
         Parameters
         ----------
         exact
-            Whether it may pay for a whole position of each chain, and not only for data rows.
+            Whether it may pay for whole positions, and not only for data rows.
         """
         self._check(self._chains if exact else 0)
 
@@ -107,7 +107,7 @@ class Stopping:
     # --- how many draws ---
 
     def warmup_begins(self) -> None:
-        """Take note that iterations from here on are those of the kernel that will draw."""
+        """Take note that the kernel of iterations from here on is the one that will draw."""
         self._grace = 0.0
         self._pace.begin(*self._use())
 
@@ -119,12 +119,12 @@ class Stopping:
         return self._target.paid, self._clock.elapsed() - self._clock.seconds["training"]
 
     def draws_begin(self, wanted: int) -> int:
-        """Return how many draws of each chain there are to be at most, now that none is kept.
+        """Return the most draws of each chain that the budget allows, before any is kept.
 
         Parameters
         ----------
         wanted
-            As many as were asked for.
+            Draws asked for.
         """
         self.stopped, self.length, self._grace = "draws", "fixed", 0.0
         self._next_look = self._first_look()
@@ -146,18 +146,18 @@ class Stopping:
         return min(n, most)
 
     def cut(self, reason: StopReason) -> None:
-        """Take note that the run ends where a limit, or whatever else, happened to fall."""
+        """Take note that a limit, or something else, ends the run before its planned end."""
         self.stopped, self.length = reason, "cut"
 
     # --- draws that are good enough ---
 
     def is_used_up(self, part: Budget) -> bool:
-        """Return whether a part of the budget is used up, or the next iteration would do so."""
+        """Return whether a part of the budget is used up, or will be by the next iteration."""
         calls = self._target.paid + self._chains
         return part.spent(calls, self._clock.elapsed()) is not None
 
     def reached(self, kept: History) -> StopReason | None:
-        """Return which of the targets the kept draws have reached, at growing intervals."""
+        """Return the target that the kept draws have reached; None between looks at them."""
         if not self.budget.looks_at_draws or len(kept) < self._next_look:
             return None
         draws = self._transform.to_bounded(kept.positions())
@@ -193,7 +193,7 @@ class Stopping:
 
 
 def _least_ess(draws: FloatArray, target: float) -> float:
-    """Return the least effective sample size; where it is far from the target, a bound of it."""
+    """Return the least effective sample size; an upper bound of it where far from the target."""
     least = math.inf
     for kind in LEAST_OF:
         least = float(np.minimum(least, np.min(effective_sample_size(draws, kind))))

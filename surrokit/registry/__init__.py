@@ -1,1 +1,1 @@
-"""From entry points to parts."""
+"""Plugins, the components that they offer, and the making of parts."""

@@ -1,4 +1,4 @@
-"""From kind and name to the registered component."""
+"""The catalogue of registered components, by kind and name."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Catalogue:
         return sorted(name for k, name in self.entries if k == kind)
 
     def get(self, kind: Kind, name: str) -> Component:
-        """Return a component; :meth:`entry` says whose it is.
+        """Return a component without its plugin.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Catalogue:
         Parameters
         ----------
         kind, purpose
-            What is looked for.
+            What the component is and serves.
         """
         for entry in self:
             if entry.component.kind == kind and purpose in entry.component.purposes:
@@ -111,12 +111,12 @@ class Catalogue:
         )
 
     def find(self, names: Sequence[str]) -> list[Entry]:
-        """Return the entries of these names, of whatever kinds; without names all.
+        """Return the entries with these names, of any kind; without names all entries.
 
         Raises
         ------
         UnknownComponentError
-            If nothing has a name; the message names the nearest ones.
+            If no component has one of the names; the message names the nearest ones.
         """
         known = {name for _, name in self.entries}
         for name in names:
@@ -149,14 +149,14 @@ def _near(name: str, names: Iterable[str]) -> str:
 
 
 def make_catalogue(plugins: Plugins) -> Catalogue:
-    """Ask every plugin what it offers.
+    """Return the catalogue of what all plugins offer.
 
     Raises
     ------
     ComponentClashError
         If two plugins claim one name or one purpose of a kind.
     PluginError
-        If a plugin returns something else than components.
+        If a plugin raises, or returns something other than components.
     """
     entries: dict[tuple[Kind, str], Entry] = {}
     serving: dict[tuple[Kind, str], Entry] = {}

@@ -72,7 +72,7 @@ def _check_factory(component: Component, _: object, value: Any) -> None:
 def _with_settings(
     serves: Mapping[str, Mapping[str, Any]] | Iterable[str],
 ) -> dict[str, Mapping[str, Any]]:
-    """Return purpose to settings; none where purposes alone are given."""
+    """Return purpose to settings, which are empty where purposes alone are given."""
     if isinstance(serves, str):
         raise ConfigurationError(
             f"serves must be several purposes, or a dictionary of them, got {serves!r}; write "
@@ -94,25 +94,24 @@ class Component:
     factory
         What makes it: ``"package.module:Class"``, imported on first use, or a function. The fields
         of an attrs class, else the arguments, are the settings of the part. The path may also name
-        the part itself, ready-made, which then has no settings.
+        a ready-made part, which has no settings.
     summary
         One line for ``surrokit plugins``.
     references
         Where it comes from: papers, with DOI or equation.
     parts
-        Those settings that take another part. They may then be given by name, and the factory
-        always receives an object.
+        Settings that take another part. They may be given by name; the factory always receives an
+        object.
     examples
         Settings at which the conformance suite makes the part; list every setting that leads
         down another path.
     default
-        Whether it is what is used where nothing of its kind is named.
+        Whether it is used where nothing of its kind is named.
     serves
-        What else it is used for where its kind is not named: purposes, each perhaps with the
-        settings at which it serves. Those that runs look for are in
-        :mod:`surrokit.registry.purposes`.
+        Other purposes for which it is used where its kind is not named, each perhaps with settings.
+        Runs look for the purposes in :mod:`surrokit.registry.purposes`.
     quick
-        Of an experiment: settings of its small form, for which it gets a setting ``quick``.
+        Settings of an experiment's small form, which its setting ``quick`` chooses.
 
     Raises
     ------
@@ -135,27 +134,27 @@ class Component:
 
     @property
     def purposes(self) -> dict[str, Mapping[str, Any]]:
-        """Everything that it is used for, with the settings at which it serves."""
+        """All purposes, each with the settings for it."""
         return {**({DEFAULT: {}} if self.default else {}), **self.serves}
 
     def title(self, plugin: str = "") -> str:
-        """Return what messages call it: kind, name, and the plugin where that is known."""
+        """Return its name in messages: kind, name, and the plugin if known."""
         return f"{self.kind} {self.name!r}" + (f" of plugin {plugin}" if plugin else "")
 
     def load(self, plugin: str = "") -> Callable[..., Any]:
-        """Return the factory, imported if it is not yet.
+        """Return the factory, imported on first use.
 
         Parameters
         ----------
         plugin
-            Who offers it, for messages.
+            The plugin that offers it, for messages.
 
         Raises
         ------
         PluginLoadError
             If its module cannot be imported, or has no such name.
         PluginError
-            If what is there cannot be called.
+            If the factory is neither callable nor a part.
         """
         if not isinstance(self.factory, str):
             return self.factory
@@ -170,24 +169,24 @@ class Component:
         return found  # type: ignore[no-any-return]
 
     def settings(self, plugin: str = "") -> dict[str, Setting]:
-        """Return name to setting, as the class or function says; its module is imported.
+        """Return name to setting, read off the class or function, whose module is imported.
 
         Parameters
         ----------
         plugin
-            Who offers it, for messages.
+            The plugin that offers it, for messages.
 
         Raises
         ------
         PluginError
-            If the factory cannot be imported, or its settings cannot be told.
+            If the factory cannot be imported, or its settings cannot be read.
         """
         factory = self.load(plugin)
         try:
             found = settings_of(factory)
         except (ConfigurationError, ValueError) as error:
             raise PluginError(
-                f"the settings of {self.title(plugin)} cannot be told: {error}"
+                f"the settings of {self.title(plugin)} cannot be read: {error}"
             ) from error
         if self.quick:
             small = ", ".join(f"{name}={value!r}" for name, value in self.quick.items())
@@ -197,7 +196,7 @@ class Component:
         return found
 
     def _check_named(self, known: Mapping[str, Setting], plugin: str) -> None:
-        """Refuse names in the component that are no settings."""
+        """Raise if the component names settings that its factory does not have."""
         sets = (self.parts, self.quick, *self.serves.values(), *self.examples)
         unknown = sorted({name for each in sets for name in each} - known.keys())
         if unknown:
@@ -214,7 +213,7 @@ class Component:
         settings
             By name, as the class or function takes them.
         plugin
-            Who offers it, for messages.
+            The plugin that offers it, for messages.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""From names and settings to objects, and to the objects inside them."""
+"""The composer: it makes parts, and the parts inside them, from names and settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _METHODS: Mapping[Kind, tuple[tuple[str, ...], ...]] = {
     "integrator": (("advance",),),
     "metric": (("energy",),),
 }
-"""By what an object of each kind is known; a surrogate may be a ready potential instead."""
+"""Members by which an object of each kind is known; a surrogate may be a ready potential."""
 
 
 class Composer:
@@ -33,7 +33,7 @@ class Composer:
     catalogue
         Where names are looked up.
     own
-        The run's own parts by kind, for parts that take one of them unless told otherwise.
+        The run's own parts by kind, which a part inside another defaults to.
     """
 
     def __init__(self, catalogue: Catalogue, own: Mapping[Kind, Any] | None = None) -> None:
@@ -63,7 +63,7 @@ class Composer:
         ConfigurationError
             If a setting is unknown or missing, or given for an object that is already made.
         PluginError
-            If the part cannot be imported, or is none of its kind.
+            If the part cannot be imported, or lacks members of its kind.
         """
         given = {name: value for name, value in extra.items() if value is not None}
         found = name_and_settings(spec)
@@ -83,7 +83,7 @@ class Composer:
         return entry.make({**settings, **parts})
 
     def _check_kind(self, kind: Kind, given: object) -> None:
-        """Refuse what cannot be a part of a kind, before something deep inside trips over it."""
+        """Raise if an object cannot be a part of a kind, before code deep inside fails on it."""
         if kind in _METHODS:
             alike = any(all(hasattr(given, name) for name in names) for names in _METHODS[kind])
         elif kind in BOUND_KINDS:
@@ -92,7 +92,7 @@ class Composer:
             return
         if isinstance(given, type) and alike:
             raise ConfigurationError(
-                f"as {kind} the class {given.__name__} is given; make an object of it"
+                f"as {kind}, the class {given.__name__} is given; make an object of it"
             )
         if not alike:
             raise ConfigurationError(
@@ -118,7 +118,7 @@ class Composer:
 
 
 def name_and_settings(spec: object) -> tuple[str, dict[str, Any]] | None:
-    """Return name and settings that a spec gives, or None if it is an object.
+    """Return the name and settings in a spec, or None for an object.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""From entry points to loaded plugins.
+"""The discovery of plugins by their entry points, and their loading.
 
-Built-in plugins and strangers' come through the same door: the entry-point group ``surrokit``.
-Finding imports nothing; loading imports each plugin's module.
+Built-in and other plugins are announced in the same entry-point group, ``surrokit``. Finding
+imports nothing; loading imports each plugin's module.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LoadedPlugin:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Plugins:
-    """All plugins of a process: pluggy's manager with our own records beside it."""
+    """All plugins of a process: pluggy's manager, and a record of each loaded plugin."""
 
     manager: pluggy.PluginManager
     loaded: tuple[LoadedPlugin, ...]
@@ -78,7 +78,7 @@ def find(disabled: Iterable[str] | None = None) -> tuple[FoundPlugin, ...]:
     Raises
     ------
     ComponentClashError
-        If two distributions announce an entry of one name.
+        If two distributions announce an entry of the same name.
     """
     skip = disabled_names() if disabled is None else frozenset(disabled)
     found: dict[str, FoundPlugin] = {}

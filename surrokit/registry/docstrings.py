@@ -12,12 +12,12 @@ _ROLE = re.compile(r":[a-z:]+:`(~[\w.]*\.)?([^`]+)`")
 
 
 def parameter_texts(docstring: str | None) -> dict[str, tuple[str, str]]:
-    """Return parameter to its type and to what is said of it, either of which may be empty.
+    """Return parameter to type and description; either may be empty.
 
     Parameters
     ----------
     docstring
-        In numpydoc's form; the section Parameters is read.
+        In numpydoc's form, whose section Parameters is read.
     """
     types: dict[str, str] = {}
     texts: dict[str, str] = {}
@@ -34,7 +34,7 @@ def parameter_texts(docstring: str | None) -> dict[str, tuple[str, str]]:
 
 
 def without_markup(text: str) -> str:
-    """Return a text without the markup of literals and of references."""
+    """Return a text without the markup of literals and references."""
     return _ROLE.sub(r"\2", text).replace("``", "")
 
 

@@ -1,4 +1,4 @@
-"""From the path of a class or function to the thing itself."""
+"""The import of a class or function by its path."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load_object(path: str, what: str) -> Any:
     path
         ``package.module:Class``.
     what
-        The part that it makes, as messages call it.
+        The name in messages of the part that it makes.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def load_object(path: str, what: str) -> Any:
     try:
         module = importlib.import_module(name)
     except SurrokitError:
-        raise  # such as a package to install
+        raise  # it says what to do already, such as to install a package
     except Exception as error:
         raise PluginLoadError(
             f"{what} is to be made by {path!r}, but {name} cannot be imported: "

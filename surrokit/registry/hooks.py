@@ -1,7 +1,7 @@
-"""Every hook, the markers that name them, and nothing else.
+"""All hooks, and the markers of hooks and of their implementations.
 
 A plugin is a module, announced in the entry-point group ``surrokit``, with functions of these
-names decorated with :data:`surrokit.hookimpl`. Hooks decide who exists and who is told; they
+names decorated with :data:`surrokit.hookimpl`. Hooks register parts and inform observers; they
 never decide what a Markov kernel does.
 """
 
@@ -37,7 +37,7 @@ def surrokit_components() -> Sequence[Component]:
     return ()
 
 
-# --- Observation: called between transitions, never inside one. What is returned is ignored. ---
+# --- Observation: called between transitions, never inside one. Return values are ignored. ---
 
 
 @hookspec
@@ -70,7 +70,7 @@ def surrokit_transition_done(run: RunInfo, state: ChainState, info: IterationInf
 def surrokit_surrogate_deployed(
     run: RunInfo, surrogate: Potential, evaluations: int, reason: str
 ) -> None:
-    """Be told that the sampler moves on a new surrogate from here on.
+    """Be told that the sampler uses a new surrogate from here on.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ _PROTOCOLS: dict[Kind, tuple[str, ...]] = {
     "policy": ("surrokit.plan.policy:Policy",),
     "experiment": ("surrokit.experiments.contract:Experiment",),
 }
-"""Protocols of each kind by their paths, since most of them know of components."""
+"""Paths of each kind's protocols, since the policy's module imports the registry."""
 
 
 def protocols_of(kind: Kind) -> tuple[type, ...]:
@@ -52,11 +52,11 @@ _HANDED: dict[tuple[str, ...], Kind] = {
 }
 
 BOUND_KINDS: tuple[Kind, ...] = tuple(_HANDED.values())
-"""Kinds that are settings until they are bound."""
+"""Kinds of parts that are settings until they are bound to a potential."""
 
 
 def binds_as(part: object) -> Kind | None:
-    """Return the kind of a part that is bound, by the arguments of ``bind``; None for others."""
+    """Return the kind that the arguments of a part's ``bind`` tell; None without such a method."""
     bind = getattr(part, "bind", None)
     if not callable(bind):
         return None
@@ -73,14 +73,14 @@ def members_of(protocol: type) -> list[str]:
 
 
 def missing_members(kind: Kind, part: Any) -> dict[str, list[str]]:
-    """Return protocol to the members that a part lacks of it; nothing where it has all of one.
+    """Return protocol to the members that a part lacks; empty if the part has all of one protocol.
 
     Parameters
     ----------
     kind
-        What the part shall be.
+        Kind that the part should have.
     part
-        The part. No property of it is evaluated.
+        The part, whose properties are not evaluated.
     """
     lacking = {}
     for protocol in protocols_of(kind):

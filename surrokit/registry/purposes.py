@@ -1,6 +1,6 @@
 """Purposes that parts serve where a user names none.
 
-One part of a kind serves a purpose. A policy may look for purposes of its own.
+At most one part of a kind serves a purpose. A policy may look for purposes of its own.
 """
 
 DEFAULT = "default"

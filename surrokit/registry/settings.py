@@ -32,11 +32,11 @@ class Setting:
     default
         :data:`REQUIRED` where it must be given, :data:`COMPUTED` where it follows from others.
     type
-        As the docstring has it, or else the annotation; empty where neither does.
+        From the docstring, else from the annotation; empty where neither has it.
     limits
-        Which values are taken, in words; empty where only the part knows.
+        The values that are allowed, in words; empty where only the part knows.
     help
-        What the docstring says of it.
+        Its description in the docstring.
     """
 
     name: str
@@ -47,13 +47,13 @@ class Setting:
 
 
 def settings_of(factory: Callable[..., Any]) -> dict[str, Setting]:
-    """Return name to setting of what a class or function takes.
+    """Return name to setting for a class or function.
 
     Parameters
     ----------
     factory
         An attrs class, whose fields are the settings; or any other class or function, whose
-        arguments are.
+        arguments are the settings.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def settings_of(factory: Callable[..., Any]) -> dict[str, Setting]:
 
 
 def build(factory: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
-    """Call a class or function with settings; those of a record inside it go there."""
+    """Return what a class or function makes of settings, with records inside it filled in."""
     return factory(**(_gather(factory, settings) if _is_record(factory) else settings))
 
 
@@ -146,7 +146,7 @@ def _keyword(field: attrs.Attribute[Any]) -> str:
 
 
 def _value(owner: Any, field: attrs.Attribute[Any]) -> Any:
-    """Return what a record has in a field, or the default in a class."""
+    """Return the value of a record's field, or the default of a class's."""
     if not isinstance(owner, type):
         return getattr(owner, field.name)
     default: Any = field.default
@@ -158,7 +158,7 @@ def _value(owner: Any, field: attrs.Attribute[Any]) -> Any:
 
 
 def _gather(owner: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of a class, those settings gathered that belong to records inside it."""
+    """Return the arguments of a class, with settings of records inside it gathered into these."""
     own = dict(settings)
     for field in filter(offers_of, _fields(owner)):
         record = _value(owner, field)
@@ -170,7 +170,7 @@ def _gather(owner: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _texts_of(cls: type) -> dict[str, tuple[str, str]]:
-    """Return what docstrings say of fields, inherited ones too."""
+    """Return the types and descriptions of fields in docstrings, inherited ones too."""
     texts: dict[str, tuple[str, str]] = {}
     for each in reversed(cls.__mro__):
         texts |= parameter_texts(each.__doc__)
@@ -178,7 +178,7 @@ def _texts_of(cls: type) -> dict[str, tuple[str, str]]:
 
 
 def _limits(validator: Any) -> str:
-    """Return what a validator takes, so far as it can be read."""
+    """Return the values that a validator allows, in words, as far as they can be read off it."""
     joined = getattr(validator, "_validators", None)  # of attrs.validators.and_
     if joined is not None:
         return " and ".join(filter(None, map(_limits, joined)))

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from surrokit.types import FloatArray
 
 FEWEST_ITERATIONS = 20
-"""Of fewer kept iterations nothing is said."""
+"""Fewest kept iterations for advice on acceptance and on paths."""
 
 _NOTHING = 0.02  # path acceptance, or part of moves, below which next to nothing is accepted
-_LITTLE = 0.05  # the same of acceptance, where the paths work; of moves, where paths fail
+_LITTLE = 0.05  # the same for acceptance where paths work, and for moves where paths fail
 _PATHS_WORK = 0.2  # path acceptance above which the step size is not to blame
 _MANY_FAILURES = 0.05  # part of the paths
-_CLOSE = 1000  # numbers between a draw and a bound; a density that is finite there has none
-_SOME = 1e-3  # part of the paths that may diverge unmentioned where they are the target's own
-_WITHIN_REACH = 2.0  # nats above the highest of the draws
+_CLOSE = 1000  # floating-point numbers from a bound; a finite density leaves no draws so close
+_SOME = 1e-3  # part of the target's own paths that may diverge unmentioned
+_WITHIN_REACH = 2.0  # nats above the highest potential of the draws
 _LONG = 50  # iterations without a move
 _BIASED = 0.1  # part of the Monte Carlo error of a mean
 _BY_CHANCE = 1e-3  # chance of standing still for that long, somewhere in the run
@@ -45,7 +45,7 @@ def advice(run: Run) -> list[str]:
 
 
 def _broken_gradients(run: Run) -> str | None:
-    """Return a complaint where paths ended at a place that draws might have reached."""
+    """Return a complaint if paths ended at a position that draws might have reached."""
     broken = run.broken_gradients
     if broken.position is None or run.surrogate is not None or GRADIENT not in run.sampler.needs:
         return None
@@ -58,13 +58,13 @@ def _broken_gradients(run: Run) -> str | None:
     return (
         f"at {broken.count} positions, the likeliest of them {at}, the gradient is not finite "
         "though the potential is: paths end there, so that draws miss this region and what lies "
-        "behind it; mend the gradient, or use what goes without it there: a surrogate, such as "
-        "surrogate='additive', or sampler='random-walk'"
+        "behind it; mend the gradient, or do without it there by a surrogate, such as "
+        "surrogate='additive', or by sampler='random-walk'"
     )
 
 
 def _at_bounds(run: Run) -> list[str | None]:
-    """Return a complaint for each number whose draws cannot be told from a bound, hardly."""
+    """Return a complaint for each bound that draws come too close to, and None for any other."""
     columns = run.draws.reshape(-1, run.draws.shape[2])
     return [
         _at_bound(label, columns[:, i], bound)
@@ -80,7 +80,7 @@ def _at_bound(label: str, draws: FloatArray, bound: float) -> str | None:
         return None
     return (
         f"{close} of {len(draws)} draws of {label!r} lie within {_CLOSE} floating-point numbers of "
-        f"its bound {bound:g}: whatever probability lies closer than the last of them is lost; "
+        f"its bound {bound:g}: whatever probability lies closer still is lost; "
         "move the bound to 0, where numbers are dense (1 - p in place of p), or sample a "
         "logarithm"
     )
@@ -104,7 +104,7 @@ def _cut(run: Run) -> str | None:
     if run.length != "cut" or run.stopped not in ("max_calls", "max_seconds"):
         return None
     few = run.stopped == "max_seconds" and 0 < len(run.kept) < FEWEST_ITERATIONS
-    bias = length_bias(_costs(run))  # NaN where no mean can be judged by anything
+    bias = length_bias(_costs(run))  # NaN where too few draws tell
     if not (few or bias > _BIASED):
         return None
     part = "a part" if few else f"up to about {bias:.2f}"
@@ -117,7 +117,7 @@ def _cut(run: Run) -> str | None:
 
 
 def _costs(run: Run) -> FloatArray:
-    """Return what iterations cost of the limit that ended them, from the second one on."""
+    """Return the cost of each iteration after the first, in units of the limit that was reached."""
     if run.stopped == "max_seconds":
         return np.diff(run.kept.seconds)
     used = [
@@ -136,9 +136,9 @@ def _separate_modes(run: Run) -> str | None:
     missed = "; draws miss modes altogether" if visits.missed.any() else ""
     return (
         f"the target has {len(visits.modes)} modes, and chains went from one to another "
-        f"{visits.moves} times{missed}: {visits.tell(run.labels)}. How many draws lie at each says "
-        "where chains began, and nothing of the target; begin chains at all of them with "
-        "initial=..., and weigh each by itself, or find coordinates in which they are one"
+        f"{visits.moves} times{missed}: {visits.tell(run.labels)}. The draws at each tell where "
+        "chains began, and nothing of the target; begin chains at all of them with initial=..., "
+        "and weigh each by itself, or find coordinates in which they are one"
     )
 
 
@@ -166,13 +166,13 @@ def _rejected(run: Run) -> str | None:
 
 
 def _mean(acceptance: FloatArray) -> float:
-    """Return the mean where there was something to decide; NaN if there never was."""
+    """Return the mean over iterations that had something to decide; NaN without any."""
     known = acceptance[~np.isnan(acceptance)]
     return float(known.mean()) if known.size else float("nan")
 
 
 def _about_steps(run: Run) -> str:
-    """Return whose fault a path's failure is, and what the user can change about it."""
+    """Return why paths fail, and what the user can change."""
     step = run.kept.step_size[-1]
     if "step_size" not in run.sampler.tunes and not np.isnan(step):
         return (
@@ -195,14 +195,14 @@ def _other_parts(run: Run) -> str:
 def _stuck(kept: Trace) -> str | None:
     longest = np.array([_longest_stand(moves) for moves in kept.accepted])
     chain = int(longest.argmax())
-    usual = float(kept.accepted.mean(axis=1).max())  # of the best chain: the others may stand, too
+    usual = float(kept.accepted.mean(axis=1).max())  # the best chain's, as others may stand, too
     chance = kept.accepted.size * (1.0 - usual) ** int(longest[chain])
     if longest[chain] < _LONG or chance > _BY_CHANCE:
         return None
     return (
         f"chain {chain} did not move for {longest[chain]} kept iterations, though up to "
-        f"{usual:.2f} of a chain's proposals were accepted: it sits where they hardly ever are, "
-        "and draws miss part of the target; warm up for longer, start elsewhere, or with a "
+        f"{usual:.2f} of a chain's proposals were accepted: this chain sits where they hardly ever "
+        "are, and draws miss part of the target; warm up for longer, start elsewhere, or with a "
         "surrogate mix in exact transitions with safety=surrokit.Safety(mix=0.1)"
     )
 
@@ -218,7 +218,7 @@ def _unsolved(kept: Trace) -> list[str | None]:
     no_return = int((kept.status == Status.NOT_REVERSIBLE).sum())
     return [
         f"the implicit equations of {unsolved} of {n_paths} kept paths were not solved, and these "
-        "were rejected; lower step_size, or let the integrator make more iterations"
+        "paths were rejected; lower step_size, or let the integrator make more iterations"
         if unsolved > _MANY_FAILURES * n_paths
         else None,
         f"{no_return} of {n_paths} kept paths did not lead back to where they began, and were "
@@ -230,7 +230,7 @@ def _unsolved(kept: Trace) -> list[str | None]:
 
 def _find_divergences(run: Run) -> list[str | None]:
     kept, n_paths = run.kept, run.kept.status.size
-    # of a surrogate they tell that it bends, and where the target does not paths still come by
+    # on a surrogate more may diverge: the target need not bend where its surrogate does
     unmentioned = _SOME if run.surrogate is None else _MANY_FAILURES
     not_finite = int((kept.status == Status.NOT_FINITE).sum())
     diverged = int((kept.divergent & (kept.status == Status.OK)).sum())

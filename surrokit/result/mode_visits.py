@@ -9,12 +9,12 @@ from surrokit.contracts.explorer import Modes
 from surrokit.types import BoolArray, FloatArray, IntArray
 
 ENOUGH = 40
-"""Moves of chains from one mode to another after which their shares of the draws mean something."""
+"""Moves of chains between modes from which on the modes' shares of the draws mean something."""
 
 SELDOM = 0.1
-"""Part of the moves that independent draws would make, below which chains hardly move between."""
+"""Like :data:`ENOUGH`, but as a part of the moves that independent draws would make."""
 
-_MOST_NUMBERS = 4  # of a mode's place that a message tells, those in which modes differ most
+_MOST_NUMBERS = 4  # coordinates of a mode in a message: those in which modes differ most
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -24,15 +24,15 @@ class ModeVisits:
     Parameters
     ----------
     modes
-        Those that matter.
+        The modes that matter.
     searches
-        Searches in all, those included that led to others.
+        Number of all searches, wherever they ended.
     shares : ndarray of shape (k,)
-        Part of the draws that belongs to each.
+        Part of the draws at each mode.
     missed : ndarray of shape (k,)
-        Which of them no draw has come near.
+        Whether no draw has come near the mode.
     moves
-        How often a chain went from one to another.
+        How often a chain went from one mode to another.
     expected
         How often independent draws would.
     """
@@ -63,7 +63,7 @@ class ModeVisits:
 
     @property
     def joined(self) -> bool:
-        """Whether chains have been to every mode, and go between them as a matter of course."""
+        """Whether draws come near every mode, and chains go between modes often enough."""
         if self.missed.any():
             return False
         return self.moves >= ENOUGH or self.moves >= SELDOM * self.expected
@@ -95,5 +95,5 @@ class ModeVisits:
 
 
 def _missed(modes: Modes, k: int, draws: FloatArray) -> bool:
-    """Return whether no draw lies where nearly all of a normal distribution about a mode does."""
+    """Return whether no draw is where nearly all of a mode's normal approximation lies."""
     return bool(modes.squares(k, draws).min() > (np.sqrt(draws.shape[1]) + 2.0) ** 2)

@@ -1,4 +1,4 @@
-"""Run: the draws, and the account of what they cost."""
+"""The result of a run: the draws, and the account of their cost."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Rescue:
     Parameters
     ----------
     iteration
-        After which iteration of the run, counted from 1, it began.
+        Iteration of the run, counted from 1, after which it began.
     reason
-        What was seen, in words.
+        What was wrong, in words.
     """
 
     iteration: int
@@ -54,13 +54,13 @@ class Adaptation:
     training_rows
         Exact evaluations that the learner observed.
     frozen_before_draws
-        Whether the kernel of every kept draw was the same, and no schedule could have changed it;
-        if not, draws were kept under adaptation, and are exact only in the limit of one that
-        vanishes. It is what the run saw, whatever the schedule says.
+        Whether every kept draw had the same kernel, which no schedule could have changed. If not,
+        draws were kept under adaptation, and are exact only in the limit of vanishing adaptation.
+        The run sees this for itself, whatever the schedule says.
     rescues
         Repairs of the surrogate by the safety net, in warm-up.
     restarts
-        Where draws became warm-up, and began again.
+        Repairs at which the draws so far became warm-up, and draws began again.
     mix
         Probability with which a kept iteration was an exact transition.
     deployed_though_frozen
@@ -82,7 +82,7 @@ class Adaptation:
         return self.deployments[-1] if self.deployments else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data, with the number of deployments and the last of them."""
+        """Return all fields, the number of deployments and the last of them as plain data."""
         return {
             **attrs.asdict(self),
             "n_deployments": len(self.deployments),
@@ -99,7 +99,7 @@ class Run:
     parameters
         Names and shapes.
     kept, warmup
-        Everything about each kept iteration, and each one of warm-up and exploration.
+        Traces of the kept iterations, and of warm-up with exploration.
     calls
         Exact evaluations by kind, in positions (``rows``: in data rows), exploration and training
         included. ``gradient`` counts positions evaluated with value and gradient together.
@@ -107,32 +107,31 @@ class Run:
         Positions at which the target raised, or returned NaN or U = -inf; they were rejected.
         Broken gradients are among them.
     broken_gradients
-        Where U is finite and its gradient is not: how often that was met, and the likeliest place.
+        Positions where U is finite and its gradient is not: their number, and the likeliest one.
     seconds
         ``warmup`` (exploration included), ``training`` and ``sampling``.
     adaptation
-        How often a surrogate was deployed, and when last.
+        Deployments and repairs of the surrogate.
     stopped
         Why the run ended: ``draws`` if it drew all that was asked for, one of the limits of
         :class:`~surrokit.cost.budget.Budget`, ``interrupted``, or ``error``.
     length
-        How the number of kept draws came about: ``fixed`` before the first of them, ``judged`` by
-        what they look like, or ``cut`` where a limit or an interrupt happened to fall.
+        How the number of kept draws was determined: ``fixed`` before the first draw, ``judged`` by
+        the draws' quality, or ``cut`` by a limit or an interrupt.
     parts
-        What it was made of.
+        Kind of part to its description.
     surrogate
-        The potential that the last proposals were made on; None if that was the exact one.
+        The surrogate of the last proposals; None if these were made on the exact potential.
     sampler
-        As tuned: another run that is given it needs no warm-up.
+        The tuned sampler; another run that is given it needs no warm-up.
     kernel
-        The sampler as it was bound last, with its potential and step size; None where nothing was
-        moved.
+        The sampler as bound last, with its potential and step size; None where no chain moved.
     choice
         What was picked automatically, and why; None where nothing was.
     n_rows
         Data rows of a target that is a sum over rows.
     modes
-        Where searches for modes ended; None where nobody searched.
+        Where searches for modes ended; None without searches.
     """
 
     parameters: Parameters
@@ -186,15 +185,15 @@ class Run:
 
     @property
     def fit_quality(self) -> FitQuality | None:
-        """Held-out error of the surrogate, if it says so; None without a surrogate."""
+        """Held-out error that the surrogate reports, or None."""
         return None if self.surrogate is None else fit_quality_of(self.surrogate)
 
     @property
     def path_failures(self) -> dict[str, int]:
-        """Paths of kept iterations that failed, all chains together, by how they failed.
+        """Number of kept iterations whose path failed, all chains together, by kind of failure.
 
-        ``not-finite``, ``not-converged`` and ``not-reversible``: the names of
-        :class:`~surrokit.contracts.dynamics.Status`. Each was a rejection.
+        The kinds are ``not-finite``, ``not-converged`` and ``not-reversible``, as in
+        :class:`~surrokit.contracts.dynamics.Status`. Each failed path was rejected.
         """
         status = self.kept.status
         return {
@@ -231,7 +230,7 @@ class Run:
 
     @property
     def total_calls(self) -> float:
-        """Exact calls of all kinds, single data rows as parts of an evaluation of all rows."""
+        """Exact calls of all kinds; a data row counts as its part of an evaluation of all rows."""
         return calls_paid(self.calls, self.n_rows)
 
     def calls_per_effective_draw(self) -> float:
@@ -245,7 +244,7 @@ class Run:
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of a run, without its draws, as plain data for JSON.
 
-        What is not finite, such as R-hat of a parameter that never moved, is None.
+        A figure that is not finite, such as R-hat of a parameter that never moved, is None.
         """
         ess = self.ess()
         figures = {

@@ -14,7 +14,7 @@ QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 """Column names of the quantiles."""
 
 MISSING = "missing"
-"""What stands in a table for a figure that cannot be had."""
+"""Stands in a table for NaN."""
 
 _GAP = "  "
 
@@ -32,7 +32,7 @@ class Summary:
         ``ess`` (the least of the three that follow), ``ess_bulk`` (for means), ``ess_tail``,
         ``ess_square`` (for spreads), ``rhat``, ``mcse`` (Monte Carlo standard error of the mean)
         and ``calls_per_ess`` (exact calls of any kind, exploration and training included, for
-        each effective draw). NaN where a figure cannot be had.
+        each effective draw). NaN where a figure cannot be computed.
     """
 
     labels: list[str]
@@ -40,7 +40,7 @@ class Summary:
 
     @classmethod
     def of(cls, draws: FloatArray, labels: list[str], calls: float) -> Summary:
-        """Summarise draws of shape (chains, draws, dim) that cost so many exact calls."""
+        """Return the summary of draws (chains, draws, dim) that cost ``calls`` exact calls."""
         bulk, tail, square = (
             effective_sample_size(draws, kind) for kind in ("bulk", "tail", "square")
         )
@@ -84,7 +84,7 @@ class Summary:
 
 
 def format_figure(column: str, value: float) -> str:
-    """Return a figure of a column as tables print it; one that cannot be had is missing."""
+    """Return a figure of a column as tables print it; :data:`MISSING` for NaN."""
     if np.isnan(value):
         return MISSING
     if column.startswith("ess"):
@@ -93,7 +93,7 @@ def format_figure(column: str, value: float) -> str:
 
 
 def _moments(draws: FloatArray) -> dict[str, FloatArray]:
-    """Return mean, sd and quantiles, however large or small the draws are."""
+    """Return mean, sd and quantiles, without overflow however large the draws are."""
     dim, unit = draws.shape[2], units(draws)
     flat = (draws / unit).reshape(-1, dim)
     missing = np.full(dim, np.nan)

@@ -14,12 +14,12 @@ from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.coordinates.transforms import Transform
 from surrokit.types import BoolArray, FloatArray, IntArray
 
-_UNDISTURBED = 0.1  # the least part of a machine's time that others surely left alone
+_UNDISTURBED = 0.1  # quantile of iterations' times that other work on the machine does not disturb
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Trace:
-    """Iterations of one phase of a run; arrays have shape (chains, iterations) at first.
+    """Iterations of one phase of a run; arrays have shape (chains, iterations) unless told.
 
     Parameters
     ----------
@@ -34,14 +34,14 @@ class Trace:
         Whether the chain moved, and whether its path failed.
     acceptance, path_acceptance : ndarray
         Exact acceptance probability, or an unbiased estimate of it, and the same if the potential
-        that the sampler moved on were the target. NaN where there was nothing to decide, for the
-        proposal was where the chain stood.
+        that the sampler moved on were the target. NaN where there was nothing to decide, since
+        the proposal did not leave the chain's position.
     n_steps : ndarray of int
         Integrator steps.
     status : ndarray of int
         :class:`~surrokit.contracts.dynamics.Status` of each path.
     step_size : ndarray of shape (iterations,)
-        In use at each iteration; NaN for samplers without.
+        In use at each iteration; NaN for samplers without one.
     seconds : ndarray of shape (iterations,)
         Since the run began.
     calls : dict of str to ndarray of shape (iterations,)
@@ -68,7 +68,7 @@ class Trace:
         return len(self.seconds)
 
     def statistics(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what ArviZ calls sampler statistics, by its names, each (chains, iterations).
+        """Return the statistics of the sampler by ArviZ's names, each (chains, iterations).
 
         ``lp`` is left out where a correction did not evaluate the target at every draw.
         """
@@ -122,21 +122,21 @@ class History:
         self._numbers.append((step_size, seconds, *(calls[kind] for kind in CALL_KINDS)))
 
     def extend(self, later: History) -> None:
-        """Take in all iterations of a history that came after this one."""
+        """Take in all iterations of a later history."""
         for name in ("_positions", "_values", "_infos", "_numbers", "_outputs"):
             getattr(self, name).extend(getattr(later, name))
 
     def positions(self) -> FloatArray:
-        """Return where the chains were, shape (chains, iterations, dim)."""
+        """Return the positions of the chains, shape (chains, iterations, dim)."""
         positions = np.empty((self._chains, len(self), self._dim))
         for i, row in enumerate(self._positions):
             positions[:, i] = row
         return positions
 
     def last(self, n: int) -> tuple[float, float, float]:
-        """Return acceptance, seconds of one left undisturbed, and steps of the last n iterations.
+        """Return mean move probability, seconds and mean steps of the last n iterations.
 
-        Acceptance, as the part that moved, and integrator steps of a chain, are means.
+        The seconds are those of one iteration that other work on the machine does not disturb.
         """
         acceptance = float(np.mean([info.move_probability for info in self._infos[-n:]]))
         seconds = np.diff([row[1] for row in self._numbers[-n - 1 :]])
@@ -144,7 +144,7 @@ class History:
         return acceptance, float(np.quantile(seconds, _UNDISTURBED)), steps
 
     def trace(self, transform: Transform) -> Trace:
-        """Return what was gathered, draws taken back to the user's coordinates."""
+        """Return the trace, with draws in the user's coordinates."""
         n = len(self)
         positions = self.positions()
         numbers = np.array(self._numbers).reshape(n, 2 + len(CALL_KINDS))

@@ -1,1 +1,1 @@
-"""The loop over iterations, and what it keeps in hand."""
+"""The loop over a run's iterations, and the state that it keeps."""

@@ -33,12 +33,12 @@ TUNED_AFTER_RESTART = 100
 
 
 class Attempt:
-    """What changes while a run goes by one recipe.
+    """The changing state of a run that goes by one recipe.
 
     Parameters
     ----------
     recipe
-        With parts that were made.
+        One whose parts are made.
     book
         The run's.
     rng
@@ -62,7 +62,7 @@ class Attempt:
     # --- phases ---
 
     def explore(self) -> Findings | None:
-        """Look around, if the recipe has an explorer, and let it learn; return what was found."""
+        """Explore and learn, if the recipe has an explorer; return the findings, or None."""
         recipe, book, learning = self.recipe, self._book, self._learning
         if learning.surrogate is not None:
             book.add_surrogate(learning.surrogate, 0, "ready before the run")
@@ -86,12 +86,12 @@ class Attempt:
         return found
 
     def warm_up(self, found: Findings | None) -> str | None:
-        """Tune what was left free, on whatever potential the sampler moves on by then.
+        """Tune what is left free, on the potential that the sampler moves on by then.
 
         Parameters
         ----------
         found
-            By the exploration, or by an attempt before; None where there was neither.
+            Findings of the exploration, or of an attempt before; None without either.
 
         Returns
         -------
@@ -120,12 +120,12 @@ class Attempt:
         return self._complaint_after_warm_up()
 
     def draw(self) -> None:
-        """Draw; from here on nothing is tuned, unless draws are to begin again."""
+        """Keep draws; nothing is tuned from here on, unless draws must begin again."""
         while (trouble := self._draw()) is not None:
             self._restart(trouble)
 
     def hand_over(self) -> Findings:
-        """Return what the next attempt takes over: the chains, and what is known of the target."""
+        """Return the findings that the next attempt takes over, with the chains as they are."""
         assert self._found is not None
         return attrs.evolve(
             self._found,
@@ -207,7 +207,7 @@ class Attempt:
         return None
 
     def _restart(self, trouble: str) -> None:
-        """Make warm-up of the draws so far, and repair the surrogate."""
+        """Turn the draws so far into warm-up, and repair the surrogate."""
         book = self._book
         self._net.restarts.append(Rescue(iteration=book.recorder.iteration, reason=trouble))
         book.recorder.begin_again()
@@ -252,7 +252,7 @@ class Attempt:
         explored: bool = False,
         repairs: bool = False,
     ) -> None:
-        """Write an iteration down, learn from it, and do what the schedule decides."""
+        """Record an iteration, learn from it, and do what the schedule decides."""
         moves, learning = self._moves, self._learning
         moment = self._book.add(stage, moves.state, step, moves.step_size, explored=explored)
         decision = self.recipe.schedule.decide(moment, self._rng)
@@ -270,7 +270,7 @@ class Attempt:
         self._settle_records(stage, decision, repairs=repairs)
 
     def _settle_records(self, stage: Stage, decision: Decision, *, repairs: bool) -> None:
-        """Settle what is kept of exact calls from here on, and paid for with proposals."""
+        """Decide which exact calls are kept from here on, and whether proposals pay gradients."""
         listens = self._net.listens(self._learning.surrogate, stage)
         has_outputs, learns = self._book.recorder.has_outputs, not self._learning.frozen
         self._target.keep_evaluations(has_outputs or repairs or listens or learns)
@@ -278,7 +278,7 @@ class Attempt:
         self._wants_gradients = wanted and self._learning.uses_derivatives
 
     def _deploy(self, reason: str) -> None:
-        """Fit a surrogate, and move on it from here on."""
+        """Fit a surrogate, and use it from here on."""
         learning = self._learning
         try:
             surrogate = learning.fit()
@@ -305,7 +305,7 @@ class Attempt:
         return self._take_paid(self._moves.state) if self._target.keeps else None
 
     def _take_paid(self, state: ChainState) -> Evaluations:
-        """Return what was paid for since the last time."""
+        """Return the evaluations paid for since the last call."""
         rows = self._target.drain()
         self._book.recorder.take_outputs(rows, state)
         return rows
@@ -327,7 +327,7 @@ class Attempt:
             warn_if_gradient_disagrees(self._target, state.positions[0], gradient[0])
 
     def outcome(self) -> Run:
-        """Return the result, of whatever was drawn."""
+        """Return the result, with the draws so far."""
         book, learning = self._book, self._learning
         exact, transform = self._target, self._target.transform
         modes = None if self._found is None else self._found.modes

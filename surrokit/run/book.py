@@ -19,27 +19,27 @@ from surrokit.run.recorder import Recorder
 from surrokit.targets.bounds import transform_of
 
 ENDS = (BudgetSpent, KeyboardInterrupt, Exception)
-"""What may end a run."""
+"""Exceptions that end a run."""
 
 
 def reason_of(end: BaseException) -> StopReason:
-    """Return why a run ends that one of :data:`ENDS` ends."""
+    """Return why a run ends, from the exception that ends it."""
     if isinstance(end, BudgetSpent):
         return end.reason
     return "error" if isinstance(end, Exception) else "interrupted"
 
 
 class Book:
-    """The book of a run, which outlives whatever the run tries.
+    """The book of a run, which outlives its attempts.
 
-    The guard of the budget is on from here until the book is closed.
+    The budget guards exact calls until the book is closed.
 
     Parameters
     ----------
     asked
-        What the run was asked for.
+        The recipe as asked for.
     observers
-        Who is told.
+        The observers of the run.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Book:
         self._observers = observers
 
     def begin(self, recipe: Recipe) -> None:
-        """Go by a recipe from here on; with the first one the run has started."""
+        """Go by a recipe from here on; the first one starts the run."""
         self.recipe = recipe
         if self.info is not None:
             self.info = attrs.evolve(self.info, parts=recipe.described)
@@ -86,7 +86,7 @@ class Book:
 
     @property
     def room(self) -> int:
-        """Iterations that are left of the warm-up."""
+        """Iterations left in the warm-up."""
         return self.warmup_ends - self.recorder.iteration
 
     @property
@@ -95,11 +95,11 @@ class Book:
         return self.recorder.iteration - (self._explored_at or 0)
 
     def warm_up_for(self, iterations: int) -> None:
-        """Let the warm-up go on for so many iterations from here on."""
+        """End the warm-up after so many more iterations."""
         self.warmup_ends = self.recorder.iteration + iterations
 
     def expect(self, *, warmup: int | None = None, draws: int | None = None) -> None:
-        """Let observers know how long the run is going to be, as far as that is known."""
+        """Update the expected length of the run, of which observers are told."""
         info = self.info
         assert info is not None
         warmup, draws = warmup or info.warmup, draws or info.draws
@@ -115,7 +115,7 @@ class Book:
         *,
         explored: bool,
     ) -> Moment:
-        """Write down one iteration, tell of it, and return the moment after it."""
+        """Record one iteration, tell observers, and return the moment after it."""
         info = self.recorder.add(stage, state, step, step_size)
         self._tell("surrokit_transition_done", state=state, info=info)
         if explored:
@@ -131,17 +131,17 @@ class Book:
         )
 
     def add_surrogate(self, surrogate: Potential, evaluations: int, reason: str) -> None:
-        """Tell that a surrogate of so many evaluations is in use."""
+        """Tell observers that a surrogate of so many evaluations is in use."""
         told = {"surrogate": surrogate, "evaluations": evaluations, "reason": reason}
         self._tell("surrokit_surrogate_deployed", **told)
 
     def close(self) -> None:
-        """Let calls through again that nobody counts on, and tell of those that failed."""
+        """Remove the budget's guard, and warn of failed evaluations."""
         self.target.guard(None)
         self.target.failure_log.settle(*self.recorder.places(), self.target.target)
 
     def finish(self, outcome: Run) -> None:
-        """Tell of what came of the run."""
+        """Tell observers the outcome of the run."""
         self._tell("surrokit_run_finished", outcome=outcome)
 
     def _tell(self, event: str, **what: object) -> None:

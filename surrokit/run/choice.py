@@ -1,4 +1,4 @@
-"""The first phase of a run: what was left open is picked by what calls cost."""
+"""The first phase of a run: the choice of open parts by what calls cost."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generat
     Parameters
     ----------
     asked
-        What was asked for.
+        The recipe as asked for.
     composer
         Makes parts.
     book
-        The run's; where timing is ended, it goes by a plain recipe, and nothing is drawn.
+        The run's; if timing is cut short, it goes by a plain recipe, and nothing is drawn.
     rng
         The run's generator.
 
@@ -64,7 +64,7 @@ def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generat
 def _measure_and_pick(
     policy: Policy, composer: Composer, asked: Recipe, book: Book, rng: np.random.Generator
 ) -> tuple[Recipe, Evaluations]:
-    """Return what was picked, and the evaluations that were paid for it."""
+    """Return the recipe that the policy picks, and the evaluations paid for that."""
     starts, costs = measure_starts(book.target, asked.initial, asked.chains, rng)
     recipe = attrs.evolve(asked, initial=starts)
     return policy.choose(composer, recipe, book.target, costs, rng), book.target.drain()
@@ -77,7 +77,7 @@ def _add_paid(recipe: Recipe, paid: Evaluations) -> Recipe:
 
 
 def _check_given(composer: Composer, asked: Recipe) -> None:
-    """Refuse settings that cannot work before the first call."""
+    """Raise, before the first call, if given settings cannot work."""
     pick = composer.catalogue.pick
     sampler = composer.make("sampler", pick("sampler"), **asked.settings)
     correction = composer.make("correction", asked.correction or pick("correction"))

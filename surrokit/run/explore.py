@@ -1,4 +1,4 @@
-"""Drives an explorer: its steps, what it learns, and the fits that it wants to be shown."""
+"""The exploration of an attempt: its steps, its learning, and the fits that it asks for."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from surrokit.types import FloatArray
 
 
 def bound_within(explorer: Explorer, target: RecordingPotential, budget: Budget) -> Exploration:
-    """Return the exploration of a target, told how many exact calls are left to it.
+    """Return a target's exploration that knows how many exact calls are left to it.
 
     Parameters
     ----------
     explorer
         The settings.
     target
-        Knows what has been paid.
+        The exact potential, which counts its calls.
     budget
         Without a limit on calls the explorer is told nothing.
     """
@@ -40,16 +40,16 @@ def bound_within(explorer: Explorer, target: RecordingPotential, budget: Budget)
 
 @attrs.define(eq=False)
 class Exploring:
-    """An exploration, and how far it has come.
+    """An exploration and its progress.
 
     Parameters
     ----------
     explorer
         The exploration of the exact potential.
     learning
-        Learns from what the explorer chooses.
+        Learns from the rows that the explorer chooses.
     paid
-        Returns what was paid for since the last time, given the state of the chains.
+        Returns the evaluations paid for since its last call, given the state of the chains.
     clock
         Charged with the time, as warm-up.
     """
@@ -73,7 +73,7 @@ class Exploring:
         return chains
 
     def step(self, rng: np.random.Generator) -> Evaluations:
-        """Explore for one iteration; return rows to learn from that are not observed yet."""
+        """Explore for one iteration; return the rows that the learner has yet to observe."""
         explorer = self._explorer
         with self._clock.phase("warmup"):
             state = explorer.step(self._state, rng)
@@ -91,7 +91,7 @@ class Exploring:
         return self._explorer.done(self._state)
 
     def findings(self) -> Findings:
-        """Return what was found so far."""
+        """Return the findings so far."""
         with self._clock.phase("warmup"):
             return self._explorer.findings(self._state)
 

@@ -12,7 +12,7 @@ from surrokit.plan.recipe import Recipe
 from surrokit.types import FloatArray
 
 InUse = tuple[object, ...]
-"""The frozen parts that move chains and decide; a changed one is another object."""
+"""The frozen parts that move chains and decide; any change makes another object."""
 
 
 class Kernels:
@@ -21,7 +21,7 @@ class Kernels:
     Parameters
     ----------
     recipe
-        With parts that were made.
+        One whose parts are made.
     target
         The exact potential.
 
@@ -44,29 +44,29 @@ class Kernels:
 
     @property
     def in_use(self) -> InUse:
-        """What moves chains and decides: other objects wherever anything in them changes."""
+        """The parts that move chains and decide, to be compared by identity."""
         return (*self.moves.identity, *(() if self.exact is None else self.exact.identity))
 
     @property
     def pay_whole_positions(self) -> bool:
-        """Whether a transition may pay for them; else for single rows, and perhaps very few."""
+        """Whether a transition may pay for whole positions; else it pays for data rows alone."""
         return ROWS not in self.moves.correction.needs
 
     def begin_tuning(self, n_iterations: int, tuning: Tuning | None) -> None:
-        """Begin a warm-up of so many iterations, with all that is known."""
+        """Begin to tune for so many iterations, from what is known already."""
         moves = self.moves
         if self.exact is not None:
             self.exact.tune(n_iterations, covariance=moves.covariance, step_size=moves.step_size)
         moves.start_tuning(n_iterations, tuning)
 
     def settle(self) -> None:
-        """Keep what was tuned from here on."""
+        """Stop tuning, and keep what was tuned."""
         self.moves.settle()
         if self.exact is not None:
             self.exact.freeze()
 
     def prepare(self, mode: FloatArray | None) -> None:
-        """Let the correction find out what it must know, near a mode or else near the chains."""
+        """Let the correction prepare itself near a mode, or near the chains without one."""
         near = self.moves.positions.mean(axis=0) if mode is None else mode
         if self.moves.prepare(near) and self.exact is not None:
             self.exact.decide_by(self.moves.decider)

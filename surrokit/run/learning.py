@@ -12,28 +12,28 @@ from surrokit.run.kernels import InUse
 
 
 class Learning:
-    """The learner of an attempt, the surrogate in use, and whether draws are kept meanwhile.
+    """The learner of an attempt, its surrogate in use, and whether draws are under adaptation.
 
-    A draw is kept under adaptation if the kernel changes among the draws, and also if the schedule
-    left open that it might: whether it does may depend on where the chains go.
+    Draws are kept under adaptation if the kernel changes among them, and also if the schedule
+    could have changed it, since that may depend on where the chains go.
 
     Parameters
     ----------
     recipe
-        With a learner, or with a surrogate that is ready, or with neither.
+        One with a learner, a ready surrogate, or neither.
     clock
         Charged with the time, as training.
 
     Attributes
     ----------
     surrogate
-        The one in use; None before there is one.
+        The surrogate in use; None before there is one.
     n_observed
         Exact evaluations observed.
     frozen
-        Whether the schedule has said that it deploys nothing any more.
+        Whether the schedule has said that it deploys nothing from then on.
     though_frozen
-        Iterations after which it deployed a surrogate all the same.
+        Iterations after which the schedule deployed a surrogate all the same.
     under_adaptation
         Whether draws were kept under adaptation.
     """
@@ -66,7 +66,7 @@ class Learning:
         self.n_observed += len(rows)
 
     def fit(self) -> Potential:
-        """Return a surrogate of all rows so far; the last one where none has come since.
+        """Return a surrogate of all rows so far; the last surrogate if there are no new rows.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class Learning:
         self.frozen = self.under_adaptation = False
 
     def note(self, moment: Moment, decision: Decision, kernel: InUse) -> None:
-        """Take in what a schedule decided, and the kernel that chains move by from here on."""
+        """Take note of a schedule's decision, and of the kernel in use from here on."""
         if decision.deploy and self.frozen:
             self.though_frozen.append(moment.iteration)
         self.frozen = self.frozen or decision.frozen

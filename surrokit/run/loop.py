@@ -18,28 +18,29 @@ from surrokit.run.observers import Observers
 
 
 def run(asked: Recipe, composer: Composer, rng: np.random.Generator, observers: Observers) -> Run:
-    """Make what was asked for, and draw.
+    """Return the run that a recipe asks for.
 
-    A budget that is spent, or an interrupt (Ctrl-C), ends it with what was drawn; any exception
-    after the first call carries that as its attribute ``partial``.
+    If the budget is spent, or at an interrupt (Ctrl-C), the run ends with the draws so far. Any
+    exception after the first call carries a run with the draws so far as its attribute
+    ``partial``.
 
     Parameters
     ----------
     asked
-        A recipe of names and objects, with whatever is left open.
+        A recipe of names and objects; parts may be open.
     composer
         Makes parts.
     rng
         The run's generator.
     observers
-        Who is told what happens.
+        The observers of the run.
 
     Raises
     ------
     UnknownComponentError, CapabilityError, ConfigurationError
-        If what was asked for cannot work.
+        If the recipe cannot work.
     TargetError
-        If no chain can start, or the target raises and was asked to.
+        If no chain can start, or the target raises and ``on_error`` lets it.
     """
     book, attempt = Book(asked, observers), None
     try:
@@ -54,7 +55,7 @@ def run(asked: Recipe, composer: Composer, rng: np.random.Generator, observers: 
             attempt = Attempt(recipe, book, rng)
         attempt.draw()
     except ENDS as end:
-        if book.recipe is None:  # what was asked for cannot work
+        if book.recipe is None:  # the recipe cannot work
             raise
         attempt = attempt or Attempt(book.recipe, book, rng)
         book.stopping.cut(reason_of(end))

@@ -1,4 +1,4 @@
-"""The safety net of a run: whom to call on, what it has seen, what it has done."""
+"""The safety net of a run: its watch over the surrogate, and its repairs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STILL_GOOD = 0.5  # nothing is repaired above this part of the paths' acceptanc
 
 @attrs.frozen(kw_only=True, eq=False)
 class Watch:
-    """What is remembered of the iterations since the last look; a frozen record of arrays.
+    """The latest iterations on the surrogate, as the safety net remembers them.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Watch:
         safety
             What counts as wrong.
         promised
-            Acceptance that the surrogate's own held-out error predicts, if it says so.
+            Acceptance that the surrogate's own held-out error predicts, if it reports one.
         """
         if np.isnan(self.acceptance).any():
             return None
@@ -96,7 +96,7 @@ class SafetyNet:
     safety
         The settings.
     chains
-        How many.
+        Number of chains.
     repairs
         Whether there are a learner and an exact kernel to repair the surrogate with.
     """
@@ -124,7 +124,7 @@ class SafetyNet:
         self._watch = Watch.of(self.safety, self._chains)
 
     def draws_begin(self) -> None:
-        """Watch no longer, unless draws may have to begin again."""
+        """Stop watching, unless draws may have to begin again."""
         self._awake = self._repairs and self._may_restart
         if not self._awake:
             self._unlearnt = []
@@ -161,7 +161,7 @@ class SafetyNet:
     # --- mixing ---
 
     def mixes(self, surrogate: Potential | None, rng: np.random.Generator) -> bool:
-        """Return whether the next iteration is an exact one: a toss that knows no past."""
+        """Draw, independently of the past, whether the next iteration is an exact one."""
         if self.safety.mix == 0 or surrogate is None:
             return False
         return bool(rng.random() < self.safety.mix)
@@ -177,7 +177,7 @@ class SafetyNet:
         return stage != "sampling" and len(self.rescues) < self.safety.rescues
 
     def keep(self, rows: Evaluations) -> None:
-        """Keep rows that nothing was learnt from."""
+        """Keep rows that the learner has not observed, for a repair."""
         self._unlearnt.append(rows)
 
     def take(self, dim: int) -> Evaluations:

@@ -17,12 +17,12 @@ EVENTS = (
 
 
 def list_observers(observers: Iterable[object]) -> list[object]:
-    """Return observers as a list, each of which listens to something.
+    """Return observers as a list, if each listens to something.
 
     Raises
     ------
     ConfigurationError
-        If they cannot be listed, or one has none of the methods.
+        If ``observers`` is not iterable, or one of them has none of the methods.
     """
     if not isinstance(observers, Iterable):
         raise ConfigurationError(
@@ -34,13 +34,13 @@ def list_observers(observers: Iterable[object]) -> list[object]:
 
 
 class Observers:
-    """The plugins and objects that listen, by event; an event that nobody wants costs nothing.
+    """The plugins and objects that listen, by event; an event without listeners costs nothing.
 
     Parameters
     ----------
     objects
-        Observers given to one run: objects with methods named as the hooks, any of them, that take
-        the hook's arguments.
+        Observers of one run: objects with one or more methods that have the name and arguments of
+        a hook.
 
     Raises
     ------

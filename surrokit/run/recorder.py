@@ -1,4 +1,4 @@
-"""The recorder of a run: iterations, what they paid for, and when."""
+"""The recorder of a run: its iterations, with their calls and times."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from surrokit.types import FloatArray, IntArray
 
 
 class Recorder:
-    """Writes down a run.
+    """The record of a run's iterations, as it grows.
 
     Parameters
     ----------
     target
         The exact potential, recorded.
     chains
-        How many.
+        Number of chains.
     clock
         The run's.
     """
@@ -40,7 +40,7 @@ class Recorder:
         self._outputs: FloatArray | None = None
 
     def take_outputs(self, paid: Evaluations, state: ChainState) -> None:
-        """Remember the outputs at a state, as far as they are among what was just paid for."""
+        """Remember the forward outputs of chains whose position was just paid for."""
         if self.has_outputs and paid.outputs is not None:
             self._remember(paid.outputs, paid.find(state.positions))
 
@@ -65,7 +65,7 @@ class Recorder:
         )
 
     def places(self) -> tuple[FloatArray, FloatArray]:
-        """Return all positions of kept iterations, and all of those before, shapes (n, dim)."""
+        """Return the positions of kept iterations, and of all before, each of shape (n, dim)."""
         dim = self._target.dim
         kept, before = self.kept.positions(), self.warmup.positions()
         return kept.reshape(-1, dim), before.reshape(-1, dim)
@@ -76,7 +76,7 @@ class Recorder:
         return before[:, before.shape[1] // 2 :].reshape(-1, self._target.dim)
 
     def begin_again(self) -> None:
-        """Make warm-up of the draws so far."""
+        """Turn the draws so far into warm-up."""
         self.warmup.extend(self.kept)
         self.kept = History(self._chains, self._target.dim)
 

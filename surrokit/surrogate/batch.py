@@ -35,7 +35,7 @@ def batch_surrogate(
     needs
         Which of ``value``, ``gradient``, ``outputs`` and ``jacobian`` it cannot do without.
     uses
-        Which others it makes use of.
+        Which others it uses where they are known.
     provides
         Capabilities of the potentials it returns.
 
@@ -54,7 +54,7 @@ def batch_surrogate(
 
 @attrs.frozen(kw_only=True)
 class BatchSurrogate:
-    """What :func:`batch_surrogate` returns."""
+    """A surrogate from a function; see :func:`batch_surrogate`."""
 
     fit: Fit
     needs: frozenset[str]
@@ -68,7 +68,7 @@ class BatchSurrogate:
 
 @attrs.define(kw_only=True, eq=False)
 class BatchLearner(KeepingLearner):
-    """Fits everything observed afresh whenever asked.
+    """A learner that keeps everything observed, and fits it anew each time.
 
     Parameters
     ----------

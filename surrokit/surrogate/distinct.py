@@ -1,4 +1,4 @@
-"""Observed rows that are of use to a fit, those that repeat others put together."""
+"""The observed rows that are of use to a fit, with equal rows grouped."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from surrokit.errors import ConfigurationError
 from surrokit.types import BoolArray, FloatArray, IntArray
 
 Tail: TypeAlias = Literal["down-weighted", "full"]
-"""What far-tail rows count: less and less, or as much as any other."""
+"""Weight of far-tail rows: less the farther they are, or that of any other row."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Groups:
-    """Rows that are equal, such as a chain's rejections leave behind, as one group each.
+    """Groups of equal rows, such as a chain's rejections leave behind.
 
     Parameters
     ----------
     first : ndarray of int, shape (n_groups,)
-        The first row of each group; their order does not depend on when the rows came.
+        The first row of each group; the order of groups does not depend on that of rows.
     group : ndarray of int, shape (n,)
-        Of each row.
+        The group of each row.
     copies : ndarray of shape (n_groups,)
-        Rows in each.
+        Number of rows in each group.
     """
 
     first: IntArray
@@ -37,7 +37,7 @@ class Groups:
     def of(cls, table: FloatArray) -> Groups:
         """Group the rows of a table, shape (n, m), that are equal to the bit."""
         table = np.ascontiguousarray(table)
-        # As one opaque item a row: sorting bytes is enough to find what is equal.
+        # A row is one opaque item, since sorting bytes is enough to find equal rows.
         items = table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()
         _, first, group, counts = np.unique(
             items, return_index=True, return_inverse=True, return_counts=True
@@ -45,7 +45,7 @@ class Groups:
         return cls(first=first, group=group.ravel(), copies=counts.astype(np.float64))
 
     def first_known(self, array: FloatArray) -> FloatArray:
-        """Return of each group the first row of an array without NaN; NaN where all have some."""
+        """Return each group's first finite row of an array; NaN for groups without any."""
         finite = np.isfinite(array).all(axis=tuple(range(1, array.ndim)))
         rows = np.flatnonzero(finite)[::-1]
         chosen = np.full((len(self.first), *array.shape[1:]), np.nan)
@@ -62,16 +62,16 @@ def are_finite(observed: Evaluations) -> BoolArray:
 
 
 def are_near(positions: FloatArray, farthest: float) -> BoolArray:
-    """Return which positions did not run away, shape (n,).
+    """Return which positions are no far outliers, shape (n,).
 
     Parameters
     ----------
     positions : ndarray of shape (n, dim)
-        All of them.
+        All positions.
     farthest
-        Distance from the median in some coordinate, in median distances, of those that are near.
+        Largest distance from the median that is near in a coordinate, in median distances.
     """
-    # Halved, as the difference of two finite numbers may be infinite.
+    # halved, since the difference of two finite numbers may be infinite
     away = np.abs(0.5 * positions - 0.5 * np.median(positions, axis=0))
     scale = np.median(away, axis=0)
     for k in np.flatnonzero(scale == 0.0):  # a coordinate in which most points are equal
@@ -81,7 +81,7 @@ def are_near(positions: FloatArray, farthest: float) -> BoolArray:
 
 
 def demand_numbers(evaluations: Evaluations) -> None:
-    """Raise if a value is NaN, or a position that has a finite value.
+    """Check that no value is NaN, and no position with a finite value.
 
     Raises
     ------
@@ -102,5 +102,5 @@ def demand_numbers(evaluations: Evaluations) -> None:
 
 
 def least_points(dim: int) -> int:
-    """Return how many points a fit to values needs: one more than fix a level and a slope."""
+    """Return the fewest points for a fit to values: one more than fix a level and a slope."""
     return dim + 2

@@ -1,4 +1,4 @@
-"""The frame of learners that keep all that they observe."""
+"""The base of learners that keep all that they observe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class KeepingLearner:
     dim
         Numbers in a position.
     seed
-        Of all random choices: the same at every fit.
+        Seed of all random choices, the same at every fit.
     """
 
     dim: int
@@ -36,14 +36,14 @@ class KeepingLearner:
         ShapeError
             If the positions have another dimension than the problem.
         ConfigurationError
-            If a value is NaN, or a position that has a value; the message names the row.
+            If a value is NaN, or a position with a finite value; the message names the row.
         """
         used = self.check(evaluations)
         if len(used):
             self._blocks.append(used)
 
     def check(self, evaluations: Evaluations) -> Evaluations:
-        """Return what is used of evaluations, if they can be learnt from.
+        """Return the evaluations worth keeping, if the learner can learn from them.
 
         Raises
         ------
@@ -59,7 +59,7 @@ class KeepingLearner:
         return self.keep_used(evaluations)
 
     def keep_used(self, evaluations: Evaluations) -> Evaluations:
-        """Return what is worth its memory of evaluations: all, unless a subclass says less."""
+        """Return the evaluations worth keeping: all, unless a subclass keeps fewer."""
         return evaluations
 
     def join_observed(self) -> Evaluations:

@@ -1,4 +1,4 @@
-"""The quality of a surrogate where it was not fitted."""
+"""The quality of a surrogate at evaluations that it was not fitted to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from surrokit.types import FloatArray
 
 
 def expected_acceptance(variance: float) -> float:
-    """Return the acceptance of independent draws from exp(-V) to expect, under exact decisions.
+    """Return the expected acceptance of independent draws from exp(-V), under exact decisions.
 
     Errors are taken as normal: the log ratio is then N(-variance, 2 variance), and the mean of
     min(1, ratio) is erfc(sqrt(variance) / 2). Shorter paths are accepted more often.
@@ -40,7 +40,7 @@ class FitQuality:
         Root of sum |L^T grad(V - U)|^2 / sum |L^T grad U|^2, where z = L^-1 (q - mu) is the
         whitened position; None where no gradient is known.
     n_points
-        How many points were held out.
+        Number of points held out.
     """
 
     variance: float
@@ -53,7 +53,7 @@ class FitQuality:
         return expected_acceptance(self.variance)
 
     def to_dict(self) -> dict[str, float | int | None]:
-        """Return the figures, the predicted acceptance among them, as plain data."""
+        """Return the figures and the predicted acceptance as plain data."""
         return {**attrs.asdict(self), "acceptance": self.acceptance}
 
 
@@ -67,8 +67,8 @@ def fit_quality(
     fitted
         The surrogate.
     held_out
-        Exact evaluations, best of points as the sampler will see them. Rows without a finite value
-        are left out; rows without a finite gradient count for the values only.
+        Exact evaluations, best at positions such as the sampler will visit. Rows without a finite
+        value are left out; rows without a finite gradient count for the values only.
     factor : ndarray of shape (dim, dim), optional
         L of the whitening; None for the identity.
 
@@ -107,6 +107,6 @@ def _relative(errors: FloatArray, exact: FloatArray, factor: FloatArray | None) 
 
 
 def fit_quality_of(surrogate: Potential) -> FitQuality | None:
-    """Return what a surrogate says of its own held-out error, if it says anything."""
+    """Return the held-out error that a surrogate reports of itself, or None."""
     quality = getattr(surrogate, "quality", None)
     return quality if isinstance(quality, FitQuality) else None

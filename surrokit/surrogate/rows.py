@@ -1,4 +1,4 @@
-"""Training rows: those of the evaluations paid for that a surrogate learns from."""
+"""Training rows: the paid evaluations that a surrogate learns from."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ def training_rows(
     Parameters
     ----------
     learn_from
-        The choice.
+        Which rows to choose.
     paid
         What the iteration evaluated.
     state, info
-        Where the chains are after it, and what it did to them.
+        The chains after the iteration, and what it did to them.
 
     Returns
     -------
     Evaluations
-        Values are exact in every row, and positions without one are left out; gradients are there
-        where this iteration paid for them.
+        Positions with an exact value; gradients are known where this iteration paid for them.
     """
     if learn_from == "all":
         return paid

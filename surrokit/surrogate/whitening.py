@@ -16,28 +16,28 @@ _AMPLE_POINTS = 2.0
 
 
 _AMPLE, _SCARCE = (1e-5, 3), (1e-2, 1)
-"""Part of the mean variance added to every direction, and how often the whitening is repeated, with
-more points than dimensions and with fewer.
+"""Part of the mean variance added to every direction, and number of passes, with more points than
+dimensions and with fewer.
 
-Each pass works in the coordinates of the one before, so that what is added shrinks with it: right
-where the points tell every direction, and an explosion where they do not. Measured on logistic
-posteriors.
+Each pass works in the coordinates of the pass before, so that the addition shrinks. That is right
+where the points tell every direction, and explodes where they do not. The numbers are measured on
+logistic posteriors.
 """
 _MOSTLY = 0.5
-"""Part of the squared correlations above which they are shrunk, where they are noise.
+"""Part of noise in the squared correlations above which these are shrunk.
 
-The rule of Ledoit and Wolf shrinks always. Measured on logistic posteriors of 25 and 61 correlated
-parameters that harms, as small true correlations are worth keeping; with 50 nearly uncorrelated
-ones it takes the error of the gradient from 0.45 to 0.07.
+The rule of Ledoit and Wolf shrinks always. That harms logistic posteriors of 25 and 61 correlated
+parameters, since small true correlations are worth keeping. With 50 nearly uncorrelated parameters
+it lowers the error of the gradient from 0.45 to 0.07.
 """
 
 _STILL = 1e-24
-"""Part of the largest variance up to which a coordinate is taken not to have moved at all."""
+"""Part of the largest variance up to which a coordinate counts as one that never moved."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Whitening:
-    """z = L^-1 (q - mu).
+    """The affine map z = L^-1 (q - mu).
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ class Whitening:
     ) -> Whitening:
         """Return the map that whitens positions.
 
-        With fewer than twice ``dim`` points (counted by weight), the covariance is shrunk
-        towards its diagonal; a coordinate that never moved gets the scale of the others.
+        With fewer than twice ``dim`` points, counted by weight, the covariance is shrunk towards
+        its diagonal. A coordinate that never moved gets the scale of the others.
 
         Parameters
         ----------
@@ -88,8 +88,8 @@ class Whitening:
         weights : ndarray of shape (n,)
             How much each counts, at most 1.
         drops_noise
-            Whether correlations are left out that may as well be noise. What is left then depends
-            on the coordinates in which the positions are given.
+            Whether to shrink correlations that are mostly noise. The result then depends on the
+            coordinates in which the positions are given.
 
         Raises
         ------
@@ -119,11 +119,10 @@ class Whitening:
         """Return the map after which positions and gradients of U have the same covariance.
 
         L L^T = X with X cov(g) X = cov(q), the geometric mean of cov(q) and cov(g)^-1, and
-        mu = mean(q) - X mean(g), a Newton step from the mean. Where U is quadratic, X is its
-        inverse Hessian and mu its mode, exactly, wherever the points lie, as soon as there are
-        more of them than dimensions; cov(q) alone needs draws from the target, and many. As a
-        mass matrix X minimises the Fisher divergence (Seyboldt, Carlson and Carpenter 2026,
-        arXiv:2603.18845).
+        mu = mean(q) - X mean(g), a Newton step from the mean. If U is quadratic and there are more
+        points than dimensions, X is the inverse Hessian and mu the mode, exactly, wherever the
+        points lie; cov(q) alone would need many draws from the target. As a mass matrix X
+        minimises the Fisher divergence (Seyboldt, Carlson and Carpenter 2026, arXiv:2603.18845).
 
         Parameters
         ----------
@@ -161,7 +160,7 @@ class Whitening:
         return whitened
 
     def undo(self, whitened: FloatArray) -> FloatArray:
-        """Return positions, shape (n, dim), of which z are ``whitened (n, dim)``."""
+        """Return the positions, shape (n, dim), whose z are ``whitened (n, dim)``."""
         return np.asarray(whitened @ self.factor.T + self.mean)
 
     def pull(self, slopes: FloatArray) -> FloatArray:
@@ -170,9 +169,9 @@ class Whitening:
 
 
 def _noise_in_correlations(standardised: FloatArray, weights: FloatArray) -> float:
-    """Return which part of the squared correlations is sampling noise, between 0 and 1.
+    """Return the part of sampling noise in the squared correlations, between 0 and 1.
 
-    The intensity of shrinking of Ledoit and Wolf (2004, doi:10.1016/S0047-259X(03)00096-4).
+    This is the shrinkage intensity of Ledoit and Wolf (2004, doi:10.1016/S0047-259X(03)00096-4).
     """
     count, dim = float(weights.sum()), standardised.shape[1]
     correlation = (standardised.T * weights) @ standardised / count
@@ -193,8 +192,8 @@ def _demand_finite(moments: FloatArray, rows: FloatArray) -> None:
 
 
 def _fill(variances: FloatArray) -> FloatArray:
-    """Give a coordinate that never moved the scale of the others."""
-    # After the first pass it moves by the rounding error of what does.
+    """Return variances in which a coordinate that never moved has the scale of the others."""
+    # after the first pass such a coordinate moves by the rounding error of the others
     moved = variances > _STILL * variances.max()
     return np.where(moved, variances, variances[moved].mean())
 
@@ -227,7 +226,7 @@ def _regularise(covariance: FloatArray, added: float) -> FloatArray:
 
 
 def _cholesky(covariance: FloatArray) -> FloatArray:
-    # On the correlation, so that parameters of very different scales do no harm.
+    # of the correlation, so that parameters of very different scales do no harm
     scales = np.sqrt(np.diag(covariance))
     correlation = covariance / scales / scales[:, None]
     for jitter in _JITTERS:

@@ -1,1 +1,1 @@
-"""Targets from functions and forward maps, and what is found out about them."""
+"""Targets from functions and forward maps, and checks of them."""

@@ -1,4 +1,4 @@
-"""The energy of a forward potential with bounded parameters, seen from the whole line."""
+"""The energy of a forward potential with bounded parameters, in unbounded coordinates."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class BoundedEnergy:
     def curvatures(
         self, outputs: FloatArray, positions: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the inner curvatures in z, the Jacobian's own included, which is not negative.
+        """Return the inner curvatures in z, plus the Jacobian's own, which is not negative.
 
         Shapes (n, m) or (n, m, m), and (n, dim, dim).
         """

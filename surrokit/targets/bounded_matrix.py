@@ -1,4 +1,4 @@
-"""The Hessian or the metric of a potential with bounded parameters, seen from the whole line."""
+"""The Hessian or the metric of a potential with bounded parameters, in unbounded coordinates."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from surrokit.types import FloatArray
 class BoundedMatrix:
     """G_ij = q'_i M_ij q'_j + [i = j] (g_i q''_i - l''_i) at unbounded z, M being the inner matrix.
 
-    l is the logarithm of the Jacobian. g is the inner gradient where M is the Hessian; it is left
-    out where M is a metric, whose chain rule has none, and -l'' is not negative.
+    l is the logarithm of the Jacobian, and -l'' is not negative. g is the inner gradient if M is
+    the Hessian; the chain rule of a metric has no such term.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class BoundedMatrix:
     transform
         From unbounded to bounded.
     field
-        Which matrix.
+        Whether M is the Hessian or the metric.
     """
 
     inner: Potential
@@ -92,8 +92,8 @@ class BoundedMatrix:
     ) -> FloatArray:
         """Return sum_ij A_ij d_k G_ij, shape (n, dim), with A_kk in ``diagonal (n, dim)``.
 
-        ``contraction`` evaluates sum_ij A_ij q'_i q'_j dM_ij/dq_k, ``across`` makes
-        sum_j A_kj M_kj q'_j of M.
+        ``contraction`` evaluates sum_ij A_ij q'_i q'_j dM_ij/dq_k; ``across`` computes
+        sum_j A_kj M_kj q'_j from M.
         """
         third, log_third = self.transform.third_derivatives(z)
         gradient, (matrix, inside), failed = self._evaluate(
@@ -109,10 +109,10 @@ class BoundedMatrix:
     def _evaluate(
         self, q: FloatArray, *evaluations: Callable[[], FloatArray]
     ) -> tuple[FloatArray | None, list[FloatArray], dict[int, Exception]]:
-        """Return the inner gradient, where the chain rule has it, and what else was asked for."""
+        """Return the inner gradient, if the chain rule has it, the evaluations, and failures."""
         if self.field != HESSIAN_FIELD:
             return None, *despite_failures(*evaluations)
-        # without a gradient a row has no curvature of the transform, and so no Hessian
+        # where the gradient fails there is no Hessian: the transform's curvature needs it
         inner = with_gradient(self.inner)
         (gradient, *results), failed = despite_failures(
             lambda: inner.value_and_gradient(q)[1], *evaluations

@@ -1,4 +1,4 @@
-"""A target with bounded parameters, seen from the whole line."""
+"""A target with bounded parameters, in unbounded coordinates."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from surrokit.types import Capabilities, FloatArray
 
 @attrs.frozen(eq=False)
 class BoundedPotential:
-    """A potential of bounded parameters q, as one of unbounded z with the Jacobian in it.
+    """A potential of bounded parameters q, as one of unbounded z, Jacobian included.
 
-    U(z) = U(q(z)) - log |dq/dz|. What the inner potential can do is passed on through the chain
-    rule. A Hessian needs the gradient as well, and its derivative needs both; of the
-    Hessian's diagonal the gradient needs a product with the Hessian, and second derivatives of
-    outputs need the Jacobian: without these they are left out. So are ``convex``, ``gaussian`` and
-    ``rows``, since the Hessian in z has the gradient in it.
+    U(z) = U(q(z)) - log |dq/dz|. The chain rule passes on what the inner potential can do. By that
+    rule a Hessian needs the gradient, and its derivative needs both. The Hessian's diagonal is left
+    out without a Hessian or its product, which the diagonal's gradient needs; second derivatives
+    of outputs are left out without the Jacobian. ``convex``, ``gaussian`` and ``rows`` are always
+    left out, since the Hessian in z has the gradient in it.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class BoundedPotential:
         return offered - lost
 
     def with_count(self, count: Count) -> BoundedPotential:
-        """Return a copy that reports what it pays for at the inner potential."""
+        """Return a copy that reports its calls of the inner potential."""
         return attrs.evolve(self, inner=with_count(self.inner, count))
 
     @property
@@ -261,14 +261,14 @@ class BoundedPotential:
 
 
 def with_bounds(potential: Potential, parameters: Parameters) -> Potential:
-    """Return a potential of bounded parameters, from the whole line; itself where none has bounds.
+    """Return a potential in unbounded coordinates; the potential itself if nothing is bounded.
 
     Parameters
     ----------
     potential
         In the user's coordinates.
     parameters
-        Of it.
+        Its parameters.
     """
     return BoundedPotential(potential, parameters) if parameters.bounded else potential
 

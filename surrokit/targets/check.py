@@ -21,7 +21,7 @@ _TOLERANCE = 1e-3
 
 @attrs.frozen(kw_only=True, eq=False)
 class GradientCheck:
-    """What :func:`check_gradient` found.
+    """The result of :func:`check_gradient`.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class GradientCheck:
     differences : ndarray of shape (dim,)
         Central differences of its value.
     single
-        Functions of the target that seem to compute in single precision.
+        Names of the target's functions that seem to compute in single precision.
     """
 
     labels: list[str]
@@ -42,7 +42,7 @@ class GradientCheck:
 
     @property
     def wrong(self) -> list[str]:
-        """Names of the parameters in which the two disagree."""
+        """Names of the parameters in which gradient and differences disagree."""
         size = np.maximum(np.abs(self.given), np.abs(self.differences))
         scale = np.maximum(size, 1e-3 * size.max(initial=0.0) + 1e-6)
         off = ~(np.abs(self.given - self.differences) <= _TOLERANCE * scale)
@@ -50,7 +50,7 @@ class GradientCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether they agree in all."""
+        """Whether gradient and differences agree in all parameters."""
         return not self.wrong
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ def check_gradient(target: Potential, position: npt.ArrayLike) -> GradientCheck:
     target
         As made by :func:`surrokit.potential`, or any potential with gradient.
     position : array_like of shape (dim,)
-        Where, in the user's coordinates; best not at a mode, where all is zero.
+        A position in the user's coordinates; best not a mode, where the gradient is zero.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def warn_if_gradient_disagrees(
 ) -> None:
     """Warn if a known gradient disagrees with the slope along itself; pays two values.
 
-    Along itself a right gradient has the slope of its own length, and every wrong one another.
+    The slope along a right gradient is its length; along a wrong one it hardly ever is.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Curvatures of energies, and the Gauss-Newton matrices that are made of them.
 
-For the derivative of G = J^T C J + R, J is the Jacobian of the map F, and C and R are the energy's
-curvatures in the outputs and in the positions. With W = C J A, for a symmetric A,
+In G = J^T C J + R, J is the Jacobian of the map F, and C and R are the energy's curvatures in the
+outputs and in the positions. With W = C J A, for a symmetric A,
 
     tr(A d_k G) = 2 sum_mi W_mi d_i d_k F_m + sum (J A J^T) * d_k C + tr(A d_k R),
 
@@ -41,7 +41,7 @@ def gauss_newton(
     jacobian : ndarray of shape (n, m, dim)
         J, their derivatives.
     positions : ndarray of shape (n, dim)
-        Where.
+        q.
 
     Returns
     -------
@@ -134,12 +134,12 @@ def _curved(by_outputs: FloatArray, along: FloatArray) -> FloatArray:
 
 @attrs.frozen(kw_only=True, eq=False)
 class KnownDerivatives:
-    """Derivatives from a Jacobian that is there, and products with the second ones.
+    """Derivatives of a forward map, from its Jacobian and products with its second derivatives.
 
     Parameters
     ----------
     outputs : ndarray of shape (n, m)
-        Of the map.
+        Outputs of the map.
     known_jacobian : ndarray of shape (n, m, dim)
         Their derivatives.
     product
@@ -167,5 +167,5 @@ class KnownDerivatives:
         return self.product(weights)
 
     def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the same for W = b u^T."""
+        """Return :meth:`hessian_product` of W = b u^T, shape (n, dim)."""
         return self.product(by_outputs[:, :, None] * vectors[:, None, :])

@@ -78,11 +78,11 @@ def forward_potential(
     Returns
     -------
     Potential
-        Of unbounded coordinates, with capability ``forward``, and ``jacobian`` and ``gradient``
-        where ``jacobian`` is given; then also ``metric``, the Gauss-Newton matrix, where the
-        energy offers curvatures. That of ``data`` does, unless its prior has none. With ``hessian``
-        also ``forward-hessian``, and ``metric-derivative`` where the energy offers derivatives of
-        its curvatures.
+        In unbounded coordinates, with capability ``forward``. With ``jacobian`` it also has
+        ``jacobian`` and ``gradient``, and ``metric``, the Gauss-Newton matrix, if the energy offers
+        curvatures. The energy of ``data`` does, unless its prior has none. With ``hessian`` it also
+        has ``forward-hessian``, and ``metric-derivative`` if the energy offers derivatives of its
+        curvatures.
 
     Raises
     ------
@@ -90,14 +90,14 @@ def forward_potential(
         If neither or both of ``energy`` and ``data`` with ``noise_sd`` are given, or ``hessian``
         without ``jacobian``, or something is not of its kind.
     ShapeError
-        If ``data`` or ``noise_sd`` are no numbers, or do not fit each other.
+        If ``data`` or ``noise_sd`` are not numbers, or do not fit each other.
     """
     check_functions(forward=forward, jacobian=jacobian, hessian=hessian)
     check_flag("batched", batched)
     if hessian is not None and jacobian is None:
         raise ConfigurationError(
-            "hessian is given without jacobian; second derivatives are of use together with the "
-            "first ones only, so give both"
+            "hessian is given without jacobian; second derivatives are of use only together with "
+            "the first ones, so give both"
         )
     declared = declare_parameters(dim, parameters)
     inner = MappedPotential(
@@ -136,10 +136,10 @@ def _energy(
 
 
 class PotentialOfOutputs(ABC):
-    """U(q) = energy(forward(q), q), and what follows from the outputs and their Jacobian.
+    """U(q) = energy(forward(q), q), computed from the outputs and their Jacobian.
 
     Where the map fails at some positions only, :class:`~surrokit.errors.EvaluationError` is raised
-    with what was worked out at the others.
+    with the results at the others.
     """
 
     energy: Energy
@@ -214,8 +214,9 @@ class MappedPotential(PotentialOfOutputs):
     def capabilities(self) -> Capabilities:
         """``forward``, and ``jacobian`` and ``gradient`` if there are derivatives.
 
-        Also ``metric`` if the energy offers curvatures as well. With second derivatives
-        ``forward-hessian``, and ``metric-derivative`` if those of the curvatures are offered too.
+        Then also ``metric`` if the energy offers curvatures. With second derivatives also
+        ``forward-hessian``, and ``metric-derivative`` if the energy offers derivatives of its
+        curvatures.
         """
         if self.jacobian_function is None:
             return frozenset({can.FORWARD})
@@ -284,7 +285,7 @@ class MappedPotential(PotentialOfOutputs):
     def _with_derivatives(
         self, function: Callable[[ForwardDerivatives], FloatArray], q: FloatArray
     ) -> FloatArray:
-        """Return a function of the outputs with their first and second derivatives, (n, dim)."""
+        """Return the value (n, dim) of a function of outputs and first and second derivatives."""
 
         def derive(
             outputs: FloatArray, jacobian: FloatArray, hessian: FloatArray

@@ -54,20 +54,20 @@ def potential(
     parameters
         Name to bounds: a pair, None, or :func:`surrokit.vector`. The functions receive the
         numbers in this order, inside their bounds, and return gradients in them; sampling happens
-        on the whole line.
+        in unbounded coordinates.
     batched
         Whether the functions take rows, shape (n, dim), and return (n,) and (n, dim).
 
     Returns
     -------
     Potential
-        Of unbounded coordinates; it carries the parameters.
+        In unbounded coordinates; it carries the parameters.
 
     Raises
     ------
     ConfigurationError
-        If it is not clear what the target is, or how many numbers it takes, or something that
-        should be a function is none.
+        If the value is not given by exactly one function, or the number of parameters is unknown,
+        or something that should be a function is none.
     """
     check_functions(
         value=value,
@@ -88,7 +88,7 @@ def potential(
 def declare_parameters(
     dim: int | None, parameters: Mapping[str, Parameter | Bounds | None] | None
 ) -> Parameters:
-    """Return what a user declared: parameters, or only how many numbers there are.
+    """Return the parameters that a user declared, unnamed ones if only ``dim`` is given.
 
     Raises
     ------
@@ -239,7 +239,7 @@ class FunctionPotential:
     def _check(self, result: npt.ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
         array = self.precision.double(what, result)
         if array.shape != shape and array.shape == (*shape, 1) and not self.batched:
-            array = array[..., 0]  # one number in an array of length one is a common slip
+            array = array[..., 0]  # an array of length one in place of a number is a common slip
         if array.shape != shape:
             one = "rows of positions" if self.batched else "one position"
             raise ShapeError(

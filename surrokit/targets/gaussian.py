@@ -17,10 +17,10 @@ from surrokit.types import Capabilities, FloatArray
 
 
 class Prior(Protocol):
-    """What :func:`forward_potential` takes as a prior: a potential with gradient.
+    """A prior for :func:`forward_potential`: a potential with gradient.
 
-    One that names ``metric`` in an attribute ``capabilities`` is a :class:`CurvedPrior`; one that
-    names ``metric-derivative`` as well has the method of that name, ``metric_trace_gradient``.
+    A prior that names ``metric`` in an attribute ``capabilities`` is a :class:`CurvedPrior`; one
+    that names ``metric-derivative`` as well also has a method ``metric_trace_gradient``.
     """
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -51,7 +51,7 @@ def gaussian_prior(mean: npt.ArrayLike = 0.0, sd: npt.ArrayLike = 1.0) -> Gaussi
     ConfigurationError
         If a standard deviation is not positive, or a mean not finite.
     ShapeError
-        If they are no numbers.
+        If ``mean`` or ``sd`` are not numbers.
     """
     return GaussianPrior(mean=mean, sd=sd)
 
@@ -66,7 +66,7 @@ def _finite(name: str, array: FloatArray) -> None:
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         where = f" at {list(place)}" if place else ""
         raise ConfigurationError(
-            f"{name} must be finite, got {array[place]}{where}; leave out what is not known"
+            f"{name} must be finite, got {array[place]}{where}; leave out unknown numbers"
         )
 
 
@@ -105,7 +105,7 @@ class GaussianPrior:
 
     @property
     def capabilities(self) -> Capabilities:
-        """``metric``, the precision, and ``metric-derivative``: it does not change."""
+        """``metric``, the precision, and ``metric-derivative``, which is zero."""
         return frozenset({can.METRIC, can.METRIC_DERIVATIVE})
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -155,7 +155,7 @@ class GaussianPrior:
 
 @attrs.frozen(kw_only=True, eq=False)
 class GaussianEnergy:
-    """Half the squared misfit in units of the noise, plus minus the log prior.
+    """Half the squared misfit in units of the noise, less the log prior.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class GaussianEnergy:
     def capabilities(self) -> Capabilities:
         """``curvatures``, unless there is a prior without a metric.
 
-        Also ``curvature-derivatives``, unless the metric of the prior is without derivative.
+        Also ``curvature-derivatives``, unless the prior's metric has no derivative.
         """
         if self.prior is None:
             return frozenset({CURVATURES, CURVATURE_DERIVATIVES})

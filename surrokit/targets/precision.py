@@ -12,11 +12,11 @@ _SINGLE = (np.float16, np.float32)
 
 
 class Precision:
-    """Notes of each function whether a number ever had more digits than single precision has.
+    """Notes, for each function, whether a number ever had more digits than single precision has.
 
-    The type of a result does not always say: what was computed in single precision may have been
-    made a Python number since. Of values and outputs the digits say it, as these are evaluated at
-    many positions; a derivative of few digits may just be round.
+    The type of a result does not always tell: a number computed in single precision may have become
+    a Python number since. The digits of values and outputs tell, since there are many of them. A
+    derivative with few digits may just be round, so for derivatives the type must tell as well.
     """
 
     def __init__(self) -> None:
@@ -24,12 +24,12 @@ class Precision:
         self._fine: set[str] = set()
 
     def double(self, what: str, result: npt.ArrayLike) -> FloatArray:
-        """Return what a function gave in double precision, and take note of its digits.
+        """Return a function's result in double precision, and take note of its digits.
 
         Parameters
         ----------
         what
-            Which function.
+            Name of the function.
         result
             What it returned.
         """
@@ -45,18 +45,18 @@ class Precision:
 
     @property
     def single(self) -> frozenset[str]:
-        """Functions of which all numbers so far were of single precision."""
+        """Functions whose numbers so far were all of single precision."""
         return frozenset(self._seen - self._fine)
 
 
 def is_single(numbers: FloatArray) -> bool:
-    """Return whether all numbers are such that single precision can hold them."""
+    """Return whether single precision can hold all numbers exactly."""
     with np.errstate(over="ignore"):
         return bool((numbers.astype(np.float32) == numbers).all())
 
 
 def single_precision_of(potential: object) -> frozenset[str]:
-    """Return which functions of a potential, or of what it wraps, are of single precision."""
+    """Return the functions of a potential, or of the one it wraps, that are single precision."""
     while potential is not None:
         noted = getattr(potential, "precision", None)
         if isinstance(noted, Precision):

@@ -191,8 +191,8 @@ def test_settings_that_the_factory_does_not_have_are_refused(wrong):
 
 
 @pytest.mark.parametrize("made_by", [lambda **settings: settings, lambda *rest: rest])
-def test_settings_that_cannot_be_told_are_an_error_of_the_plugin(made_by):
-    message = r"the settings of metric 'mine' of plugin them\[x\] cannot be told: .*by name as sett"
+def test_settings_that_cannot_be_read_are_an_error_of_the_plugin(made_by):
+    message = r"the settings of metric 'mine' of plugin them\[x\] cannot be read: .*by name as sett"
     with pytest.raises(PluginError, match=message):
         component(factory=made_by).settings("them[x]")
 

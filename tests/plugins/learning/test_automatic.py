@@ -310,8 +310,8 @@ def test_a_surrogate_is_worth_it_or_not():
     # 3 ms for an iteration, 126 ms for a draw of HMC: worth it from a / (2 - a) = 1 / 42 on
     assert fallback.complaint(0.05) is None
     assert fallback.complaint(0.045) == (
-        "a draw on the surrogate would be worth 0.023 independent ones, of which each would take "
-        "130 ms, and 126 ms with hmc"
+        "a draw on the surrogate would be worth 0.023 independent ones; each of these would take "
+        "130 ms, but 126 ms with hmc"
     )
     assert fallback.complaint(0.9, seconds=0.1) is None
     assert "on the surrogate" in fallback.complaint(0.9, seconds=0.12)
