@@ -76,6 +76,15 @@ _COMPONENTS = (
     ),
     Component(
         kind="explorer",
+        name="approach",
+        serves=("starts",),
+        factory="surrokit_learning.approach:Approach",
+        summary="Searches for modes, then chains spread about those found: how exact samplers begin",
+        references=("Zhang, Carpenter, Gelman and Vehtari (2022), arXiv:2108.03782",),
+        examples=({}, {"evaluations": 60, "searches": 3}),
+    ),
+    Component(
+        kind="explorer",
         name="rounds",
         serves=("surrogate",),
         factory="surrokit_learning.rounds.rounds:Rounds",

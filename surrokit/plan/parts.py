@@ -21,10 +21,13 @@ from surrokit.kernel.tuner import tuning_of
 from surrokit.plan.recipe import Recipe
 from surrokit.registry.catalogue import Catalogue
 from surrokit.registry.composer import Composer, Spec, describe
-from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, VALUES
+from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, STARTS, VALUES
 from surrokit.settings import is_whole
 
 _OF_A_POTENTIAL = ("dim", "capabilities", "value")
+
+LEAST_TO_APPROACH = 20
+"""Iterations of warm-up from which on an exact sampler looks where the mass is."""
 
 
 def make_parts(composer: Composer, asked: Recipe, rng: np.random.Generator) -> Recipe:
@@ -95,9 +98,12 @@ def _add_learner(composer: Composer, recipe: Recipe, rng: np.random.Generator) -
 
 
 def _add_explorer(composer: Composer, recipe: Recipe) -> Recipe:
-    """Return a recipe with an explorer, if it has a learner."""
+    """Return a recipe with an explorer, if it has a learner or chains that have to find the mass."""
     explorer, name = None, "none"
-    if recipe.learner is not None:
+    approach = composer.catalogue.serving("explorer", STARTS)
+    if approach is not None and recipe.explorer is None and _has_to_approach(recipe):
+        explorer, name = composer.make("explorer", approach.name), approach.name
+    elif recipe.learner is not None:
         explorer = _explorer(composer, recipe, recipe.learner)
         name = describe(recipe.explorer or composer.catalogue.pick("explorer"))
     elif recipe.explorer is not None:
@@ -105,6 +111,16 @@ def _add_explorer(composer: Composer, recipe: Recipe) -> Recipe:
         raise ConfigurationError(f"an explorer is given, but {why}, or leave explorer out")
     told = {**recipe.described, "explorer": name}
     return attrs.evolve(recipe, explorer=explorer, described=told)
+
+
+def _has_to_approach(recipe: Recipe) -> bool:
+    """Return whether an exact sampler is to be tuned that moves by gradients, and there is time."""
+    sampler = recipe.sampler
+    by_gradients = bool(sampler.needs & {GRADIENT, GRADIENT_ALONE})
+    untuned = bool({"step_size", "metric"} & sampler.tunes) and tuning_of(sampler) is None
+    exact = recipe.learner is None and recipe.surrogate is None
+    has_time = recipe.most_warmup >= LEAST_TO_APPROACH
+    return exact and by_gradients and untuned and has_time and GRADIENT in recipe.exact.capabilities
 
 
 def is_ready(surrogate: object) -> bool:

@@ -14,3 +14,6 @@ VALUES = "values"
 
 NO_LEARNING = "no-learning"
 """A schedule that never learns."""
+
+STARTS = "starts"
+"""An explorer that takes the chains of an exact sampler to where the mass is."""

@@ -1,0 +1,224 @@
+"""The way of an exact sampler's chains to where the mass is: searches, then draws about modes."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.capabilities import GRADIENT
+from surrokit.contracts.explorer import Findings, Modes
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.potential import Potential, with_gradient
+from surrokit.contracts.sampler import ChainState, StepInfo
+from surrokit.errors import ConfigurationError
+from surrokit.settings import optional_positive_integer
+from surrokit.types import Capabilities, FloatArray, IntArray
+from surrokit_learning.modes.search import Limits, ModeSearch
+from surrokit_learning.region.independence import quotas
+from surrokit_learning.region.region import cholesky_factor
+
+SPREAD = 2.0
+"""Standard deviations of the Laplace approximation's that chains begin at: farther apart than
+draws, or else a comparison of chains could not see that they have yet to spread."""
+
+ROOM = 10.0
+"""Nats, beside one for each dimension, by which U may exceed what an approximation foretells."""
+
+HALVINGS = 6
+"""How often a start that exceeds it is moved half of the way to its mode."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Approach:
+    """Search for modes from where the chains are, and begin at draws about those found.
+
+    The searches are optimisation paths, as in Pathfinder (Zhang, Carpenter, Gelman and Vehtari
+    2022, arXiv:2108.03782), and their ends and curvature say where the mass is and how wide. Each
+    mode that matters keeps chains, in proportion to how many searches led to it.
+
+    Parameters
+    ----------
+    evaluations
+        Gradients at most; None for 50 a search and 10 more for each dimension.
+    searches
+        Starts to search from at most; None for more of them in more dimensions, 12 at most.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting is out of range.
+    """
+
+    evaluations: int | None = attrs.field(default=None, validator=optional_positive_integer)
+    searches: int | None = attrs.field(default=None, validator=optional_positive_integer)
+
+    @property
+    def needs(self) -> Capabilities:
+        """A gradient."""
+        return frozenset({GRADIENT})
+
+    def bind(self, potential: Potential, calls: int | None = None) -> ApproachExploration:
+        """Return the searches on a potential, which take a quarter of the ``calls`` at most."""
+        return ApproachExploration(settings=self, potential=potential, calls=calls)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ApproachState:
+    """How far the searches have come.
+
+    Parameters
+    ----------
+    chains
+        The chains.
+    search
+        The searches.
+    steps, most_steps
+        Steps so far, and at most.
+    arrived
+        Whether chains are where they begin.
+    info
+        Always None: no step is a transition.
+    """
+
+    chains: ChainState
+    search: ModeSearch
+    most_steps: int
+    steps: int = 0
+    arrived: bool = False
+    info: StepInfo | None = None
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ApproachExploration:
+    """Searches on one potential.
+
+    Parameters
+    ----------
+    settings
+        How many.
+    potential
+        The exact one.
+    calls
+        Exact calls that a run's budget leaves to it; None for no budget.
+    """
+
+    settings: Approach
+    potential: Potential
+    calls: int | None
+
+    def start(self, positions: FloatArray, warmup: int) -> ApproachState:
+        """Return the state at starting ``positions (n, dim)``.
+
+        Raises
+        ------
+        ConfigurationError
+            If the warm-up has no iteration for it.
+        """
+        if warmup < 1:
+            raise ConfigurationError(
+                "explorer 'approach' needs a warm-up of at least 1 iteration, got 0; pass "
+                "warmup=..., or leave it out"
+            )
+        chains = self._at(positions)
+        search = ModeSearch.among(positions, chains.values)
+        return ApproachState(chains=chains, search=search, most_steps=max(warmup // 2, 1))
+
+    def step(self, state: ApproachState, rng: np.random.Generator) -> ApproachState:
+        """Return the state after some more of the searches, or once chains have arrived."""
+        state = attrs.evolve(state, steps=state.steps + 1)
+        limits = self._limits(state)
+        state = attrs.evolve(state, search=state.search.step(self.potential, limits, rng))
+        if not state.search.over and state.steps < state.most_steps:
+            return state
+        modes = state.search.found
+        if modes is not None:
+            state = attrs.evolve(state, chains=self._among(modes, state.chains, rng))
+        return attrs.evolve(state, arrived=True)
+
+    def learn(self, state: ApproachState, paid: Evaluations) -> tuple[ApproachState, Evaluations]:
+        """Return the state as it is, and all that was paid for."""
+        return state, paid
+
+    def wants_fit(self, state: ApproachState) -> bool:  # noqa: ARG002
+        """Return False: nothing is learnt on the way."""
+        return False
+
+    def inform(self, state: ApproachState, surrogate: Potential | None) -> ApproachState:  # noqa: ARG002
+        """Return the state as it is."""
+        return state
+
+    def done(self, state: ApproachState) -> bool:
+        """Return whether chains have arrived."""
+        return state.arrived
+
+    def findings(self, state: ApproachState) -> Findings:
+        """Return where chains begin, the modes, and the covariance about those with chains."""
+        modes = state.search.found
+        return Findings(
+            chains=state.chains,
+            covariance=None if modes is None else _covariance_within(modes, state.chains),
+            step_size=None,
+            mode=None if modes is None else modes.positions[0],
+            modes=modes,
+        )
+
+    def _limits(self, state: ApproachState) -> Limits:
+        chains, dim = state.chains.positions.shape
+        most = self.settings.evaluations or 50 * chains + 10 * dim
+        if self.calls is not None:
+            most = min(most, max(self.calls // 4, 1))
+        return Limits(total=most, later=most / 2, searches=self.settings.searches)
+
+    def _among(self, modes: Modes, chains: ChainState, rng: np.random.Generator) -> ChainState:
+        """Return chains at draws about the modes that matter."""
+        of = _shares(modes, len(chains.values))
+        normals = SPREAD * rng.standard_normal(chains.positions.shape)
+        expected = modes.values[of] + 0.5 * np.square(normals).sum(axis=1)
+        factors = np.stack([cholesky_factor(covariance) for covariance in modes.covariances])
+        moves = np.einsum("nij,nj->ni", factors[of], normals)
+        now = self._at(modes.positions[of] + moves)
+        room = ROOM + chains.positions.shape[1]
+        for i in range(1, HALVINGS + 1):
+            over = ~(now.values <= expected + room)
+            if not over.any():
+                break
+            part = 0.5**i if i < HALVINGS else 0.0
+            now = _put(now, over, self._at(modes.positions[of[over]] + part * moves[over]))
+        return now
+
+    def _at(self, positions: FloatArray) -> ChainState:
+        """Return chains at positions (n, dim); U is infinite where anything failed."""
+        with np.errstate(all="ignore"):
+            values, gradients = with_gradient(self.potential).value_and_gradient(positions)
+        fine = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
+        cache = {"value": values, "gradient": gradients}
+        values = np.where(fine, values, np.inf)
+        return ChainState(positions=positions, values=values, cache=cache)
+
+
+def _shares(modes: Modes, n: int) -> IntArray:
+    """Return the mode (n,) that each chain begins at, by how many searches led there."""
+    shares = np.where(modes.matters, modes.ended, 0)
+    heaviest = np.argsort(-shares, kind="stable")[: min(n, int(np.count_nonzero(shares)))]
+    counts = quotas(shares[heaviest] / shares[heaviest].sum(), n)
+    return np.repeat(heaviest, counts)
+
+
+def _covariance_within(modes: Modes, chains: ChainState) -> FloatArray:
+    """Return the mean covariance of the modes that chains are at, shape (dim, dim)."""
+    return np.asarray(modes.covariances[modes.nearest(chains.positions)].mean(axis=0))
+
+
+def _put(chains: ChainState, rows: FloatArray, others: ChainState) -> ChainState:
+    """Return chains of which some rows are others."""
+
+    def put(into: FloatArray, these: FloatArray) -> FloatArray:
+        into = into.copy()
+        into[rows] = these
+        return into
+
+    return ChainState(
+        positions=put(chains.positions, others.positions),
+        values=put(chains.values, others.values),
+        cache={name: put(array, others.cache[name]) for name, array in chains.cache.items()},
+    )
