@@ -28,7 +28,7 @@ _COLUMNS = {
 
 
 def print_run(run: Run, baseline: Run | None = None) -> None:
-    """Print the summary of a run, and its costs, beside those of a baseline if there is one."""
+    """Print the summary and the costs of a run, next to the costs of a baseline if there is one."""
     console = terminal()
     if run.choice is not None:
         console.print(f"Picked: {run.choice}", soft_wrap=True)
