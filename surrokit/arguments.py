@@ -89,7 +89,7 @@ def numbers(what: str, value: object) -> FloatArray:
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ShapeError(
-            f"{what} must be numbers, as many in each row, got {_shorten(value)}"
+            f"{what} must be numbers, equally many in each row, got {_shorten(value)}"
         ) from error
 
 

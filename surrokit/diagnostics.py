@@ -214,7 +214,7 @@ def relative_error_of_mean(draws: npt.ArrayLike, mean: npt.ArrayLike) -> FloatAr
         raise ShapeError(f"mean must have shape {array.shape[2:]}, got {expected.shape}")
     size = float(np.linalg.norm(expected))
     if size == 0.0:
-        raise ConfigurationError("the mean is zero, so no error is relative to it; shift the draws")
+        raise ConfigurationError("the mean is zero, so there is no relative error; shift the draws")
     count = np.arange(1, array.shape[1] + 1)[:, None]
     running = np.cumsum(array, axis=1) / count
     return np.asarray(np.linalg.norm(running - expected, axis=2) / size)

@@ -125,7 +125,7 @@ def notes(run: Run) -> list[str]:
     """Return what a reader of the table must know: interruption, failures, poor mixing."""
     found = []
     if run.stopped in ("max_calls", "max_seconds") and run.length == "fixed":
-        found.append(f"{run.stopped} allowed for no more draws, as was settled before the first.")
+        found.append(f"{run.stopped} allowed no more draws, as settled before the first.")
     elif run.stopped in _STOPPED:
         found.append(_STOPPED[run.stopped])
     if not len(run.kept):

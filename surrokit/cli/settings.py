@@ -84,7 +84,8 @@ def specs_of(
             specs[kind] = name
         elif name == "none":
             raise ConfigurationError(
-                f"there is no {kind} to set {', '.join(settings[kind])} of; name one with --{kind}"
+                f"there is no {kind}, so {', '.join(settings[kind])} cannot be set; name one with "
+                f"--{kind}"
             )
         else:
             specs[kind] = (name or catalogue.pick(kind), settings[kind])

@@ -128,7 +128,7 @@ class Parameters:
         twice = sorted({label for label in labels if labels.count(label) > 1})
         if twice:
             raise ConfigurationError(
-                f"parameters give two numbers the name {twice[0]!r}; call one of them otherwise"
+                f"parameters give two numbers the name {twice[0]!r}; rename one of them"
             )
         return declared
 
@@ -207,7 +207,7 @@ def _common_rows(names: Iterable[str], parts: Sequence[FloatArray]) -> tuple[int
     except ValueError as error:
         given = ", ".join(f"{shape} of {name}" for name, shape in zip(names, shapes, strict=True))
         raise ShapeError(
-            f"values by name must be for as many positions each, got {given}"
+            f"values by name must be given for equally many positions, got {given}"
         ) from error
 
 

@@ -111,8 +111,8 @@ def _late(inside: list[tuple[str, FloatArray]], n_draws: int, target: Potential)
     positions = "one position" if n == 1 else f"{n} positions"
     return (
         f"the target {what}, at {positions} {where}, first at "
-        f"({describe_position(target, first)}); such positions are rejected and counted, so that "
-        "draws lack whatever probability is there"
+        f"({describe_position(target, first)}); such positions are rejected and counted, so the "
+        "draws lack the probability there"
     )
 
 

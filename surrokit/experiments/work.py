@@ -262,7 +262,7 @@ def _no_such_row(experiment: Experiment, name: str, rows: list[str]) -> str:
     hint = f"did you mean {near[0]!r}? " if near else ""
     if len(rows) > _MANY:
         leading = list(dict.fromkeys(row.partition("/")[0] for row in rows))
-        listed = f"{len(rows)}, such as {rows[0]}, and begin with {', '.join(leading)}"
+        listed = f"{len(rows)} in all, such as {rows[0]}; they begin with {', '.join(leading)}"
     else:
         listed = ", ".join(rows)
     return f"{experiment.name} has no row {name!r}; {hint}its rows are: {listed}"
