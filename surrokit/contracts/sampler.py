@@ -27,7 +27,7 @@ class ChainState:
         Positions in the sampling coordinates.
     values : ndarray of shape (n,)
         Exact U at the positions; NaN where a correction accepted a proposal without evaluating it,
-        as one on a few data rows does.
+        as a correction on a few data rows does.
     cache
         Arrays that the kernel keeps for the positions, from the potential it moves on.
     """
