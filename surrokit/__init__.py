@@ -1,7 +1,6 @@
 """surrokit: exact posterior draws from expensive models, driven by cheap learned surrogates.
 
-Importing this package reads no entry points and loads no plugin; that happens when a part is first
-looked up.
+Importing this package reads no entry points and loads no plugin; the first look-up of a part does.
 """
 
 from importlib.metadata import PackageNotFoundError, version

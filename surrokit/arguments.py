@@ -9,12 +9,12 @@ from surrokit.types import FloatArray
 
 
 def check_functions(**functions: object) -> None:
-    """Refuse whatever is neither a function nor None.
+    """Refuse an argument that is neither a function nor None.
 
     Raises
     ------
     ConfigurationError
-        If something is; the message names the argument.
+        If an argument is neither; the message names it.
     """
     for name, function in functions.items():
         if function is not None and not callable(function):
@@ -25,35 +25,35 @@ def check_functions(**functions: object) -> None:
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuse whatever is neither True nor False.
+    """Refuse a value that is neither True nor False.
 
     Raises
     ------
     ConfigurationError
-        If it is something else.
+        If the value is neither.
     """
     if not isinstance(value, bool | np.bool_):
         raise ConfigurationError(f"{name} must be True or False, got {value!r}")
 
 
 def check_methods(name: str, given: object, methods: tuple[str, ...], such_as: str) -> None:
-    """Refuse an object without the methods that will be called.
+    """Refuse an object without the methods that will be called, or a class in place of an object.
 
     Parameters
     ----------
     name
-        Of the argument.
+        Name of the argument.
     given
-        What was passed; None is nothing, and passes.
+        Object to check; None passes.
     methods
-        What it needs.
+        Names of the methods.
     such_as
-        What to pass, for the message.
+        Example of a suitable object, for the message.
 
     Raises
     ------
     ConfigurationError
-        If one is missing.
+        If a method is missing, or a class is given.
     """
     missing = [method for method in methods if not callable(getattr(given, method, None))]
     if given is not None and (missing or isinstance(given, type)):
@@ -64,21 +64,21 @@ def check_methods(name: str, given: object, methods: tuple[str, ...], such_as: s
 
 
 def numbers(what: str, value: object) -> FloatArray:
-    """Return numbers in double precision, copied only if they must be.
+    """Return numbers in double precision, copied only where necessary.
 
-    Text is refused even where it spells a number, and so is None, which NumPy would take for NaN.
+    Text is refused even where it spells a number, and None too, which NumPy would read as NaN.
 
     Parameters
     ----------
     what
-        Names them in the message.
+        Name of the numbers, for the message.
     value
-        Numbers in lists, arrays, or what NumPy makes arrays of.
+        Number, list, or anything else that NumPy turns into an array.
 
     Raises
     ------
     ShapeError
-        If they are no numbers, or lists of different lengths.
+        If the value holds anything but real numbers, or lists of different lengths.
     """
     try:
         array = np.asarray(value)
@@ -89,7 +89,7 @@ def numbers(what: str, value: object) -> FloatArray:
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ShapeError(
-            f"{what} must be numbers, as many in each row, got {_shorten(value)}"
+            f"{what} must be numbers, equally many in each row, got {_shorten(value)}"
         ) from error
 
 

@@ -1,8 +1,7 @@
 """Capabilities of potentials by name, and how a part asks for them.
 
-A wrapper passes its target's ``capabilities`` on unchanged, while an ``isinstance`` test on a
-wrapper always passes; so parts ask by name, and the functions here give the type that goes with
-the name.
+Parts ask by name because an ``isinstance`` test on a wrapper always passes, whereas the
+``capabilities`` of a wrapper are those of its target.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ GRADIENT = "gradient"
 """``value_and_gradient(positions) -> (n,), (n, dim)``."""
 
 GRADIENT_ALONE = "gradient-alone"
-"""``gradient(positions) -> (n, dim)``, cheaper than with the value."""
+"""``gradient(positions) -> (n, dim)``, cheaper than value and gradient together."""
 
 HESSIAN = "hessian"
 """``hessian(positions) -> (n, dim, dim)``: second derivatives of the potential."""
@@ -27,23 +26,23 @@ HESSIAN = "hessian"
 HESSIAN_DERIVATIVE = "hessian-derivative"
 """``hessian_trace_gradient(positions, matrices (n, dim, dim)) -> (n, dim)``, and
 ``hessian_form_gradient(positions, vectors (n, dim)) -> (n, dim)``: two contractions of the third
-derivatives, never the whole of them."""
+derivatives, without the whole tensor."""
 
 HESSIAN_PRODUCT = "hessian-product"
-"""``hessian_product(positions, vectors (n, dim)) -> (n, dim)``: the Hessian times a vector, at less
-cost than the Hessian."""
+"""``hessian_product(positions, vectors (n, dim)) -> (n, dim)``: the Hessian times a vector, cheaper
+than the Hessian."""
 
 HESSIAN_DIAGONAL = "hessian-diagonal"
 """``hessian_diagonal(positions) -> (n, dim)``, and
 ``hessian_diagonal_gradient(positions, weights (n, dim)) -> (n, dim)``: the diagonal of the Hessian,
-and the gradient of a weighted sum of it."""
+and the gradient of its weighted sum."""
 
 CONVEX = "convex"
 """Nothing to call: the Hessian is positive definite everywhere."""
 
 GAUSSIAN = "gaussian"
-"""``mean -> (dim,)`` and ``factor -> (dim, dim)``, L lower triangular, as attributes: the potential
-is that of the normal distribution with this mean and covariance L L^T, exactly."""
+"""Attributes ``mean (dim,)`` and ``factor (dim, dim)``, L lower triangular: the potential is
+exactly that of the normal distribution with this mean and covariance L L^T."""
 
 METRIC = "metric"
 """``metric(positions) -> (n, dim, dim)``: Fisher or Gauss-Newton matrix of the target."""
@@ -54,8 +53,8 @@ METRIC_DERIVATIVE = "metric-derivative"
 derivative."""
 
 METRIC_PRODUCT = "metric-product"
-"""``metric_product(positions, vectors (n, dim)) -> (n, dim)``: the metric times a vector, at less
-cost than the metric."""
+"""``metric_product(positions, vectors (n, dim)) -> (n, dim)``: the metric times a vector, cheaper
+than the metric."""
 
 FORWARD = "forward"
 """``forward(positions) -> (n, m)``, and ``energy`` of outputs and positions."""
@@ -64,22 +63,22 @@ JACOBIAN = "jacobian"
 """``forward_and_jacobian(positions) -> (n, m), (n, m, dim)``."""
 
 FORWARD_HESSIAN = "forward-hessian"
-"""``forward_hessian_product(positions, weights (n, m, dim)) -> (n, dim)``: second derivatives of
-the outputs, summed over outputs and one direction with weights."""
+"""``forward_hessian_product(positions, weights (n, m, dim)) -> (n, dim)``: the second derivatives
+of the outputs, contracted with weights over the outputs and one direction."""
 
 ROWS = "rows"
 """``n_rows``, ``expand(centre)``, ``row_bounds(factor) -> (n_rows,)`` and ``select(rows)``: a
 sum over rows of data, with bounded third derivatives (:mod:`surrokit.contracts.rows`)."""
 
 ROWS_THIRD_ORDER = "rows-third-order"
-"""With ``rows``: ``expand(centre, order=3)`` and ``row_bounds(factor, order=3)``, expansions that
-keep third-order terms too, and bounds of fourth derivatives."""
+"""Besides ``rows``: ``expand(centre, order=3)``, which keeps third-order terms, and
+``row_bounds(factor, order=3)``, which bounds fourth derivatives."""
 
 VARIANCE = "variance"
-"""``variance(positions) -> (n,)``: how unsure a fitted surrogate is, in nats squared."""
+"""``variance(positions) -> (n,)``: predictive variance of a fitted surrogate, in nats squared."""
 
 INITIAL = "initial"
-"""``initial(rng, n) -> (n, dim)``: positions from which chains may start."""
+"""``initial(rng, n) -> (n, dim)``: starting positions for chains."""
 
 KNOWN = frozenset(
     {
@@ -107,23 +106,23 @@ KNOWN = frozenset(
 
 
 def require(who: str, needs: Capabilities, offered: Capabilities, whose: str, advice: str) -> None:
-    """Raise unless everything that a part needs is offered.
+    """Raise unless a potential offers every capability that a part needs.
 
     Parameters
     ----------
     who
-        The part that needs, as the message shall name it.
+        Name of the part, for the message.
     needs, offered
-        Capability names.
+        Names of capabilities.
     whose
-        The potential that offers, as the message shall name it.
+        Name of the potential, for the message.
     advice
-        What the user can do about it.
+        Remedy for the user.
 
     Raises
     ------
     CapabilityError
-        If something is missing.
+        If a capability is missing.
     """
     missing = sorted(needs - offered)
     if missing:

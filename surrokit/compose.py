@@ -37,9 +37,10 @@ def make(kind: Kind, name: str, **settings: Any) -> Any:
     Parameters
     ----------
     kind, name
-        Which; ``surrokit plugins`` lists them.
+        Kind and name of the part; ``surrokit plugins`` lists them.
     **settings
-        Its settings. Parts inside the part may be names, pairs of name and settings, or objects.
+        Settings of the part. A part inside the part may be a name, a pair of name and settings, or
+        an object.
 
     Raises
     ------
@@ -79,28 +80,29 @@ def sample(
     target_ess: float | None = None,
     target_rhat: float | None = None,
 ) -> Run:
-    """Draw from a target, exactly, with a surrogate if one is named or pays.
+    """Draw from a target exactly, on a surrogate where one is named or saves calls.
 
-    Where neither a sampler nor a surrogate is named, what is not given is picked by what the target
-    offers and by what its calls cost; ``run.choice`` says what was picked and why. Every part is a
-    registered name, a pair of name and settings, or an object.
+    Where neither a sampler nor a surrogate is named, the policy picks every part that is not given.
+    It goes by what the target offers and by what the target's calls cost; ``run.choice`` holds the
+    picks and the reason. Every part is a registered name, a pair of name and settings, or an
+    object.
 
     Parameters
     ----------
     target
-        As made by :func:`surrokit.potential` or :func:`surrokit.forward_potential`; or a
-        registered name.
+        Result of :func:`surrokit.potential` or :func:`surrokit.forward_potential`, or a registered
+        name.
     sampler
         Makes proposals; where a surrogate is named, by default ``hmc``.
     surrogate
-        What proposals are made on once it has learnt; with a sampler, None for the exact potential
-        throughout, which ``"none"`` asks for in any case. A ready potential, in the sampling
-        coordinates, serves from the first iteration as it is.
+        Potential for proposals once it has learnt. ``"none"`` means the exact potential throughout,
+        and so does None where a sampler is named. A ready potential, in the sampling coordinates,
+        serves unchanged from the first iteration.
     schedule
         When to learn; by default ``once`` with a surrogate that learns, else ``never``.
     explorer
-        Looks around before there is a surrogate; by default the exact sampler's own burn-in, for a
-        quarter of the warm-up where it pays for gradients, else for half of it.
+        Explores before there is a surrogate. By default this is the exact sampler's own burn-in,
+        for a quarter of the warm-up where it pays for gradients, else for half.
     integrator, metric
         Parts of the sampler.
     correction
@@ -109,46 +111,46 @@ def sample(
         Picks the parts where neither a sampler nor a surrogate is named; by default
         ``automatic``.
     chains
-        How many.
+        Number of chains.
     warmup
-        Iterations before any is kept, the exploration counted. None for 1000, or, where the
-        exploration has tuned the sampler, as with ``rounds``, for what it takes and 10 or 25 more;
-        it then takes about half of what the run may spend.
+        Iterations before the first kept draw, exploration included. None means 1000. Where the
+        exploration tunes the sampler, as ``rounds`` does, None means the length of the exploration
+        and 10 or 25 iterations more; the exploration then spends about half of the budget.
     draws
-        Draws kept of each chain; None for 1000, or with ``target_ess`` or ``target_rhat`` for as
-        many as it takes.
+        Draws kept of each chain. None means 1000; with ``target_ess`` or ``target_rhat`` it means
+        as many as the target takes.
     step_size, n_steps
-        Taken as they are; None has them tuned in warm-up. ``n_steps`` is the longest path, the
-        number of steps being drawn from {1, ..., n_steps} in each iteration, unless the sampler's
-        settings say otherwise.
+        Used as given; None has them tuned in warm-up. ``n_steps`` is the longest path: each
+        iteration draws its number of steps from {1, ..., n_steps}, unless the sampler's settings
+        say otherwise.
     initial : array_like of shape (dim,) or (chains, dim), or dict by name, optional
-        Where to start, in the user's coordinates.
+        Starting positions, in the user's coordinates.
     evaluations
         Exact evaluations already paid for: an :class:`Evaluations`, or a tuple of positions,
         potentials U and perhaps gradients, in the user's coordinates.
     seed
-        An integer, or a generator.
+        Whole number or generator.
     progress
-        Show a progress bar, if output is a terminal.
+        Whether to show a progress bar, if output is a terminal.
     observers
         Objects with methods named as the observation hooks.
     on_error
         What to do where the target raises: ``"reject"`` counts it as a rejection, ``"raise"``
         stops.
     safety
-        What to do when proposals on the surrogate are hardly ever accepted; None for a
-        :class:`Safety` as it comes, which repairs the surrogate in warm-up and warns later.
+        What to do when proposals on the surrogate are hardly ever accepted. None means the default
+        :class:`Safety`, which repairs the surrogate in warm-up and warns later.
     max_calls, max_seconds
-        What the run may spend, exploration and warm-up included; see
+        Limits of the whole run, exploration and warm-up included; see
         :class:`~surrokit.cost.budget.Budget`.
     target_ess, target_rhat
-        Effective sample size of every parameter, the least of three, or R-hat of every parameter,
-        at which it stops. Whichever of the four comes first.
+        Effective sample size (the least of its three kinds) or R-hat at which the run stops, once
+        every parameter reaches it. The first of the four limits to be reached ends the run.
 
     Returns
     -------
     Run
-        Draws, statistics and costs; of what was drawn so far if it was stopped or interrupted.
+        Draws, statistics and costs; a run that was stopped or interrupted holds the draws so far.
 
     Raises
     ------
@@ -159,9 +161,9 @@ def sample(
     ConfigurationError
         If settings cannot work.
     TargetError
-        If the target cannot be evaluated where chains start, or raises and was asked to.
+        If the target cannot be evaluated where chains start, or raises under ``on_error="raise"``.
     """
-    # imported with the first run: the package itself has to be there at once
+    # imported late, so that importing the package stays fast
     from surrokit.output.progress import progress_bar
     from surrokit.run.loop import run
 

@@ -18,16 +18,16 @@ from surrokit.types import BoolArray, FloatArray
 
 EssKind: TypeAlias = Literal["least", "bulk", "tail", "square", "paper"]
 """``bulk`` and ``tail`` as ArviZ reports them, ``square`` for squared distances from the mean,
-``least`` for the least of these three, ``paper`` as section 5 of the paper has it."""
+``least`` for the least of these three, ``paper`` as defined in section 5 of the paper."""
 
 LEAST_OF: tuple[EssKind, ...] = ("tail", "square", "bulk")
-"""What ``least`` is the least of, the quickest to compute first."""
+"""The three kinds behind ``least``, the quickest to compute first."""
 
 MIN_DRAWS = 4
-"""Fewer draws a chain than this say nothing; the result is NaN."""
+"""Least number of draws of each chain; with fewer, every diagnostic is NaN."""
 
-_EXPONENTS = (-1021, 1023)  # of powers of two that double precision has in full
-_ROUNDING = 1e7  # R-hat above which the variance within chains is nothing but rounding
+_EXPONENTS = (-1021, 1023)  # of powers of two that are normal doubles
+_ROUNDING = 1e7  # R-hat above which the variance within chains is only rounding error
 
 
 def _check(draws: npt.ArrayLike) -> FloatArray:
@@ -41,9 +41,9 @@ def _check(draws: npt.ArrayLike) -> FloatArray:
 
 
 def units(draws: FloatArray) -> FloatArray:
-    """Return a power of two for each parameter, in which squares of its draws are ordinary numbers.
+    """Return a power of two for each parameter, a unit in which squares of draws stay finite.
 
-    Division by it is exact: what does not depend on scale stays the same to the bit.
+    Division by a power of two is exact: results that do not depend on scale keep every bit.
 
     Parameters
     ----------
@@ -53,30 +53,30 @@ def units(draws: FloatArray) -> FloatArray:
     Returns
     -------
     ndarray of shape (dim,)
-        About the largest magnitude; 1 where that is 0.
+        About the largest magnitude of each parameter; 1 where that is 0.
     """
     exponents = np.frexp(np.abs(draws).max(axis=(0, 1), initial=0.0))[1]
     return np.asarray(np.ldexp(1.0, np.clip(exponents, *_EXPONENTS)))
 
 
 def _by_parameter(function: Callable[..., Any], draws: FloatArray, **options: Any) -> FloatArray:
-    with warnings.catch_warnings(), np.errstate(all="ignore"):  # NaN where nothing can be said
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # NaN is the answer in such cases
         warnings.simplefilter("ignore")
         result = function(draws, chain_axis=0, draw_axis=1, **options)
     return np.asarray(result, dtype=np.float64)
 
 
 def _moving(draws: FloatArray) -> BoolArray:
-    # within a chain: where all chains stand still, at whatever places, no variance is known
+    # within a chain: if every chain stands still, no variance is known, wherever the chains are
     return np.asarray((draws.max(axis=1) > draws.min(axis=1)).any(axis=0))
 
 
 def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> FloatArray:
-    """Return the effective sample size of each parameter, all chains together.
+    """Return the effective sample size of each parameter, over all chains.
 
-    One number cannot stand for every question. Chains whose successive draws lie on opposite sides
-    know the mean better than as many independent draws would, and the spread worse, so the least
-    of three is the default.
+    The default is the least of three kinds, because no one number answers every question. Chains
+    whose successive draws alternate around the mean, for example, estimate the mean better than
+    independent draws would, and the spread worse.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> Floa
     ShapeError
         If draws are not three-dimensional.
     ConfigurationError
-        If the kind is none of these.
+        If the kind is unknown.
     """
     array = _check(draws)
     if kind not in get_args(EssKind):
@@ -127,7 +127,7 @@ def _ess_of_arviz(draws: FloatArray, kind: EssKind) -> FloatArray:
 def r_hat(draws: npt.ArrayLike) -> FloatArray:
     """Return rank-normalised split R-hat of each parameter.
 
-    A single chain is cut into two first.
+    A single chain is first cut into two.
 
     Parameters
     ----------
@@ -137,8 +137,8 @@ def r_hat(draws: npt.ArrayLike) -> FloatArray:
     Returns
     -------
     ndarray of shape (dim,)
-        NaN for parameters that no half of a chain moved, or with fewer than four draws; infinite
-        where chains differ by more than arithmetic can tell.
+        NaN for parameters that stand still in every half chain, or with fewer than four draws;
+        infinite where the variance within chains is only rounding error.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def relative_error_of_mean(draws: npt.ArrayLike, mean: npt.ArrayLike) -> FloatAr
     Parameters
     ----------
     draws : array_like of shape (chains, draws, dim)
-        Draws from the first one on.
+        All draws, from the first on.
     mean : array_like of shape (dim,)
         E q, known or from a much longer run.
 
@@ -207,14 +207,14 @@ def relative_error_of_mean(draws: npt.ArrayLike, mean: npt.ArrayLike) -> FloatAr
     ShapeError
         If the mean does not fit the draws.
     ConfigurationError
-        If the mean is zero, so that nothing is relative to it.
+        If the mean is zero, where no relative error exists.
     """
     array, expected = _check(draws), np.asarray(mean, dtype=np.float64)
     if expected.shape != array.shape[2:]:
         raise ShapeError(f"mean must have shape {array.shape[2:]}, got {expected.shape}")
     size = float(np.linalg.norm(expected))
     if size == 0.0:
-        raise ConfigurationError("the mean is zero, so no error is relative to it; shift the draws")
+        raise ConfigurationError("the mean is zero, so there is no relative error; shift the draws")
     count = np.arange(1, array.shape[1] + 1)[:, None]
     running = np.cumsum(array, axis=1) / count
     return np.asarray(np.linalg.norm(running - expected, axis=2) / size)
@@ -223,9 +223,9 @@ def relative_error_of_mean(draws: npt.ArrayLike, mean: npt.ArrayLike) -> FloatAr
 def _initial_monotone(draws: FloatArray) -> FloatArray:
     """Return B / (1 + 2 sum gamma(k)) over Geyer's initial monotone sequence, section 5.
 
-    Geyer (1992), doi:10.1214/ss/1177011137, section 3.3: sums of adjacent pairs of
-    autocorrelations, as long as they are positive, each no larger than the one before. At most B a
-    chain, as in the paper's tables; chains add up.
+    The sequence (Geyer 1992, doi:10.1214/ss/1177011137, section 3.3) sums adjacent pairs of
+    autocorrelations while they are positive, and caps each sum at the one before. A chain counts
+    for at most its B draws, as in the paper's tables; the sizes of the chains are added.
     """
     n_chains, n_draws, dim = draws.shape
     centred = draws - draws.mean(axis=1, keepdims=True)

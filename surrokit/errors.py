@@ -1,8 +1,7 @@
 """Every error that surrokit raises on purpose, in one tree.
 
-Each is also the builtin kind that a reader would expect, so ``except ValueError`` and
-``except LookupError`` work. A message names the subject, what was expected, what came, and what
-to do.
+Each is also the builtin error that a reader would expect, so ``except ValueError`` and
+``except LookupError`` work. A message says what was expected, what came, and what to do.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ class SurrokitError(Exception):
 
 
 class ConfigurationError(SurrokitError, ValueError):
-    """A setting or a combination of parts that cannot work."""
+    """A setting, or a combination of parts, cannot work."""
 
 
 class ShapeError(ConfigurationError):
-    """An array whose shape is not the one expected."""
+    """An array does not have the expected shape."""
 
 
 class CapabilityError(ConfigurationError):
@@ -31,11 +30,11 @@ class CapabilityError(ConfigurationError):
 
 
 class TargetError(SurrokitError, ValueError):
-    """A target that cannot be loaded, or that misbehaves where it must not."""
+    """A target cannot be loaded, or fails where it must not."""
 
 
 class NothingReportedError(ConfigurationError):
-    """Somebody ended a command before it had anything to report."""
+    """A command was interrupted before it had anything to report."""
 
 
 class MissingDependencyError(SurrokitError, ImportError):
@@ -59,7 +58,7 @@ class ComponentClashError(PluginError, ValueError):
 
 
 class NumericalError(SurrokitError, ArithmeticError):
-    """A computation that failed for its numbers, not for its settings."""
+    """A computation failed because of its numbers, not its settings."""
 
 
 class IndefiniteMetricError(NumericalError):
@@ -71,17 +70,17 @@ class SurrogateFitError(NumericalError):
 
 
 class EvaluationError(NumericalError):
-    """Some rows of a batch could not be evaluated by the target.
+    """The target could not be evaluated at some rows of a batch.
 
-    Carries what the other rows gave, so that nothing paid for is lost.
+    The error carries the results of the other rows, so that nothing paid for is lost.
 
     Parameters
     ----------
     causes
-        The exception of each row that failed, by row number.
+        Row number to the exception of each failed row.
     results
-        What the batch would have returned, with NaN in the rows that failed; empty if no row
-        succeeded and the shapes are therefore not known.
+        Results of the batch, with NaN in the failed rows; empty if no row succeeded, since shapes
+        are then unknown.
     n
         Rows in the batch; not needed with ``results``.
     """
@@ -104,8 +103,8 @@ class EvaluationWarning(UserWarning):
 
 
 class GradientWarning(UserWarning):
-    """The gradient given does not agree with differences of the value."""
+    """The given gradient does not agree with differences of the value."""
 
 
 class SamplingWarning(UserWarning):
-    """The run went on, but its result deserves a look before it is used."""
+    """The run went on, but its result must be checked before use."""

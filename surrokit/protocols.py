@@ -1,4 +1,4 @@
-"""The contracts between the parts, all in one place."""
+"""The contracts between the parts, gathered for import."""
 
 from surrokit.contracts.dynamics import Integrator, Metric, PositionMetric
 from surrokit.contracts.explorer import Exploration, ExplorationState, Explorer

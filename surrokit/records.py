@@ -1,4 +1,4 @@
-"""The frozen records that travel between the parts, all in one place."""
+"""The frozen records that travel between the parts, gathered for import."""
 
 from surrokit.contracts.dynamics import Phase, Status
 from surrokit.contracts.explorer import Findings

@@ -16,15 +16,13 @@ Results = TypeVar("Results", bound=tuple[FloatArray, ...])
 def map_rows(
     evaluate: Callable[[], tuple[FloatArray, ...]], function: Callable[..., Results], n: int
 ) -> Results:
-    """Return a function of what an evaluation of n rows gives, also when some rows fail.
-
-    Rows that did succeed were paid for; so if the evaluation raises, the error is raised again
-    with the function of their results.
+    """Apply a function to the results of evaluating n rows, even where some rows fail.
 
     Raises
     ------
     EvaluationError
-        If the evaluation raises one.
+        If the evaluation raises one. The new error carries the function of the results of the
+        successful rows, which are paid for.
     """
     try:
         results = evaluate()
@@ -37,7 +35,7 @@ def map_rows(
 def row_by_row(
     evaluate: Callable[[FloatArray], tuple[FloatArray, ...]], positions: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """Call a function for each row, and stack each of its results.
+    """Call a function at each row, and stack its results.
 
     Parameters
     ----------
@@ -49,10 +47,10 @@ def row_by_row(
     Raises
     ------
     EvaluationError
-        If it raised at some rows; the error carries the results of the others.
+        If the function raises at some rows; the error carries the results of the others.
     ShapeError
-        If the function raises one, since it is then wrong everywhere, or if its results change
-        shape between rows.
+        If results change shape between rows, or the function itself raises one: it is then wrong
+        at every row.
     """
     rows: dict[int, tuple[FloatArray, ...]] = {}
     causes: dict[int, Exception] = {}
@@ -70,7 +68,9 @@ def row_by_row(
 
 
 def stack(rows: dict[int, tuple[FloatArray, ...]], n: int) -> tuple[FloatArray, ...]:
-    """Put the results of single rows, by row number, into arrays of n rows; NaN where none is.
+    """Stack the results of single rows, keyed by row number, into arrays of n rows.
+
+    Rows without a result are NaN.
 
     Raises
     ------
@@ -94,12 +94,12 @@ def stack(rows: dict[int, tuple[FloatArray, ...]], n: int) -> tuple[FloatArray, 
 def despite_failures(
     *evaluations: Callable[[], FloatArray],
 ) -> tuple[list[FloatArray], dict[int, Exception]]:
-    """Return what each evaluation gives, and why rows failed in any of them.
+    """Return the result of each evaluation, and the exceptions of all failed rows by row number.
 
     Raises
     ------
     EvaluationError
-        If all rows failed.
+        If all rows of an evaluation fail.
     """
     results: list[FloatArray] = []
     causes: dict[int, Exception] = {}
@@ -115,12 +115,12 @@ def despite_failures(
 
 
 def unless_failed(result: FloatArray, causes: dict[int, Exception]) -> FloatArray:
-    """Return a result of n rows, unless some of them failed.
+    """Return a result of n rows, unless some rows failed.
 
     Raises
     ------
     EvaluationError
-        If any did; it carries the result.
+        If a row failed; the error carries the result.
     """
     if causes:
         raise EvaluationError(causes, (result,))

@@ -1,4 +1,4 @@
-"""The checks that positions, and what goes with each of them, are rows."""
+"""Checks of the shapes of positions, and of the arrays that go with them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from surrokit.types import FloatArray
 
 
 def check_positions(positions: npt.ArrayLike, dim: int) -> FloatArray:
-    """Return positions as a double-precision array of shape (n, dim), copied only if it must be.
+    """Return positions as a double-precision array of shape (n, dim), copied only where necessary.
 
     Raises
     ------
     ShapeError
-        If they are not rows of ``dim`` numbers.
+        If positions are not rows of ``dim`` numbers.
     """
     array = np.asarray(positions, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != dim:
@@ -31,7 +31,7 @@ def check_vectors(vectors: npt.ArrayLike, positions: FloatArray) -> FloatArray:
     Raises
     ------
     ShapeError
-        If they do not have the shape of ``positions``, (n, dim).
+        If vectors do not have the shape (n, dim) of ``positions``.
     """
     return _check("vectors", vectors, positions.shape)
 
@@ -42,18 +42,18 @@ def check_matrices(matrices: npt.ArrayLike, positions: FloatArray) -> FloatArray
     Raises
     ------
     ShapeError
-        If they have another shape, ``positions`` having shape (n, dim).
+        If matrices have another shape.
     """
     return _check("matrices", matrices, (*positions.shape, positions.shape[1]))
 
 
 def check_weights(weights: npt.ArrayLike, positions: FloatArray) -> FloatArray:
-    """Return weights of a Jacobian for each position, in double precision, shape (n, m, dim).
+    """Return weights of the Jacobian at each position, in double precision, shape (n, m, dim).
 
     Raises
     ------
     ShapeError
-        If they have another shape, ``positions`` having shape (n, dim), for every m.
+        If weights have another shape; m may be any number.
     """
     array = np.asarray(weights, dtype=np.float64)
     n, dim = positions.shape

@@ -19,7 +19,7 @@ Capabilities: TypeAlias = frozenset[str]
 """What a potential can do beyond its value; the names are in :mod:`surrokit.capabilities`."""
 
 Cache: TypeAlias = Mapping[str, FloatArray]
-"""What is known at each chain's position, such as ``{"value": (n,), "gradient": (n, dim)}``.
+"""Arrays known at the chains' positions, such as ``{"value": (n,), "gradient": (n, dim)}``.
 
-The potential that it belongs to is the sampler's. The first axis of every array runs over chains.
+They belong to the sampler's potential. The first axis of every array runs over chains.
 """

@@ -61,22 +61,22 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     help='Name of a surrogate, or "none" for the exact potential throughout.  [default: picked, or '
     "none where a sampler is named]",
 )
-@click.option("--explorer", default=None, help="What looks around before there is a surrogate.")
+@click.option("--explorer", default=None, help="Part that explores before there is a surrogate.")
 @click.option("--schedule", default=None, help="When to learn.  [default: once]")
-@click.option("--correction", default=None, help="What decides.  [default: metropolis]")
-@click.option("--policy", default=None, help="What picks the rest.  [default: automatic]")
+@click.option("--correction", default=None, help="Part that decides.  [default: metropolis]")
+@click.option("--policy", default=None, help="Part that picks the others.  [default: automatic]")
 @click.option("--chains", default=4, show_default=True, help="Chains, advanced as one batch.")
 @click.option(
-    "--warmup", type=int, default=None, help="Iterations before any is kept.  [default: 1000]"
+    "--warmup", type=int, default=None, help="Iterations before kept draws.  [default: 1000]"
 )
 @click.option("--draws", type=int, default=None, help="Draws kept of each chain.  [default: 1000]")
 @click.option("--max-calls", type=int, default=None, help="Stop before more exact calls.")
-@click.option("--max-seconds", type=float, default=None, help="Stop after so long.")
-@click.option("--target-ess", type=float, default=None, help="Stop at this ESS of the worst.")
-@click.option("--target-rhat", type=float, default=None, help="Stop at this R-hat of the worst.")
-@click.option("--step-size", type=float, default=None, help="Taken as it is.  [default: tuned]")
+@click.option("--max-seconds", type=float, default=None, help="Stop after so many seconds.")
+@click.option("--target-ess", type=float, default=None, help="Stop when every ESS is this high.")
+@click.option("--target-rhat", type=float, default=None, help="Stop when every R-hat is this low.")
+@click.option("--step-size", type=float, default=None, help="Size of a step.  [default: tuned]")
 @click.option("--n-steps", type=int, default=None, help="Longest path.  [default: tuned]")
-@click.option("--seed", type=int, default=None, help="For draws that can be had again.")
+@click.option("--seed", type=int, default=None, help="Seed, for reproducible draws.")
 @click.option(
     "--set",
     "settings",
@@ -84,7 +84,7 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     metavar="KEY=VALUE",
     help="A setting of a part, such as surrogate.n_nodes=500 or target.path=FILE; repeatable.",
 )
-@click.option("--compare", is_flag=True, help="Run plain HMC too, and show its cost beside.")
+@click.option("--compare", is_flag=True, help="Also run plain HMC, and show its cost.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
 @click.option(
     "--out",
@@ -109,7 +109,7 @@ def sample(
     """Draw from TARGET: a registered name, or path/to/file.py:object.
 
     The target decides every acceptance exactly; a surrogate only proposes. Where neither a sampler
-    nor a surrogate is named, what is not given is picked by what the calls of the target cost.
+    nor a surrogate is named, the cost of the target's calls decides which parts are picked.
     """
     from surrokit.cli.report import print_run
     from surrokit.cli.settings import parse_settings, specs_of
@@ -159,15 +159,15 @@ def sample(
     help="Folder for picture, figures and finished rows.",
 )
 @click.option("--quick", is_flag=True, help="Smaller sizes: minutes instead of hours.")
-@click.option("--seed", default=1, show_default=True, help="From which all randomness comes.")
+@click.option("--seed", default=1, show_default=True, help="Seed of all randomness.")
 @click.option(
     "--only",
     multiple=True,
     metavar="ROW",
-    help='A row to do, or the first words of several; with "all" an experiment, or EXPERIMENT/ROW; '
+    help='Row to do, or the first words of several; with "all", EXPERIMENT or EXPERIMENT/ROW; '
     "repeatable.  [default: all]",
 )
-@click.option("--fresh", is_flag=True, help="Do rows again that are finished already.")
+@click.option("--fresh", is_flag=True, help="Do finished rows again.")
 @click.option(
     "--data",
     envvar="SURROKIT_DATA",
@@ -179,8 +179,8 @@ def sample(
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help='A setting of the experiment, such as repeats=3; with "all" of those that have it; '
-    "repeatable.",
+    help='A setting of the experiment, such as repeats=3; with "all", of every experiment that has '
+    "it; repeatable.",
 )
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Also write JSON here.")
 def reproduce(
@@ -228,7 +228,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def main() -> None:
-    """Run the command line; errors of surrokit's own end in one line, not in a traceback."""
+    """Run the command line; an error of surrokit's own ends in one line, without a traceback."""
     warnings.showwarning = _show_warning
     try:
         sys.exit(cli(standalone_mode=False) or 0)

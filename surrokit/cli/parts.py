@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def part_rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     """Return parts as plain data: kind, name, plugin, summary, settings, references.
 
-    The modules of the parts are imported, since they hold the settings.
+    This imports the modules of the parts, which hold the settings.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def _plain(default: Any) -> Any:
 
 
 def print_parts(entries: Iterable[Entry]) -> None:
-    """Print a table of parts; no module of a part is imported."""
+    """Print a table of parts, without importing their modules."""
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -73,7 +73,7 @@ def print_settings(rows: Iterable[dict[str, Any]]) -> None:
     Parameters
     ----------
     rows
-        As :func:`part_rows` returns them.
+        Parts from :func:`part_rows`.
     """
     from rich.table import Table
 

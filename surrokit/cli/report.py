@@ -28,7 +28,7 @@ _COLUMNS = {
 
 
 def print_run(run: Run, baseline: Run | None = None) -> None:
-    """Print the summary of a run, and its costs, beside those of a baseline if there is one."""
+    """Print the summary and the costs of a run, next to the costs of a baseline if there is one."""
     console = terminal()
     if run.choice is not None:
         console.print(f"Picked: {run.choice}", soft_wrap=True)
@@ -125,7 +125,7 @@ def notes(run: Run) -> list[str]:
     """Return what a reader of the table must know: interruption, failures, poor mixing."""
     found = []
     if run.stopped in ("max_calls", "max_seconds") and run.length == "fixed":
-        found.append(f"{run.stopped} allowed for no more draws, as was settled before the first.")
+        found.append(f"{run.stopped} allowed no more draws, as settled before the first.")
     elif run.stopped in _STOPPED:
         found.append(_STOPPED[run.stopped])
     if not len(run.kept):

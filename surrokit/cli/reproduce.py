@@ -23,22 +23,22 @@ from surrokit.output.pictures import write_pictures
 
 @attrs.frozen(kw_only=True)
 class Command:
-    """What was typed, the name and its settings apart.
+    """Options of the command, without the experiment's own settings.
 
     Parameters
     ----------
     out
         Folder for all files.
     seed
-        From which all randomness comes.
+        Seed of all randomness.
     data
-        Folder with the files that a user brings.
+        Folder with the user's data files.
     only
         Rows to do.
     fresh
-        Whether to do rows again.
+        Whether to do finished rows again.
     json_path
-        Another file for the JSON.
+        Additional file for the JSON.
     """
 
     out: Path
@@ -49,12 +49,12 @@ class Command:
     json_path: Path | None = None
 
     def check(self) -> None:
-        """Refuse folders that are not there, before hours are spent.
+        """Refuse missing folders, before hours are spent.
 
         Raises
         ------
         ConfigurationError
-            If there is no such folder.
+            If a folder does not exist.
         """
         from surrokit.output.saving import check_folder
 
@@ -73,16 +73,16 @@ def reproduce_one(name: str, values: Mapping[str, Any], command: Command) -> int
     Parameters
     ----------
     name
-        The experiment.
+        Name of the experiment.
     values
-        Its settings.
+        Settings of the experiment.
     command
-        What else was typed.
+        Options of the command.
 
     Raises
     ------
     SurrokitError
-        If it cannot be done, or its picture not drawn.
+        If the experiment cannot be done, or its picture cannot be drawn.
     """
     from surrokit.compose import make
 
@@ -121,23 +121,23 @@ def reproduce_every(
 ) -> int:
     """Reproduce all experiments, print and write each as it ends; return the exit status.
 
-    It is 0 if something could be done and nothing failed unexpectedly, as with ``make -k``.
+    The status is 0 if some row is done and nothing failed unexpectedly, as with ``make -k``.
 
     Parameters
     ----------
     names
-        Experiments that there are.
+        Names of all experiments.
     settings
         Setting to value, for the experiments that have it.
     command
-        What else was typed.
+        Options of the command.
     quick
-        Whether to do their small forms.
+        Whether to use small sizes.
 
     Raises
     ------
     ConfigurationError
-        If there is no such row or setting, or a folder cannot be written to.
+        If a row or setting does not exist, or a folder cannot be written to.
     """
     from surrokit.registry.catalogue import default_catalogue
 
@@ -164,7 +164,7 @@ def reproduce_every(
 
 
 class _Publisher:
-    """Prints and writes experiments; where nothing can be drawn, remembers why."""
+    """Prints and writes experiments, and remembers why pictures are missing."""
 
     def __init__(self, out: Path) -> None:
         self._out = out

@@ -14,14 +14,14 @@ _PARTS = ("target", *(kind for kind in KINDS if kind not in ("potential", "exper
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return part to settings.
+    """Parse ``part.setting=value`` items into the settings of each part.
 
-    Values are read as Python literals, and taken as text where they are none.
+    A value that is no Python literal is text.
 
     Raises
     ------
     ConfigurationError
-        If an item is not ``part.setting=value``, or there is no such part.
+        If an item has another form, or there is no such part.
     """
     parsed: dict[str, dict[str, Any]] = {}
     for item in settings:
@@ -40,12 +40,12 @@ def parse_settings(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def parse_values(settings: Iterable[str]) -> dict[str, Any]:
-    """Return setting to value, for a command that makes a single part.
+    """Parse ``setting=value`` items, for a command that makes a single part.
 
     Raises
     ------
     ConfigurationError
-        If an item is not ``setting=value``.
+        If an item has another form.
     """
     parsed: dict[str, Any] = {}
     for item in settings:
@@ -68,14 +68,14 @@ def specs_of(
     names
         Kind to name, None where none is given.
     settings
-        Kind to settings, which go to the default of its kind where no name is given.
+        Kind to settings; where no name is given, they go to the default part of the kind.
     catalogue
-        Knows the defaults.
+        Catalogue with the defaults.
 
     Raises
     ------
     ConfigurationError
-        If settings are given for a surrogate where none is wanted.
+        If settings are given for a kind that is named ``"none"``.
     """
     specs: dict[str, Any] = {}
     for kind in cast(Mapping[Kind, Any], {**names, **settings}):
@@ -84,7 +84,8 @@ def specs_of(
             specs[kind] = name
         elif name == "none":
             raise ConfigurationError(
-                f"there is no {kind} to set {', '.join(settings[kind])} of; name one with --{kind}"
+                f"there is no {kind}, so {', '.join(settings[kind])} cannot be set; name one with "
+                f"--{kind}"
             )
         else:
             specs[kind] = (name or catalogue.pick(kind), settings[kind])

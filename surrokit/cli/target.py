@@ -18,14 +18,14 @@ def resolve_target(target: str, settings: Mapping[str, Any]) -> Any:
     Parameters
     ----------
     target
-        What was typed.
+        The name or path.
     settings
-        Of a registered target; an object that is a function is called with them.
+        Settings of a registered target, or arguments of an object that is a function.
 
     Raises
     ------
     TargetError
-        If the file does not exist, cannot be imported, or has no such object.
+        If the file does not exist, cannot be imported, or its object yields no potential.
     UnknownComponentError
         If no target is registered under the name.
     """

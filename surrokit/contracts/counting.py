@@ -1,7 +1,4 @@
-"""Exact calls, counted where they are paid for.
-
-That is at the innermost potential, below every wrapper.
-"""
+"""Exact calls, counted where they are paid for: at the innermost potential."""
 
 from __future__ import annotations
 
@@ -14,36 +11,36 @@ from surrokit.contracts.potential import Potential
 from surrokit.types import Capabilities, FloatArray
 
 Count: TypeAlias = Callable[[CallKind, int], None]
-"""Takes note, before a call, of its kind and of how many positions it evaluates; it may raise."""
+"""Counts a call before it is made, by its kind and number of positions; it may raise."""
 
 KINDS: Mapping[str, CallKind] = {
     method.name: method.kind for method in METHODS if method.kind is not None
 }
-"""What a call of each method counts as; of a forward potential, U and its gradient are calls of
-its map."""
+"""Kind of call that each method counts as; U and its gradient of a forward potential count as
+calls of its map."""
 
 _OF_FORWARD: Mapping[str, CallKind] = {"value": "forward"}
 _OF_JACOBIAN: Mapping[str, CallKind] = {"value_and_gradient": "jacobian", "gradient": "jacobian"}
 
 
 def count_nothing(kind: CallKind, n: int) -> None:
-    """Take no note of a call."""
+    """Ignore a call."""
     del kind, n
 
 
 def with_count(potential: Potential, count: Count) -> Potential:
     """Return a potential that reports every call that it pays for.
 
-    A potential may have a method ``with_count(count)`` that returns such a copy of itself: wrappers
-    count at the potential that they wrap, since one call of theirs may pay for several there.
-    Of any other potential each call of a method is one.
+    A potential may have a method ``with_count(count)`` that returns such a copy of itself. Wrappers
+    have one, and count at the potential that they wrap, since one of their calls may pay for
+    several there. For any other potential, each call of a method counts as one.
 
     Parameters
     ----------
     potential
-        Whose calls.
+        The potential whose calls are counted.
     count
-        Told before each of them.
+        Called before each of them.
     """
     if hasattr(type(potential), "with_count"):
         own: Potential = potential.with_count(count)  # type: ignore[attr-defined]
@@ -52,16 +49,16 @@ def with_count(potential: Potential, count: Count) -> Potential:
 
 
 class CountedPotential:
-    """A potential of which each call of a method is reported, and which is otherwise the same.
+    """A wrapper that reports each call of a method, and changes nothing else.
 
     Parameters
     ----------
     inner
         The potential.
     count
-        Told before each call.
+        Called before each call.
     kinds
-        Kinds of methods that are another than :data:`KINDS` says.
+        Kinds of methods that differ from :data:`KINDS`.
     """
 
     def __init__(
@@ -93,7 +90,7 @@ class CountedPotential:
         return self._inner.value(positions)
 
     def __getattr__(self, name: str) -> Any:
-        """Find what the inner potential has; a method that evaluates it is counted."""
+        """Return an attribute of the inner potential, with a count if it evaluates positions."""
         if name.startswith("_"):
             raise AttributeError(name)
         attribute = getattr(self._inner, name)

@@ -37,8 +37,8 @@ class Phase:
     positions, momenta : ndarray of shape (n, dim)
         One row for each chain.
     cache
-        What the integrator keeps for the positions; ``"value"`` and ``"gradient"`` at least for
-        integrators that follow a gradient.
+        Arrays that the integrator keeps for the positions; at least ``"value"`` and
+        ``"gradient"`` for integrators that follow a gradient.
     """
 
     positions: FloatArray
@@ -57,7 +57,7 @@ class Metric(Protocol):
         """Whether the mass matrix is left to be tuned."""
 
     def adapt(self, covariance: FloatArray) -> Metric:
-        """Return the metric whose M^-1 is (this kind's form of) a covariance (dim, dim)."""
+        """Return the metric whose M^-1 is a covariance (dim, dim), in the form of this kind."""
 
     def draw(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
         """Draw momenta from N(0, M), shape (n, dim)."""
@@ -75,9 +75,9 @@ class Metric(Protocol):
 class Integrator(Protocol):
     """A reversible, volume-preserving map of positions and momenta.
 
-    One chain's failure is a status, never an exception for the batch. An integrator that follows
-    metrics that change with position (:class:`~surrokit.contracts.dynamics.PositionMetric`) says so
-    by an attribute ``by_position`` that is true.
+    One chain's failure is a status, never an exception for the batch. An integrator for metrics
+    that change with position (:class:`~surrokit.contracts.dynamics.PositionMetric`) has a true
+    attribute ``by_position``.
     """
 
     @property
@@ -85,7 +85,7 @@ class Integrator(Protocol):
         """What the Hamiltonian's potential must offer."""
 
     def cache(self, hamiltonian: Hamiltonian, positions: FloatArray) -> Cache:
-        """Evaluate what a path needs to know at its start."""
+        """Evaluate what a path needs at its start, at positions (n, dim)."""
 
     def advance(
         self, hamiltonian: Hamiltonian, phase: Phase, step_size: FloatArray, n_steps: IntArray
@@ -95,9 +95,9 @@ class Integrator(Protocol):
         Parameters
         ----------
         hamiltonian
-            What to follow.
+            Energy that the path conserves.
         phase
-            The start, with its cache; left as it is.
+            The start, with its cache; left unchanged.
         step_size : ndarray of shape (n,)
             Step of each chain; a negative one goes backwards.
         n_steps : ndarray of shape (n,)
@@ -108,20 +108,20 @@ class Integrator(Protocol):
         phase
             The end of each path; momenta are not negated.
         status : ndarray of shape (n,)
-            :class:`~surrokit.contracts.dynamics.Status` of each path. Where it is not ``OK`` the
-            end means nothing.
+            :class:`~surrokit.contracts.dynamics.Status` of each path. Unless it is ``OK``, the end
+            has no meaning.
         """
 
 
 class PositionMetric(Protocol):
     """The kinetic energy of momenta, with a mass matrix G(q) that changes with position.
 
-    K(q, p) = log det G / 2 + p^T G^-1 p / 2, equation (5) of Zhang, Shahbaba and Zhao (2017). What
-    it knows at some positions is a cache, a dictionary of arrays with one row for each. Of one
-    potential it gives G itself, and how G changes: an integrator that took the two from different
+    K(q, p) = log det G / 2 + p^T G^-1 p / 2, equation (5) of Zhang, Shahbaba and Zhao (2017). Its
+    results at positions form a cache, a dictionary of arrays with one row for each position. G and
+    the derivative of G come from one potential: an integrator that took them from different
     places would not preserve volume.
 
-    A row at which G is not finite is NaN throughout, and the other rows are as they would be.
+    A row where G is not finite becomes NaN throughout, without effect on the other rows.
     """
 
     @property
@@ -130,18 +130,18 @@ class PositionMetric(Protocol):
 
     @property
     def tunable(self) -> bool:
-        """Whether it has units that are left to be tuned."""
+        """Whether its units are left to be tuned."""
 
     def adapt(self, covariance: FloatArray) -> Self:
         """Return the metric in units in which a covariance (dim, dim) is the identity."""
 
     def factor(self, potential: Potential, positions: FloatArray) -> Cache:
-        """Evaluate G at positions (n, dim), and factorise it: the only costly method.
+        """Evaluate and factorise G at positions (n, dim): the only costly method.
 
         Raises
         ------
         IndefiniteMetricError
-            From a metric that takes G as it comes, where it is finite and not positive definite.
+            If G is finite but not positive definite, and the metric does not regularise it.
         """
 
     def log_determinant_gradient(
@@ -169,10 +169,10 @@ class PositionMetric(Protocol):
     def approximate_product(
         self, potential: Potential, positions: FloatArray, vectors: FloatArray
     ) -> FloatArray | None:
-        """Return about G u, shape (n, dim), where that costs much less than ``factor``.
+        """Return about G u, shape (n, dim), or None if that is not much cheaper than ``factor``.
 
-        It may be wrong where the metric is regularised: integrators come near a solution with it,
-        and verify with G itself. None where there is no cheap product.
+        The product may be wrong where the metric is regularised: integrators approach a solution
+        with it, and verify the solution with G itself.
         """
 
 
@@ -185,9 +185,9 @@ class Hamiltonian:
     Parameters
     ----------
     potential
-        U, exact or a fitted surrogate: nothing here can tell.
+        U, the exact potential or a fitted surrogate; the two are treated alike.
     metric
-        K.
+        K, the kinetic energy.
     """
 
     potential: Potential
@@ -202,5 +202,5 @@ class Hamiltonian:
 
 def changes_with_position(metric: object) -> TypeGuard[PositionMetric]:
     """Return whether a metric is a :class:`~surrokit.contracts.dynamics.PositionMetric`."""
-    # a name that no constant metric has: one of those may well have a ``factor``
+    # a name that no constant metric has; ``factor`` would not do
     return hasattr(metric, "log_determinant_gradient")

@@ -1,4 +1,4 @@
-"""Explorers, and what they find."""
+"""Explorers and their findings."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 
 NEGLIGIBLE = 1e-4
-"""Part of the probability, by Laplace approximations, below which a mode makes no difference."""
+"""Share of the probability, by Laplace approximations, below which a mode is neglected."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Modes:
-    """Modes of a target, as far as they were looked for; the one of least potential comes first.
+    """The modes of a target that searches found, the one of least potential first.
 
     Parameters
     ----------
     positions : ndarray of shape (k, dim)
-        Where they are, in the sampling coordinates.
+        Positions of the modes, in the sampling coordinates.
     values : ndarray of shape (k,)
-        U there, in nats; in the sampling coordinates, Jacobian included.
+        U at the modes, in nats, with the Jacobian of the sampling coordinates.
     covariances : ndarray of shape (k, dim, dim)
-        Of the Laplace approximation at each, or what gradients nearby tell of it.
+        Covariance of the Laplace approximation at each mode, or an estimate from gradients nearby.
     ended : ndarray of shape (k,)
-        How many searches ended at each.
+        Number of searches that ended at each mode.
     unfinished : int
-        Searches that ended nowhere: they took too many evaluations, or could not begin.
+        Searches that ended at no mode: they took too many evaluations, or could not begin.
     places : ndarray of shape (k, dim)
-        The positions in the user's coordinates; the sampling coordinates unless given.
+        The positions in the user's coordinates; by default in the sampling coordinates.
     """
 
     positions: FloatArray
@@ -57,31 +57,31 @@ class Modes:
 
     @property
     def searches(self) -> int:
-        """Searches in all, those that ended nowhere included."""
+        """Number of all searches, unfinished ones included."""
         return int(self.ended.sum()) + self.unfinished
 
     @property
     def masses(self) -> FloatArray:
-        """Part of the probability at each, by its Laplace approximation; shape (k,)."""
+        """Share of the probability at each mode, by Laplace approximations; shape (k,)."""
         logs = 0.5 * np.linalg.slogdet(self.covariances)[1] - self.values
         masses = np.exp(logs - logs.max())
         return np.asarray(masses / masses.sum())
 
     @property
     def matters(self) -> BoolArray:
-        """Which of them are more than negligible, shape (k,)."""
+        """Whether each mode is more than negligible, shape (k,)."""
         return np.asarray(self.masses >= NEGLIGIBLE)
 
     @property
     def covariance(self) -> FloatArray:
-        """That of the mixture of all Laplace approximations, shape (dim, dim)."""
+        """Covariance of the mixture of all Laplace approximations, shape (dim, dim)."""
         masses = self.masses
         away = self.positions - masses @ self.positions
         within: FloatArray = np.sum(masses[:, None, None] * self.covariances, axis=0)
         return np.asarray(within + (away.T * masses) @ away)
 
     def take(self, rows: BoolArray | IntArray) -> Modes:
-        """Return some of them."""
+        """Return the modes chosen by an index or a mask."""
         return attrs.evolve(
             self,
             positions=self.positions[rows],
@@ -92,10 +92,7 @@ class Modes:
         )
 
     def nearest(self, positions: FloatArray) -> IntArray:
-        """Return the mode that each of ``positions (n, dim)`` belongs to, shape (n,).
-
-        The one whose Laplace approximation is densest there.
-        """
+        """Return the mode (n,) whose Laplace approximation is densest at ``positions (n, dim)``."""
         return np.asarray(np.argmin([self._energy(k, positions) for k in range(len(self))], axis=0))
 
     def _energy(self, k: int, positions: FloatArray) -> FloatArray:
@@ -107,16 +104,16 @@ class Modes:
         return np.asarray(np.sum(away * np.linalg.solve(self.covariances[k], away.T).T, axis=1))
 
     def distances(self, positions: FloatArray) -> FloatArray:
-        """Return distances (n,) of ``positions (n, dim)`` from the next mode, in its own sds."""
+        """Return distances (n,) of ``positions (n, dim)`` from the nearest mode, in its own sds."""
         squares = [self.squares(k, positions) for k in range(len(self))]
         return np.asarray(np.sqrt(np.min(squares, axis=0)))
 
     def tell(self, transform: Transform) -> Modes:
-        """Return them with their places in the user's coordinates."""
+        """Return the modes with their places in the user's coordinates."""
         return attrs.evolve(self, places=transform.to_bounded(self.positions))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return them as plain data."""
+        """Return the modes as plain data."""
         return {
             "places": self.places.tolist(),
             "potentials": self.values.tolist(),
@@ -136,19 +133,19 @@ class Findings:
     Parameters
     ----------
     chains : ChainState
-        Where the chains are; their exact values are known.
+        State of the chains, with exact values.
     covariance : ndarray of shape (dim, dim), optional
         Estimated covariance of the target.
     step_size : float, optional
         A step size that worked.
     mode : ndarray of shape (dim,), optional
-        Where the target is densest, as far as it was looked for.
+        Position of the highest density found.
     tuning : Tuning, optional
-        What the run's own sampler needs, found on the surrogate; then the run searches for nothing.
+        Tuning of the run's own sampler, found on the surrogate; the run then searches for none.
     acceptance : float, optional
         Predicted probability of accepting an independent draw from the surrogate.
     modes : Modes, optional
-        What searches for modes have found, if there were any.
+        Modes that searches have found, if there were searches.
     """
 
     chains: ChainState
@@ -161,21 +158,21 @@ class Findings:
 
 
 class ExplorationState(Protocol):
-    """What an explorer carries from step to step."""
+    """The state that an explorer carries from step to step."""
 
     @property
     def chains(self) -> ChainState:
-        """Where the chains are."""
+        """State of the chains."""
 
     @property
     def info(self) -> StepInfo | None:
-        """What the last step did to them."""
+        """What the last step did to the chains."""
 
 
 class Exploration(Protocol):
-    """An explorer that is bound: looks around with exact evaluations before a surrogate takes over.
+    """A bound explorer: explores by exact evaluations before a surrogate takes over.
 
-    ``run`` drives it, step by step, so that progress, budgets and interrupts work.
+    The run drives it step by step, so that progress, budgets and interrupts work.
     """
 
     def start(self, positions: FloatArray, warmup: int) -> Any:
@@ -185,26 +182,26 @@ class Exploration(Protocol):
         """Return the state after one more iteration."""
 
     def learn(self, state: Any, paid: Evaluations) -> tuple[Any, Evaluations]:
-        """Return the state that knows what was paid for, and the rows to learn from."""
+        """Return the state with the evaluations ``paid`` taken in, and the rows to learn from."""
 
     def wants_fit(self, state: Any) -> bool:
-        """Return whether the learner, which has observed the rows, shall be fitted and shown.
+        """Return whether the learner is to be fitted now and its surrogate passed to ``inform``.
 
-        An explorer that looks where a surrogate points asks for one; others return False.
+        The learner has observed the rows. An explorer that uses no surrogate returns False.
         """
 
     def inform(self, state: Any, surrogate: Potential | None) -> Any:
-        """Return the state that knows a fitted ``surrogate``; None where fitting failed."""
+        """Return the state with a fitted ``surrogate`` taken in, or None where fitting failed."""
 
     def done(self, state: Any) -> bool:
-        """Return whether to stop."""
+        """Return whether the exploration is over."""
 
     def findings(self, state: Any) -> Findings:
-        """Return what was found."""
+        """Return the findings so far."""
 
 
 class Explorer(Protocol):
-    """Settings of an exploration, until it is bound."""
+    """Settings of an exploration."""
 
     @property
     def needs(self) -> Capabilities:
@@ -216,8 +213,8 @@ class Explorer(Protocol):
         Parameters
         ----------
         potential
-            The exact one.
+            The exact potential.
         calls
-            How many exact calls the run's budget leaves to it, for one that plans ahead; None
-            without a budget.
+            Exact calls that the run's budget leaves to the exploration, for an explorer that plans
+            ahead; None without a budget.
         """

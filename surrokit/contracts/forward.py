@@ -1,4 +1,4 @@
-"""Forward maps, and the energies of their outputs."""
+"""Forward maps and the energies of their outputs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from surrokit.types import Capabilities, FloatArray
 class Energy(Protocol):
     """The cheap exact part of a forward potential: U(q) = energy(forward(q), q).
 
-    An energy that can do more names it in an attribute ``capabilities``, a frozenset of names;
-    without the attribute it can do no more than this (see :class:`CurvedEnergy`).
+    An energy with more methods names them in an attribute ``capabilities``, a frozenset; without
+    the attribute it has none (see :class:`CurvedEnergy`).
     """
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
@@ -27,13 +27,13 @@ class Energy(Protocol):
 
 
 class CurvedEnergy(Energy, Protocol):
-    """An energy with ``curvatures`` among its capabilities: what Gauss-Newton matrices take.
+    """An energy with ``curvatures`` among its capabilities, for Gauss-Newton matrices.
 
-    With J the Jacobian of the forward map, J^T C J + R is the Gauss-Newton matrix of U: C and R
-    stand for the second derivatives of the energy in the outputs and in the positions. Where
-    those are not positive semi-definite everywhere, they are to be replaced by what is, such as
-    the Fisher information of a noise scale or the precision of a prior in the coordinates in
-    which it is normal. Mixed derivatives are left out.
+    With J the Jacobian of the forward map, J^T C J + R is the Gauss-Newton matrix of U. C and R
+    are the second derivatives of the energy in the outputs and in the positions. Where these are
+    not positive semi-definite everywhere, substitutes that are must take their place, such as the
+    Fisher information of a noise scale, or the precision of a prior in the coordinates in which
+    the prior is normal. Mixed derivatives are left out.
     """
 
     @property
@@ -48,7 +48,7 @@ class CurvedEnergy(Energy, Protocol):
         Returns
         -------
         by_outputs : ndarray of shape (n, m) or (n, m, m)
-            C, by its diagonals where it has nothing else. Positive semi-definite.
+            C, positive semi-definite; only its diagonals where it is diagonal.
         by_positions : ndarray of shape (n, dim, dim)
             R, positive semi-definite.
         """
@@ -59,7 +59,7 @@ class ForwardPotential(Potential, Protocol):
 
     @property
     def energy(self) -> Energy:
-        """The cheap exact part."""
+        """The cheap exact part of U."""
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs of the expensive map, shape (n, m)."""
@@ -81,7 +81,7 @@ class ForwardHessianPotential(ForwardPotential, Protocol):
 class CurvedDerivativeEnergy(CurvedEnergy, Protocol):
     """An energy with ``curvature-derivatives`` among its capabilities.
 
-    Its curvatures C and R can be differentiated, and so can the Gauss-Newton matrix J^T C J + R.
+    It differentiates C and R, so that the Gauss-Newton matrix J^T C J + R can be differentiated.
     """
 
     def curvature_gradients(
@@ -96,9 +96,9 @@ class CurvedDerivativeEnergy(CurvedEnergy, Protocol):
         Parameters
         ----------
         outputs : ndarray of shape (n, m)
-            Of the forward map.
+            Outputs of the forward map.
         positions : ndarray of shape (n, dim)
-            Where they were evaluated.
+            Positions of these outputs.
         by_outputs_weights : ndarray of the shape of C
             X; symmetric where C is a matrix.
         by_positions_weights : ndarray of shape (n, dim, dim)
@@ -109,14 +109,14 @@ class CurvedDerivativeEnergy(CurvedEnergy, Protocol):
         by_outputs : ndarray of shape (n, m)
             Gradient in the outputs.
         by_positions : ndarray of shape (n, dim)
-            Gradient in the positions, with the outputs held.
+            Gradient in the positions, with the outputs held fixed.
         """
 
 
 class ForwardDerivatives(Protocol):
     """m outputs F at n positions, with their first and second derivatives.
 
-    Where a map can do so, none of these forms the derivative of each output.
+    Methods other than ``jacobian`` avoid the whole Jacobian where the map allows that.
     """
 
     @property
@@ -146,27 +146,21 @@ with_forward_hessian = Typed[ForwardHessianPotential](FORWARD_HESSIAN)
 """A potential that gives second derivatives of its outputs."""
 
 CURVATURES = "curvatures"
-"""What an energy names in its ``capabilities``: ``curvatures(outputs, positions)``."""
+"""Capability of an energy: ``curvatures(outputs, positions)``."""
 
 
 CURVATURE_DERIVATIVES = "curvature-derivatives"
-"""What an energy names beside it if it has ``curvature_gradients`` as well."""
+"""Capability of an energy that has ``curvature_gradients`` besides."""
 
 
 def energy_capabilities(energy: Energy) -> Capabilities:
-    """Return what an energy can do beyond its gradients; nothing if it does not say.
-
-    Parameters
-    ----------
-    energy
-        Any energy; the attribute ``capabilities`` is optional.
-    """
+    """Return the capabilities of an energy; none if it has no such attribute."""
     offered: Capabilities = getattr(energy, "capabilities", frozenset())
     return offered
 
 
 def offers_curvatures(energy: Energy) -> bool:
-    """Return whether Gauss-Newton matrices can be made with an energy."""
+    """Return whether an energy has what Gauss-Newton matrices need."""
     return CURVATURES in energy_capabilities(energy)
 
 
@@ -176,7 +170,7 @@ def with_curvatures(energy: Energy) -> CurvedEnergy:
     Raises
     ------
     CapabilityError
-        If it does not.
+        If the energy lacks the capability.
     """
     if not offers_curvatures(energy):
         raise CapabilityError(
@@ -188,7 +182,7 @@ def with_curvatures(energy: Energy) -> CurvedEnergy:
 
 
 def offers_curvature_derivatives(energy: Energy) -> bool:
-    """Return whether an energy has curvatures, and their derivatives as well."""
+    """Return whether an energy has curvatures and their derivatives."""
     return {CURVATURES, CURVATURE_DERIVATIVES} <= energy_capabilities(energy)
 
 
@@ -198,7 +192,7 @@ def with_curvature_derivatives(energy: Energy) -> CurvedDerivativeEnergy:
     Raises
     ------
     CapabilityError
-        If it does not.
+        If the energy lacks either capability.
     """
     if not offers_curvature_derivatives(energy):
         raise CapabilityError(

@@ -1,7 +1,6 @@
 """Learners, the surrogates that make them, and the evaluations that they observe.
 
-:class:`Evaluations` copies the arrays that it is given to read-only double precision, and checks
-their shapes.
+:class:`Evaluations` copies its arrays to read-only double precision, and checks their shapes.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def _optional_array(value: npt.ArrayLike | None) -> FloatArray | None:
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Evaluations:
-    """Exact evaluations of a target that have been paid for.
+    """Exact evaluations of a target, already paid for.
 
     Parameters
     ----------
@@ -112,12 +111,12 @@ class Evaluations:
 
     @classmethod
     def empty(cls, dim: int) -> Evaluations:
-        """Return no evaluations at all, of positions of ``dim`` numbers."""
+        """Return zero evaluations, of positions of ``dim`` numbers."""
         return cls(positions=np.empty((0, dim)), values=np.empty(0))
 
     @classmethod
     def join(cls, blocks: list[Evaluations], dim: int) -> Evaluations:
-        """Put blocks one after the other; what a block lacks becomes NaN."""
+        """Join blocks in order; an array that a block lacks becomes NaN."""
         blocks = [block for block in blocks if len(block)]
         if len(blocks) == 1:
             return blocks[0]
@@ -166,7 +165,7 @@ def _join_optional(blocks: list[Evaluations], name: str) -> FloatArray | None:
 
 @attrs.frozen(kw_only=True, eq=False)
 class LearningProblem:
-    """What a surrogate may know before it sees a point; it has no way to make an exact call.
+    """What a surrogate may know before it observes; nothing in it makes an exact call.
 
     Parameters
     ----------
@@ -177,11 +176,11 @@ class LearningProblem:
     energy : Energy, optional
         The cheap exact part of a forward potential.
     deployment_rate
-        How often the schedule asks for a fit, expected per observed evaluation after the first
-        fit: 0 for a schedule that deploys once. A learner may choose by it how it keeps up.
+        Fits expected per observed evaluation after the first fit; 0 for a schedule that deploys
+        once. A learner may choose by this rate how to update.
     terms : SummedTerms, optional
-        The terms of a summed potential, of which a surrogate may copy some; they are data that the
-        user has handed over, as the data of an ``energy`` are.
+        The terms of a summed potential, of which a surrogate may copy some; like the data of an
+        ``energy`` they come from the user.
     """
 
     dim: int
@@ -192,7 +191,7 @@ class LearningProblem:
 
 
 class Learner(Protocol):
-    """What learns: changes in place as it observes, and gives frozen snapshots.
+    """A model in training: it changes in place as it observes, and gives frozen snapshots.
 
     ``needs`` and ``uses`` are among ``value``, ``gradient``, ``outputs`` and ``jacobian``;
     ``provides`` are the capabilities of what ``fit`` returns.
@@ -204,7 +203,7 @@ class Learner(Protocol):
 
     @property
     def uses(self) -> frozenset[str]:
-        """What it makes use of where there is any."""
+        """What it uses where available."""
 
     @property
     def provides(self) -> Capabilities:
@@ -214,12 +213,12 @@ class Learner(Protocol):
         """Take in exact evaluations."""
 
     def fit(self) -> Potential:
-        """Return a cheap frozen potential made from everything observed.
+        """Return a cheap frozen potential, fitted to everything observed.
 
         Raises
         ------
         SurrogateFitError
-            If that is not enough, or cannot be fitted; the message says what would help.
+            If the evaluations are too few or cannot be fitted; the message says what would help.
         """
 
     def state(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Potentials with matrices: Hessians, metrics, their products and derivatives.
 
-Riemannian samplers ask for these. G is the potential's Hessian or its ``metric``, as the names of
-the methods say; positions come in rows of shape ``(n, dim)``.
+Riemannian samplers need them. G is the potential's Hessian or its ``metric``, according to the
+name of the method; positions come in rows of shape ``(n, dim)``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class HessianPotential(Potential, Protocol):
 
 
 class HessianDerivativePotential(HessianPotential, Protocol):
-    """A potential with capability ``hessian-derivative``: how its Hessian G(q) changes with q.
+    """A potential with capability ``hessian-derivative``: its Hessian G(q) can be differentiated.
 
     The forces of Riemannian dynamics, equations (7) to (9) of the paper, need two contractions of
     the third derivatives, and never the ``dim`` matrices d_k G themselves.
@@ -71,7 +71,7 @@ class HessianDiagonalPotential(Potential, Protocol):
 
 
 class MetricDerivativePotential(MetricPotential, Protocol):
-    """A potential with capability ``metric-derivative``: how G(q) = ``metric`` changes with q."""
+    """A potential with capability ``metric-derivative``: its metric G(q) can be differentiated."""
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, shape (n, dim).
@@ -117,7 +117,7 @@ with_metric_product = Typed[MetricProductPotential](can.METRIC_PRODUCT)
 
 @attrs.frozen
 class MatrixField:
-    """G(q), and how it changes: the four things that both kinds of matrix offer.
+    """G(q) and its derivative: the four methods that both kinds of matrix have.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class MatrixField:
 
     @property
     def derivative(self) -> str:
-        """The capability that goes with the two contractions."""
+        """The capability of the two contractions."""
         return f"{self.name}-derivative"
 
     @property
@@ -143,7 +143,7 @@ class MatrixField:
         Raises
         ------
         CapabilityError
-            If the potential does not offer it; so do the other methods.
+            If the potential does not offer it; the other methods raise this too.
         """
         return self._method(potential, self.name, self.name)(positions)
 

@@ -1,6 +1,6 @@
-"""The methods by which potentials are evaluated: one table of what each takes, gives and costs.
+"""One table of the methods that evaluate potentials: what each takes, returns and costs.
 
-Wrappers that pass on whatever their potential can do, and those who count or check, go by it.
+Wrappers use the table to pass methods on, and to count and check calls.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ CALL_KINDS: tuple[CallKind, ...] = (
     "metric",
     "rows",
 )
-"""All of them."""
+"""All kinds of exact calls."""
 
 
 Factor: TypeAlias = Literal["vectors", "matrices", "weights"]
-"""What goes with each position: ``(n, dim)``, ``(n, dim, dim)``, or ``(n, m, dim)``."""
+"""Second argument of a method, of shape ``(n, dim)``, ``(n, dim, dim)`` or ``(n, m, dim)``."""
 
 _CHECKS = {"vectors": check_vectors, "matrices": check_matrices, "weights": check_weights}
 
@@ -45,15 +45,15 @@ class Method:
     Parameters
     ----------
     name
-        Of the method.
+        Name of the method.
     capability
-        Which it goes with; None for one that every potential has.
+        Capability that promises it; None for a method of every potential.
     kind
-        What a call counts as.
+        Kind that a call counts as; None for a call that is not counted.
     factor
-        What it takes with each position; None for nothing.
+        Second argument, with one item for each position; None for no second argument.
     gives_matrices
-        Whether it gives arrays of shape (n, dim, dim).
+        Whether it returns arrays of shape (n, dim, dim).
     """
 
     name: str
@@ -63,12 +63,12 @@ class Method:
     gives_matrices: bool = False
 
     def check_factors(self, factors: npt.ArrayLike, positions: FloatArray) -> FloatArray:
-        """Return what goes with ``positions (n, dim)`` as a double-precision array.
+        """Return the second argument, for ``positions (n, dim)``, as a double-precision array.
 
         Raises
         ------
         ShapeError
-            If it has another shape than this method takes.
+            If its shape is not what this method takes.
         """
         assert self.factor is not None
         return _CHECKS[self.factor](factors, positions)
@@ -93,7 +93,7 @@ METHODS: tuple[Method, ...] = (
     Method("forward_hessian_product", can.FORWARD_HESSIAN, "jacobian", "weights"),
     Method("variance", can.VARIANCE, None),
 )
-"""All of them; ``kind`` is that of potentials without a forward map."""
+"""All methods; ``kind`` is that of potentials without a forward map."""
 
 BY_NAME: Mapping[str, Method] = {method.name: method for method in METHODS}
-"""The same by name."""
+"""Name to method."""

@@ -1,4 +1,4 @@
-"""Observers are told these records."""
+"""Records that observers receive."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from surrokit.contracts.schedule import Stage
 
 @attrs.frozen(kw_only=True, eq=False)
 class RunInfo:
-    """What observers are told about a run as a whole.
+    """Facts about a run as a whole.
 
     Parameters
     ----------
     dim, chains, warmup, draws
-        Sizes; ``warmup`` counts the exploration. Where ``warmup`` or ``draws`` is left open, what
-        is expected at the moment.
+        Sizes; ``warmup`` includes the exploration. A ``warmup`` or ``draws`` that is left open is
+        the present estimate.
     parts
-        Kind of part to a description of the one in use.
+        Kind to a description of the part in use.
     """
 
     dim: int
@@ -32,12 +32,12 @@ class RunInfo:
 
 @attrs.frozen(kw_only=True, eq=False)
 class IterationInfo:
-    """What observers are told about one iteration.
+    """Facts about one iteration.
 
     Parameters
     ----------
     stage
-        Where in the run.
+        Stage of the run.
     iteration
         Iterations done in the whole run, this one included.
     step

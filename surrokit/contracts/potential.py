@@ -1,6 +1,6 @@
 """The contract of potentials, with gradients or known distributions.
 
-What matrices they may have is in :mod:`surrokit.contracts.matrices`, forward maps are in
+Matrices are in :mod:`surrokit.contracts.matrices`, forward maps in
 :mod:`surrokit.contracts.forward`, and sums over rows of data in :mod:`surrokit.contracts.rows`.
 """
 
@@ -18,8 +18,8 @@ from surrokit.types import Capabilities, FloatArray
 class Potential(Protocol):
     """U(q) = -log density + constant, for rows of positions.
 
-    What else it can do is said by ``capabilities`` (names in :mod:`surrokit.capabilities`). A
-    potential is pure: the same positions give the same values, and nothing it is given changes.
+    ``capabilities`` names whatever else it can do (see :mod:`surrokit.capabilities`). A potential
+    is pure: the same positions give the same values, and arguments stay unchanged.
     """
 
     @property
@@ -62,8 +62,8 @@ class ConvexPotential(Potential, Protocol):
 class GaussianPotential(Potential, Protocol):
     """A potential with capability ``gaussian``: a normal distribution, exactly.
 
-    U(q) = |L^-1 (q - mean)|^2 / 2 + constant at every q, so that whoever knows mean and L can draw
-    from exp(-U).
+    U(q) = |L^-1 (q - mean)|^2 / 2 + constant at every q, so that mean and L suffice to draw from
+    exp(-U).
     """
 
     @property
@@ -80,12 +80,12 @@ Offering = TypeVar("Offering", bound=Potential, covariant=True)
 
 @attrs.frozen
 class Typed(Generic[Offering]):
-    """Gives a potential back, typed as one that has a capability; others it refuses.
+    """Returns a potential, typed as one with a capability, and refuses a potential without it.
 
     Parameters
     ----------
     capability
-        Its name.
+        Name of the capability.
     """
 
     capability: str
@@ -96,7 +96,7 @@ class Typed(Generic[Offering]):
         Raises
         ------
         CapabilityError
-            If it has not got the capability.
+            If the potential lacks the capability.
         """
         require(
             "this computation",
@@ -118,4 +118,4 @@ with_convex = Typed[ConvexPotential](CONVEX)
 """A potential whose Hessian is positive definite everywhere."""
 
 with_gaussian = Typed[GaussianPotential](GAUSSIAN)
-"""A potential that is known to be that of a normal distribution."""
+"""A potential that is exactly that of a normal distribution."""

@@ -1,10 +1,9 @@
 """Potentials that are sums over rows of data, their expansions and bounds.
 
 U(q) = sum over rows of U_i(q) + rest(q), where the rest (a prior, the logarithm of a Jacobian) is
-cheap. The third derivatives of every term are bounded, so that a few rows, chosen at random, can
-stand for all of them without any error: :mod:`surrokit_corrections.subsampled` says how. Where
-fourth derivatives are bounded too (capability ``rows-third-order``), terms may be expanded to third
-order, which leaves less to the rows.
+cheap. The third derivatives of every term are bounded, so that a few random rows can stand for all
+of them without error: :mod:`surrokit_corrections.subsampled` says how. Where fourth derivatives are
+bounded too (capability ``rows-third-order``), an expansion to third order needs fewer rows.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from surrokit.contracts.potential import Potential, Typed
 from surrokit.types import FloatArray, IntArray
 
 USUAL_ORDER = 2
-"""To which terms are expanded unless asked otherwise; all summed potentials have it."""
+"""Default order of an expansion, which every summed potential offers."""
 
 
 class RowExpansion(Protocol):
-    """Expansions of all rows' terms at one point, to second order or third, the rest as it is.
+    """Expansions of all terms at one point, to second or third order; the rest stays exact.
 
-    V(q) = sum_i [U_i + g_i . h + h . H_i h / 2] + rest(q), with h = q - centre, and the terms,
-    their gradients g_i and Hessians H_i taken at the centre; with order 3 the terms
-    sum_i D^3 U_i[h, h, h] / 6 too. D_i = U_i less its expansion, so that U = V + sum_i D_i.
-    Frozen; pickles.
+    V(q) = sum_i [U_i + g_i . h + h . H_i h / 2] + rest(q), where h = q - centre, and the terms U_i,
+    gradients g_i and Hessians H_i are those at the centre. Order 3 adds
+    sum_i D^3 U_i[h, h, h] / 6. D_i is U_i minus its expansion, so that U = V + sum_i D_i.
+    An expansion is frozen and can be pickled.
     """
 
     @property
@@ -52,11 +51,11 @@ class RowExpansion(Protocol):
         Parameters
         ----------
         positions : ndarray of shape (n, dim)
-            Where.
+            Positions q.
         rows : ndarray of int, shape (m,)
-            i of each pair; repeats are allowed.
+            Row i of each pair; repeats are allowed.
         owners : ndarray of int, shape (m,)
-            Which of the positions goes with it.
+            Number of the position in each pair.
         """
 
     def changes(
@@ -84,9 +83,9 @@ class SummedPotential(Potential, Protocol):
         """Number of terms."""
 
     def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
-        """Return all terms' expansions at ``centre (dim,)``, in one pass over the rows.
+        """Return the expansions of all terms at ``centre (dim,)``, in one pass over the rows.
 
-        ``order`` is 2, or 3 with the capability ``rows-third-order``; the call may leave it out.
+        ``order`` is 2, or 3 with the capability ``rows-third-order``.
         """
 
     def row_bounds(self, factor: FloatArray, order: int = 2) -> FloatArray:
@@ -94,37 +93,37 @@ class SummedPotential(Potential, Protocol):
 
         The third derivative of U_i along any direction u, at any position, is at most
         6 psi_i |L^-1 u|^3 in absolute value, with L the ``factor (dim, dim)``. Hence
-        |D_i(q)| <= psi_i |L^-1 (q - centre)|^3, wherever the terms were expanded.
+        |D_i(q)| <= psi_i |L^-1 (q - centre)|^3 for every centre.
 
-        For a term f(x_i . q) with |f'''| <= B it is B |L^T x_i|^3 / 6. One pass over the rows,
-        none of which is evaluated.
+        For a term f(x_i . q) with |f'''| <= B, psi_i is B |L^T x_i|^3 / 6. This takes one pass over
+        the rows and evaluates none of them.
 
-        With ``order=3`` all this holds of the fourth derivative, at most 24 psi_i |L^-1 u|^4, and
+        With ``order=3`` the fourth derivative is at most 24 psi_i |L^-1 u|^4, and
         |D_i(q)| <= psi_i |L^-1 (q - centre)|^4.
         """
 
     def select(self, rows: IntArray) -> Potential:
-        """Return the sum of some rows' terms alone, without the rest.
+        """Return the sum of some terms alone, without the rest.
 
-        It holds a copy of these rows (a row given twice counts twice), and offers ``gradient``,
-        ``gradient-alone`` and ``hessian``.
+        The sum holds a copy of these rows (a row given twice counts twice), and offers
+        ``gradient``, ``gradient-alone`` and ``hessian``.
 
         Parameters
         ----------
         rows : ndarray of int, shape (m,)
-            Which.
+            Numbers of the rows.
         """
 
 
 def of_order(order: int) -> dict[str, int]:
-    """Return how an order is asked for: not at all where it is the usual one."""
+    """Return keyword arguments for an order; none for 2, so that methods may do without them."""
     return {} if order == USUAL_ORDER else {"order": order}
 
 
 class Terms(Protocol):
-    """What of a potential with capability ``rows`` says nothing about the sum over all rows.
+    """The methods of a potential with capability ``rows`` that do not evaluate all rows.
 
-    The methods are those of :class:`~surrokit.contracts.rows.SummedPotential`.
+    See :class:`~surrokit.contracts.rows.SummedPotential`.
     """
 
     @property
@@ -140,11 +139,10 @@ class Terms(Protocol):
 
 @attrs.frozen(eq=False, repr=False)
 class SummedTerms:
-    """The terms of a potential that is a sum over rows: a few of them may be copied.
+    """The terms of a summed potential, of which a surrogate may copy some.
 
-    Nothing here is counted among the exact calls. A copy of a few rows costs what a few rows cost,
-    time spent on it is time spent on the surrogate, and the sum over all rows stays with the
-    target; whoever copies all rows has the target over again, and pays as much in time.
+    None of this counts as an exact call: time spent on a copy is time spent on the surrogate, in
+    proportion to its rows. A copy of all rows would be as slow as the target.
 
     Parameters
     ----------
@@ -160,12 +158,12 @@ class SummedTerms:
         return self._target.n_rows
 
     def select(self, rows: IntArray) -> Potential:
-        """Return the sum of the terms of some rows alone, which holds a copy of them.
+        """Return the sum of some terms alone, as a copy of their rows.
 
         Parameters
         ----------
         rows : ndarray of int, shape (m,)
-            Which.
+            Numbers of the rows.
         """
         return self._target.select(rows)
 
@@ -183,7 +181,7 @@ class SummedTerms:
 
 
 def terms_of(target: Potential) -> SummedTerms | None:
-    """Return the terms of a target with capability ``rows``; None of any other."""
+    """Return the terms of a target with capability ``rows``; None for any other."""
     return SummedTerms(with_rows(target)) if ROWS in target.capabilities else None
 
 
@@ -194,9 +192,9 @@ with_rows = Typed[SummedPotential](ROWS)
 def move_bounds(before: FloatArray, after: FloatArray, order: int = 2) -> FloatArray:
     """Return B(z, z') with |D(z') - D(z)| <= psi B for every move, shape (n,).
 
-    D is a function less its expansion at 0 to an order of k - 1, and psi bounds its k-th
-    derivative: along every direction u, everywhere, that is at most k! psi |u|^k in absolute value
-    (see :meth:`surrokit.contracts.rows.SummedPotential.row_bounds`).
+    D is a function minus its expansion at 0 to order k - 1, and psi bounds its k-th derivative: at
+    every position and along every direction u, the absolute value is at most k! psi |u|^k (see
+    :meth:`surrokit.contracts.rows.SummedPotential.row_bounds`).
 
     Parameters
     ----------
@@ -213,13 +211,14 @@ def move_bounds(before: FloatArray, after: FloatArray, order: int = 2) -> FloatA
 
     Proof. The k-th derivative is a symmetric multilinear form, whose norm is that on the diagonal
     (Banach). D and its derivatives below the k-th vanish at 0; integrated from there,
-    |grad D(z) . u| <= k psi |z|^(k-1) |u|. Along any path from z to z' then, |D(z') - D(z)| <= psi
-    times the integral of k |z|^(k-1) |dz|. In a plane through 0 that holds both ends, written as
-    complex numbers, k |z|^(k-1) |dz| = |d(z^k)|: the length of the image of the path under the k-th
-    power. Sectors of less than 180 / k degrees are mapped one-to-one to sectors of less than 180,
-    which hold the straight line between the images of the ends; its length is B. For wider angles
-    go through 0. (Chains of inequalities that everybody knows are both looser: r^k + r'^k from
-    |D(z)| <= psi r^k, and k max(r, r')^(k-1) |z' - z| from the straight path.)
+    |grad D(z) . u| <= k psi |z|^(k-1) |u|. Hence |D(z') - D(z)| is at most psi times the integral
+    of k |z|^(k-1) |dz| along any path from z to z'. Take a plane through 0 that holds both ends,
+    and write its points as complex numbers. There k |z|^(k-1) |dz| = |d(z^k)|, so the integral is
+    the length of the path's image under the k-th power. That power maps a sector of less than
+    180 / k degrees one-to-one to a sector of less than 180, which holds the straight line between
+    the images of the ends; the length of this line is B. For wider angles, go through 0. (Two
+    familiar bounds are looser: r^k + r'^k from |D(z)| <= psi r^k, and k max(r, r')^(k-1) |z' - z|
+    from the straight path.)
     """
     r = np.sqrt(np.einsum("ij,ij->i", before, before))
     s = np.sqrt(np.einsum("ij,ij->i", after, after))
@@ -229,8 +228,8 @@ def move_bounds(before: FloatArray, after: FloatArray, order: int = 2) -> FloatA
     if not near.any():
         return np.asarray(apart)
     # |s^k e^(kia) - r^k|^2 = (s^k - r^k)^2 + 2 r^k s^k (1 - cos ka), and 1 - cos ka is 1 - cos a
-    # times (1 + 2 cos a)^2 for k = 3, and 8 (1 + cos a) cos(a)^2 for k = 4; both from the
-    # difference of the ends, so that short moves keep their digits
+    # times (1 + 2 cos a)^2 for k = 3, and 8 (1 + cos a) cos(a)^2 for k = 4; both summands are
+    # computed from the difference of the ends, so that short moves keep their digits
     step = after - before
     longer = np.einsum("ij,ij->i", step, before + after)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Samplers and corrections, what they are bound to, and the records that travel between them.
+"""Samplers and corrections, bound and unbound, and the records that travel between them.
 
 :class:`ChainState`, :class:`Proposal` and :class:`StepInfo` are on the hot path, and take their
 arrays as they come. :class:`Tuning` copies them to read-only double precision, and checks their
@@ -19,17 +19,17 @@ from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 
 @attrs.frozen(kw_only=True, eq=False)
 class ChainState:
-    """Where all chains are.
+    """The state of all chains.
 
     Parameters
     ----------
     positions : ndarray of shape (n, dim)
-        In the sampling coordinates.
+        Positions in the sampling coordinates.
     values : ndarray of shape (n,)
-        Exact U at the positions; NaN where a correction took a proposal without evaluating it, as
-        one does that looks at a few rows of the data.
+        Exact U at the positions; NaN where a correction accepted a proposal without evaluating it,
+        as a correction on a few data rows does.
     cache
-        Arrays that the kernel keeps for the positions, of the potential it moves on.
+        Arrays that the kernel keeps for the positions, from the potential it moves on.
     """
 
     positions: FloatArray
@@ -39,15 +39,15 @@ class ChainState:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Excursion:
-    """How far sub-chains got after 1, 2, 4, ... transitions, m numbers in all.
+    """Progress of sub-chains after 1, 2, 4, ... transitions, m lengths in all.
 
     Parameters
     ----------
     jumps : ndarray of shape (n, m)
-        (q' - q)^T C^-1 (q' - q) / (2 dim), q being the start and C the tuned covariance: on average
-        1 less the correlation with the start.
+        (q' - q)^T C^-1 (q' - q) / (2 dim), where q is the start and C the tuned covariance. The
+        average is 1 minus the correlation with the start.
     values : ndarray of shape (n, m + 1)
-        V at the start, and then.
+        V at the start, and after each of these lengths.
     """
 
     jumps: FloatArray
@@ -61,7 +61,7 @@ def _for_each_chain(value: float) -> Any:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Proposal:
-    """Where a sampler's moves ended, and what a correction must know of them.
+    """The ends of a sampler's moves, and all that a correction must know about the moves.
 
     With nothing but ``positions`` it is one step of a symmetric sampler that uses no potential.
 
@@ -70,28 +70,28 @@ class Proposal:
     positions : ndarray of shape (n, dim)
         The end of each chain's move.
     log_correction : ndarray of shape (n,)
-        c in ``log u < U(q) - U(q') + c``; free of any exact value.
+        c in ``log u < U(q) - U(q') + c``; it contains no exact value.
     moved : ndarray of bool, shape (n,)
         Chains that moved at all; the others cost no exact call.
     status : ndarray of shape (n,)
         :class:`Status` of each chain's path; only ``OK`` can be accepted.
     cache
-        What the sampler keeps for ``positions``.
+        Arrays that the sampler keeps for ``positions``.
     source : Potential or None
-        The potential that the sampler moved on, whose values ``cache["value"]`` are; None for a
+        The potential that the sampler moved on and that ``cache["value"]`` comes from; None for a
         sampler that used no potential.
     log_path_ratio : ndarray of shape (n,), optional
-        The path's own error, which tuning looks at: the log ratio of the acceptance if ``source``
-        were the target. A move that is reversible for exp(-V), with c = V(q') - V(q), would always
-        be accepted then; it gives the log of the mean acceptance inside, or None where nothing was
-        accepted or rejected inside. None for a sampler that used no potential. Without it tuning
-        looks at the exact acceptance.
+        Log of the acceptance ratio if ``source`` were the target: the path's own error, by which
+        the step size is tuned. A move that is reversible for exp(-V), with c = V(q') - V(q), would
+        always be accepted then; it gives the log of the mean acceptance of its inner moves, or
+        None without inner decisions. A sampler that used no potential gives None. Where it is
+        None, tuning goes by the exact acceptance.
     n_steps : ndarray of shape (n,)
         Integrator steps taken.
     divergent : ndarray of bool, shape (n,), optional
-        Chains of which a path inside the move diverged, though its status is ``OK``.
+        Chains with a divergent path inside the move, although its status is ``OK``.
     excursion : Excursion, optional
-        How far sub-chains got, by which their length is tuned.
+        Progress of sub-chains, by which their length is tuned.
     """
 
     positions: FloatArray
@@ -113,13 +113,13 @@ class StepInfo:
     Parameters
     ----------
     accepted : ndarray of bool, shape (n,)
-        Whether the chain moved: it had somewhere to go, and took it.
+        Whether the chain moved: its proposal was another position, and was accepted.
     acceptance : ndarray of shape (n,)
-        The exact probability with which its proposal was taken, or an unbiased estimate in [0, 1]
-        from a correction that cannot know it. NaN where the proposal was to stay.
+        The exact probability of accepting the proposal, or an unbiased estimate in [0, 1] from a
+        correction that cannot know the probability. NaN where the proposal was to stay.
     path_acceptance : ndarray of shape (n,)
-        The same if the potential that the sampler moved on were the target; of a move that
-        accepts and rejects inside, the mean acceptance there, whether the chain moved or not.
+        The probability if the sampler's potential were the target. For a move with inner moves it
+        is their mean acceptance, whether the chain moved or not.
     status : ndarray of shape (n,)
         :class:`Status` of the path.
     divergent : ndarray of bool, shape (n,)
@@ -127,7 +127,7 @@ class StepInfo:
     n_steps : ndarray of shape (n,)
         Integrator steps taken.
     excursion : Excursion, optional
-        The proposal's.
+        The excursion of the proposal.
     """
 
     accepted: BoolArray
@@ -146,7 +146,7 @@ class StepInfo:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Tuning:
-    """What a sampler is told to use, for whatever its user left free.
+    """Values for the settings of a sampler that its user left free.
 
     Parameters
     ----------
@@ -167,36 +167,35 @@ class Tuning:
 
 
 class Kernel(Protocol):
-    """A sampler that is bound: makes proposals on a potential, without knowing whether it is exact.
+    """A bound sampler: makes proposals on a potential, without knowing whether it is exact.
 
-    One whose chains share a random choice, such as the number of steps, may have a method
-    ``draw_shared(rng)`` that returns a copy in which that choice is made, so that a sub-chain can
-    make the same choices in both directions.
+    A kernel whose chains share a random choice, such as the number of steps, may have a method
+    ``draw_shared(rng)``. It returns a copy with that choice made, so that a sub-chain can make the
+    same choices in both directions.
     """
 
     @property
     def potential(self) -> Potential | None:
-        """The potential it moves on, whose values ``cache["value"]`` are; None if it uses none."""
+        """The potential it moves on, where ``cache["value"]`` comes from; None if it uses none."""
 
     @property
     def step(self) -> float | None:
         """The step size in use; None for a sampler that has none."""
 
     def cache(self, positions: FloatArray) -> Cache:
-        """Evaluate on its potential what it needs to know of chains at ``positions (n, dim)``."""
+        """Evaluate what it needs of its potential at ``positions (n, dim)``."""
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Move every chain once, from ``state.positions`` and ``state.cache``."""
 
 
 class Sampler(Protocol):
-    """Settings of moves, until it is bound.
+    """Settings of moves, from which kernels are bound.
 
-    Four attributes are optional. A sampler for which larger steps make no difference beyond some
-    size says so by ``largest_step``. One that makes several transitions of another sampler has
-    that one as ``kernel``. One that moves without any potential has a false ``uses_potential``. One
-    whose caches depend on the tuned covariance has a true ``caches_metric``; they are remade
-    whenever the covariance changes.
+    Four attributes are optional. ``largest_step`` is a step size beyond which larger steps make no
+    difference. ``kernel`` is another sampler, of which one move makes several transitions.
+    ``uses_potential`` is False for moves without any potential. ``caches_metric`` is True if caches
+    depend on the tuned covariance; they are then remade whenever the covariance changes.
     """
 
     @property
@@ -205,39 +204,39 @@ class Sampler(Protocol):
 
     @property
     def tunes(self) -> frozenset[str]:
-        """Those of ``step_size``, ``n_steps``, ``metric`` and ``length`` that are left free."""
+        """Settings left free, out of ``step_size``, ``n_steps``, ``metric`` and ``length``."""
 
     @property
     def target_acceptance(self) -> float:
         """Mean path acceptance at which the step size is about right."""
 
     def bind(self, potential: Potential, tuning: Tuning) -> Kernel:
-        """Return the kernel that moves on a potential; what was given wins over ``tuning``.
+        """Return the kernel that moves on a potential; the user's settings win over ``tuning``.
 
-        A run binds anew whenever either changes. Samplers inside are bound, too.
+        A run binds anew whenever either changes. Samplers inside are bound too.
         """
 
 
 class Decider(Protocol):
-    """A correction that is bound: decides on proposals by the exact potential."""
+    """A bound correction: decides on proposals by the exact potential."""
 
     def prepare(self, near: FloatArray) -> Self:
-        """Return a copy that knows what it needs of the exact potential, paying for it.
+        """Return a copy that has paid for what it must know of the exact potential in advance.
 
-        A run calls it once, after the exploration and before its first decision; whatever only
-        looks at single proposals returns itself.
+        A run calls it once, after the exploration and before its first decision. A decider that
+        looks at single proposals only returns itself.
 
         Parameters
         ----------
         near : ndarray of shape (dim,)
-            A point where there is probability: the mode, or the mean of the chains.
+            A position of high probability: the mode, or the mean of the chains.
         """
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Return the state of chains at ``positions (n, dim)``.
 
-        ``cache`` is the kernel's, on the potential ``source``; where that is the exact one its
-        values are taken and nothing is paid.
+        ``cache`` is the kernel's, on the potential ``source``. If ``source`` is the exact
+        potential, the values are taken from the cache at no cost.
         """
 
     def decide(
@@ -245,18 +244,17 @@ class Decider(Protocol):
     ) -> tuple[ChainState, StepInfo]:
         """Accept or reject every chain's proposal.
 
-        What is told of it is about moves: a proposal of a chain that did not move is not
-        ``accepted``, and its ``acceptance`` is NaN (see
-        :func:`surrokit.kernel.acceptance.of_moves`).
+        The info is about moves: a proposal to stay is not ``accepted``, and its ``acceptance`` is
+        NaN (see :func:`surrokit.kernel.acceptance.of_moves`).
         """
 
 
 class Correction(Protocol):
-    """Settings of decisions; once bound the only caller of the exact potential after exploring."""
+    """Settings of decisions; after exploration only its decider calls the exact potential."""
 
     @property
     def needs(self) -> Capabilities:
         """What the exact potential must offer."""
 
     def bind(self, potential: Potential) -> Decider:
-        """Return what decides by an exact potential."""
+        """Return the decider that goes by an exact potential."""

@@ -10,8 +10,8 @@ import numpy as np
 from surrokit.errors import ConfigurationError
 
 LearnFrom: TypeAlias = Literal["all", "accepted", "states"]
-"""``all`` that was paid for; ``accepted`` proposals (Algorithm 3 of the paper); ``states`` of the
-chains after each iteration, repeats included (Algorithm 4, and the authors' code)."""
+"""Which evaluations to learn from: ``all``; ``accepted`` proposals (Algorithm 3 of the paper); or
+``states`` of the chains after each iteration, with repeats (Algorithm 4, and the authors' code)."""
 
 
 def check_learn_from(value: str) -> LearnFrom:
@@ -20,7 +20,7 @@ def check_learn_from(value: str) -> LearnFrom:
     Raises
     ------
     ConfigurationError
-        If it is none.
+        If the choice is invalid.
     """
     if value not in get_args(LearnFrom):
         raise ConfigurationError(
@@ -35,7 +35,7 @@ Stage: TypeAlias = Literal["exploration", "warmup", "sampling"]
 
 @attrs.frozen(kw_only=True)
 class Moment:
-    """When a schedule is asked.
+    """The point of a run at which a schedule decides.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Moment:
 
 @attrs.frozen(kw_only=True)
 class Decision:
-    """What a schedule wants done.
+    """A schedule's decision after an iteration.
 
     Parameters
     ----------
@@ -71,12 +71,10 @@ class Decision:
     frozen
         Nothing will be deployed from here on.
     derivatives
-        From here on proposals are evaluated with their gradients, or the Jacobians of a forward
-        map, where the target offers them: dearer, but more is learnt from each. In kept
-        iterations it counts as False.
+        From here on proposals are evaluated with gradients, or Jacobians of a forward map, where
+        the target offers them: they cost more and teach more. Kept iterations ignore this.
     learn_from
-        Which of the rows paid for by this iteration are observed; in the exploration the
-        explorer chooses.
+        Which rows of this iteration are observed; during exploration the explorer chooses.
     """
 
     observe: bool
@@ -95,12 +93,12 @@ class Schedule(Protocol):
 
     @property
     def deployment_rate(self) -> float:
-        """Deployments expected per iteration after the first one; 0 for at most one."""
+        """Deployments expected per iteration after the first deployment; 0 for at most one."""
 
     def exploration(self, gradients: bool) -> int | None:
-        """Return how many rows, with gradients or without, it wants of the exploration.
+        """Return how many rows, with gradients or without, it wants from the exploration.
 
-        None leaves that to the explorer; so does naming one.
+        None leaves the number to the explorer. A run asks only where the user names no explorer.
         """
 
     def decide(self, moment: Moment, rng: np.random.Generator) -> Decision:

@@ -1,1 +1,1 @@
-"""Parameters with names, shapes and bounds, and the whole line that samplers move on."""
+"""Parameters with names, shapes and bounds, and unbounded coordinates for samplers."""

@@ -1,7 +1,7 @@
 """Parameters with names, shapes and bounds, and the map from the whole line to their support.
 
 A bounded number q is sampled as an unbounded z: q = lower + exp(z), q = upper - exp(z), or
-q = lower + (upper - lower) expit(z). U in z then has minus the log of the Jacobian |dq/dz| in it.
+q = lower + (upper - lower) expit(z). U in z then includes minus the log of the Jacobian |dq/dz|.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from surrokit.settings import is_number, is_whole
 from surrokit.types import FloatArray
 
 Bounds: TypeAlias = tuple[float | None, float | None]
-"""Lower and upper bound; None or an infinity for none."""
+"""Lower and upper bound; None or an infinity means no bound."""
 
 
 @attrs.frozen
@@ -30,7 +30,7 @@ class Parameter:
     shape
         Shape of the parameter; ``()`` for a number.
     lower, upper
-        Bounds, open; None or an infinity for none.
+        Open bounds; None or an infinity means no bound.
 
     Raises
     ------
@@ -70,7 +70,7 @@ class Parameter:
 
     @property
     def size(self) -> int:
-        """How many numbers it holds."""
+        """Count of its numbers."""
         return int(np.prod(self.shape, dtype=int))
 
 
@@ -80,9 +80,9 @@ def vector(size: int, lower: float | None = None, upper: float | None = None) ->
     Parameters
     ----------
     size
-        Its length.
+        Length of the vector.
     lower, upper
-        Bounds of every element; None or an infinity for none.
+        Bounds of every element; None or an infinity means no bound.
 
     Raises
     ------
@@ -103,19 +103,20 @@ class Parameters:
     Parameters
     ----------
     specs
-        Name to parameter; the position vector holds them one after the other, arrays in C order.
+        Name to parameter; the position vector holds the parameters in this order, arrays in C
+        order.
     """
 
     specs: Mapping[str, Parameter]
 
     @classmethod
     def declare(cls, specs: Mapping[str, Parameter | Bounds | None]) -> Parameters:
-        """Read what a user declares: bounds as a pair, None for none, or a :class:`Parameter`.
+        """Read declarations: a pair of bounds, None for no bounds, or a :class:`Parameter`.
 
         Raises
         ------
         ConfigurationError
-            If a declaration cannot be read, or there is none.
+            If a declaration cannot be read, or there are none.
         """
         if not isinstance(specs, Mapping):
             raise ConfigurationError(_not_a_mapping(specs))
@@ -127,7 +128,7 @@ class Parameters:
         twice = sorted({label for label in labels if labels.count(label) > 1})
         if twice:
             raise ConfigurationError(
-                f"parameters give two numbers the name {twice[0]!r}; call one of them otherwise"
+                f"parameters give two numbers the name {twice[0]!r}; rename one of them"
             )
         return declared
 
@@ -156,7 +157,7 @@ class Parameters:
         ]
 
     def slices(self) -> dict[str, slice]:
-        """Return where each parameter lies in the position vector."""
+        """Return the slice of each parameter in the position vector."""
         ends = np.cumsum([spec.size for spec in self.specs.values()])
         return {
             name: slice(int(end) - spec.size, int(end))
@@ -175,7 +176,7 @@ class Parameters:
         Raises
         ------
         ShapeError
-            If names or shapes are not those declared.
+            If names or shapes differ from the declared ones.
         """
         if not isinstance(values, Mapping):
             return numbers("a position", values)
@@ -206,7 +207,7 @@ def _common_rows(names: Iterable[str], parts: Sequence[FloatArray]) -> tuple[int
     except ValueError as error:
         given = ", ".join(f"{shape} of {name}" for name, shape in zip(names, shapes, strict=True))
         raise ShapeError(
-            f"values by name must be for as many positions each, got {given}"
+            f"values by name must be given for equally many positions, got {given}"
         ) from error
 
 

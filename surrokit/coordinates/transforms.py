@@ -1,7 +1,6 @@
-"""The map between the whole line, where samplers move, and parameters with bounds.
+"""The map between unbounded coordinates, where samplers move, and parameters with bounds.
 
-Matrices of second derivatives follow the chain rule of an elementwise change of coordinates
-z -> q.
+The map z -> q is elementwise; matrices of second derivatives follow its chain rule.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from surrokit.types import BoolArray, FloatArray
 
 @attrs.frozen(kw_only=True, eq=False)
 class Derivatives:
-    """What the chain rule needs at unconstrained positions; arrays of shape (n, dim).
+    """Derivatives for the chain rule at unbounded positions; arrays of shape (n, dim).
 
     Parameters
     ----------
@@ -75,20 +74,20 @@ class Transform:
 
     @classmethod
     def of(cls, parameters: Parameters) -> Transform:
-        """Return the transform that the bounds of parameters call for."""
+        """Return the transform for the bounds of parameters."""
         lower, upper = parameters.bounds()
         return cls(lower=lower, upper=upper)
 
     @property
     def between(self) -> BoolArray:
-        """Which numbers have two bounds, shape (dim,)."""
+        """Whether each number has two bounds, shape (dim,)."""
         return self._between
 
     def to_bounded(self, unbounded: FloatArray) -> FloatArray:
         """Return q at z, both of shape (..., dim); exp may overflow to ``inf`` far out.
 
-        Never a bound itself: z beyond the last number inside a bound gives that number, so that a
-        density which is infinite on the bound is not met there.
+        q stops at the last number inside a bound, so that a density that is infinite on the bound
+        is never evaluated there.
         """
         q = np.array(unbounded, dtype=np.float64)
         above, below, between = self._above, self._below, self._between
@@ -127,7 +126,7 @@ class Transform:
         return np.asarray(total, dtype=np.float64)
 
     def derivatives(self, unbounded: FloatArray) -> Derivatives:
-        """Return what the chain rule needs at z of shape (n, dim)."""
+        """Return derivatives for the chain rule at z of shape (n, dim)."""
         z = unbounded
         first, second = np.ones_like(z), np.zeros_like(z)
         log_first, log_second = np.zeros_like(z), np.zeros_like(z)
@@ -164,7 +163,7 @@ class Transform:
 
 
 def _logistic(z: FloatArray) -> FloatArray:
-    # unlike the form with tanh it keeps the lower tail down to the smallest number
+    # unlike the form with tanh, this one keeps the lower tail down to the smallest number
     with np.errstate(over="ignore"):
         return 1.0 / (1.0 + np.exp(-z))
 

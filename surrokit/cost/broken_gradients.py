@@ -1,4 +1,4 @@
-"""BrokenGradients: where a target has a finite potential without a finite gradient."""
+"""Positions where a target has a finite potential without a finite gradient."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class BrokenGradients:
     Parameters
     ----------
     count
-        How many were met.
+        Number of these positions that a run met.
     value
-        The least U of them, in the sampling coordinates; ``inf`` where there is none.
+        Least U among them, in the sampling coordinates; ``inf`` if there are none.
     position : ndarray of shape (dim,), optional
-        Where that is, in the user's coordinates; None where there is none.
+        Position of the least U, in the user's coordinates; None if there are none.
     """
 
     count: int = 0

@@ -1,4 +1,4 @@
-"""Budgets: limits at which a run stops before it has drawn all."""
+"""Budgets: limits at which a run stops early."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from surrokit.settings import Limits, is_number, optional_positive_integer
 StopReason: TypeAlias = Literal[
     "draws", "max_calls", "max_seconds", "target_ess", "target_rhat", "interrupted", "error"
 ]
-"""Why a run stopped: it drew all that was asked for, one of the limits of a :class:`Budget` was
-reached, it was interrupted, or something raised."""
+"""Why a run stopped: it made all draws, it reached a limit of its :class:`Budget`, or an interrupt
+or an error ended it."""
 
 Length: TypeAlias = Literal["fixed", "judged", "cut"]
-"""How the number of kept draws came about: ``fixed`` before the first of them, ``judged`` by what
-they look like (``target_ess``, ``target_rhat``), or ``cut`` where a limit, an interrupt or an error
-happened to fall."""
+"""What set the number of kept draws: it was ``fixed`` before the first draw, ``judged`` by the
+draws (``target_ess``, ``target_rhat``), or ``cut`` by a limit, an interrupt or an error."""
 
 
 _WHOLE = Limits(
@@ -36,27 +35,27 @@ def _above(least: float) -> Limits:
 
 @attrs.frozen(kw_only=True)
 class Budget:
-    """What a run may spend, and what is good enough; whichever comes first stops it.
+    """Limits on a run's costs and goals for its draws; the first that is reached stops the run.
 
-    Calls and seconds count from the first exact call on, exploration and warm-up included. How many
-    draws they allow for is foretold from what the warm-up cost, and settled before the first draw,
-    where the cost of an iteration varies so much, and draws are so few, that it matters. A call
-    that would exceed ``max_calls`` is never made. An iteration that is under way when the seconds
-    are over is not kept; a call that is, is waited for. The other two look at kept draws only, now
-    and then.
+    Calls and seconds count from the first exact call on, exploration and warm-up included. A limit
+    that stops a run at a random moment biases the draws, the more so if the costs of iterations
+    vary and draws are few. Where this matters, the number of draws is predicted from the costs of
+    the warm-up, and settled before the first draw. A call that would exceed ``max_calls`` is never
+    made. When the seconds are over, the run waits for the call in progress, and drops the iteration
+    in progress. ``target_ess`` and ``target_rhat`` are checked now and then, on kept draws only.
 
     Parameters
     ----------
     max_calls
-        Exact calls of all kinds together, each position of a batch as one; single data rows as
-        parts of an evaluation of all rows.
+        Exact calls of all kinds. Each position of a batch counts as one; a single data row counts
+        as its share of an evaluation of all rows.
     max_seconds
-        Wall time; a number of draws that was settled may take a tenth longer.
+        Wall time; a settled number of draws may take a tenth longer.
     target_ess
-        Effective sample size, of the parameter in which it is smallest: the least of bulk, tail and
-        that of squared distances from the mean.
+        Smallest effective sample size of any parameter: the least of bulk, tail and that of
+        squared distances from the mean.
     target_rhat
-        R-hat, of the parameter in which it is largest.
+        Largest R-hat of any parameter.
 
     Raises
     ------
@@ -75,21 +74,21 @@ class Budget:
         return self.target_ess is not None or self.target_rhat is not None
 
     def part(self, fraction: float) -> Budget:
-        """Return a part of the calls and seconds, without the rest."""
+        """Return a budget of part of the calls and seconds, without the other limits."""
         return Budget(
             max_calls=None if self.max_calls is None else max(int(fraction * self.max_calls), 1),
             max_seconds=None if self.max_seconds is None else fraction * self.max_seconds,
         )
 
     def within(self, other: Budget) -> Budget:
-        """Return the tighter of two limits on calls and seconds, without the rest."""
+        """Return the tighter limits of two on calls and seconds, without the other limits."""
         return Budget(
             max_calls=_least(self.max_calls, other.max_calls),
             max_seconds=_least(self.max_seconds, other.max_seconds),
         )
 
     def spent(self, calls: float, seconds: float) -> Literal["max_calls", "max_seconds"] | None:
-        """Return which limit so many calls and seconds exceed, if any."""
+        """Return the limit that so many calls or seconds exceed, if any."""
         if self.max_calls is not None and calls > self.max_calls:
             return "max_calls"
         if self.max_seconds is not None and seconds > self.max_seconds:
@@ -98,7 +97,7 @@ class Budget:
 
 
 class BudgetSpent(BaseException):
-    """Ends a run from within; like ``KeyboardInterrupt`` no ``except Exception`` holds it up.
+    """Ends a run from within; like ``KeyboardInterrupt`` it passes any ``except Exception``.
 
     Parameters
     ----------
@@ -112,7 +111,7 @@ class BudgetSpent(BaseException):
 
 
 def calls_paid(calls: Mapping[str, int], n_rows: int | None) -> float:
-    """Return exact calls of all kinds together.
+    """Return the number of exact calls of all kinds.
 
     Parameters
     ----------
@@ -124,7 +123,7 @@ def calls_paid(calls: Mapping[str, int], n_rows: int | None) -> float:
     Returns
     -------
     float
-        Positions of all kinds, and the part of all data rows that was touched one by one.
+        Positions of all kinds, plus single data rows as a share of all rows.
     """
     positions = sum(n for kind, n in calls.items() if kind != "rows")
     return positions + (calls.get("rows", 0) / n_rows if n_rows else 0)

@@ -1,4 +1,4 @@
-"""Calls of a target: counted, and with failures of single positions rejected and counted."""
+"""Counted calls of a target, in which positions that fail are rejected and counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OnError: TypeAlias = Literal["reject", "raise"]
 Function: TypeAlias = Callable[[FloatArray], tuple[FloatArray, ...]]
 
 Guard: TypeAlias = Callable[[CallKind, int], None]
-"""Told before a call of what kind it is, and at how many positions; raises if it must not be."""
+"""Asked before a call, with its kind and number of positions; raises if it must not be made."""
 
 _REMEMBERED = ("value", "gradient", "forward", "jacobian")
 
@@ -28,8 +28,8 @@ _REMEMBERED = ("value", "gradient", "forward", "jacobian")
 class ExactCalls:
     """Evaluates batches, counts calls, and turns failures into NaN.
 
-    A batch that raises as a whole is evaluated again row by row. Whoever pays for a call counts it
-    (:func:`surrokit.contracts.counting.with_count`), so that every attempt is counted.
+    A batch that raises as a whole is evaluated again row by row. Every attempt is counted, since
+    the potential that pays counts (:func:`surrokit.contracts.counting.with_count`).
 
     Parameters
     ----------
@@ -39,17 +39,17 @@ class ExactCalls:
     Attributes
     ----------
     guard
-        Asked before each call; None lets all of them through.
+        Asked before each call; None allows every call.
     remembers
-        Whether the last batch of each kind is kept, for whoever asks for it again.
+        Whether the last batch of each kind is kept, to be given once more.
     failures
         Positions at which the target raised, returned NaN, or claimed an infinite density.
     broken_gradients
         Positions at which U is finite and its gradient is not.
     likeliest_broken : tuple of float and ndarray of shape (dim,), or None
-        U and the position of that of these where U is least.
+        U and position of the broken gradient of least U.
     log
-        Tells of failures.
+        Warns of failures.
     """
 
     def __init__(self, on_error: OnError) -> None:
@@ -67,10 +67,10 @@ class ExactCalls:
     def evaluate(
         self, kind: CallKind, function: Function, positions: FloatArray
     ) -> tuple[FloatArray, ...] | None:
-        """Return what a function gives for a batch, NaN in rows that fail, None if all fail.
+        """Return a function's results for a batch, NaN in rows that fail; None if all fail.
 
-        While ``remembers`` is set, results are kept as well; whoever asks for the same batch
-        afterwards gets them, once, and pays nothing.
+        Results are kept while ``remembers`` is set; afterwards they are given once more for the
+        same batch, without a call.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class ExactCalls:
         self, kind: CallKind, function: Function, positions: FloatArray
     ) -> tuple[FloatArray, ...] | None:
         try:
-            with np.errstate(all="ignore"):  # what overflows far out is rejected and counted
+            with np.errstate(all="ignore"):  # overflow far out is rejected and counted
                 return function(positions)
         except ShapeError:
             raise
@@ -117,7 +117,7 @@ class ExactCalls:
     def decidable(self, values: FloatArray) -> FloatArray:
         """Return U, shape (n,), with ``inf`` in place of NaN and -inf, which count as failures.
 
-        U = -inf is no density: a chain that got there would never leave.
+        U = -inf is no valid density: a chain there would never leave.
         """
         failed = ~(values > -np.inf)
         if not failed.any():

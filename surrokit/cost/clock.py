@@ -20,7 +20,7 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Charge the time that the block takes to a phase."""
+        """Add the time of the block to a phase."""
         start = time.perf_counter()
         try:
             yield

@@ -1,9 +1,9 @@
-"""Positions at which a target failed: told at once, or once it is known where the draws are.
+"""Warnings of positions at which a target failed, given at once or after the draws.
 
-In the search for a step size, on paths that diverge, and wherever else things are tried out,
-positions come up that are thousands of standard deviations away. A sound model may overflow there
-to NaN; that is rejected and counted, but no cause for alarm. The same among the draws is. So what
-may be overflow waits while nothing is known of the draws, and later where it is far from them.
+The search for a step size, divergent paths and other trials reach positions thousands of standard
+deviations away. A sound model may overflow there to NaN, which is rejected and counted, but no
+cause for alarm. Near the draws it is one. So a failure that may be overflow is told at once only
+where draws are expected; any other waits until the draws are known, and is told if near them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from surrokit.targets.bounds import describe_position
 from surrokit.types import BoolArray, FloatArray
 
 MOST_NUMBERS = 10**7
-"""Failures that wait are told all the same when their positions hold so many numbers."""
+"""Failures wait no longer once their positions hold more numbers than this."""
 
-_AROUND = 1.0  # widths of the draws, in each coordinate, by which a failure may lie outside
+_AROUND = 1.0  # near draws: by so many of their widths outside, in each coordinate
 
 
 class FailureLog:
-    """Tells of failures, once.
+    """Warns of failures, once.
 
     Attributes
     ----------
@@ -41,16 +41,16 @@ class FailureLog:
         self._waiting: list[tuple[str, FloatArray]] = []
 
     def failed(self, what: str, positions: FloatArray, *, overflow: bool) -> None:
-        """Take in failures, and tell of them unless they wait.
+        """Take in failures, and warn of them unless they wait.
 
         Parameters
         ----------
         what
-            What the target did.
+            What the target did, for the message.
         positions : ndarray of shape (k, dim)
-            Where, in the sampling coordinates; further columns do not matter.
+            Positions of the failures, in the sampling coordinates; further columns are ignored.
         overflow
-            Whether it may be mere overflow, as NaN may.
+            Whether the failures may be mere overflow, as NaN may.
         """
         if self._told:
             return
@@ -65,28 +65,28 @@ class FailureLog:
         )
 
     def draws_begin(self, before: FloatArray) -> None:
-        """Expect draws where the chains have been lately; tell of all failures if nowhere.
+        """Expect draws near earlier positions; if these have no width, let no failure wait.
 
         Parameters
         ----------
         before : ndarray of shape (m, dim)
-            In the sampling coordinates.
+            Latest positions of the chains, in the sampling coordinates.
         """
         self._expected = _Box.around(before)
         self.waits = self._expected is not None
 
     def settle(self, draws: FloatArray, before: FloatArray, target: Potential) -> None:
-        """Tell of failures that waited, if they lie where draws are, or where chains have been.
+        """Warn of failures that waited, if they lie near the draws or where chains have been.
 
         Parameters
         ----------
         draws : ndarray of shape (n, dim)
-            In the sampling coordinates. Where they have no width in some coordinate, they are
-            taken to be where they were expected; if that was nowhere, every failure counts.
+            Draws, in the sampling coordinates. If they have no width in some coordinate, the
+            region where they were expected takes their place; without one, every failure counts.
         before : ndarray of shape (m, dim)
-            Where chains were in the warm-up.
+            Positions of chains in the warm-up.
         target
-            Names the parameters.
+            The target, which names the parameters.
         """
         waiting, self._waiting, self.waits = self._waiting, [], False
         around, been = _Box.around(draws) or self._expected, _Box.of(before)
@@ -111,28 +111,28 @@ def _late(inside: list[tuple[str, FloatArray]], n_draws: int, target: Potential)
     positions = "one position" if n == 1 else f"{n} positions"
     return (
         f"the target {what}, at {positions} {where}, first at "
-        f"({describe_position(target, first)}); such positions are rejected and counted, so that "
-        "draws lack whatever probability is there"
+        f"({describe_position(target, first)}); such positions are rejected and counted, so the "
+        "draws lack the probability there"
     )
 
 
 @attrs.frozen(eq=False)
 class _Box:
-    """What lies between two corners, each of shape (dim,)."""
+    """The box between two corners, each of shape (dim,)."""
 
     low: FloatArray
     high: FloatArray
 
     @classmethod
     def of(cls, points: FloatArray) -> _Box:
-        """Return the box of points (n, dim); of none it is empty."""
+        """Return the smallest box around points (n, dim); it is empty if there are none."""
         if not len(points):
             return cls(np.full(points.shape[1], np.inf), np.full(points.shape[1], -np.inf))
         return cls(points.min(axis=0), points.max(axis=0))
 
     @classmethod
     def around(cls, points: FloatArray) -> _Box | None:
-        """Return the box of points and as much again on each side; None if it has no width."""
+        """Return the box of points, widened on each side; None if some width is zero."""
         box = cls.of(points)
         width = box.high - box.low
         if not (width > 0.0).all():
@@ -140,6 +140,6 @@ class _Box:
         return cls(box.low - _AROUND * width, box.high + _AROUND * width)
 
     def holds(self, positions: FloatArray) -> BoolArray:
-        """Return which rows are inside; columns beyond the box's do not matter."""
+        """Return whether each row is inside; columns beyond the box's are ignored."""
         at = positions[:, : len(self.low)]
         return np.asarray(((at >= self.low) & (at <= self.high)).all(axis=1))

@@ -15,8 +15,8 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.mode.starts import start
 from surrokit.types import FloatArray
 
-_CHEAP = 5e-3  # seconds, below which a call is timed a few times more
-_FEW, _MORE = 2, 4  # a first call at one position may have to be compiled
+_CHEAP = 5e-3  # seconds below which a call is timed a few times more
+_FEW, _MORE = 2, 4  # timed calls: the first one at one position may include compilation
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -26,9 +26,10 @@ class Costs:
     Parameters
     ----------
     value, gradient
-        A call at one position; ``gradient``, with the value, is None where the target has none.
+        Seconds of a call at one position. ``gradient`` includes the value, and is None for a
+        target without gradient.
     values, gradients
-        A call at one position of each chain.
+        Seconds of a call at one position of each chain.
     """
 
     value: float
@@ -49,27 +50,27 @@ def measure_starts(
     Parameters
     ----------
     target
-        Counts the calls; whoever evaluates the starts next pays nothing for them.
+        Counts and remembers the calls: the next evaluation of the starts is free.
     initial : ndarray of shape (chains, dim), optional
         The user's starts.
     chains
-        How many.
+        Number of chains.
     rng
-        Generator for starts that are drawn.
+        Generator for random starts.
     now
         A clock, in seconds.
 
     Returns
     -------
     starts : ndarray of shape (chains, dim)
-        Where the target, and its gradient if it has one, is finite.
+        Positions where the target is finite, and its gradient too if it has one.
     costs
-        Of its calls.
+        Seconds of its calls.
 
     Raises
     ------
     TargetError
-        If there are no such starts.
+        If no such starts are found.
     """
     has_gradient = GRADIENT in target.capabilities
     took = 0.0
@@ -90,7 +91,7 @@ def measure_starts(
     one = starts[:1]
     gradient = _least(lambda: target.value_and_gradient(one), now) if has_gradient else None
     value = _least(lambda: target.value(one), now)
-    target.drain()  # they are in the batch as well
+    target.drain()  # the batch holds the same position
     whole = chains * (value if gradient is None else gradient)
     batch = min(took, whole)
     costs = Costs(
@@ -103,7 +104,7 @@ def measure_starts(
 
 
 def _least(call: Callable[[], object], now: Callable[[], float]) -> float:
-    """Return seconds of a call, the least of a few."""
+    """Return the seconds of the fastest of a few calls."""
     seconds: list[float] = []
     while len(seconds) < _FEW or (len(seconds) < _MORE and min(seconds) < _CHEAP):
         before = now()

@@ -1,4 +1,4 @@
-"""The wrapper through which every exact call goes: it counts, and keeps what was paid for."""
+"""The wrapper of every exact call, which counts calls and keeps evaluations."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ from surrokit.types import Capabilities, FloatArray, IntArray
 
 
 class RecordingPotential:
-    """A target of which every evaluation is counted, and kept until it is drained.
+    """A target whose evaluations are counted, and kept until they are drained.
 
     A position where the target raises, or returns NaN or -inf, gets the value ``inf``, and so is
-    rejected and counted. A position where U is
-    finite and its gradient is not counts as a failure too: paths that follow the gradient end
-    there. Of the first failure a warning tells (see :mod:`surrokit.cost.failures`).
+    rejected and counted. A position where U is finite and its gradient is not counts as a failure
+    too: paths that follow the gradient end there. A warning tells of the first failure (see
+    :mod:`surrokit.cost.failures`).
 
     Calls are counted at the innermost potential (:func:`surrokit.contracts.counting.with_count`).
-    What is counted: ``gradient`` for positions where value and gradient were evaluated together
-    (or the gradient alone), ``value`` for the value alone; for a forward potential ``jacobian``
-    and ``forward`` instead. Products, diagonals and derivatives of the Hessian count as
-    ``hessian``, those of the metric as ``metric``, second derivatives of outputs as ``jacobian``.
-    Of a summed potential an expansion of all rows counts as one ``hessian``, and single rows that
-    are evaluated, bounded or copied count as ``rows``.
+    A position counts as ``gradient`` if its gradient is evaluated, with the value or alone, and as
+    ``value`` if the value is evaluated alone; for a forward potential as ``jacobian`` and
+    ``forward`` instead. Products, diagonals and derivatives of the Hessian count as ``hessian``,
+    those of the metric as ``metric``, second derivatives of outputs as ``jacobian``. For a summed
+    potential an expansion of all rows counts as one ``hessian``, and single rows that are
+    evaluated, bounded or copied count as ``rows``.
 
     Parameters
     ----------
     target
         The exact potential.
     keep
-        Whether evaluations are kept for a learner. If so a gradient is always evaluated with its
-        value, so that there is something to learn from.
+        Whether evaluations are kept for a learner. If so, a gradient is always evaluated with its
+        value, so that the learner gets both.
     on_error
         ``"reject"``, or ``"raise"`` to stop at the first exception of the target.
     """
@@ -94,7 +94,7 @@ class RecordingPotential:
 
     @property
     def paid(self) -> float:
-        """Calls of all kinds so far, data rows as parts of an evaluation of all of them."""
+        """Calls of all kinds so far; a data row counts as its share of all rows."""
         rows = self.n_rows if can.ROWS in self.capabilities else None
         return calls_paid(self._exact.counts, rows)
 
@@ -105,7 +105,7 @@ class RecordingPotential:
 
     @property
     def broken_gradients(self) -> BrokenGradients:
-        """Where U is finite and its gradient is not, in the user's coordinates."""
+        """Positions where U is finite and its gradient is not, in the user's coordinates."""
         likeliest = self._exact.likeliest_broken
         if likeliest is None:
             return BrokenGradients()
@@ -118,11 +118,11 @@ class RecordingPotential:
 
     @property
     def failure_log(self) -> FailureLog:
-        """What tells of these."""
+        """The log that warns of failures."""
         return self._exact.log
 
     def fork(self, *, keep: bool) -> RecordingPotential:
-        """Return a wrapper with the same account that keeps what it evaluates itself, or not."""
+        """Return a wrapper with shared counts that keeps its own evaluations, or none."""
         other = copy.copy(self)
         other._keeps, other._blocks = keep, []
         return other
@@ -133,16 +133,16 @@ class RecordingPotential:
         return self._keeps
 
     def keep_evaluations(self, wanted: bool) -> None:
-        """Keep evaluations from here on, or count them only."""
+        """Keep evaluations from here on, or only count them."""
         self._keeps = wanted
 
     def guard(self, guard: Guard | None) -> None:
-        """Have a guard asked before each call from now on; None for no guard."""
+        """Ask a guard before each call from here on; None removes it."""
         self._exact.guard = guard
 
     @contextmanager
     def pay_gradients(self) -> Iterator[None]:
-        """Pay in the block for the gradient with every value, where there is one, and keep it."""
+        """Evaluate and keep, in the block, the gradient with every value, if the target has one."""
         self._with_gradients = self._keeps and can.GRADIENT in self.capabilities
         try:
             yield
@@ -151,7 +151,7 @@ class RecordingPotential:
 
     @contextmanager
     def remembering(self) -> Iterator[None]:
-        """Remember the last batch of each kind in the block: asked for again, it is free, once."""
+        """Remember the last batch of each kind in the block; afterwards it is free, once."""
         self._exact.remembers = True
         try:
             yield
@@ -174,7 +174,7 @@ class RecordingPotential:
         return with_gaussian(self.target).factor
 
     def drain(self) -> Evaluations:
-        """Return what was evaluated since the last time, and forget it."""
+        """Return the evaluations since the last drain, and forget them."""
         blocks, self._blocks = self._blocks, []
         return Evaluations.join(blocks, self.dim)
 
@@ -207,12 +207,12 @@ class RecordingPotential:
         return values, gradients
 
     def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the exact gradient, shape (n, dim), with its value where values are kept."""
+        """Return the exact gradient, shape (n, dim); the value is paid too where it is kept."""
         if self._keeps or can.JACOBIAN in self.capabilities:
             return self.value_and_gradient(positions)[1]
         target = cast(GradientAlonePotential, self._paid)
         results = self._exact.evaluate("gradient", lambda q: (target.gradient(q),), positions)
-        # remembered results have the value, too
+        # remembered results hold the value too
         gradients = np.full(positions.shape, np.nan) if results is None else results[-1]
         self._look_at_lone(positions, gradients)
         return gradients
@@ -233,9 +233,9 @@ class RecordingPotential:
         return results[0], results[1]
 
     def __getattr__(self, name: str) -> Any:
-        """Find a method that gives matrices, or contractions of them.
+        """Return a counted method for matrices or contractions of them.
 
-        :mod:`surrokit.contracts.methods` has them all.
+        :mod:`surrokit.contracts.methods` lists them all.
         """
         method = BY_NAME.get(name)
         if method is None or method.kind is None:
@@ -248,9 +248,9 @@ class RecordingPotential:
         return with_rows(self._paid).n_rows
 
     def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
-        """Return the exact expansions of all terms at ``centre (dim,)``; they go on counting.
+        """Return the exact expansions of all terms at ``centre (dim,)``, which count rows in turn.
 
-        Third-order terms have the price of about ``dim / 2`` Hessians, and count as that many.
+        Third-order terms cost about as much as ``dim / 2`` Hessians, and count as that many.
         """
         self._exact.count("hessian", 1 if order == 2 else 1 + self.dim // 2)
         inner = with_rows(self._paid).expand(centre, **of_order(order))
@@ -262,12 +262,12 @@ class RecordingPotential:
         return with_rows(self._paid).row_bounds(factor, **of_order(order))
 
     def select(self, rows: IntArray) -> Potential:
-        """Return the sum of some rows' terms alone; from then on they are not counted."""
+        """Return the sum of some terms alone, which counts no further calls."""
         self._exact.count("rows", len(rows))
         return with_rows(self._paid).select(rows)
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return starting positions of the target's own, shape (n, dim)."""
+        """Return the target's own starting positions, shape (n, dim)."""
         return cast(InitialPotential, self._paid).initial(rng, n)
 
     def _plain(self, method: Method, positions: FloatArray) -> FloatArray:
@@ -289,7 +289,7 @@ class RecordingPotential:
         def evaluate(rows: FloatArray) -> tuple[FloatArray]:
             return (function(rows[:, : self.dim], rows[:, self.dim :].reshape(-1, *shape)),)
 
-        # side by side, so that a row that has to be evaluated alone keeps its own factor
+        # side by side, so that a row that is evaluated alone keeps its own factor
         rows = np.hstack([q, given.reshape(len(given), -1)])
         results = self._exact.evaluate(method.kind, evaluate, rows)
         return np.full(q.shape, np.nan) if results is None else results[0]
@@ -318,7 +318,7 @@ class RecordingPotential:
     def _differentiate(
         self, positions: FloatArray, outputs: FloatArray, jacobians: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return U and its gradient from what was paid for, and keep all of it."""
+        """Return U and its gradient from outputs and Jacobians, and keep all four."""
         self._n_outputs = outputs.shape[1]
         with np.errstate(all="ignore"):
             values, gradients = gradient_of_energy(self.energy, outputs, jacobians, positions)
@@ -334,7 +334,7 @@ class RecordingPotential:
         return values, gradients
 
     def _look_at_lone(self, positions: FloatArray, gradients: FloatArray) -> None:
-        """Pay for U where a lone gradient is not finite: outside the support it need not be."""
+        """Evaluate U where a lone gradient is not finite, which is no failure off the support."""
         broken = ~np.isfinite(gradients).all(axis=1)
         if broken.any():
             where = positions[broken]

@@ -1,4 +1,4 @@
-"""The expansion of a summed target's terms, with every row that is touched counted."""
+"""The expansion of a summed target's terms, with a count of all rows touched."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from surrokit.types import FloatArray, IntArray
 
 @attrs.frozen(eq=False)
 class RecordedExpansion:
-    """Counts data rows as ``rows``: one for each row and position, or each row and move.
+    """An expansion that counts ``rows``: one for each pair of a row and a position or move.
 
-    Where the target raises or returns NaN the result is NaN, and so is rejected and counted.
+    Where the target raises or returns NaN, the result is NaN, which is rejected and counted.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class RecordedExpansion:
     n_rows
         Rows of the target.
     exact
-        Counts, and tames failures.
+        Counts calls, and turns failures into NaN.
     """
 
     inner: RowExpansion
@@ -39,12 +39,12 @@ class RecordedExpansion:
 
     @property
     def gradient(self) -> FloatArray:
-        """Sum of the terms' gradients there, shape (dim,)."""
+        """Sum of the terms' gradients at the centre, shape (dim,)."""
         return self.inner.gradient
 
     @property
     def hessian(self) -> FloatArray:
-        """Sum of the terms' Hessians there, shape (dim, dim)."""
+        """Sum of the terms' Hessians at the centre, shape (dim, dim)."""
         return self.inner.hessian
 
     def value(self, positions: FloatArray) -> FloatArray:
@@ -80,7 +80,7 @@ class RecordedExpansion:
             self.exact.count("rows", each * len(chosen))
             return (function(chosen.astype(np.int64)),)
 
-        # pairs, or moves, go by their numbers, so that one which has to be evaluated alone can be
+        # a batch of numbers of pairs or moves, so that each can be evaluated alone
         numbers = np.arange(n, dtype=np.float64)
         results = self.exact.evaluate("rows", evaluate, numbers)
         if results is None:

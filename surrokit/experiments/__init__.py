@@ -1,1 +1,1 @@
-"""Tables and figures as parts, and how they are reproduced."""
+"""Tables and figures as parts, and their reproduction."""

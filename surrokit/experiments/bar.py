@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class RowBar:
-    """Says which row is at work, and how many are dealt with.
+    """Shows the row in progress, and the number of rows dealt with.
 
     Parameters
     ----------
     progress
         The display; None shows nothing.
     task
-        Its task.
+        Task of the display.
     """
 
     def __init__(self, progress: Progress | None = None, task: TaskID | None = None) -> None:
@@ -35,7 +35,7 @@ class RowBar:
         self._update(row=row)
 
     def end(self) -> None:
-        """Count one row more, finished or not to be done here."""
+        """Count one more row, finished or impossible here."""
         self._update(advance=1)
 
     def _update(self, **fields: Any) -> None:
@@ -44,7 +44,7 @@ class RowBar:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Leave the terminal to what is printed in the block."""
+        """Hide the bar while the block prints."""
         if self._progress is None:
             yield
             return
@@ -64,14 +64,14 @@ def row_bar(total: int, finished: int = 0, *, enabled: bool) -> Iterator[RowBar]
     total
         Rows in all.
     finished
-        Those of them that need not be done any more.
+        Rows that need not be done any more.
     enabled
         Whether to show anything.
 
     Yields
     ------
     RowBar
-        To be told the rows.
+        The bar, to be told each row.
     """
     if not (enabled and total > finished and sys.stderr.isatty()):
         yield RowBar()

@@ -1,8 +1,8 @@
 """Experiments: tables and figures that ``surrokit reproduce`` makes again.
 
 An experiment is a frozen part. It names independent pieces of work, its rows, and does one when
-asked; what comes of a row is plain data, which is kept on disk. A report and a picture are made
-from whatever rows are finished.
+asked. The result of a row is plain data, kept on disk. A report and a picture are made from the
+finished rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from surrokit.errors import TargetError
 from surrokit.settings import not_negative_integer
 
 Cell: TypeAlias = str | int | float | None
-"""What stands in a table; None where there is nothing."""
+"""Content of a cell in a table; None for an empty cell."""
 
 
 @attrs.frozen(kw_only=True)
@@ -29,11 +29,11 @@ class Row:
     Parameters
     ----------
     name
-        Words joined by slashes, from coarse to fine, such as ``gp/3000/2``. ``--only gp`` then
-        stands for all rows that begin so.
+        Words joined by slashes, from coarse to fine, such as ``gp/3000/2``. ``--only gp`` selects
+        all rows that begin with ``gp/``.
     settings
-        All that its result depends on besides the seed, as plain data. A kept result is used again
-        only where these are the same.
+        Everything besides the seed that the result depends on, as plain data. A kept result is
+        used again only if the settings are the same.
     """
 
     name: str
@@ -42,21 +42,21 @@ class Row:
 
 @attrs.frozen(kw_only=True)
 class Conditions:
-    """What rows share.
+    """Conditions that all rows share.
 
     Parameters
     ----------
     seed
-        From which all randomness comes.
+        Seed of all randomness.
     data
-        Folder with the files that a user brings.
+        Folder with the user's data files.
     """
 
     seed: int = attrs.field(validator=not_negative_integer)
     data: Path | None = None
 
     def generator(self, *keys: str | int) -> np.random.Generator:
-        """Return a generator that depends on the seed and on these keys, and on nothing else.
+        """Return a generator that depends on nothing but the seed and these keys.
 
         Rows that ask for the same keys get the same numbers, whichever rows run.
         """
@@ -65,7 +65,7 @@ class Conditions:
         return np.random.default_rng([self.seed, *(int(word) for word in words)])
 
     def data_file(self, name: str) -> Path:
-        """Return the path of a file that the user brings.
+        """Return the path of one of the user's data files.
 
         Raises
         ------
@@ -85,16 +85,16 @@ class Conditions:
 
 @attrs.frozen(kw_only=True)
 class Finished:
-    """A row that was done.
+    """A finished row.
 
     Parameters
     ----------
     name, settings
-        Those of the row.
+        Name and settings of the row.
     result
-        What came of it, as plain data.
+        Result of the row, as plain data.
     seconds
-        How long it took.
+        Time that the row took.
     """
 
     name: str
@@ -105,16 +105,16 @@ class Finished:
 
 @attrs.frozen(kw_only=True)
 class Printed:
-    """A figure that is printed in the original, beside ours.
+    """A figure that the original prints, beside ours.
 
     Parameters
     ----------
     what
-        What it is the figure of.
+        Description of the figure.
     printed
-        As it is printed there.
+        Figure in the original.
     ours
-        What was measured here; None where nothing was.
+        Figure measured here; None if there is none.
     """
 
     what: str
@@ -133,7 +133,7 @@ class Table:
     lines
         One cell for each column.
     title
-        What it shows; may be empty where a report has but one.
+        What the table shows; may be empty in a report of one table.
     """
 
     columns: tuple[str, ...]
@@ -141,24 +141,24 @@ class Table:
     title: str = ""
 
     def records(self) -> list[dict[str, Cell]]:
-        """Return the lines, each by the titles of its columns."""
+        """Return each line as a dictionary from column title to cell."""
         return [dict(zip(self.columns, line, strict=True)) for line in self.lines]
 
 
 @attrs.frozen(kw_only=True)
 class Report:
-    """What finished rows say, without a picture.
+    """Results of finished rows, without a picture.
 
     Parameters
     ----------
     tables
-        At least one, in the order in which they are read.
+        At least one table, in reading order.
     printed
         Figures of the original beside ours.
     figures
-        Whatever else was computed, as plain data.
+        All other results, as plain data.
     notes
-        What a reader must know: sentences.
+        Sentences that a reader must know.
     """
 
     tables: tuple[Table, ...]
@@ -170,12 +170,12 @@ class Report:
 class Experiment(Protocol):
     """A table or figure of a paper as a computation.
 
-    Its component says by ``quick`` which settings make it take a minute instead of hours.
+    The ``quick`` settings of its component make it take a minute instead of hours.
     """
 
     @property
     def name(self) -> str:
-        """The name that it is registered under; its files are named so."""
+        """Registered name, also of its files."""
 
     @property
     def title(self) -> str:
@@ -186,28 +186,27 @@ class Experiment(Protocol):
         """All settings with their values, as plain data."""
 
     def rows(self) -> Sequence[Row]:
-        """Return all pieces of work, in the order in which they are done."""
+        """Return all rows, in the order in which they are done."""
 
     def run(self, row: Row, conditions: Conditions) -> Mapping[str, Any]:
-        """Do one piece of work and return plain data.
+        """Do one row and return its result as plain data.
 
-        What :func:`surrokit.sample` returns after an interrupt is not ``complete``; raise
+        A run of :func:`surrokit.sample` that was interrupted is not ``complete``. Raise
         KeyboardInterrupt then, since half a chain is no result to keep.
 
         Raises
         ------
         KeyboardInterrupt
-            If the user interrupts; this row is then done again the next time.
+            If the user interrupts; the next command does this row again.
         SurrokitError
-            If it cannot be done here, for want of a file, a part or a package; the other rows
-            are then done without it.
+            If a file, a part or a package is missing here; the other rows are done without it.
         """
 
     def report(self, finished: Sequence[Finished]) -> Report:
-        """Return what the rows say that are finished, at least one."""
+        """Return the report of finished rows, at least one."""
 
     def draw(self, finished: Sequence[Finished]) -> Any:
-        """Return a :class:`matplotlib.figure.Figure` of the rows that are finished, at least one.
+        """Return a :class:`matplotlib.figure.Figure` of finished rows, at least one.
 
         A table without a picture returns None. Matplotlib is imported here and nowhere else;
         pyplot is not needed.

@@ -14,7 +14,7 @@ from surrokit.output.json import plain
 
 
 def fingerprint(experiment: str, row: Row, seed: int, versions: Mapping[str, str]) -> str:
-    """Return a short text that differs wherever the result of a row may.
+    """Return a short text that differs whenever the result of a row may differ.
 
     Parameters
     ----------
@@ -23,9 +23,9 @@ def fingerprint(experiment: str, row: Row, seed: int, versions: Mapping[str, str
     row
         The row, with its settings.
     seed
-        The seed.
+        Seed of all randomness.
     versions
-        Packages to versions.
+        Package to version.
     """
     facts = [experiment, row.name, plain(row.settings, row.name), seed, dict(versions)]
     text = json.dumps(facts, sort_keys=True, allow_nan=False)
@@ -33,11 +33,11 @@ def fingerprint(experiment: str, row: Row, seed: int, versions: Mapping[str, str
 
 
 class KeptRows:
-    """A file of finished rows, one a line, each with its fingerprint.
+    """A file of finished rows, one per line, each with its fingerprint.
 
-    Rows are added as they finish, so an interrupted command loses only the one it was at. Rows of
-    other settings, seeds and versions lie side by side; of two with one fingerprint the later
-    counts. A line that was cut short is passed over.
+    Rows are added as they finish, so an interrupted command loses only the row in progress. Rows
+    of different settings, seeds and versions lie side by side; of two rows with one fingerprint the
+    later one counts. A line that was cut short is ignored.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class KeptRows:
         self._cut = False
 
     def add(self, mark: str, finished: Finished) -> None:
-        """Keep a row under its fingerprint, at once."""
+        """Write a row under its fingerprint at once."""
         kept = {"result": finished.result, "seconds": finished.seconds}
         record = {"fingerprint": mark, "row": finished.name, "settings": finished.settings, **kept}
         line = ("\n" if self._cut else "") + json.dumps(record, allow_nan=False) + "\n"

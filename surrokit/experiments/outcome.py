@@ -13,28 +13,28 @@ from surrokit.output.json import plain
 
 @attrs.frozen(kw_only=True)
 class Reproduction:
-    """What came of an experiment.
+    """The outcome of an experiment.
 
     Parameters
     ----------
     name, title, settings
-        Those of the experiment.
+        Name, title and settings of the experiment.
     seed
-        The seed.
+        Seed of all randomness.
     versions
-        Packages to versions.
+        Package to version.
     finished
-        Its finished rows, kept ones included.
+        Finished rows, kept ones included.
     asked
         Rows that were asked for, finished or not.
     not_run
         Row to the reason why it could not be done here.
     left
-        Rows that are still to be done, asked for or not.
+        Rows still to be done, asked for or not.
     report
-        What the finished rows say; without tables if there are none.
+        Report of the finished rows; without tables if there are none.
     fresh
-        Whether rows were done again that had been kept.
+        Whether kept rows were done again.
     """
 
     name: str
@@ -51,17 +51,17 @@ class Reproduction:
 
     @property
     def interrupted(self) -> bool:
-        """Whether rows that were asked for are still to be done."""
+        """Whether any row asked for is still to be done."""
         return not set(self.left).isdisjoint(self.asked)
 
     @property
     def n_done(self) -> int:
-        """How many of the rows that were asked for are finished."""
+        """Number of rows asked for that are finished."""
         return len(self.asked) - len(set(self.asked).intersection([*self.not_run, *self.left]))
 
     @property
     def notes(self) -> list[str]:
-        """What a reader must know: of the experiment itself, and of rows that are missing."""
+        """Sentences that a reader must know, about the experiment and about missing rows."""
         found = list(self.report.notes)
         for reason, rows in by_reason(self.not_run).items():
             found.append(f"not done: {list_names(rows)}; {reason}")
@@ -75,7 +75,7 @@ class Reproduction:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data for JSON."""
+        """Return the outcome as plain data for JSON."""
         report = self.report
         tables = [{"title": t.title, "lines": t.records()} for t in report.tables]
         figures = {
@@ -98,7 +98,7 @@ class Reproduction:
 
 
 def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return reason to names, from name to reason."""
+    """Return reason to names, given name to reason."""
     found: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         found.setdefault(reason, []).append(name)
@@ -106,7 +106,7 @@ def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def list_names(rows: Sequence[str]) -> str:
-    """Return names in one line, many of them by the first two."""
+    """Return names in one line; of more than three, the first two and a count of the others."""
     if len(rows) <= 3:
         return ", ".join(rows)
     return f"{rows[0]}, {rows[1]} and {len(rows) - 2} more"
@@ -114,20 +114,20 @@ def list_names(rows: Sequence[str]) -> str:
 
 @attrs.frozen(kw_only=True)
 class AllReproduced:
-    """What came of several experiments.
+    """The outcomes of several experiments.
 
     Parameters
     ----------
     outcomes
-        Experiment to what came of it, for those that were begun.
+        Experiment to outcome, for those that were begun.
     not_made
         Experiment to the reason why it cannot be done here at all.
     failures
-        Experiment, or row of one, to an error that nobody expects.
+        Experiment or row to an unexpected error.
     waiting
-        Experiments that an interrupt left to be done, the one that it came upon included.
+        Experiments still to be done after an interrupt, the interrupted one included.
     fresh
-        Whether rows were done again that had been kept.
+        Whether kept rows were done again.
     """
 
     outcomes: Mapping[str, Reproduction]
@@ -138,11 +138,11 @@ class AllReproduced:
 
     @property
     def n_done(self) -> int:
-        """How many rows that were asked for are finished."""
+        """Number of all rows asked for that are finished."""
         return sum(outcome.n_done for outcome in self.outcomes.values())
 
     def lines(self) -> list[tuple[Cell, ...]]:
-        """Return of each experiment: its name, rows finished, rows asked for, and minutes."""
+        """Return, for each experiment, its name, rows finished, rows asked for, and minutes."""
         return [
             (
                 name,
@@ -155,7 +155,7 @@ class AllReproduced:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader must know: what could not be done and why, and what is still to be done."""
+        """Sentences on what could not be done and why, and on what is still to be done."""
         reasons = {**self.not_made, **self.failures}
         for name, outcome in self.outcomes.items():
             for row, reason in outcome.not_run.items():
@@ -168,7 +168,7 @@ class AllReproduced:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data for JSON."""
+        """Return the outcomes as plain data for JSON."""
         return {
             "experiments": {name: each.to_dict() for name, each in self.outcomes.items()},
             "not_made": dict(self.not_made),

@@ -24,9 +24,9 @@ _TEXT_WIDTH = 100
 
 
 def print_reproduction(outcome: Reproduction) -> None:
-    """Print what came of an experiment, and printed figures of the original beside ours.
+    """Print the outcome of an experiment, with figures of the original beside ours.
 
-    To a file goes the same as to ``NAME.txt``.
+    Output that is no terminal gets the text of ``NAME.txt``.
     """
     if not sys.stdout.isatty():
         sys.stdout.write(reproduction_text(outcome))
@@ -39,7 +39,7 @@ def print_reproduction(outcome: Reproduction) -> None:
 
 
 def reproduction_text(outcome: Reproduction) -> str:
-    """Return what is printed of an experiment as text without terminal codes.
+    """Return the printed outcome of an experiment as text without terminal codes.
 
     Tables are as wide as they need to be; notes are broken at 100 characters.
     """
@@ -62,12 +62,12 @@ def reproduction_text(outcome: Reproduction) -> str:
 
 
 def write_text(path: Path, outcome: Reproduction) -> None:
-    """Write what is printed of an experiment to a file.
+    """Write the printed outcome of an experiment to a file.
 
     Raises
     ------
     ConfigurationError
-        If it cannot be written.
+        If the file cannot be written.
     """
     try:
         path.write_text(reproduction_text(outcome), encoding="utf-8")
@@ -91,7 +91,7 @@ def _print_tables(console: Console, report: Report) -> None:
 
 
 def print_all(outcome: AllReproduced) -> None:
-    """Print how far every experiment got, and what could not be done and why."""
+    """Print the progress of every experiment, and what could not be done and why."""
     console = terminal()
     columns = ("experiment", "rows done", "of", "minutes")
     console.print(_plain_table(columns, outcome.lines()))
@@ -117,7 +117,7 @@ def _cell(value: Cell) -> str:
 
 
 def draw_picture(experiment: Experiment, finished: Sequence[Finished]) -> Any:
-    """Return the picture of an experiment; None if it is a table and has none.
+    """Return the picture of an experiment; None if it has none.
 
     Raises
     ------

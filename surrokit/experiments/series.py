@@ -1,4 +1,4 @@
-"""Running every experiment, one after the other."""
+"""Running several experiments, one after the other."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from surrokit.registry.catalogue import Catalogue
 from surrokit.registry.composer import Composer
 
 Tell: TypeAlias = Callable[[Experiment, Reproduction], None]
-"""Told each experiment as it ends, of which at least one row is finished."""
+"""Called with each experiment at its end, if at least one row is finished."""
 
 Failed: TypeAlias = Callable[[str, Exception], None]
-"""Told the name of an experiment, or of one's row, and the error that it ended in."""
+"""Called with the name of an experiment or of a row, and the error that ended it."""
 
 
 def choose_experiments(names: Sequence[str], only: Iterable[str]) -> dict[str, list[str]]:
-    """Return experiment to names of rows, none of which stands for all, in the order of names.
+    """Return experiment to names of its chosen rows, in order; no name means all rows.
 
     Parameters
     ----------
     names
-        Experiments in any order; figure-10 comes after figure-9.
+        Names of all experiments; in the result figure-10 comes after figure-9.
     only
-        Experiments, or rows of one as ``figure-7/simulated``; nothing stands for all.
+        Experiments, or rows of one such as ``figure-7/simulated``; by default all.
 
     Raises
     ------
@@ -66,18 +66,18 @@ def _rows(rows: list[str]) -> list[str]:
 def make_experiments(
     catalogue: Catalogue, names: Iterable[str], settings: Mapping[str, Any], *, quick: bool = False
 ) -> tuple[dict[str, Experiment], dict[str, str]]:
-    """Make experiments, each with those of the settings that it has.
+    """Make experiments, each with those settings that it has.
 
     Parameters
     ----------
     catalogue
-        Where they are registered.
+        Catalogue of the experiments.
     names
-        Which.
+        Names of the experiments.
     settings
         Setting to value.
     quick
-        Whether to make their small forms.
+        Whether to use small sizes.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def make_experiments(
     Raises
     ------
     ConfigurationError
-        If none has a setting, the message lists what there is; or if one refuses a value.
+        If no experiment has a setting (the message lists all settings), or one refuses a value.
     """
     known = {name: catalogue.get("experiment", name).settings() for name in names}
     for setting in settings:
@@ -130,29 +130,29 @@ def reproduce_all(
 ) -> AllReproduced:
     """Do the rows of several experiments that are not kept yet.
 
-    What cannot be done is left out, and the rest goes on. An interrupt (Ctrl-C) ends with what is
-    finished; the same call goes on from there.
+    Rows that cannot be done are left out. An interrupt (Ctrl-C) keeps the finished rows; the same
+    call goes on from there.
 
     Parameters
     ----------
     experiments
-        By name, in the order in which they are done.
+        Name to experiment, in the order of work.
     out
         Folder for the finished rows.
     tell
-        Told each experiment as it ends, to write and print it.
+        Called with each experiment at its end, to write and print it.
     conditions
         Seed and data.
     only
-        Experiment to rows, or their first words, that are asked for; by default all.
+        Experiment to names of the rows to do, or their first words; by default all.
     fresh
-        Do the rows again, kept or not.
+        Whether to do kept rows again.
     progress
-        Show one progress bar over all rows, if output is a terminal.
+        Whether to show one progress bar over all rows, if output is a terminal.
     failed
-        Told of errors that nobody expects.
+        Called with unexpected errors.
     not_made
-        Experiment to the reason why it could not be made, for the account.
+        Experiment to the reason why it could not be made, for the outcome.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def reproduce_all(
 
 
 class _AllWorks:
-    """Does works one after the other, and remembers what came of them."""
+    """Does works one after the other, and keeps their outcomes."""
 
     def __init__(
         self, works: Mapping[str, Work], conditions: Conditions, tell: Tell, failed: Failed
@@ -191,7 +191,7 @@ class _AllWorks:
         self.failures: dict[str, str] = {}
 
     def do(self, bar: RowBar) -> tuple[str, ...]:
-        """Do them until an interrupt; return those that are still to be done."""
+        """Do works until an interrupt; return the names of those still to be done."""
         names = list(self._works)
         for i, name in enumerate(names):
             bar.experiment(f"{name} ({i + 1} of {len(names)})")

@@ -1,4 +1,4 @@
-"""Running an experiment: row by row, kept as it goes."""
+"""Running an experiment row by row, with every finished row kept."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from surrokit.experiments.report import write_text
 from surrokit.output.json import plain, write_json
 
 Failed: TypeAlias = Callable[[str, Exception], None]
-"""Told the name of a row, and the error of another kind than surrokit's that it ended in."""
+"""Called with the name of a row, and the error, not one of surrokit's own, that ended it."""
 
 _MANY = 24
-"""A message lists so many rows by their full names."""
+"""Most rows that a message lists by their full names."""
 
 
 def reproduce(
@@ -38,26 +38,26 @@ def reproduce(
 ) -> Reproduction:
     """Do the rows of an experiment that are not kept yet, and write its figures.
 
-    An interrupt (Ctrl-C) ends with the rows that are finished; the same call goes on from there.
+    An interrupt (Ctrl-C) keeps the finished rows; the same call goes on from there.
 
     Parameters
     ----------
     experiment
-        As made by ``surrokit.make("experiment", ...)``.
+        Result of ``surrokit.make("experiment", ...)``.
     out
         Folder for ``NAME.json``, for the tables as text in ``NAME.txt``, and for the finished rows
         in ``NAME.rows.jsonl``.
     seed
-        From which all randomness comes.
+        Seed of all randomness.
     only
-        Names of the rows to do, or their first words; by default all. Kept ones of other names
-        are reported as well.
+        Names of the rows to do, or their first words; by default all. Other kept rows are reported
+        too.
     data
-        Folder with the files that a user brings.
+        Folder with the user's data files.
     fresh
-        Do the rows again, kept or not.
+        Whether to do kept rows again.
     progress
-        Show a progress bar, if output is a terminal.
+        Whether to show a progress bar, if output is a terminal.
 
     Raises
     ------
@@ -84,19 +84,19 @@ class Work:
     experiment
         The experiment.
     seed
-        The seed.
+        Seed of all randomness.
     versions
-        Packages to versions.
+        Package to version.
     rows
-        All its rows.
+        All rows of the experiment.
     asked
-        Those that were asked for.
+        Rows that were asked for.
     marks
         Row to fingerprint.
     kept
         Finished rows on disk.
     fresh
-        Whether rows are done again.
+        Whether kept rows are done again.
     """
 
     experiment: Experiment
@@ -109,11 +109,11 @@ class Work:
     fresh: bool
 
     def finished(self, row: Row) -> Finished | None:
-        """Return the row as it is kept, or None."""
+        """Return the kept result of a row, or None."""
         return self.kept.get(self.marks[row.name], row)
 
     def n_kept(self) -> int:
-        """Return how many rows that were asked for need not be done any more."""
+        """Return the number of rows asked for that need not be done."""
         return 0 if self.fresh else sum(self.finished(row) is not None for row in self.asked)
 
 
@@ -125,7 +125,7 @@ def plan(
     only: Iterable[str] = (),
     fresh: bool = False,
 ) -> Work:
-    """Return what is to be done, without doing it; parameters are those of :func:`reproduce`.
+    """Plan the work, without doing it; parameters are those of :func:`reproduce`.
 
     Raises
     ------
@@ -152,19 +152,19 @@ def plan(
 def do_rows(
     work: Work, conditions: Conditions, bar: RowBar, failed: Failed | None = None
 ) -> dict[str, str]:
-    """Do rows until an interrupt, and return why some could not be done.
+    """Do rows until an interrupt; return row to reason for those that could not be done.
 
     Parameters
     ----------
     work
-        Which rows.
+        Rows to do.
     conditions
-        What they share.
+        Conditions that they share.
     bar
-        Told each row.
+        Shows each row.
     failed
-        Told of errors of another kind than surrokit's; the other rows are then done all the same.
-        None has such an error end it.
+        Called with errors that are not surrokit's own, after which the other rows are done all the
+        same. None lets such an error through.
 
     Raises
     ------
@@ -192,19 +192,19 @@ def do_rows(
                 work.kept.add(work.marks[row.name], done)
             bar.end()
     except KeyboardInterrupt:
-        pass  # what is finished is kept, and the result says what is left
+        pass  # finished rows are kept, and the report names the rest
     return not_run
 
 
 def report(work: Work, not_run: Mapping[str, str]) -> Reproduction:
-    """Return what the finished rows say.
+    """Return the outcome of the finished rows.
 
     Parameters
     ----------
     work
         The rows.
     not_run
-        What :func:`do_rows` returned.
+        Result of :func:`do_rows`.
     """
     found = {row.name: work.finished(row) for row in work.rows}
     finished = tuple(done for done in found.values() if done is not None)
@@ -229,19 +229,19 @@ def write_figures(outcome: Reproduction, out: Path) -> None:
     Raises
     ------
     ConfigurationError
-        If one cannot be written.
+        If a file cannot be written.
     """
     write_json(out / f"{outcome.name}.json", outcome.to_dict())
     write_text(out / f"{outcome.name}.txt", outcome)
 
 
 def choose_rows(experiment: Experiment, only: Iterable[str]) -> Sequence[Row]:
-    """Return the rows of an experiment that names, or their first words, stand for.
+    """Return the rows of an experiment that names, or first words of names, select.
 
     Raises
     ------
     ConfigurationError
-        If a name stands for none; the message lists the rows.
+        If a name selects no row; the message lists the rows.
     """
     rows = experiment.rows()
     names = list(only)
@@ -262,7 +262,7 @@ def _no_such_row(experiment: Experiment, name: str, rows: list[str]) -> str:
     hint = f"did you mean {near[0]!r}? " if near else ""
     if len(rows) > _MANY:
         leading = list(dict.fromkeys(row.partition("/")[0] for row in rows))
-        listed = f"{len(rows)}, such as {rows[0]}, and begin with {', '.join(leading)}"
+        listed = f"{len(rows)} in all, such as {rows[0]}; they begin with {', '.join(leading)}"
     else:
         listed = ", ".join(rows)
     return f"{experiment.name} has no row {name!r}; {hint}its rows are: {listed}"

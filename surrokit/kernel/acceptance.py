@@ -1,4 +1,4 @@
-"""The Metropolis rule, in the one place that corrections and sub-chains share."""
+"""The Metropolis rule, shared by corrections and sub-chains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from surrokit.contracts.sampler import ChainState, Proposal
 from surrokit.types import BoolArray, FloatArray
 
 DIVERGENCE = 1000.0
-"""Loss of energy on a path, in nats, beyond which the integrator is not to be trusted there."""
+"""Error of the energy on a path, in nats, beyond which the integrator is not trusted there."""
 
 
 def metropolis(log_ratio: FloatArray, rng: np.random.Generator) -> tuple[BoolArray, FloatArray]:
@@ -35,19 +35,19 @@ def metropolis(log_ratio: FloatArray, rng: np.random.Generator) -> tuple[BoolArr
 def of_moves(
     state: ChainState, proposal: Proposal, accepted: BoolArray, acceptance: FloatArray
 ) -> tuple[BoolArray, FloatArray]:
-    """Return what is to be told of a decision, which is about moves alone.
+    """Return the outcome of a decision for moves alone, without proposals to stay.
 
     A proposal to stay needs no decision: it would always be "accepted", however stuck the chain is.
-    So would that of a step too small to change a position in double precision.
+    The same holds for a step too small to change a position in double precision.
 
     Parameters
     ----------
     state, proposal
-        Where the chains were, and where they might go.
+        The chains before the decision, and their proposals.
     accepted : ndarray of bool, shape (n,)
-        Chains whose proposal was taken, proposals to stay included.
+        Chains whose proposal was accepted, proposals to stay included.
     acceptance : ndarray of shape (n,)
-        With what probability.
+        Probability of acceptance.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def choose(accepted: BoolArray, proposed: FloatArray, current: FloatArray) -> Fl
     Parameters
     ----------
     accepted : ndarray of bool, shape (n,)
-        By chain.
+        Whether each row is accepted.
     proposed, current : ndarray of shape (n, ...)
         Arrays whose first axis runs over chains; they may be returned themselves.
     """

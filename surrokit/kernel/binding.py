@@ -1,4 +1,4 @@
-"""A sampler on a potential, tuned as it goes."""
+"""A sampler on a potential, with its tuning."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from surrokit.types import Cache, FloatArray
 
 
 class Binding:
-    """Binds a sampler anew whenever its potential changes or what was tuned for it.
+    """Binds a sampler anew whenever its potential or its tuning changes.
 
     Parameters
     ----------
     sampler, potential
-        What is bound.
+        The sampler, and the potential that it moves on.
     chains
-        How many chains it moves.
+        Number of chains.
 
     Attributes
     ----------
     bound : Kernel or None
-        The kernel as it was bound last; None before it was needed.
+        The kernel bound last; None before one is needed.
     """
 
     def __init__(self, sampler: Sampler, potential: Potential, chains: int) -> None:
@@ -42,19 +42,19 @@ class Binding:
 
     @property
     def kernel(self) -> Kernel:
-        """What moves the chains now."""
+        """The kernel that moves the chains now."""
         if self.bound is None:
             self.bound = self.sampler.bind(self.potential, self.tuning)
         return self.bound
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What the kernel is made of: other objects wherever anything in it changes."""
+        """The objects that make up the kernel; whenever it changes, one of them is another."""
         return self.sampler, self.potential, self.tuning
 
     @property
     def tuned_sampler(self) -> Sampler:
-        """The sampler, with what was tuned for it if that was ever used."""
+        """The sampler, with its tuning if that was ever used."""
         if self.bound is None or not self.sampler.tunes or self.tuning is tuning_of(self.sampler):
             return self.sampler
         settings = self.sampler
@@ -63,7 +63,7 @@ class Binding:
         return cast("Sampler", TunedSampler(sampler=settings, tuning=self.tuning))
 
     def bind_to(self, potential: Potential) -> None:
-        """Move on another potential from here on; caches are of the one before."""
+        """Move on another potential from here on; earlier caches belong to the old one."""
         self.potential = potential
         self._bind()
 
@@ -89,11 +89,11 @@ class Binding:
         self._use(state)
 
     def update(self, positions: FloatArray, info: StepInfo) -> None:
-        """Tune by what a transition did to chains that are at ``positions (n, dim)`` now."""
+        """Tune by a transition, after which the chains are at ``positions (n, dim)``."""
         self._use(self._tuner.update(self._tuned, positions, info))
 
     def skip(self, positions: FloatArray) -> None:
-        """Tune by where another kernel took the chains, ``positions (n, dim)``."""
+        """Tune by ``positions (n, dim)`` to which another kernel took the chains."""
         self._use(self._tuner.skip(self._tuned, positions))
 
     def learn(self, covariance: FloatArray | None) -> None:
@@ -102,33 +102,34 @@ class Binding:
             self._use(attrs.evolve(self._tuned, covariance=covariance))
 
     def tune_afresh(self) -> None:
-        """Go on tuning, on a potential that is quite another."""
+        """Go on tuning, on a very different potential."""
         self._use(self._tuner.restart(self._tuned))
 
     def settle(self) -> None:
-        """Keep what was tuned from here on, though the warm-up may have ended early."""
+        """Keep the tuning from here on, though the warm-up may have ended early."""
         self._use(self._tuner.settle(self._tuned))
 
     def freeze(self) -> None:
-        """Keep what was tuned as it is from here on."""
+        """Keep the tuning as it is from here on."""
         self._use(self._tuner.end(self._tuned))
 
     # --- caches ---
 
     def cache(self, positions: FloatArray) -> Cache:
-        """Return what the kernel keeps for chains at ``positions (n, dim)``."""
+        """Return the kernel's cache for chains at ``positions (n, dim)``."""
         self._stale = False
         return self.kernel.cache(positions)
 
     def look_up(self, state: ChainState) -> ChainState:
-        """Return the state of chains with a cache of this kernel."""
+        """Return a state with a new cache of this kernel."""
         return attrs.evolve(state, cache=self.cache(state.positions))
 
     def renew(self, state: ChainState) -> ChainState:
-        """Return the state of chains that have a cache of this kernel, as it is to be now.
+        """Return a state that has a cache of this kernel, with the cache brought up to date.
 
         A metric that takes its units from the covariance keeps its factors in the cache. They are
-        remade after retuning, as a kernel that mixed two metrics would have no invariant density.
+        remade after retuning, since a kernel that mixed two metrics would have no invariant
+        density.
         """
         return self.look_up(state) if self._stale else state
 
@@ -144,5 +145,5 @@ class Binding:
 
 
 def caches_metric(sampler: Sampler) -> bool:
-    """Return whether a sampler's caches depend on the tuned covariance, and so are remade."""
+    """Return whether a sampler's caches depend on the tuned covariance."""
     return bool(getattr(sampler, "caches_metric", False))

@@ -16,7 +16,7 @@ def constant_metric(metric: Metric | PositionMetric, who: str) -> Metric:
     metric
         The metric.
     who
-        The part that works with no other, as the message shall name it.
+        Name of the part that needs such a metric, for the message.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def position_metric(metric: Metric | PositionMetric, who: str) -> PositionMetric
     metric
         The metric.
     who
-        The part that works with no other, as the message shall name it.
+        Name of the part that needs such a metric, for the message.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def position_metric(metric: Metric | PositionMetric, who: str) -> PositionMetric
 def works_by_position(integrator: object) -> bool:
     """Return whether an integrator follows paths in a metric that changes with position.
 
-    It says so by an attribute ``by_position`` that is true.
+    Such an integrator has a true attribute ``by_position``.
     """
     return bool(getattr(integrator, "by_position", False))
 
@@ -71,12 +71,12 @@ def constant_integrator(integrator: object, who: str) -> None:
     integrator
         The integrator.
     who
-        The part that works with no such one, as the message shall name it.
+        Name of the part that refuses such an integrator, for the message.
 
     Raises
     ------
     ConfigurationError
-        If it does.
+        If the integrator does so.
     """
     if works_by_position(integrator):
         raise ConfigurationError(

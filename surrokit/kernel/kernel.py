@@ -14,7 +14,7 @@ from surrokit.types import FloatArray
 
 
 class Moves(Binding):
-    """The run's own kernel, and where it has taken the chains.
+    """The run's own kernel, with the state of the chains.
 
     Parameters
     ----------
@@ -23,9 +23,9 @@ class Moves(Binding):
     target
         The exact potential.
     chains
-        How many.
+        Number of chains.
     surrogate
-        What the sampler moves on instead, if it is ready.
+        A ready surrogate that the sampler moves on instead.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Moves(Binding):
 
     @property
     def state(self) -> ChainState:
-        """Where the chains are, once they have begun."""
+        """State of the chains, once they have begun."""
         assert self.chains is not None
         return self.chains
 
@@ -57,11 +57,11 @@ class Moves(Binding):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What moves the chains and decides: other objects wherever anything in it changes."""
+        """The objects that move the chains and decide; on any change one of them is another."""
         return *super().identity, self.decider
 
     def take_in(self, findings: Findings) -> None:
-        """Take over what an exploration has found so far."""
+        """Take over the findings of an exploration so far."""
         self.chains, self.covariance = findings.chains, findings.covariance
         self.step_size = findings.step_size
 
@@ -74,19 +74,19 @@ class Moves(Binding):
         return self.decider.start(positions, self.cache(positions), self.kernel.potential)
 
     def forgotten(self, positions: FloatArray) -> float:
-        """Return 1 less the correlation of successive positions, by the covariance in use.
+        """Return 1 minus the correlation of successive positions, by the covariance in use.
 
         Parameters
         ----------
         positions : ndarray of shape (chains, n, dim)
-            Of successive iterations.
+            Positions of successive iterations.
         """
         if self.covariance is None:
             return 1.0
         steps = np.diff(positions, axis=1).reshape(-1, positions.shape[2])
         try:
             whitened = np.linalg.solve(np.linalg.cholesky(self.covariance), steps.T)
-        except np.linalg.LinAlgError:  # nothing can be said by it
+        except np.linalg.LinAlgError:  # no estimate from a singular covariance
             return 1.0
         return float(0.5 * np.square(whitened).mean())
 
@@ -102,7 +102,7 @@ class Moves(Binding):
         return info
 
     def move_to(self, state: ChainState, *, tune: bool) -> None:
-        """Take over where another kernel has taken the chains."""
+        """Take over the state to which another kernel took the chains."""
         if tune:
             self.skip(state.positions)
         self.chains = self.look_up(state)
@@ -113,13 +113,13 @@ class Moves(Binding):
         self.chains = self.look_up(self.state)
 
     def take_over(self, findings: Findings) -> None:
-        """Go on where another kernel has left the chains."""
+        """Go on from where another kernel left the chains."""
         self.take_in(findings)
         self.chains = self.look_up(self.state)
         self._begin_deciding()
 
     def prepare(self, near: FloatArray) -> bool:
-        """Let the correction find out what it must know; return whether that has changed it."""
+        """Let the correction pay for what it must know; return whether that changed it."""
         prepared = self.decider.prepare(near)
         if prepared is self.decider:
             return False
@@ -137,18 +137,18 @@ class Moves(Binding):
 
 
 class ExactMoves(Binding):
-    """An exact kernel beside the run's own, tuned on its own.
+    """An exact kernel beside the run's own, tuned separately.
 
     Parameters
     ----------
     sampler
         Makes the moves.
     decider
-        Decides on them by the exact potential.
+        Decides on the moves by the exact potential.
     target
         The exact potential.
     chains
-        How many.
+        Number of chains.
     """
 
     def __init__(self, sampler: Sampler, decider: Decider, target: Potential, chains: int) -> None:
@@ -163,11 +163,11 @@ class ExactMoves(Binding):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What moves the chains and decides: other objects wherever anything in it changes."""
+        """The objects that move the chains and decide; on any change one of them is another."""
         return *super().identity, self._decider
 
     def decide_by(self, decider: Decider) -> None:
-        """Have another correction decide, bound to the exact potential."""
+        """Use another decider from here on, bound to the exact potential."""
         self._decider = decider
         self._last = None
 
@@ -179,23 +179,23 @@ class ExactMoves(Binding):
         Parameters
         ----------
         state
-            Where they are; whatever its cache is of.
+            State of the chains; its cache may be of any potential.
         rng
-            Generator.
+            Random generator.
         tune
-            Whether the kernel may be tuned by what happens.
+            Whether the transition tunes the kernel.
 
         Returns
         -------
         state
-            Where they are now; its cache is of the exact potential.
+            The new state; its cache is of the exact potential.
         info
             What happened.
         """
         last = self._last
         if last is None or last.positions is not state.positions:
             state = self.look_up(state)
-        else:  # what the last transition left behind; nothing is paid for twice
+        else:  # the cache of the last transition, so that nothing is paid twice
             state = self.renew(attrs.evolve(state, cache=last.cache))
         self._last, info = self._decider.decide(state, self.kernel.propose(state, rng), rng)
         if tune:

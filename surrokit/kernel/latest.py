@@ -1,4 +1,4 @@
-"""A memory of what was last worked out of a covariance."""
+"""A memory of the last result computed from a covariance."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ def latest(
 ) -> Callable[[Owner, FloatArray | None], Result | None]:
     """Let a method of a sampler remember its result for the latest covariance; None for None.
 
-    Tuning binds a sampler anew in every iteration, but the covariance (dim, dim) changes a few
-    times only: what a matrix decomposition costs is paid as often. Covariances are told apart as
-    objects.
+    Tuning binds a sampler anew in every iteration, but the covariance (dim, dim) changes only a few
+    times, and a matrix decomposition is paid only then. Covariances are compared by identity.
     """
     known: WeakKeyDictionary[Owner, tuple[FloatArray, Result]] = WeakKeyDictionary()
 

@@ -1,10 +1,9 @@
 """The length of sub-chains: warm-up tries powers of two.
 
-A sub-chain costs one exact call however long it is, so it should be so long that its end hardly
-knows its start; but where the surrogate is poor its end is accepted the less, the farther it is.
-So what counts is what is forgotten by proposals that the exact potential accepts. Forgetting is
-looked at in positions and in V, which forgets more slowly: paths of Hamiltonian dynamics may turn
-positions round in one transition, but draw only a part of the energy anew.
+A sub-chain costs one exact call at any length, so its end should be nearly independent of its
+start. Where the surrogate is poor, however, a farther end is accepted more rarely. A length is
+therefore judged by how much accepted proposals forget, in positions and in V. V forgets more
+slowly: one Hamiltonian path may reverse positions, but renews only a part of the energy.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ FIRST_LENGTH = 4
 """Transitions in a sub-chain while nothing is known."""
 
 MAX_LENGTH = 512
-"""Tuning never asks for more."""
+"""Longest sub-chain that tuning asks for."""
 
-_FORGOTTEN = 0.9  # 1 less a correlation: enough
-_AS_GOOD = 0.9  # part of the best gain that counts as no worse
-_TRIES = 5  # iterations after which it is judged whether longer ones are needed
-_CLEARLY = 2.5  # standard errors by which it is to be seen that they are
-_KEPT = 0.25  # weight of what was seen under an earlier covariance
-_NO_DECISION = 1e-300  # so that nothing accepted of nothing decided is 0
+_FORGOTTEN = 0.9  # 1 minus a correlation that is low enough
+_AS_GOOD = 0.9  # share of the best gain that counts as equally good
+_TRIES = 5  # iterations at a length before a longer one is considered
+_CLEARLY = 2.5  # standard errors by which forgetting must fall short
+_KEPT = 0.25  # weight of observations under an earlier covariance
+_NO_DECISION = 1e-300  # makes 0 accepted of 0 decided a rate of 0
 
 
 def _zeros() -> FloatArray:
@@ -41,22 +40,22 @@ def _add_at(array: FloatArray, power: int, by: float) -> FloatArray:
 
 @attrs.frozen(kw_only=True, eq=False)
 class LengthSearch:
-    """What is known of sub-chains of 1, 2, 4, ... transitions, up to the longest tried.
+    """Statistics of sub-chains of 1, 2, 4, ... transitions.
 
     Parameters
     ----------
     tries, decisions, acceptances : ndarray
-        Iterations with each power of two as length, the part of chains that had moved and were
-        decided on, summed over these, and the sum of their acceptances likewise.
+        For each length: the number of iterations with it, and sums over these iterations of the
+        share of chains with a decision and of the acceptance per chain, 0 without a decision.
     seen, jumps, changes : ndarray
-        How many chains were seen after so many transitions (longer lengths show shorter ones,
-        too), and sums over these of the jump and of (V' - V)^2 / 2.
+        For each number of transitions: the number of chains seen after it (a longer sub-chain
+        shows shorter ones too), and sums over these chains of the jump and of (V' - V)^2 / 2.
     values, squares
-        Sums over ``seen[0]`` chains of V at the start and its square, both less ``level``.
+        Sums over ``seen[0]`` chains of V - ``level`` at the start and of its square.
     level
-        A value of V, so that squares do not cancel.
+        A value of V, subtracted so that squares do not cancel.
     normal_variance
-        Of V, were it normal: dim / 2.
+        Variance of V for a normal distribution: dim / 2.
     top
         Exponent of the longest length to try.
     """
@@ -75,16 +74,16 @@ class LengthSearch:
     top: int = 1
 
     def upcoming(self) -> int:
-        """Return the length to try next: the one least tried, of several the longest."""
+        """Return the length to try next: the one least tried, and the longest of several."""
         return int(2 ** (self.top - int(np.argmin(self.tries[self.top :: -1]))))
 
     def update(self, info: StepInfo, moving: BoolArray) -> LengthSearch:
-        """Return what is known after an iteration with the :meth:`upcoming` length.
+        """Return the statistics after an iteration with the :meth:`upcoming` length.
 
         Parameters
         ----------
         info
-            What happened; without an ``excursion`` nothing is learnt.
+            What happened; without an ``excursion`` nothing changes.
         moving : ndarray of bool, shape (chains,)
             Chains that are not stuck.
         """
@@ -120,30 +119,30 @@ class LengthSearch:
         )
 
     def forgotten(self) -> FloatArray:
-        """Return what was forgotten after 1, 2, 4, ... transitions: 1 is all; NaN if not seen.
+        """Return the forgetting after 1, 2, 4, ... transitions: 1 is complete, NaN is unseen.
 
-        1 less the correlation with the start, of positions or of V, whichever remembers more.
+        It is 1 minus the correlation with the start, of positions or of V, whichever is smaller.
         """
         count = self.seen[0]
         with np.errstate(invalid="ignore", divide="ignore"):
             variance = self.squares / count - (self.values / count) ** 2
-            # more than a normal one's is most often a way in from the tails that is still going on
+            # a variance above the normal one mostly means that chains still come in from the tails
             of_values = self.changes / self.seen / min(variance, self.normal_variance)
             return np.asarray(np.fmin(np.fmin(self.jumps / self.seen, of_values), 1.0))
 
     def _too_short(self) -> bool:
         """Return whether half of the longest length clearly does not forget enough.
 
-        It is asked after every iteration, so that chance must not be enough.
+        The test is repeated after every iteration, so it must not pass by chance.
         """
         half = self.top - 1
         if self.tries[half : self.top + 1].min() < _TRIES or self.top + 1 == len(self.tries):
             return False
-        error = np.sqrt(2.0 / self.seen[half])  # relative, of the mean of a squared normal number
+        error = np.sqrt(2.0 / self.seen[half])  # relative error of a mean of squared normal numbers
         return bool(self.forgotten()[half] * (1.0 + _CLEARLY * error) < _FORGOTTEN)
 
     def age(self) -> LengthSearch:
-        """Return what is known, with less weight: the covariance has changed."""
+        """Return the statistics with less weight, after a change of the covariance."""
         return attrs.evolve(
             self,
             tries=_KEPT * self.tries,
@@ -159,13 +158,13 @@ class LengthSearch:
     def best(self) -> int:
         """Return the length to keep.
 
-        The shortest that gains nearly as much as any, and twice that where it gains nearly as much
-        too: what is left of a correlation of 0.1 is then 0.01.
+        It is the shortest that gains nearly as much as the best, or twice that length if this gains
+        nearly as much too: a correlation of 0.1 then becomes 0.01.
         """
         tried = np.flatnonzero(self.tries)
         if not tried.size:
             return FIRST_LENGTH
-        # what stayed has jumped nowhere already, so acceptance is that of the moves
+        # chains that stayed already count as jumps of 0, so acceptance is that of moves alone
         accepted = self.acceptances[tried] / np.maximum(self.decisions[tried], _NO_DECISION)
         gains = accepted * self.forgotten()[tried]
         good = tried[gains >= _AS_GOOD * gains.max()]

@@ -26,16 +26,16 @@ Kinetic = TypeVar("Kinetic", Metric, PositionMetric)
 
 @attrs.frozen(kw_only=True, eq=False)
 class PathKernel(Generic[Kinetic]):
-    """What all of them have.
+    """The common part of kernels that follow paths.
 
     Parameters
     ----------
     potential
-        What it moves on.
+        Potential of the paths.
     integrator
-        How to follow a path.
+        Integrator of the paths.
     metric
-        The kinetic energy, tuned.
+        Kinetic energy, tuned.
     step
         Step size in use.
     """
@@ -47,26 +47,26 @@ class PathKernel(Generic[Kinetic]):
 
     @property
     def hamiltonian(self) -> Hamiltonian:
-        """Potential and metric."""
+        """The Hamiltonian of potential and metric."""
         return Hamiltonian(potential=self.potential, metric=self.metric)
 
     def cache(self, positions: FloatArray) -> Cache:
-        """Return what the integrator keeps for positions of shape (n, dim)."""
+        """Return the integrator's cache for positions of shape (n, dim)."""
         return self.integrator.cache(self.hamiltonian, positions)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class CountedPaths(PathKernel[Kinetic]):
-    """Paths of a number of steps that all chains share, so that they stay one batch.
+    """Paths with one number of steps for all chains, so that the chains stay one batch.
 
     Parameters
     ----------
     max_steps
         The longest path in steps.
     randomize
-        Whether the number is drawn in each iteration, uniformly.
+        Whether each iteration draws the number uniformly.
     shortest
-        Part of ``max_steps`` below which no number is drawn.
+        Share of ``max_steps`` below which no number is drawn.
     """
 
     max_steps: int

@@ -1,4 +1,4 @@
-"""A sampler of an earlier run, with what was tuned for it."""
+"""A sampler of an earlier run, with its tuning."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from surrokit.contracts.sampler import Sampler, Tuning
 
 @attrs.frozen(kw_only=True, eq=False)
 class TunedSampler:
-    """Can be used again without a warm-up; with one it is tuned afresh.
+    """A tuned sampler, for use without a warm-up; a warm-up tunes it afresh.
 
-    All else that a sampler says, ``bind`` too, is the sampler's.
+    All other attributes, ``bind`` included, are those of the sampler.
 
     Parameters
     ----------
     sampler
-        The settings.
+        The sampler.
     tuning
-        What a run has found for them.
+        Tuning that a run found for it.
     """
 
     sampler: Sampler

@@ -2,7 +2,7 @@
 
 Step size: a short search by halving or doubling, then dual averaging (Hoffman and Gelman 2014,
 arXiv:1111.4246, section 3.2) of the acceptance on the potential that the sampler moves on. On a
-surrogate that is the integrator's own error: a smaller step cannot cure the surrogate.
+surrogate it shows the integrator's error alone: a smaller step cannot cure the surrogate.
 Covariance: in windows that double in length, as in Stan (Stan reference manual, section
 "Hamiltonian Monte Carlo, automatic parameter tuning"), pooled within chains. Length of
 sub-chains: see :mod:`surrokit.kernel.lengths`.
@@ -22,45 +22,44 @@ from surrokit.kernel.windows import collect, pool, windows
 from surrokit.types import BoolArray, FloatArray
 
 FIRST_STEP_SIZE = 0.5
-"""Where the search for a step size begins, if nothing better is known."""
+"""Start of the search for a step size, if nothing better is known."""
 
 STEPS_BEFORE_COVARIANCE = 10
-"""Longest path, in steps, while the scales of the target are not known."""
+"""Longest path, in steps, while the scales of the target are unknown."""
 
 _SEARCH_ACCEPTANCE = 0.8  # the search ends where acceptance crosses this
 _MAX_SEARCH = 30
 _GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75  # Hoffman and Gelman (2014), equation (6)
-_CENTRE = math.log(10.0)  # shrinking is towards ten times the step size found, as theirs
-_TOLD = 100  # iterations that a step size from elsewhere counts as
-_AVERAGED = 10  # iterations of dual averaging from which on its average is trusted
+_CENTRE = math.log(10.0)  # as there, shrink towards ten times the step size found
+_TOLD = 100  # weight of a step size from elsewhere, in iterations
+_AVERAGED = 10  # with fewer iterations of dual averaging its average is not trusted
 _FORGET = 0.8  # a chain's recent acceptance remembers about five iterations
-_FARTHEST = 200.0  # log step sizes stay within, whatever acceptance says
+_FARTHEST = 200.0  # bound of log step sizes
 _STUCK = 0.1  # below this part of the median chain's acceptance a chain is stuck
 
 
 def tuning_of(sampler: Sampler) -> Tuning | None:
-    """Return what tuning has found for a sampler, if it was tuned and says so."""
+    """Return the tuning that a sampler brings from an earlier run, or None."""
     tuning = getattr(sampler, "tuning", None)
     return tuning if isinstance(tuning, Tuning) else None
 
 
 @attrs.frozen(kw_only=True)
 class Tuner:
-    """Tunes whatever a sampler leaves free, over a warm-up of known length.
+    """Tunes the settings that a sampler leaves free, over a warm-up of known length.
 
     Parameters
     ----------
     tunes
-        What the sampler leaves free.
+        Settings that the sampler leaves free.
     target_acceptance
         Mean acceptance that the step size aims at.
     n_iterations
         Length of the warm-up.
     largest_step
-        Step size that it never exceeds; a sampler that knows one says so by an attribute of that
-        name.
+        Upper bound of the step size; a sampler may have an attribute of this name.
     known
-        What an earlier run has found for the sampler; without a warm-up that is kept.
+        Tuning from an earlier run, which is kept if there is no warm-up.
     """
 
     tunes: frozenset[str]
@@ -71,7 +70,7 @@ class Tuner:
 
     @classmethod
     def of(cls, sampler: Sampler, n_iterations: int) -> Tuner:
-        """Return the tuner that suits a sampler."""
+        """Return the tuner of a sampler."""
         return cls(
             tunes=sampler.tunes,
             target_acceptance=sampler.target_acceptance,
@@ -89,19 +88,19 @@ class Tuner:
         step_size: float | None = None,
         tuning: Tuning | None = None,
     ) -> TunerState:
-        """Return the state before the first iteration, with what is already known.
+        """Return the state before the first iteration, with all that is already known.
 
         Parameters
         ----------
         chains, dim
             Sizes.
         covariance : ndarray of shape (dim, dim), optional
-            Of the target, until a window gives a better one.
+            Covariance of the target, until a window gives a better one.
         step_size
-            Where the search for a step size begins.
+            Start of the search for a step size.
         tuning
-            What was found elsewhere; then nothing is searched and no covariance estimated. The
-            step size goes on adapting from there, as slowly as after a warm-up.
+            Tuning found elsewhere, which replaces the search and the estimate of the covariance.
+            The step size adapts from there as slowly as at the end of a warm-up.
         """
         step = FIRST_STEP_SIZE if step_size is None else step_size
         if not self.n_iterations and covariance is None and step_size is None:
@@ -116,7 +115,7 @@ class Tuner:
             averaged_log_step=log_step,
             error=0.0,
             centre=log_step + (_CENTRE if tuning is None else 0.0),
-            # the noise of a few iterations must not undo what many have told
+            # the noise of a few iterations must not undo the evidence of many
             averaged=0 if tuning is None else _TOLD,
             searching=searching,
             direction=0,
@@ -130,7 +129,7 @@ class Tuner:
         )
 
     def tuning(self, state: TunerState) -> Tuning:
-        """Return what a sampler is to be bound with next, or after the warm-up for good."""
+        """Return the tuning for the next iteration, or after the warm-up for all draws."""
         if state.given is not None and state.given is self.known and not self.n_iterations:
             return state.given
         over = state.iteration >= self.n_iterations
@@ -148,13 +147,13 @@ class Tuner:
         Parameters
         ----------
         state
-            The state before it.
+            The state before the iteration.
         positions : ndarray of shape (chains, dim)
-            Where the chains are after it.
+            Positions of the chains after the iteration.
         info
-            What it did to them.
+            What the iteration did to the chains.
         """
-        told = ~np.isnan(info.path_acceptance)  # of a chain with nothing to decide nothing is
+        told = ~np.isnan(info.path_acceptance)  # NaN for a chain with nothing to decide
         recent = _FORGET * state.recent + (1 - _FORGET) * info.path_acceptance
         recent = np.where(told, recent, state.recent)
         before = state
@@ -172,7 +171,7 @@ class Tuner:
     def skip(self, state: TunerState, positions: FloatArray) -> TunerState:
         """Return the state after an iteration that another kernel made.
 
-        It tells nothing of the step size, but its positions count towards the covariance.
+        Its positions count towards the covariance; nothing is learnt about the step size.
         """
         state = attrs.evolve(state, iteration=state.iteration + 1)
         if not self.tunes:
@@ -180,10 +179,10 @@ class Tuner:
         return self._window(state, positions, np.ones(len(positions), dtype=bool))
 
     def restart(self, state: TunerState) -> TunerState:
-        """Return the state from which tuning goes on, on a potential that is quite another.
+        """Return the state for further tuning on a very different potential.
 
-        The step size is searched again from where it is. Positions collected so far are dropped;
-        the last covariance stays until the next window ends.
+        A new search starts from the present step size. Positions collected so far are dropped; the
+        last covariance stays until the next window ends.
         """
         return attrs.evolve(
             state,
@@ -197,11 +196,11 @@ class Tuner:
         )
 
     def settle(self, state: TunerState) -> TunerState:
-        """Return the state at the end of a warm-up that ends here, though it may be early.
+        """Return the state at the end of a warm-up that ends here, perhaps early.
 
-        The averaged step is frozen either way, as a step of the search or the last one of dual
-        averaging is far from it. Of fewer than ten steps the average is no better: then the step
-        that the search found is kept, which is one back where it was still going up.
+        The averaged step is frozen, since the last single step may be far from it. An average of
+        fewer than ten steps is no better; then the step that the search found is kept, or the one
+        before the last if the search was still going up.
         """
         if state.iteration >= self.n_iterations:
             return state
@@ -212,7 +211,7 @@ class Tuner:
         return self.end(state)
 
     def end(self, state: TunerState) -> TunerState:
-        """Return the state after the last iteration: nothing is searched any more."""
+        """Return the state after the last iteration, with every search over."""
         return attrs.evolve(state, iteration=self.n_iterations, searching=-1)
 
     def _searches_step(self, state: TunerState) -> bool:
@@ -272,13 +271,13 @@ class Tuner:
         restarted = attrs.evolve(
             emptied, covariance=covariance, searching=0, direction=0, lengths=state.lengths.age()
         )
-        # in a metric that fits, the step of order dim^-1/4 is the better guess
+        # in a metric that fits, the step is of order dim^-1/4, so 1 is the better guess
         fits = state.covariance is None and "metric" in self.tunes
         return attrs.evolve(restarted, log_step=0.0) if fits else restarted
 
 
 def _search(state: TunerState, acceptance: float, most: float) -> TunerState:
-    """Return the state after an iteration of the search; no log step size is beyond ``most``."""
+    """Return the state after an iteration of the search; no log step size exceeds ``most``."""
     high = acceptance > _SEARCH_ACCEPTANCE
     direction = 1 if high else -1
     over = state.direction not in (0, direction) or state.searching >= _MAX_SEARCH
@@ -290,7 +289,7 @@ def _search(state: TunerState, acceptance: float, most: float) -> TunerState:
             searching=state.searching + 1,
             direction=direction,
         )
-    # of the two last steps tried, the smaller is the one that was accepted
+    # of the last two steps tried, the smaller one was accepted
     log_step = state.log_step if high else state.log_step - math.log(2.0)
     return attrs.evolve(
         state,

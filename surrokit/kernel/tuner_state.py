@@ -11,7 +11,7 @@ from surrokit.types import FloatArray
 
 @attrs.frozen(kw_only=True, eq=False)
 class TunerState:
-    """What a tuner knows; a frozen record of arrays and numbers.
+    """A tuner's state as a frozen record of arrays and numbers.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ class TunerState:
     log_step, averaged_log_step
         Log step size to try next, and its average.
     error
-        Running mean of how far acceptance falls short.
+        Running mean of the target acceptance minus the acceptance.
     centre
         Log step size towards which dual averaging shrinks.
     averaged
@@ -34,15 +34,15 @@ class TunerState:
     count
         Positions of each chain in the window.
     mean : ndarray of shape (chains, dim)
-        Their mean.
+        Mean of these positions.
     scatter : ndarray of shape (chains, dim, dim)
-        Sum of outer products of their deviations.
+        Sum of outer products of their deviations from the mean.
     covariance : ndarray of shape (dim, dim), optional
-        From the last full window.
+        Covariance from the last full window.
     lengths
-        What is known of the lengths of sub-chains.
+        Search for the length of sub-chains.
     given : Tuning, optional
-        What was known from the start, and is not searched.
+        Tuning known from the start, which is not searched.
     """
 
     iteration: int

@@ -1,4 +1,4 @@
-"""The windows of a warm-up, and the covariance that is collected in them."""
+"""The windows of a warm-up, and the covariance collected in each."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from surrokit.types import BoolArray, FloatArray
 
 
 def windows(n_iterations: int) -> tuple[int, tuple[int, ...]]:
-    """Return where covariance is first collected, and the ends of the windows.
+    """Return the iteration after which the first window begins, and the ends of all windows.
 
-    Stan's lengths: a start of 75 iterations, windows from 25 on that double, 50 at the end for
-    the step size alone; in proportion where the warm-up is shorter than 150. Below 40 iterations
-    there is no window.
+    The lengths are Stan's: 75 iterations at the start, windows that double from 25 on, and 50
+    iterations at the end for the step size alone. A warm-up of fewer than 150 iterations has one
+    window, in proportion; one of fewer than 40 has none.
     """
     if n_iterations < 40:
         return 0, ()
@@ -26,14 +26,14 @@ def windows(n_iterations: int) -> tuple[int, tuple[int, ...]]:
     while end < n_iterations - last:
         end += length
         length *= 2
-        if end + length > n_iterations - last:  # the next would not fit, so this one is stretched
+        if end + length > n_iterations - last:  # the next one does not fit: stretch this one
             end = n_iterations - last
         ends.append(end)
     return first, tuple(ends)
 
 
 def collect(state: TunerState, positions: FloatArray) -> TunerState:
-    """Return the state after positions, shape (n, dim), were added to the window."""
+    """Add positions, shape (n, dim), to the window, and return the new state."""
     count = state.count + 1
     deviation = positions - state.mean
     mean = state.mean + deviation / count
@@ -42,11 +42,11 @@ def collect(state: TunerState, positions: FloatArray) -> TunerState:
 
 
 def pool(state: TunerState, moving: BoolArray) -> FloatArray | None:
-    """Return the covariance within the chains that move, shrunk to its diagonal; None if flat.
+    """Return the covariance within moving chains, shrunk towards its diagonal; None if flat.
 
-    The diagonal is that in the coordinates in which what was known so far is the identity. In the
-    target's own coordinates it may be much wider than the target: where columns of a design are
-    nearly collinear, by a factor of a thousand in the directions that are determined best.
+    The diagonal is taken in coordinates in which the last known covariance is the identity. In the
+    target's own coordinates a diagonal can be much wider than the target: by a factor of a thousand
+    in the best-determined directions, if columns of a design are nearly collinear.
     """
     n = int(moving.sum()) * (state.count - 1)
     if n < 1:
@@ -63,7 +63,7 @@ def pool(state: TunerState, moving: BoolArray) -> FloatArray | None:
 
 
 def _diagonal(covariance: FloatArray, known: FloatArray | None) -> FloatArray:
-    """Return the diagonal part of a covariance in coordinates in which another is the identity."""
+    """Return the diagonal part of a covariance, in coordinates where another is the identity."""
     from scipy.linalg import solve_triangular
 
     own = np.diag(np.diag(covariance))
@@ -71,7 +71,7 @@ def _diagonal(covariance: FloatArray, known: FloatArray | None) -> FloatArray:
         return own
     try:
         factor = np.linalg.cholesky(known)
-    except np.linalg.LinAlgError:  # singular to rounding: no coordinates to go by
+    except np.linalg.LinAlgError:  # singular to rounding, so there are no such coordinates
         return own
     half = solve_triangular(factor, covariance, lower=True)
     variance = np.diag(solve_triangular(factor, half.T, lower=True))

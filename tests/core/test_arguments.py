@@ -116,7 +116,7 @@ def test_batched_is_true_or_false(make):
     "given", ["a", ["a"], ["1.0"], [None], [1j], [[1.0, 2.0], [1.0]], object()]
 )
 def test_data_and_noise_are_numbers(name, given):
-    with pytest.raises(ShapeError, match=f"{name} must be numbers, as many in each row, got"):
+    with pytest.raises(ShapeError, match=f"{name} must be numbers, equally many in each row, got"):
         forward_potential(**{name: given})
 
 
@@ -143,7 +143,8 @@ def test_an_energy_is_one(energy):
 
 @pytest.mark.parametrize("name", ["mean", "sd"])
 def test_what_a_prior_is_made_of_are_numbers(name):
-    with pytest.raises(ShapeError, match=f"{name} of a prior must be numbers, as many in each row"):
+    message = f"{name} of a prior must be numbers, equally many in each row"
+    with pytest.raises(ShapeError, match=message):
         sk.gaussian_prior(**{name: "one"})
 
 
@@ -200,11 +201,11 @@ def test_a_target_is_no_class():
         ("a", "a position must be numbers"),
         (["a", "b"], "a position must be numbers"),
         ([None, 0.5], "a position must be numbers"),
-        ([[1.0, 0.5], [1.0]], "as many in each row"),
+        ([[1.0, 0.5], [1.0]], "equally many in each row"),
         ({"a": 1.0}, "values by name must be given for a, b, got a"),
         ({"a": 1.0, "c": 0.5}, "values by name must be given for a, b, got a, c"),
         ({"a": 1.0, "b": "half"}, "parameter 'b' must be numbers"),
-        ({"a": [1, 2], "b": [0.5] * 3}, r"as many positions each, got \(2,\) of a, \(3,\) of b"),
+        ({"a": [1, 2], "b": [0.5] * 3}, r"equally many positions, got \(2,\) of a, \(3,\) of b"),
     ],
 )
 def test_starts_are_numbers_by_known_names(initial, message):
@@ -222,7 +223,7 @@ def test_starts_are_numbers_by_known_names(initial, message):
         (("a", "b"), "positions of evaluations must be numbers"),
         (([[1.0, 2.0]], ["a"]), "values of evaluations must be numbers"),
         (([[1.0, 2.0]], [1.0], [["x", 2]]), "gradients of evaluations must be numbers"),
-        (([[1.0, 2.0], [1.0]], [1.0]), "as many in each row"),
+        (([[1.0, 2.0], [1.0]], [1.0]), "equally many in each row"),
     ],
 )
 def test_evaluations_are_arrays(evaluations, message):

@@ -497,7 +497,8 @@ def test_notes_tell_what_the_table_does_not(bounded_run, changed, note):
 
 def test_settings_of_no_surrogate_are_refused(surrokit):
     result = surrokit("sample", "gaussian", *EXACT, "--set", "surrogate.n_nodes=5")
-    assert_one_line(result, "there is no surrogate to set n_nodes of; name one with --surrogate")
+    message = "there is no surrogate, so n_nodes cannot be set; name one with --surrogate"
+    assert_one_line(result, message)
 
 
 # --- interrupts ---

@@ -138,7 +138,7 @@ def test_a_failure_that_only_the_warm_up_met_is_reported_in_the_end():
     (message,) = said
     assert "the target returned NaN, at one position in the region of the chains" in message
     assert f"first at (a = {calls[49][0]:.6g}, b = {calls[49][1]:.6g})" in message
-    assert "draws lack whatever probability is there" in message
+    assert "the draws lack the probability there" in message
 
 
 def test_without_draws_failures_are_reported_all_the_same():

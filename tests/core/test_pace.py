@@ -203,7 +203,7 @@ def test_what_draws_cost_does_not_change_how_many_there_are(monkeypatch):
     for run in runs:
         np.testing.assert_array_equal(run.draws, runs[0].draws)
     assert 10 < len(runs[0].kept) < 60
-    settled = "max_seconds allowed for no more draws, as was settled before the first."
+    settled = "max_seconds allowed no more draws, as settled before the first."
     assert settled in notes(runs[0])
 
 

@@ -290,7 +290,8 @@ def test_an_unknown_row_is_an_error_that_lists_the_rows():
 
 
 def test_many_rows_are_listed_by_their_first_words():
-    with pytest.raises(ConfigurationError, match="rows are: 40, such as square/0, and begin with"):
+    message = "rows are: 40 in all, such as square/0; they begin with"
+    with pytest.raises(ConfigurationError, match=message):
         choose_rows(Squares(numbers=tuple(range(40))), ["cube"])
 
 
