@@ -1,4 +1,4 @@
-"""The kinds of part that there are checks for, and how a part shows its kind."""
+"""The kinds of part that can be checked, and how a part shows its kind."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _SIGNS: tuple[tuple[CheckedKind, tuple[str, ...]], ...] = (
 
 
 def kind_of(part: Any) -> CheckedKind:
-    """Return the kind of part that an object is, by its methods.
+    """Return the kind of a part, by its methods.
 
     Raises
     ------
     ConfigurationError
-        If it has those of no kind.
+        If it has the methods of no kind.
     """
     for kind, names in _SIGNS:
         if all(hasattr(part, name) for name in names):
