@@ -14,7 +14,7 @@ from surrokit.testing.checks.targets import forward, matrices, potential, rows, 
 from surrokit.testing.results import Check
 
 CheckedKind: TypeAlias = Kind | Literal["wrapper", "plugin"]
-"""What can be checked: every kind of component, wrappers of potentials, and plugin modules."""
+"""Kinds that can be checked: those of components, wrappers of potentials, plugin modules."""
 
 CHECKS: dict[CheckedKind, tuple[Check, ...]] = {
     "potential": potential.CHECKS + matrices.CHECKS + forward.CHECKS + rows.CHECKS,

@@ -60,7 +60,7 @@ class SelectedBananaRows:
     capabilities: ClassVar[Capabilities] = frozenset(
         {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN}
     )
-    """What it offers besides the value."""
+    """Its abilities besides the value."""
 
     dim: ClassVar[int] = 2
     """Numbers in a position."""

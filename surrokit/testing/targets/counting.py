@@ -62,7 +62,7 @@ class Wrapped:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the inner potential offers."""
+        """The capabilities of the inner potential."""
         return self.inner.capabilities
 
     def with_count(self, count: Count) -> Potential:

@@ -37,7 +37,7 @@ LEVEL = 50.0
 """Constant that is added to U."""
 
 VOCABULARY = frozenset({"value", "gradient", "outputs", "jacobian"})
-"""What a learner can need or use."""
+"""Names of the data that a learner can need or use."""
 
 
 def check_learner(make: Factory) -> None:
