@@ -31,7 +31,7 @@ from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets.target import seal
 
-FEW, MANY = 30, 200
+FEW, MANY = 30, 400
 """Evaluations between which the error must fall."""
 
 LEVEL = 50.0
