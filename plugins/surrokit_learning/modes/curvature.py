@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surrokit.contracts.learner import Evaluations
-from surrokit.types import FloatArray
+from surrokit.types import BoolArray, FloatArray
 
 _USUAL = 1e-3  # what the usual curvature counts for in a direction, beside a row of data as 1
 _LEAST = 1e-4  # of the usual curvature, the least
@@ -31,6 +31,8 @@ def foretold_covariance(mode: FloatArray, slope: FloatArray, rows: Evaluations) 
     excess = rows.values - np.min(rows.values, initial=np.inf)
     counts = (typical / np.maximum(excess, typical)) ** 2
     away, change = rows.positions - mode, rows.gradients - slope
+    near = _is_square_finite(away) & _is_square_finite(change)
+    away, change, counts = away[near], change[near], counts[near]
     scales = _scales(away, change, counts)
     away, change = away / scales, change * scales
     lengths = np.linalg.norm(away, axis=1)
@@ -40,6 +42,12 @@ def foretold_covariance(mode: FloatArray, slope: FloatArray, rows: Evaluations) 
     unit, turned = away[told] / lengths[told, None], change[told] / lengths[told, None]
     hessian = _fit(unit, turned, counts[told])
     return np.asarray(_inverse(hessian) * np.outer(scales, scales))
+
+
+def _is_square_finite(rows: FloatArray) -> BoolArray:
+    """Return which rows (n, dim) are so small that their squares do not overflow, shape (n,)."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.isfinite(np.square(rows).sum(axis=1)))
 
 
 def _scales(away: FloatArray, change: FloatArray, counts: FloatArray) -> FloatArray:
