@@ -167,7 +167,8 @@ class SamplerExploration:
         if state.retuned and caches_metric(self.settings.sampler):
             chains = attrs.evolve(chains, cache=kernel.cache(chains.positions))
         chains, info = self.decider.decide(chains, kernel.propose(chains, rng), rng)
-        tuned = tuner.update(state.tuner, chains.positions, info)
+        gradients = chains.cache.get("gradient")
+        tuned = tuner.update(state.tuner, chains.positions, info, gradients)
         return attrs.evolve(
             state,
             chains=chains,

@@ -76,9 +76,10 @@ class Binding:
         covariance: FloatArray | None,
         step_size: float | None,
         tuning: Tuning | None = None,
+        arrived: bool = False,
     ) -> None:
-        """Begin a warm-up; see :meth:`surrokit.kernel.tuner.Tuner.start`."""
-        self._tuner = Tuner.of(self.sampler, n_iterations)
+        """Begin a warm-up; see :class:`surrokit.kernel.tuner.Tuner`, and its method ``start``."""
+        self._tuner = Tuner.of(self.sampler, n_iterations, arrived=arrived)
         state = self._tuner.start(
             self._chains,
             self.potential.dim,
@@ -88,9 +89,10 @@ class Binding:
         )
         self._use(state)
 
-    def update(self, positions: FloatArray, info: StepInfo) -> None:
-        """Tune by a transition, after which the chains are at ``positions (n, dim)``."""
-        self._use(self._tuner.update(self._tuned, positions, info))
+    def update(self, state: ChainState, info: StepInfo) -> None:
+        """Tune by a transition, after which the chains are in ``state``."""
+        gradients = state.cache.get("gradient")
+        self._use(self._tuner.update(self._tuned, state.positions, info, gradients))
 
     def skip(self, positions: FloatArray) -> None:
         """Tune by ``positions (n, dim)`` to which another kernel took the chains."""

@@ -65,9 +65,15 @@ class Moves(Binding):
         self.chains, self.covariance = findings.chains, findings.covariance
         self.step_size = findings.step_size
 
-    def start_tuning(self, n_iterations: int, tuning: Tuning | None) -> None:
+    def start_tuning(self, n_iterations: int, tuning: Tuning | None, *, arrived: bool) -> None:
         """Begin a warm-up of so many iterations, with all that is known."""
-        self.tune(n_iterations, covariance=self.covariance, step_size=self.step_size, tuning=tuning)
+        self.tune(
+            n_iterations,
+            covariance=self.covariance,
+            step_size=self.step_size,
+            tuning=tuning,
+            arrived=arrived,
+        )
 
     def start(self, positions: FloatArray) -> ChainState:
         """Return the state of chains that begin at ``positions (n, dim)``."""
@@ -98,7 +104,7 @@ class Moves(Binding):
         state = self.renew(self.state)
         self.chains, info = self.decider.decide(state, self.kernel.propose(state, rng), rng)
         if tune:
-            self.update(self.positions, info)
+            self.update(self.chains, info)
         return info
 
     def move_to(self, state: ChainState, *, tune: bool) -> None:
@@ -199,5 +205,5 @@ class ExactMoves(Binding):
             state = self.renew(attrs.evolve(state, cache=last.cache))
         self._last, info = self._decider.decide(state, self.kernel.propose(state, rng), rng)
         if tune:
-            self.update(self._last.positions, info)
+            self.update(self._last, info)
         return self._last, info

@@ -66,16 +66,18 @@ class Tuner:
     target_acceptance: float
     n_iterations: int
     largest_step: float = math.inf
+    arrived: bool = False
     known: Tuning | None = None
 
     @classmethod
-    def of(cls, sampler: Sampler, n_iterations: int) -> Tuner:
+    def of(cls, sampler: Sampler, n_iterations: int, *, arrived: bool = False) -> Tuner:
         """Return the tuner of a sampler."""
         return cls(
             tunes=sampler.tunes,
             target_acceptance=sampler.target_acceptance,
             n_iterations=n_iterations,
             largest_step=getattr(sampler, "largest_step", math.inf),
+            arrived=arrived,
             known=tuning_of(sampler),
         )
 
@@ -123,6 +125,8 @@ class Tuner:
             count=0,
             mean=np.zeros((chains, dim)),
             scatter=np.zeros((chains, dim, dim)),
+            slope=np.zeros((chains, dim)),
+            tension=np.zeros((chains, dim, dim)),
             covariance=covariance,
             lengths=LengthSearch(normal_variance=0.5 * dim),
             given=tuning,
@@ -141,7 +145,13 @@ class Tuner:
             length=self._length(state) if "length" in self.tunes else None,
         )
 
-    def update(self, state: TunerState, positions: FloatArray, info: StepInfo) -> TunerState:
+    def update(
+        self,
+        state: TunerState,
+        positions: FloatArray,
+        info: StepInfo,
+        gradients: FloatArray | None = None,
+    ) -> TunerState:
         """Return the state after an iteration.
 
         Parameters
@@ -166,7 +176,7 @@ class Tuner:
         judged = moving & told
         if "step_size" in self.tunes and judged.any():
             state = self._step(state, float(info.path_acceptance[judged].mean()))
-        return self._window(state, positions, moving)
+        return self._window(state, positions, moving, gradients)
 
     def skip(self, state: TunerState, positions: FloatArray) -> TunerState:
         """Return the state after an iteration that another kernel made.
@@ -185,13 +195,10 @@ class Tuner:
         last covariance stays until the next window ends.
         """
         return attrs.evolve(
-            state,
+            state.empty_window(),
             searching=0 if state.iteration < self.n_iterations else -1,
             direction=0,
             recent=np.ones_like(state.recent),
-            count=0,
-            mean=np.zeros_like(state.mean),
-            scatter=np.zeros_like(state.scatter),
             lengths=LengthSearch(normal_variance=state.lengths.normal_variance),
         )
 
@@ -255,17 +262,21 @@ class Tuner:
             averaged_log_step=eta * log_step + (1 - eta) * state.averaged_log_step,
         )
 
-    def _window(self, state: TunerState, positions: FloatArray, moving: BoolArray) -> TunerState:
-        first, ends = windows(self.n_iterations)
+    def _window(
+        self,
+        state: TunerState,
+        positions: FloatArray,
+        moving: BoolArray,
+        gradients: FloatArray | None = None,
+    ) -> TunerState:
+        first, ends = windows(self.n_iterations, arrived=self.arrived)
         if state.given is not None or not ends or not first < state.iteration <= ends[-1]:
             return state
-        state = collect(state, positions)
+        state = collect(state, positions, gradients)
         if state.iteration not in ends:
             return state
         covariance = pool(state, moving)
-        emptied = attrs.evolve(
-            state, count=0, mean=np.zeros_like(state.mean), scatter=np.zeros_like(state.scatter)
-        )
+        emptied = state.empty_window()
         if covariance is None:
             return emptied
         restarted = attrs.evolve(

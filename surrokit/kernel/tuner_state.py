@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import numpy as np
 
 from surrokit.contracts.sampler import Tuning
 from surrokit.kernel.lengths import LengthSearch
@@ -57,6 +58,19 @@ class TunerState:
     count: int
     mean: FloatArray
     scatter: FloatArray
+    slope: FloatArray | None
+    tension: FloatArray | None
     covariance: FloatArray | None
     lengths: LengthSearch
     given: Tuning | None
+
+    def empty_window(self) -> TunerState:
+        """Return the state without the positions collected so far."""
+        return attrs.evolve(
+            self,
+            count=0,
+            mean=np.zeros_like(self.mean),
+            scatter=np.zeros_like(self.scatter),
+            slope=np.zeros_like(self.mean),
+            tension=np.zeros_like(self.scatter),
+        )

@@ -8,17 +8,22 @@ import numpy as np
 from surrokit.kernel.tuner_state import TunerState
 from surrokit.types import BoolArray, FloatArray
 
+_FAINT = 1e-14  # of the largest eigenvalue, the least that is more than rounding
 
-def windows(n_iterations: int) -> tuple[int, tuple[int, ...]]:
+
+def windows(n_iterations: int, *, arrived: bool = False) -> tuple[int, tuple[int, ...]]:
     """Return the iteration after which the first window begins, and the ends of all windows.
 
     The lengths are Stan's: 75 iterations at the start, windows that double from 25 on, and 50
     iterations at the end for the step size alone. A warm-up of fewer than 150 iterations has one
-    window, in proportion; one of fewer than 40 has none.
+    window, in proportion; one of fewer than 40 has none. Chains that have ``arrived`` where the
+    mass is need no start, and what they begin with may be no more than a guess: their first window
+    begins after 5 iterations and takes 10.
     """
     if n_iterations < 40:
         return 0, ()
-    first, last, length = 75, 50, 25
+    first, length = (5, 10) if arrived else (75, 25)
+    last = 50
     if n_iterations < first + last + length:
         first, last = int(0.15 * n_iterations), int(0.25 * n_iterations)
         return first, (n_iterations - last,)
@@ -32,34 +37,85 @@ def windows(n_iterations: int) -> tuple[int, tuple[int, ...]]:
     return first, tuple(ends)
 
 
-def collect(state: TunerState, positions: FloatArray) -> TunerState:
-    """Add positions, shape (n, dim), to the window, and return the new state."""
+def collect(
+    state: TunerState, positions: FloatArray, gradients: FloatArray | None = None
+) -> TunerState:
+    """Return the state after positions, shape (n, dim), were added to the window.
+
+    Gradients there, of the same shape, are of use only if they are known throughout a window.
+    """
     count = state.count + 1
-    deviation = positions - state.mean
-    mean = state.mean + deviation / count
-    scatter = state.scatter + deviation[:, :, None] * (positions - mean)[:, None, :]
-    return attrs.evolve(state, count=count, mean=mean, scatter=scatter)
+    mean, scatter = _add(state.mean, state.scatter, positions, count)
+    slope, tension = None, None
+    if gradients is not None and state.slope is not None and state.tension is not None:
+        with np.errstate(all="ignore"):  # what overflows is not used
+            slope, tension = _add(state.slope, state.tension, gradients, count)
+    return attrs.evolve(
+        state, count=count, mean=mean, scatter=scatter, slope=slope, tension=tension
+    )
+
+
+def _add(
+    mean: FloatArray, scatter: FloatArray, rows: FloatArray, count: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean and scatter of each chain with one more row (n, dim)."""
+    deviation = rows - mean
+    mean = mean + deviation / count
+    return mean, scatter + deviation[:, :, None] * (rows - mean)[:, None, :]
 
 
 def pool(state: TunerState, moving: BoolArray) -> FloatArray | None:
-    """Return the covariance within moving chains, shrunk towards its diagonal; None if flat.
+    """Return the covariance within the chains that move, shrunk to its diagonal; None if flat.
 
-    The diagonal is taken in coordinates in which the last known covariance is the identity. In the
-    target's own coordinates a diagonal can be much wider than the target: by a factor of a thousand
-    in the best-determined directions, if columns of a design are nearly collinear.
+    Where gradients are known it is their compromise with the positions, see :func:`_balance`. The
+    diagonal is that in the coordinates in which what was known so far is the identity. In the
+    target's own coordinates it may be much wider than the target: where columns of a design are
+    nearly collinear, by a factor of a thousand in the directions that are determined best.
     """
     n = int(moving.sum()) * (state.count - 1)
     if n < 1:
         return None
-    covariance = state.scatter[moving].sum(axis=0) / n
-    variance = np.diag(covariance)
-    if not (np.isfinite(covariance).all() and (variance > 0).all()):
+    covariance = _within(state.scatter, moving, n)
+    if not _is_usable(covariance):
         return None
-    dim = len(variance)
+    if state.tension is not None:
+        covariance = _balance(covariance, _within(state.tension, moving, n), n)
+    dim = len(covariance)
     weight = n / (n + 5.0 + dim)
-    covariance = 0.5 * (covariance + covariance.T)
     diagonal = _diagonal(covariance, state.covariance)
     return np.asarray(weight * covariance + (1.0 - weight) * diagonal, dtype=np.float64)
+
+
+def _within(scatter: FloatArray, moving: BoolArray, n: int) -> FloatArray:
+    """Return the mean scatter (dim, dim) of some chains about their own means."""
+    mean = scatter[moving].sum(axis=0) / n
+    return np.asarray(0.5 * (mean + mean.T))
+
+
+def _is_usable(covariance: FloatArray) -> bool:
+    return bool(np.isfinite(covariance).all() and (np.diag(covariance) > 0).all())
+
+
+def _balance(covariance: FloatArray, tension: FloatArray, n: int) -> FloatArray:
+    """Return X with X cov(g) X = cov(q), or cov(q) where that of the gradients is of no use.
+
+    It minimises the Fisher divergence (Seyboldt, Carlson and Carpenter 2026, arXiv:2603.18845). On
+    a normal target it is exact from more positions than dimensions on.
+    """
+    dim = len(covariance)
+    if n <= 2 * dim or not _is_usable(tension):
+        return covariance
+    scales = (np.diag(covariance) / np.diag(tension)) ** 0.25
+    try:
+        root = np.linalg.cholesky(covariance / scales / scales[:, None])
+        inside = root.T @ (tension * scales * scales[:, None]) @ root
+        eigenvalues, vectors = np.linalg.eigh(0.5 * (inside + inside.T))
+    except np.linalg.LinAlgError:
+        return covariance
+    if not eigenvalues[0] > _FAINT * eigenvalues[-1]:
+        return covariance
+    factor = scales[:, None] * (root @ (vectors * eigenvalues**-0.25))
+    return np.asarray(factor @ factor.T)
 
 
 def _diagonal(covariance: FloatArray, known: FloatArray | None) -> FloatArray:

@@ -28,6 +28,9 @@ from surrokit.targets.bounds import parameters_of
 from surrokit.targets.check import warn_if_gradient_disagrees
 from surrokit.types import FloatArray
 
+APPROACHED = 400
+"""Iterations of a warm-up of open length in which an exact sampler begins about modes."""
+
 TUNED_AFTER_RESTART = 100
 """Iterations of warm-up that follow the repair when draws begin again."""
 
@@ -109,7 +112,8 @@ class Attempt:
                 if takes_over:
                     self._moves.take_over(found)
                 self._kernels.prepare(found.mode)
-            self._kernels.begin_tuning(n_iterations, None if found is None else found.tuning)
+            tuning = None if found is None else found.tuning
+            self._kernels.begin_tuning(n_iterations, tuning, arrived=self._has_arrived(found))
             if found is None:
                 self._begin_chains()
                 self._kernels.prepare(None)
@@ -146,7 +150,11 @@ class Attempt:
             return TUNED_AFTER_DROP if is_open else max(rest, TUNED_AFTER_RESTART)
         if is_open and found is not None and found.tuning is not None:
             return settling(found.acceptance)
-        return max(rest, 0)
+        return max(min(rest, APPROACHED) if is_open and self._has_arrived(found) else rest, 0)
+
+    def _has_arrived(self, found: Findings | None) -> bool:
+        """Return whether exact chains begin about modes that were found."""
+        return found is not None and found.modes is not None and self.recipe.learner is None
 
     def _warm(self) -> None:
         book, stopping = self._book, self._book.stopping

@@ -52,12 +52,24 @@ class Kernels:
         """Whether a transition may pay for whole positions; else it pays for data rows alone."""
         return ROWS not in self.moves.correction.needs
 
-    def begin_tuning(self, n_iterations: int, tuning: Tuning | None) -> None:
-        """Begin to tune for so many iterations, from what is known already."""
+    def begin_tuning(
+        self, n_iterations: int, tuning: Tuning | None, *, arrived: bool = False
+    ) -> None:
+        """Begin to tune for so many iterations, from what is known already.
+
+        Parameters
+        ----------
+        n_iterations
+            Length of the warm-up.
+        tuning
+            What was found elsewhere, and is not searched.
+        arrived
+            Whether the chains are where the mass is.
+        """
         moves = self.moves
         if self.exact is not None:
             self.exact.tune(n_iterations, covariance=moves.covariance, step_size=moves.step_size)
-        moves.start_tuning(n_iterations, tuning)
+        moves.start_tuning(n_iterations, tuning, arrived=arrived)
 
     def settle(self) -> None:
         """Stop tuning, and keep what was tuned."""

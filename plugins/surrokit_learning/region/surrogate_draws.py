@@ -76,7 +76,7 @@ def surrogate_draws(
     for i in range(n_transitions):
         state = moves.renew(state)
         state, info = decider.decide(state, moves.kernel.propose(state, rng), rng)
-        moves.update(state.positions, info)
+        moves.update(state, info)
         if 2 * i >= n_transitions:
             kept.append(state.positions)
             accepted.append(info.accepted)
