@@ -79,7 +79,7 @@ _COMPONENTS = (
         name="approach",
         serves=("starts",),
         factory="surrokit_learning.approach:Approach",
-        summary="Searches for modes, then chains spread about those found: how exact samplers begin",
+        summary="Searches for modes, then chains spread about them: how exact samplers begin",
         references=("Zhang, Carpenter, Gelman and Vehtari (2022), arXiv:2108.03782",),
         examples=({}, {"evaluations": 60, "searches": 3}),
     ),

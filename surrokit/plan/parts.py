@@ -98,7 +98,7 @@ def _add_learner(composer: Composer, recipe: Recipe, rng: np.random.Generator) -
 
 
 def _add_explorer(composer: Composer, recipe: Recipe) -> Recipe:
-    """Return a recipe with an explorer, if it has a learner or chains that have to find the mass."""
+    """Return a recipe with an explorer, if it has a learner or has to look for the mass."""
     explorer, name = None, "none"
     approach = composer.catalogue.serving("explorer", STARTS)
     if approach is not None and recipe.explorer is None and _has_to_approach(recipe):
