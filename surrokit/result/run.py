@@ -18,6 +18,7 @@ from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
 from surrokit.result.summary import Summary
 from surrokit.result.trace import Trace
+from surrokit.result.verdict import Verdict, judge
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
 from surrokit.types import FloatArray, IntArray
 
@@ -202,6 +203,11 @@ class Run:
             if failure is not Status.OK
         }
 
+    @property
+    def verdict(self) -> Verdict:
+        """Everything that a reader of the figures must know; computed anew each time."""
+        return judge(self)
+
     def __getitem__(self, name: str) -> FloatArray:
         """Return the draws of one parameter, shape (chains, draws, *shape).
 
@@ -239,7 +245,8 @@ class Run:
 
     def summary(self) -> Summary:
         """Return mean, sd, quantiles, ESS, R-hat, Monte Carlo error and cost of each number."""
-        return Summary.of(self.draws, self.labels, self.total_calls)
+        summary = Summary.of(self.draws, self.labels, self.total_calls)
+        return attrs.evolve(summary, remarks=str(self.verdict))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of a run, without its draws, as plain data for JSON.
@@ -272,6 +279,7 @@ class Run:
             },
             "calls_per_effective_draw": self.calls_per_effective_draw(),
             "rhat_max": float(np.max(self.rhat())),
+            "verdict": self.verdict.to_dict(),
             "summary": self.summary().to_dict(),
         }
         return {name: _without_nan(value) for name, value in figures.items()}

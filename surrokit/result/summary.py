@@ -37,6 +37,7 @@ class Summary:
 
     labels: list[str]
     columns: dict[str, FloatArray]
+    remarks: str = ""
 
     @classmethod
     def of(cls, draws: FloatArray, labels: list[str], calls: float) -> Summary:
@@ -77,7 +78,8 @@ class Summary:
             for name, column in self.columns.items()
         ]
         lines = zip(_align(names, "<"), *(_align(column, ">") for column in cells), strict=True)
-        return "\n".join(_GAP.join(line) for line in lines)
+        table = "\n".join(_GAP.join(line) for line in lines)
+        return f"{table}\n\n{self.remarks}" if self.remarks else table
 
     def __repr__(self) -> str:
         return f"<Summary of {len(self.labels)} parameters>\n{self}"

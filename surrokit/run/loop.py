@@ -9,7 +9,6 @@ import numpy as np
 from surrokit.errors import SamplingWarning
 from surrokit.plan.recipe import Recipe
 from surrokit.registry.composer import Composer
-from surrokit.result.advice import advice
 from surrokit.result.run import Run
 from surrokit.run.attempt import Attempt
 from surrokit.run.book import ENDS, Book, reason_of
@@ -67,6 +66,6 @@ def run(asked: Recipe, composer: Composer, rng: np.random.Generator, observers: 
         book.close()
     outcome = attempt.outcome()
     book.finish(outcome)
-    for complaint in advice(outcome):
-        warnings.warn(complaint, SamplingWarning, stacklevel=3)  # the caller of sample
+    for finding in outcome.verdict.warnings:
+        warnings.warn(finding.message, SamplingWarning, stacklevel=3)  # the caller of sample
     return outcome

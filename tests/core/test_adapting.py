@@ -8,7 +8,6 @@ import attrs
 import pytest
 
 import surrokit as sk
-from surrokit.cli.report import notes
 from surrokit.contracts.schedule import Decision
 from surrokit.errors import SamplingWarning
 from surrokit.result.advice import advice
@@ -89,8 +88,10 @@ def test_a_schedule_that_deploys_among_draws_and_says_frozen_is_not_believed():
     assert run.adaptation.deployments == (EXPLORED, *late)
     assert not run.adaptation.frozen_before_draws
     assert run.adaptation.deployed_though_frozen == late
-    assert any("10 more surrogates, the first after iteration 50" in note for note in notes(run))
-    assert any("exact only in the limit" in note for note in notes(run))
+    assert any(
+        "10 more surrogates, the first after iteration 50" in note for note in run.verdict.messages
+    )
+    assert any("exact only in the limit" in note for note in run.verdict.messages)
     figures = run.to_dict()["adaptation"]
     assert figures["frozen_before_draws"] is False
     assert tuple(figures["deployed_though_frozen"]) == late

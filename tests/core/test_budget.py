@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.cli.report import notes
 from surrokit.cost import clock as run_clock
 from surrokit.cost.budget import Budget, BudgetSpent, calls_paid
 from surrokit.cost.clock import Clock
@@ -274,8 +273,8 @@ def empty():
 def test_an_empty_run_says_so(empty):
     assert empty.draws.shape == (3, 0, 2)
     assert "0 draws" in repr(empty)
-    assert "there are no draws." in notes(empty)
-    assert "the run stopped because max_calls was reached." in notes(empty)
+    assert "there are no draws" in empty.verdict.messages
+    assert "the run stopped because max_calls was reached" in empty.verdict.messages
     assert advice(empty) == []
 
 

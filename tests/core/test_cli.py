@@ -11,7 +11,6 @@ import attrs
 import pytest
 
 from surrokit.cli.main import main
-from surrokit.cli.report import notes
 from surrokit.cli.settings import parse_settings, specs_of
 from surrokit.errors import ConfigurationError
 from surrokit.registry.catalogue import default_catalogue
@@ -489,7 +488,7 @@ def test_the_command_is_installed():
 )
 def test_notes_tell_what_the_table_does_not(bounded_run, changed, note):
     def told(run):
-        return any(line.endswith(note) for line in notes(run))
+        return any(f"{line}.".endswith(note) for line in run.verdict.messages)
 
     assert told(attrs.evolve(bounded_run, **changed))
     assert not told(bounded_run)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surrokit.cli.report import notes
 from surrokit.contracts.explorer import NEGLIGIBLE, Modes
 from surrokit.coordinates.transforms import Transform
 from surrokit.cost.budget import Budget
@@ -151,7 +150,7 @@ def test_separate_modes_are_told_with_places_heights_and_shares(told):
     assert "w[0] = 10" in found
     assert "(1 nats higher, 2 of 8 searches, 33.3 % of the draws)" in found
     assert "begin chains at all of them with initial=..." in found
-    assert any("has 2 modes" in note for note in notes(run))
+    assert any("has 2 modes" in note for note in run.verdict.messages)
 
 
 def test_a_mode_that_no_draw_has_seen_is_told_of(told):

@@ -12,7 +12,6 @@ import pytest
 from scipy.special import ndtr
 
 import surrokit as sk
-from surrokit.cli.report import notes
 from surrokit.cost import clock as run_clock
 from surrokit.cost.budget import Budget, BudgetSpent
 from surrokit.cost.clock import Clock
@@ -203,8 +202,8 @@ def test_what_draws_cost_does_not_change_how_many_there_are(monkeypatch):
     for run in runs:
         np.testing.assert_array_equal(run.draws, runs[0].draws)
     assert 10 < len(runs[0].kept) < 60
-    settled = "max_seconds allowed no more draws, as settled before the first."
-    assert settled in notes(runs[0])
+    settled = "max_seconds allowed no more draws, as settled before the first"
+    assert settled in runs[0].verdict.messages
 
 
 def test_a_settled_number_may_take_somewhat_longer(monkeypatch):
@@ -219,7 +218,7 @@ def test_a_gross_excess_is_cut_and_said(monkeypatch):
     assert (run.stopped, run.length) == ("max_seconds", "cut")
     assert 0 < len(run.kept) < 8
     assert target.now[0] <= 100.0 * (1.0 + GRACE) + 30.0
-    assert "the run stopped because max_seconds was reached." in notes(run)
+    assert "the run stopped because max_seconds was reached" in run.verdict.messages
 
 
 def test_the_iteration_that_the_limit_falls_into_is_dropped(monkeypatch):

@@ -11,7 +11,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.cli.report import notes
 from surrokit.contracts.dynamics import Status
 from surrokit.errors import SamplingWarning
 from surrokit.result.advice import advice
@@ -288,7 +287,7 @@ def test_a_figure_that_cannot_be_had_is_missing(bounded_run):
     lines = str(stuck.summary()).splitlines()
     assert [line.split().count("missing") for line in lines] == [0, 7, 7, 7, 7]
     assert stuck.to_dict()["rhat_max"] is None
-    told = [note for note in notes(stuck) if "R-hat" in note]
+    told = [note for note in stuck.verdict.messages if "R-hat" in note]
     assert told == [
         "R-hat is missing for rate, slope, w[0], w[1]: the chains hardly moved there, or never."
     ]
@@ -296,7 +295,7 @@ def test_a_figure_that_cannot_be_had_is_missing(bounded_run):
 
 def test_r_hat_of_too_few_draws_is_missing(bounded_run):
     few = changed(bounded_run, draws=bounded_run.draws[:, :3], seconds=bounded_run.kept.seconds[:3])
-    assert "R-hat is missing, as it needs 4 draws of each chain; draw more." in notes(few)
+    assert "R-hat is missing, as it needs 4 draws of each chain; draw more" in few.verdict.messages
 
 
 def test_the_representation_is_short(bounded_run):
@@ -327,8 +326,10 @@ def test_failed_paths_are_counted_by_how_they_failed(bounded_run):
     failed = with_status(bounded_run, Status.NOT_REVERSIBLE, 4)
     assert failed.path_failures == {**none, "not-reversible": 4}
     assert failed.to_dict()["path_failures"] == failed.path_failures
-    assert any("4 paths diverged (4 not-reversible)" in note for note in notes(failed))
-    assert not any("a smaller step size" in note for note in notes(failed))  # nobody gave one
+    assert any("4 paths diverged (4 not-reversible)" in note for note in failed.verdict.messages)
+    assert not any(
+        "a smaller step size" in note for note in failed.verdict.messages
+    )  # nobody gave one
 
 
 def test_failed_paths_of_a_run_are_counted():

@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.cli.report import notes
 from surrokit.contracts.learner import LearningProblem
 from surrokit.contracts.schedule import Decision, Moment
 from surrokit.errors import ConfigurationError
@@ -241,7 +240,7 @@ def test_a_run_deploys_all_along_the_warm_up_and_not_later():
     assert deployments[-1] <= 60
     assert run.adaptation.frozen_before_draws
     assert run.adaptation.last_deployment == deployments[-1]
-    assert not any("still adapted" in note for note in notes(run))
+    assert not any("still adapted" in note for note in run.verdict.messages)
 
 
 def test_the_learner_is_told_how_often_fits_come():
@@ -340,7 +339,7 @@ def test_draws_kept_under_adaptation_are_said_to_be(freeze_after):
     run, surrogate = ran(schedule=schedule)
     assert run.adaptation.deployments[-1] > 60
     assert not run.adaptation.frozen_before_draws
-    assert any("exact only in the limit" in note for note in notes(run))
+    assert any("exact only in the limit" in note for note in run.verdict.messages)
     assert run.to_dict()["adaptation"]["frozen_before_draws"] is False
     if freeze_after is None:
         assert len(surrogate.fits[-1]) > len(surrogate.fits[0]) + 3 * 60

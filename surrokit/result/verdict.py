@@ -1,0 +1,229 @@
+"""The verdict on a run: whatever a reader of its figures must know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from surrokit.diagnostics import MIN_DRAWS
+from surrokit.result.advice import FEWEST_ITERATIONS, advice
+from surrokit.types import FloatArray
+
+if TYPE_CHECKING:
+    from surrokit.result.run import Adaptation, Run
+
+LARGEST_RHAT = 1.01
+"""R-hat above which chains disagree (Vehtari et al. 2021, doi:10.1214/20-BA1221)."""
+
+FEWEST_EFFECTIVE = 100
+"""Effective draws below which means are uncertain by a tenth of a standard deviation, and R-hat
+itself tells little."""
+
+_NAMED = 3  # numbers of a position that a finding names
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """One thing that a reader of the figures must know.
+
+    Parameters
+    ----------
+    name
+        A word for programs, such as ``r_hat`` or ``stopped``.
+    message
+        What was found and what to do about it, without a full stop.
+    warns
+        Whether the draws may be wrong by it, or worth less than they seem.
+    """
+
+    name: str
+    message: str
+    warns: bool
+
+
+@attrs.frozen
+class Verdict:
+    """All findings about a run; as text, a line for each.
+
+    Parameters
+    ----------
+    findings
+        Those that warn come first.
+    """
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether no finding warns."""
+        return not self.warnings
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """Findings by which the draws may be wrong, or worth less than they seem."""
+        return tuple(finding for finding in self.findings if finding.warns)
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """What each finding says, without full stops."""
+        return tuple(finding.message for finding in self.findings)
+
+    def named(self, name: str) -> tuple[Finding, ...]:
+        """Return the findings of one name; empty if there are none."""
+        return tuple(finding for finding in self.findings if finding.name == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as plain data."""
+        return {"sound": self.sound, "findings": [attrs.asdict(each) for each in self.findings]}
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __str__(self) -> str:
+        kinds = {True: "Warning", False: "Note"}
+        return "\n".join(f"{kinds[each.warns]}: {each.message}." for each in self.findings)
+
+
+def judge(run: Run) -> Verdict:
+    """Return the verdict on a run.
+
+    Parameters
+    ----------
+    run
+        With any number of draws, even none.
+    """
+    found = [Finding(name="draws", message=message, warns=True) for message in advice(run)]
+    found += _mixing(run) if len(run.kept) else []
+    found += [*_ending(run), *_adaptation(run.adaptation), *_replaced(run), *_divergences(run)]
+    return Verdict(tuple(sorted(found, key=lambda each: not each.warns)))
+
+
+def _mixing(run: Run) -> list[Finding]:
+    """Return what R-hat and effective sample sizes say."""
+    fewest = MIN_DRAWS if len(run.draws) > 1 else 2 * MIN_DRAWS
+    if len(run.kept) < fewest:
+        message = f"R-hat is missing, as it needs {fewest} draws of each chain; draw more"
+        return [Finding(name="r_hat", message=message, warns=False)]
+    warns = len(run.kept) >= FEWEST_ITERATIONS
+    found = _disagreement(run, run.rhat(), warns=warns)
+    return found + (_few_effective(run) if warns else [])
+
+
+def _disagreement(run: Run, rhat: FloatArray, *, warns: bool) -> list[Finding]:
+    missing = np.isnan(rhat)
+    found = []
+    if (over := np.flatnonzero(rhat > LARGEST_RHAT)).size:
+        worst = over[np.argsort(-rhat[over], kind="stable")]
+        which = ", ".join(f"{run.labels[i]!r} {rhat[i]:.4g}" for i in worst[:_NAMED])
+        more = f" and {over.size - _NAMED} more" if over.size > _NAMED else ""
+        message = (
+            f"R-hat is above {LARGEST_RHAT} for {which}{more}: chains disagree, and no figure of "
+            "these is to be trusted; draw more, and where it stays look at the chains one by one: "
+            "they may sit in modes of their own, or have begun too far out"
+        )
+        found.append(Finding(name="r_hat", message=message, warns=warns))
+    if missing.any():
+        still = ", ".join(label for label, one in zip(run.labels, missing, strict=True) if one)
+        message = f"R-hat is missing for {still}: the chains hardly moved there, or never"
+        found.append(Finding(name="r_hat", message=message, warns=warns))
+    return found
+
+
+def _few_effective(run: Run) -> list[Finding]:
+    ess = run.ess()
+    if np.isnan(ess).all() or not (least := float(np.nanmin(ess))) < FEWEST_EFFECTIVE:
+        return []
+    message = (
+        f"the draws of {run.labels[int(np.nanargmin(ess))]!r} are worth {least:.0f} effective "
+        f"ones where {FEWEST_EFFECTIVE} are the least to go by; draw more"
+    )
+    return [Finding(name="effective_draws", message=message, warns=True)]
+
+
+_STOPPED = {
+    "max_calls": "the run stopped because max_calls was reached",
+    "max_seconds": "the run stopped because max_seconds was reached",
+    "target_ess": "the run stopped because target_ess was reached",
+    "target_rhat": "the run stopped because target_rhat was reached",
+    "interrupted": "the run was interrupted; these are the draws until then",
+    "error": "the run ended in an error; these are the draws until then",
+}
+
+
+def _ending(run: Run) -> list[Finding]:
+    """Return why the run ended, and where the target failed."""
+    found = []
+    if run.stopped in ("max_calls", "max_seconds") and run.length == "fixed":
+        found.append(
+            ("stopped", f"{run.stopped} allowed no more draws, as settled before the first")
+        )
+    elif run.stopped in _STOPPED:
+        found.append(("stopped", _STOPPED[run.stopped]))
+    if not len(run.kept):
+        found.append(("stopped", "there are no draws"))
+    if run.failures:
+        message = (
+            f"the target could not be evaluated at {run.failures} positions, which were rejected"
+        )
+        found.append(("failures", message))
+    return [Finding(name=name, message=message, warns=False) for name, message in found]
+
+
+def _replaced(run: Run) -> list[Finding]:
+    """Return why a surrogate was given up, if it was."""
+    _, marker, reason = (run.choice or "").partition("; then ")
+    if not marker:
+        return []
+    message = f"the surrogate was given up for {reason}"
+    return [Finding(name="fallback", message=message, warns=False)]
+
+
+def _adaptation(adaptation: Adaptation) -> list[Finding]:
+    found = []
+    if adaptation.rescues:
+        last = adaptation.rescues[-1]
+        message = (
+            f"the safety net repaired the surrogate {_times(len(adaptation.rescues))} in warm-up, "
+            f"the last time after iteration {last.iteration}: {last.reason}"
+        )
+        found.append(Finding(name="rescues", message=message, warns=False))
+    if adaptation.restarts:
+        last = adaptation.restarts[-1]
+        message = (
+            f"draws were thrown back into warm-up {_times(len(adaptation.restarts))}, the last "
+            f"time after iteration {last.iteration}: {last.reason}"
+        )
+        found.append(Finding(name="restarts", message=message, warns=False))
+    if adaptation.mix:
+        message = f"kept iterations were exact transitions with probability {adaptation.mix:g}"
+        found.append(Finding(name="mix", message=message, warns=False))
+    if not adaptation.frozen_before_draws:
+        message = (
+            "the draws are exact only in the limit of a vanishing adaptation: "
+            "draws were kept while the surrogate still adapted"
+        )
+        found.append(Finding(name="adaptation", message=message, warns=False))
+    return found
+
+
+def _divergences(run: Run) -> list[Finding]:
+    divergences = int(run.divergences.sum())
+    if not divergences:
+        return []
+    failures = ", ".join(f"{n} {kind}" for kind, n in run.path_failures.items() if n)
+    how = f" ({failures})" if failures else ""
+    message = f"{divergences} paths diverged{how}; {_smaller_steps(run)} would help"
+    return [Finding(name="divergences", message=message, warns=False)]
+
+
+def _smaller_steps(run: Run) -> str:
+    if "step_size" in run.sampler.tunes:
+        return "smaller steps, by a higher target_acceptance of the sampler,"
+    return "a smaller step size"
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else f"{n} times"
