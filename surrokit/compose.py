@@ -29,6 +29,7 @@ from surrokit.registry.kinds import Kind
 from surrokit.result.run import Run
 from surrokit.run.observers import Observers, list_observers
 from surrokit.settings import is_whole
+from surrokit.targets.differences import Differences, suits_differences
 
 
 def make(kind: Kind, name: str, **settings: Any) -> Any:
@@ -175,6 +176,8 @@ def sample(
     )
     composer = Composer(default_catalogue())
     exact = check_target(composer.make("potential", target))
+    if sampler is None and surrogate is None and suits_differences(exact):
+        exact = Differences(exact)
     settings = {
         "integrator": integrator,
         "metric": metric,

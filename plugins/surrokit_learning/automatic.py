@@ -117,7 +117,8 @@ class Automatic:
         takes = costs.gradients if has_rows else costs.gradient
         emulates = FORWARD in capabilities
         cheap = self.cheap_outputs if emulates else self.cheap
-        if takes is not None and takes < cheap and not picker.needs_surrogate:
+        is_cheap = takes is not None and takes < cheap and not costs.by_differences
+        if is_cheap and not picker.needs_surrogate:
             return picker.plain(f"{timed}, so plain HMC would do")
         if picker.serving("surrogate", DEFAULT) is None:
             return picker.plain(f"{timed}, but no surrogate is the default")
@@ -192,7 +193,8 @@ def _names_serving(composer: Composer, **purposes: str) -> dict[str, str] | None
 def _timed(costs: Costs) -> str:
     if costs.gradient is None:
         return f"a value takes {in_words(costs.value)}, there is no gradient"
-    return f"a gradient takes {in_words(costs.gradient)}"
+    how = ", by differences of values" if costs.by_differences else ""
+    return f"a gradient takes {in_words(costs.gradient)}{how}"
 
 
 @attrs.frozen

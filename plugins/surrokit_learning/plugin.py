@@ -56,7 +56,11 @@ _COMPONENTS = (
         factory="surrokit_learning.sampler_explorer:SamplerExplorer",
         summary="The exact sampler's own burn-in",
         references=(f"{_PAPER}, Algorithm 3",),
-        parts={"sampler": Part("sampler"), "correction": Part("correction")},
+        parts={
+            "sampler": Part("sampler"),
+            "correction": Part("correction"),
+            "approach": Part("explorer", "approach"),
+        },
         examples=(
             {"sampler": "hmc", "correction": "metropolis", "iterations": 30},
             {

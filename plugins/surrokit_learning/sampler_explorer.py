@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GRADIENT
-from surrokit.contracts.explorer import Findings
+from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
+from surrokit.contracts.explorer import Exploration, Explorer, Findings, Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Correction, Decider, Sampler, StepInfo
@@ -18,6 +20,10 @@ from surrokit.kernel.tuner_state import TunerState
 from surrokit.settings import not_negative_integer, optional_positive_integer
 from surrokit.surrogate.rows import training_rows
 from surrokit.types import Capabilities, FloatArray
+from surrokit_learning.region.region import plausible
+
+LEAST_TO_APPROACH = 20
+"""Iterations of an exploration from which on there is time for it."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -38,6 +44,10 @@ class SamplerExplorerState:
         Iterations done, and to do at most.
     n_training
         Rows given to the learner so far.
+    approach
+        How far the way to the mass has come; None once chains are there.
+    modes
+        What was found on it.
     """
 
     chains: ChainState
@@ -47,6 +57,8 @@ class SamplerExplorerState:
     iteration: int
     n_iterations: int
     n_training: int
+    approach: Any = None
+    modes: Modes | None = None
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -67,6 +79,9 @@ class SamplerExplorer:
     learn_from
         ``"all"`` evaluations, ``"accepted"`` proposals (Algorithm 3), or the ``"states"`` of the
         chains (the authors' code).
+    approach
+        How chains that move by gradients come to where the mass is, before the first transition,
+        if the sampler leaves its step size or metric to be tuned.
 
     Raises
     ------
@@ -80,6 +95,7 @@ class SamplerExplorer:
     evaluations: int | None = attrs.field(default=None, validator=optional_positive_integer)
     discard: int = attrs.field(default=0, validator=not_negative_integer)
     learn_from: LearnFrom = attrs.field(default="all", converter=check_learn_from)
+    approach: Explorer | None = None
 
     @property
     def needs(self) -> Capabilities:
@@ -88,10 +104,18 @@ class SamplerExplorer:
 
     def bind(self, potential: Potential, calls: int | None = None) -> SamplerExploration:
         """Return the exploration of a potential; however many ``calls`` are left."""
-        del calls
+        approach = None if self.approach is None else self.approach.bind(potential, calls)
         return SamplerExploration(
-            settings=self, potential=potential, decider=self.correction.bind(potential)
+            settings=self,
+            potential=potential,
+            decider=self.correction.bind(potential),
+            approach=approach if self._has_to_approach(potential) else None,
         )
+
+    def _has_to_approach(self, potential: Potential) -> bool:
+        by_gradients = bool(self.sampler.needs & {GRADIENT, GRADIENT_ALONE})
+        is_free = bool({"step_size", "metric"} & self.sampler.tunes)
+        return by_gradients and is_free and GRADIENT in potential.capabilities
 
     def length(self, warmup: int) -> int:
         """Return how many iterations an exploration takes in a warm-up.
@@ -137,6 +161,7 @@ class SamplerExploration:
     settings: SamplerExplorer
     potential: Potential
     decider: Decider
+    approach: Exploration | None = None
 
     def start(self, positions: FloatArray, warmup: int) -> SamplerExplorerState:
         """Return the state at starting ``positions (n, dim)``.
@@ -148,20 +173,52 @@ class SamplerExploration:
         """
         n_iterations = self.settings.length(warmup)
         tuner = self._tuner(n_iterations)
-        tuned = tuner.start(*positions.shape)
-        kernel = self.settings.sampler.bind(self.potential, tuner.tuning(tuned))
-        return SamplerExplorerState(
-            chains=self.decider.start(positions, kernel.cache(positions), kernel.potential),
+        begun = SamplerExplorerState(
+            chains=ChainState(positions=positions, values=np.empty(0), cache={}),
             info=None,
-            tuner=tuned,
+            tuner=tuner.start(*positions.shape),
             retuned=False,
             iteration=0,
             n_iterations=n_iterations,
             n_training=0,
         )
+        if self.approach is None or n_iterations < LEAST_TO_APPROACH:
+            return self._begin(begun, positions)
+        approach = self.approach.start(positions, n_iterations)
+        return attrs.evolve(begun, chains=approach.chains, approach=approach)
+
+    def _begin(self, state: SamplerExplorerState, positions: FloatArray) -> SamplerExplorerState:
+        """Return the state of chains that move from positions (n, dim) on."""
+        tuning = self._tuner(state.n_iterations).tuning(state.tuner)
+        kernel = self.settings.sampler.bind(self.potential, tuning)
+        chains = self.decider.start(positions, kernel.cache(positions), kernel.potential)
+        return attrs.evolve(state, chains=chains, approach=None)
+
+    def _approach(
+        self, state: SamplerExplorerState, rng: np.random.Generator
+    ) -> SamplerExplorerState:
+        """Return the state nearer to the mass, or there."""
+        assert self.approach is not None
+        approach = self.approach.step(state.approach, rng)
+        state = attrs.evolve(state, approach=approach, iteration=state.iteration + 1)
+        if not self.approach.done(approach):
+            return state
+        found = self.approach.findings(approach)
+        tuner = self._tuner(state.n_iterations - state.iteration)
+        tuned = tuner.start(*found.chains.positions.shape, covariance=found.covariance)
+        begun = attrs.evolve(
+            state,
+            tuner=tuned,
+            n_iterations=state.n_iterations - state.iteration,
+            iteration=0,
+            modes=found.modes,
+        )
+        return self._begin(begun, found.chains.positions)
 
     def step(self, state: SamplerExplorerState, rng: np.random.Generator) -> SamplerExplorerState:
-        """Return the state after one transition of all chains."""
+        """Return the state after one transition of all chains, or a part of their way."""
+        if state.approach is not None:
+            return self._approach(state, rng)
         tuner, chains = self._tuner(state.n_iterations), state.chains
         kernel = self.settings.sampler.bind(self.potential, tuner.tuning(state.tuner))
         if state.retuned and caches_metric(self.settings.sampler):
@@ -182,6 +239,9 @@ class SamplerExploration:
         self, state: SamplerExplorerState, paid: Evaluations
     ) -> tuple[SamplerExplorerState, Evaluations]:
         """Return the rows to learn from among what the last iteration paid for."""
+        if state.info is None and len(paid) and self.settings.learn_from == "all":
+            rows = paid.take(plausible(paid.values, paid.positions.shape[1]))
+            return attrs.evolve(state, n_training=state.n_training + len(rows)), rows
         if state.info is None or state.iteration <= self.settings.discard:
             return state, Evaluations.empty(paid.positions.shape[1])
         rows = training_rows(self.settings.learn_from, paid, state.chains, state.info)
@@ -212,7 +272,8 @@ class SamplerExploration:
             chains=state.chains,
             covariance=state.tuner.covariance,
             step_size=float(np.exp(state.tuner.averaged_log_step)),
+            modes=state.modes,
         )
 
     def _tuner(self, n_iterations: int) -> Tuner:
-        return Tuner.of(self.settings.sampler, n_iterations)
+        return Tuner.of(self.settings.sampler, n_iterations, arrived=self.approach is not None)

@@ -13,6 +13,7 @@ from surrokit.contracts.potential import with_gradient
 from surrokit.contracts.sampler import ChainState
 from surrokit.cost.recording import RecordingPotential
 from surrokit.mode.starts import start
+from surrokit.targets.differences import Differences
 from surrokit.types import FloatArray
 
 _CHEAP = 5e-3  # seconds below which a call is timed a few times more
@@ -30,12 +31,15 @@ class Costs:
         target without gradient.
     values, gradients
         Seconds of a call at one position of each chain.
+    by_differences
+        Whether a gradient is made of many values.
     """
 
     value: float
     gradient: float | None
     values: float
     gradients: float | None
+    by_differences: bool = False
 
 
 def measure_starts(
@@ -99,6 +103,7 @@ def measure_starts(
         gradient=gradient,
         values=batch if gradient is None else batch * min(value / gradient, 1.0),
         gradients=None if gradient is None else batch,
+        by_differences=isinstance(target.target, Differences),
     )
     return starts, costs
 

@@ -23,6 +23,7 @@ from surrokit.contracts.potential import (
     with_gradient,
 )
 from surrokit.contracts.rows import RowExpansion, of_order, with_rows
+from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import Transform
 from surrokit.cost.broken_gradients import BrokenGradients
 from surrokit.cost.budget import calls_paid
@@ -31,7 +32,7 @@ from surrokit.cost.failures import FailureLog
 from surrokit.cost.rows import RecordedExpansion
 from surrokit.errors import TargetError
 from surrokit.shapes import check_positions
-from surrokit.targets.bounds import transform_of
+from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.forward import gradient_of_energy
 from surrokit.types import Capabilities, FloatArray, IntArray
 
@@ -86,6 +87,11 @@ class RecordingPotential:
     def transform(self) -> Transform:
         """The map to the user's coordinates."""
         return transform_of(self.target)
+
+    @property
+    def parameters(self) -> Parameters:
+        """Names, shapes and bounds."""
+        return parameters_of(self.target)
 
     @property
     def calls(self) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import numpy as np
@@ -20,6 +20,7 @@ from surrokit.rowwise import row_by_row
 from surrokit.settings import is_whole
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import with_bounds
+from surrokit.targets.differences import Differences
 from surrokit.targets.precision import Precision
 from surrokit.types import Capabilities, FloatArray
 
@@ -29,7 +30,7 @@ Function = Callable[[FloatArray], Any]
 
 def potential(
     value: Function | None = None,
-    gradient: Function | None = None,
+    gradient: Function | Literal["differences"] | None = None,
     *,
     log_density: Function | None = None,
     value_and_gradient: Function | None = None,
@@ -45,6 +46,7 @@ def potential(
         U(q) = -log density + constant, in nats.
     gradient
         Gradient of whichever of ``value`` and ``log_density`` is given, shape (dim,).
+        ``"differences"`` makes one of central differences, for 2 dim + 1 values each.
     log_density
         Log density, up to a constant, instead of ``value``.
     value_and_gradient
@@ -69,6 +71,9 @@ def potential(
         If the value is not given by exactly one function, or the number of parameters is unknown,
         or something that should be a function is none.
     """
+    by_differences = isinstance(gradient, str) and gradient == "differences"
+    if by_differences:
+        gradient = None
     check_functions(
         value=value,
         gradient=gradient,
@@ -82,7 +87,8 @@ def potential(
     inner = FunctionPotential(
         declared, function, gradient=gradient, joint=value_and_gradient, sign=sign, batched=batched
     )
-    return with_bounds(inner, declared)
+    bounded = with_bounds(inner, declared)
+    return Differences(bounded) if by_differences else bounded
 
 
 def declare_parameters(
