@@ -181,21 +181,21 @@ _NUMBERS = ("draws", "acceptance", "starting_seconds", "training_seconds", "depl
 
 
 def _errors_table(found: Sequence[Errors], parts: Sequence[Mapping[str, Any]]) -> Table:
-    return Table(
+    return Table.of(
+        found,
         title="error of the mean",
-        columns=(
-            "problem",
-            "method",
-            "runs",
-            "draws",
-            "acceptance",
-            "starting phase, s",
-            "training, s",
-            "error at a tenth of the time",
-            "error at the end",
-            "part of the time below HMC's",
-        ),
-        lines=tuple(_line(e, parts) for e in found),
+        columns={
+            "problem": lambda e: e.label,
+            "method": lambda e: LABELS[e.method],
+            "runs": lambda e: e.runs,
+            "draws": lambda e: e.numbers["draws"],
+            "acceptance": lambda e: e.numbers["acceptance"],
+            "starting phase, s": lambda e: e.numbers["starting_seconds"],
+            "training, s": lambda e: e.numbers["training_seconds"],
+            "error at a tenth of the time": lambda e: _at(e, 0.1 * e.times[-1]),
+            "error at the end": lambda e: _at(e, e.times[-1]),
+            "part of the time below HMC's": lambda e: _part_below_hmc(e, parts),
+        },
     )
 
 
@@ -216,22 +216,10 @@ def _references_table(truth: Mapping[str, Mapping[str, Any]]) -> Table:
     )
 
 
-def _line(e: Errors, parts: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+def _part_below_hmc(e: Errors, parts: Sequence[Mapping[str, Any]]) -> float | None:
     kind = e.method.partition("-")[0]
-    part = next(
+    return next(
         (p.get(kind) for p in parts if (p["problem"], p["scheme"]) == (e.problem, e.scheme)), None
-    )
-    return (
-        e.label,
-        LABELS[e.method],
-        e.runs,
-        e.numbers["draws"],
-        e.numbers["acceptance"],
-        e.numbers["starting_seconds"],
-        e.numbers["training_seconds"],
-        _at(e, 0.1 * e.times[-1]),
-        _at(e, e.times[-1]),
-        part,
     )
 
 
