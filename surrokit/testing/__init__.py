@@ -1,4 +1,4 @@
-"""The conformance suite: what every part of surrokit keeps to, for plugin authors and for us.
+"""The conformance suite: checks that every part passes, built-in or from a plugin.
 
 With pytest, one test for all checks of some parts::
 
@@ -8,7 +8,7 @@ With pytest, one test for all checks of some parts::
     def test_contract(check):
         check()
 
-Without it, ``check_sampler(MySampler)`` and its kin return a list of :class:`CheckResult`.
+Without pytest, ``check_sampler(MySampler)`` and the like return a list of :class:`CheckResult`.
 """
 
 from surrokit.testing.building import Labelled, label
@@ -74,7 +74,7 @@ __all__ = [
     "FAMILY_RATE",
     "FAMILY_SIZE",
     "Verdict",
-    # to build one's own checks with
+    # tools for other checks
     "CountingPotential",
     "Fenced",
     "Limited",

@@ -1,4 +1,4 @@
-"""From components and loose factories to labelled factories."""
+"""Labelled factories, from components and plain factories."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from surrokit.testing.results import Factory
 
 @attrs.frozen
 class Labelled:
-    """A factory and how its part is called in names of results.
+    """A factory, and the label of its part in names of results.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ def label(
     parts
         Components, or zero-argument factories such as a class.
     catalogue
-        Where the parts inside components are looked up; by default all that is installed.
+        Where the parts inside components are looked up; by default everything that is installed.
 
     Raises
     ------
     ConfigurationError
-        If something is neither.
+        If a part is neither.
     """
     found: list[Labelled] = []
     for part in parts:

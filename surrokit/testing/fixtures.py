@@ -33,7 +33,7 @@ class PluginSet:
 
     @property
     def catalogue(self) -> Catalogue:
-        """What the plugins added so far offer."""
+        """The parts of the plugins added so far."""
         return make_catalogue(self.plugins)
 
     def add(self, *modules: ModuleType) -> None:
@@ -61,9 +61,9 @@ class HookCall:
     Parameters
     ----------
     name
-        Which hook.
+        Name of the hook.
     arguments
-        What it was called with, by name.
+        Its arguments, by name.
     """
 
     name: str
@@ -89,17 +89,17 @@ class HookCalls:
         return [call for call in self.calls if call.name == name]
 
     def surrokit_run_started(self, run: Any) -> None:
-        """Record it."""
+        """Record the call."""
         self._record("surrokit_run_started", run=run)
 
     def surrokit_transition_done(self, run: Any, state: Any, info: Any) -> None:
-        """Record it."""
+        """Record the call."""
         self._record("surrokit_transition_done", run=run, state=state, info=info)
 
     def surrokit_surrogate_deployed(
         self, run: Any, surrogate: Any, evaluations: int, reason: str
     ) -> None:
-        """Record it."""
+        """Record the call."""
         self._record(
             "surrokit_surrogate_deployed",
             run=run,
@@ -109,7 +109,7 @@ class HookCalls:
         )
 
     def surrokit_run_finished(self, run: Any, outcome: Any) -> None:
-        """Record it."""
+        """Record the call."""
         self._record("surrokit_run_finished", run=run, outcome=outcome)
 
     def _record(self, name: str, **arguments: Any) -> None:

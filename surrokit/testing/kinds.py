@@ -1,4 +1,4 @@
-"""The kinds of part that there are checks for, and how a part shows its kind."""
+"""The kinds of part that can be checked, and how a part shows its kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from surrokit.testing.checks.targets import forward, matrices, potential, rows, 
 from surrokit.testing.results import Check
 
 CheckedKind: TypeAlias = Kind | Literal["wrapper", "plugin"]
-"""What can be checked: every kind of component, wrappers of potentials, and plugin modules."""
+"""Kinds that can be checked: those of components, wrappers of potentials, plugin modules."""
 
 CHECKS: dict[CheckedKind, tuple[Check, ...]] = {
     "potential": potential.CHECKS + matrices.CHECKS + forward.CHECKS + rows.CHECKS,
@@ -44,12 +44,12 @@ _SIGNS: tuple[tuple[CheckedKind, tuple[str, ...]], ...] = (
 
 
 def kind_of(part: Any) -> CheckedKind:
-    """Return the kind of part that an object is, by its methods.
+    """Return the kind of a part, by its methods.
 
     Raises
     ------
     ConfigurationError
-        If it has those of no kind.
+        If it has the methods of no kind.
     """
     for kind, names in _SIGNS:
         if all(hasattr(part, name) for name in names):

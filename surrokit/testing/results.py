@@ -1,4 +1,4 @@
-"""Checks and what comes of them."""
+"""Checks and their results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_LEVELS: tuple[Level, ...] = ("quick", "statistical")
 """The levels that run unless others are asked for."""
 
 Outcome: TypeAlias = Literal["passed", "failed", "known failure"]
-"""What can come of a check. A known failure that passes has failed: it is known no more."""
+"""The outcome of a check. A known failure that passes counts as failed."""
 
 Factory: TypeAlias = Callable[[], Any]
 """Makes a part afresh, so that nothing leaks from check to check."""
@@ -33,7 +33,7 @@ class Check:
     level
         How long it takes.
     applies
-        Whether a part claims what the check is about.
+        Whether a part claims the ability that is checked.
     """
 
     function: Callable[[Factory], None]
@@ -48,14 +48,14 @@ class Check:
 
 @attrs.frozen
 class CheckResult:
-    """What came of one check of one part.
+    """The result of one check of one part.
 
     Parameters
     ----------
     name
         Check and part, as in ``check_reversible[leapfrog]``.
     outcome
-        What came of it.
+        How it ended.
     message
         Why it failed, or the reason for a known failure; empty if it passed.
     seconds

@@ -1,7 +1,7 @@
-"""All checks of one part, run at once: no pytest needed, so of use in a notebook as well.
+"""Functions that run all checks of one part, without pytest.
 
-Each function takes a zero-argument factory, since parts that are made once would leak from check
-to check, and returns a :class:`CheckResult` for each check.
+Each takes a zero-argument factory, since a part that is made only once would carry state from check
+to check. It returns a :class:`CheckResult` for each check.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from surrokit.testing.selection import KnownFailures, checks_for, plugin_cases, 
 
 
 class Runner(Protocol):
-    """How the functions of this module are called."""
+    """The signature of the functions of this module."""
 
     def __call__(
         self,
@@ -35,9 +35,9 @@ _DOCUMENTATION = """{summary}
     make
         Makes {what}.
     levels
-        Levels of the checks wanted.
+        Levels of the checks to run.
     known_failures
-        Name of a check to the reason why it fails; one that passes after all is a failure.
+        Name of a check to the reason why it fails. Such a check must fail.
 
     Raises
     ------
@@ -80,13 +80,13 @@ check_schedule = _runner(
     "schedule", "Check a schedule: same history, same decisions; learning ends."
 )
 check_explorer = _runner(
-    "explorer", "Check an explorer: it ends, finds what is so, and can be taken up again."
+    "explorer", "Check an explorer: it ends, its findings are right, and it can be resumed."
 )
 check_policy = _runner(
-    "policy", "Check a policy: what it picks exists, fits the target, and leaves the rest alone."
+    "policy", "Check a policy: picks exist and fit the target, and parts that users named stay."
 )
 check_experiment = _runner(
-    "experiment", "Check an experiment: rows that stand alone, plain results, a picture of a part."
+    "experiment", "Check an experiment: independent rows, plain results, a picture of some rows."
 )
 check_wrapper = _runner(
     "wrapper",

@@ -34,9 +34,9 @@ class Case:
     check
         The check.
     part
-        How the part is called.
+        Label of the part.
     make
-        Makes it.
+        Makes the part.
     """
 
     check: Check
@@ -86,13 +86,13 @@ def checks_for(
     Parameters
     ----------
     *parts
-        Components, of which every example is checked, or zero-argument factories.
+        Components, each checked at all of its examples, or zero-argument factories.
     kind
-        Kind of the parts, where they do not show it by themselves.
+        Kind of the parts; None to tell it from their methods.
     levels
-        Levels of the checks wanted.
+        Levels of the checks to run.
     catalogue
-        Where the parts inside components are looked up; by default all that is installed.
+        Where the parts inside components are looked up; by default everything that is installed.
 
     Yields
     ------
@@ -124,7 +124,7 @@ def _select(part: Labelled, kind: CheckedKind | None) -> Iterator[Check]:
 
 
 def check_builds(make: Factory) -> None:
-    """Whether the part can be made, and made again, of one type."""
+    """Demand that the part can be made, and made again with the same type."""
     try:
         first, second = make(), make()
     except Exception as error:
@@ -183,7 +183,7 @@ def parametrize_with_checks(
 
 
 def reasons_for(cases: Iterable[Case], known_failures: KnownFailures | None) -> dict[str, str]:
-    """Return the reason for each case, by name, that is known to fail.
+    """Return the reasons of the cases that are known to fail, by name of the case.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def _no_such_check(known: str, names: list[str]) -> str:
 def run_checks(
     cases: Iterable[Case], known_failures: KnownFailures | None = None
 ) -> list[CheckResult]:
-    """Run checks one after the other, and return what came of each.
+    """Run checks one after the other, and return their results.
 
     Raises
     ------

@@ -15,14 +15,14 @@ Function = Callable[[FloatArray], FloatArray]
 def difference(
     function: Function, positions: FloatArray, step: float = 1e-4
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the derivative of a function of rows, and how far it can be trusted.
+    """Return the derivative of a function of rows, and an estimate of its error.
 
     Parameters
     ----------
     function
         Returns shape (n, ...).
     positions : ndarray of shape (n, dim)
-        Where.
+        Where to differentiate.
     step
         Half the distance between the two points of a difference, relative to 1 + abs(q).
 
@@ -31,9 +31,9 @@ def difference(
     derivative : ndarray of shape (n, ..., dim)
         Richardson's combination of differences at ``step`` and twice that.
     error : ndarray of the same shape
-        How far the two differ, how far the combination differs from that of twice and four times
-        the step, and what rounding can do. The second tells of noise, as that of a solver whose
-        steps adapt.
+        How far the two differences are apart, plus how far the combination is from that at twice
+        the steps, plus the error of rounding. The second term shows noise, such as that of a solver
+        with adaptive steps.
     """
     columns, errors = [], []
     for k in range(positions.shape[1]):

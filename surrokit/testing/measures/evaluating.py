@@ -1,4 +1,4 @@
-"""Evaluating potentials of which nothing is known but what they declare."""
+"""Evaluations of potentials, by what they declare."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from surrokit.testing.targets.counting import WITH_FACTORS, methods_of
 from surrokit.types import FloatArray
 
 N_POSITIONS = 7
-"""Positions at which potentials are looked at."""
+"""Positions at which potentials are evaluated."""
 
 
 def positions_for(potential: Any) -> FloatArray:
-    """Return positions at which a potential can be looked at, shape (n, dim).
+    """Return positions at which a potential can be evaluated, shape (n, dim).
 
-    Its own starting positions where it has them, draws from N(0, 0.7^2 I) otherwise.
+    They are its own starting positions if it has any, and otherwise draws from N(0, 0.7^2 I).
     """
     rng = np.random.default_rng(20170401)
     if can.INITIAL in potential.capabilities:
@@ -47,7 +47,7 @@ def place(make: Factory) -> tuple[Any, FloatArray]:
 
 
 def answers(potential: Any, positions: FloatArray) -> dict[str, FloatArray]:
-    """Evaluate everything that a potential declares, by name of method and of result."""
+    """Return the results of all evaluations that a potential declares, by name."""
     found = {"value": potential.value(positions)}
     for name in evaluations_of(potential) - {"value"}:
         results = getattr(potential, name)(*arguments(potential, name, positions))
@@ -63,9 +63,10 @@ def evaluations_of(potential: Any) -> frozenset[str]:
 
 
 def arguments(potential: Any, method: str, positions: FloatArray) -> tuple[FloatArray, ...]:
-    """Return what to call an evaluation with.
+    """Return the arguments of an evaluation.
 
-    The positions; and a matrix or a vector for each, read-only, that depends on its row alone.
+    They are the positions and, if the method takes factors, a read-only matrix or vector for each
+    position that depends on its row alone.
     """
     if method not in WITH_FACTORS:
         return (positions,)
@@ -82,14 +83,14 @@ def arguments(potential: Any, method: str, positions: FloatArray) -> tuple[Float
 
 
 def room(error: FloatArray, derivative: FloatArray) -> FloatArray:
-    """Return by how much a derivative may miss that of differences.
+    """Return the tolerance of a derivative against differences.
 
-    Differences that disagree with each other cannot accuse a derivative.
+    It is wide where the differences disagree with each other.
 
     Parameters
     ----------
     error, derivative
-        What :func:`~surrokit.testing.measures.differences.difference` gave.
+        Results of :func:`~surrokit.testing.measures.differences.difference`.
     """
     return np.asarray(3.0 * error + 1e-8 * (1.0 + np.abs(derivative).max()))
 
@@ -97,7 +98,7 @@ def room(error: FloatArray, derivative: FloatArray) -> FloatArray:
 def demand_derivative(
     found: FloatArray, function: Function, positions: FloatArray, what: str
 ) -> None:
-    """Raise unless an array is the derivative of a function of rows, as differences tell it."""
+    """Demand that an array is the derivative of a function of rows, by differences."""
     expected, error = difference(function, positions)
     demand_close(found, expected, what, rtol=1e-6, atol=room(error, expected))
 

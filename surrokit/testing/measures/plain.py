@@ -1,7 +1,7 @@
-"""Frozen records as plain data, and back: what a run must be able to write down.
+"""Conversion of frozen records to plain data, and back.
 
 A record that lives across iterations holds arrays, numbers, strings, None, and records, tuples,
-lists and mappings of these; nothing else can be written down and taken up again.
+lists and mappings of these; nothing else can be saved and restored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def to_plain(value: Any, where: str = "state") -> Any:
     value
         A record, or anything that may be in one.
     where
-        How messages name it.
+        Name of the value in messages.
 
     Raises
     ------
@@ -54,14 +54,14 @@ def to_plain(value: Any, where: str = "state") -> Any:
 
 
 def from_plain(plain: Any, like: Record) -> Record:
-    """Return a record of the types of ``like`` that holds nothing but what is in ``plain``.
+    """Return a record with the types of ``like`` and the contents of ``plain``.
 
     Parameters
     ----------
     plain
-        What :func:`to_plain` returned.
+        Result of :func:`to_plain`.
     like
-        A record whose types, at every level, are those wanted.
+        A record that has the types to make, at every level.
     """
     template: Any = like
     if attrs.has(type(template)):
@@ -81,7 +81,7 @@ def from_plain(plain: Any, like: Record) -> Record:
 
 
 def write_and_read(record: Record) -> Record:
-    """Return a record that has been through plain data and shares nothing with the first.
+    """Return a copy of a record, made from plain data, that shares nothing with it.
 
     Raises
     ------

@@ -1,10 +1,10 @@
 """Tests of a distribution, with a stated rate of false alarms.
 
-Every statistical check of the suite gathers all its p-values in one :class:`Verdict`, which fails
-where the smallest, times their number (Bonferroni), is below :data:`CHECK_RATE`. A family of up to
-:data:`FAMILY_SIZE` such checks therefore raises a false alarm with a probability of at most
-:data:`FAMILY_RATE`, over all its seeds. The seeds of the suite are fixed: red means that the code
-changed. These rates are part of the interface.
+Every statistical check of the suite gathers all its p-values in one :class:`Verdict`. It fails if
+the smallest p-value times their number (Bonferroni) is below :data:`CHECK_RATE`. So a family of up
+to :data:`FAMILY_SIZE` such checks raises a false alarm with a probability of at most
+:data:`FAMILY_RATE`, over all seeds. The seeds of the suite are fixed, so a new failure means that
+the code changed. These rates are part of the interface.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from scipy.special import bdtr, chdtr, chdtrc, kolmogorov, ndtr
 from surrokit.types import FloatArray, IntArray
 
 CHECK_RATE = 1e-6
-"""Probability, at most, that one statistical check fails a correct part."""
+"""Largest probability that one statistical check fails a correct part."""
 
 FAMILY_SIZE = 1000
-"""Statistical checks for which the family's rate is stated."""
+"""Number of statistical checks for which :data:`FAMILY_RATE` holds."""
 
 FAMILY_RATE = CHECK_RATE * FAMILY_SIZE
-"""Probability, at most, that any of so many checks fails a correct part: 1e-3."""
+"""Largest probability that any of so many checks fails a correct part: 1e-3."""
 
 
 _FAR = 1e6
@@ -42,7 +42,7 @@ class Comparison:
     statistic
         The observed statistic; its scale is that of ``what``.
     p_value
-        Probability of one as extreme, or more, under the hypothesis.
+        Probability of a statistic at least as extreme under the hypothesis.
     """
 
     what: str
@@ -58,7 +58,7 @@ class Verdict:
 
     @classmethod
     def join(cls, verdicts: Iterable[Verdict]) -> Verdict:
-        """Return one verdict on everything that several compared."""
+        """Return one verdict on the comparisons of several."""
         return cls(tuple(one for verdict in verdicts for one in verdict.comparisons))
 
     @property
@@ -70,16 +70,16 @@ class Verdict:
 
     @property
     def rejected(self) -> bool:
-        """Whether the hypothesis does not stand, at :data:`CHECK_RATE`."""
+        """Whether the hypothesis is rejected at :data:`CHECK_RATE`."""
         return self.p_value < CHECK_RATE
 
     def require(self, claim: str) -> None:
-        """Raise unless the claim stands.
+        """Raise if the claim is rejected.
 
         Raises
         ------
         AssertionError
-            If it does not; the message lists the worst comparisons.
+            If it is; the message lists the worst comparisons.
         """
         if not self.rejected:
             return
@@ -105,7 +105,7 @@ def normality(normals: FloatArray, label: str = "") -> Verdict:
     label
         Goes into the names of the comparisons.
     """
-    # what ran away to where numbers end is far enough at a million
+    # rows that ran away, or are NaN, count as a million away
     normals = np.clip(np.nan_to_num(normals, nan=_FAR), -_FAR, _FAR)
     comparisons = []
     for name, projection in _projections(normals):
@@ -121,12 +121,12 @@ def normality(normals: FloatArray, label: str = "") -> Verdict:
 
 
 def same_distribution(first: FloatArray, second: FloatArray, label: str = "") -> Verdict:
-    """Test whether two samples are of one distribution, for targets without exact quantiles.
+    """Test whether two samples have one distribution, for targets without exact quantiles.
 
     Parameters
     ----------
     first, second : ndarray of shapes (n, dim) and (m, dim)
-        Independent rows. Each is compared after one common scaling.
+        Independent rows, which are compared after a common scaling.
     label
         Goes into the names of the comparisons.
     """
@@ -147,7 +147,7 @@ def same_distribution(first: FloatArray, second: FloatArray, label: str = "") ->
 def check_balance(
     before: FloatArray, after: FloatArray, label: str = "", n_regions: int = 4
 ) -> Verdict:
-    """Test detailed balance: as many moves from each region to each other one as back.
+    """Test detailed balance: as many moves go from each region to each other one as back.
 
     Parameters
     ----------
@@ -157,8 +157,8 @@ def check_balance(
     label
         Goes into the names of the comparisons.
     n_regions
-        Regions of equal probability, in each coordinate and in the squared radius; pairs of
-        coordinates have its square.
+        Number of regions of equal probability in each coordinate and in the squared radius; pairs
+        of coordinates have its square.
     """
     kinds = zip(_regions(before, n_regions), _regions(after, n_regions), strict=True)
     comparisons = []
@@ -194,7 +194,7 @@ def _both_ways(name: str, counts: IntArray) -> list[Comparison]:
 
 
 def _all_ways(name: str, counts: IntArray) -> Comparison:
-    """Compare all pairs of regions at once, where there were moves enough for a chi-square."""
+    """Compare all pairs of regions that have enough moves for a chi-square."""
     both, odd = np.triu(counts + counts.T, 1), np.triu(counts - counts.T, 1)
     enough = both >= _ENOUGH_MOVES
     total, pairs = float((odd[enough] ** 2 / both[enough]).sum()), int(enough.sum())

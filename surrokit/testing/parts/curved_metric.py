@@ -1,4 +1,4 @@
-"""A plain metric that changes with position, to put around integrators under test."""
+"""A plain metric that changes with position, for integrators under test."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from surrokit.types import Cache, Capabilities, FloatArray
 
 @attrs.frozen(eq=False)
 class CurvedMetric:
-    """G(q) = [[a, c], [c, b]] with a, b and c waves in q, and everything written out.
+    """The metric G(q) = [[a, c], [c, b]], in which a, b and c are waves in q.
 
-    a = 1.2 + sin(q1) / 2, b = 0.9 + 0.3 cos(q2), c = sin(q1 + q2) / 4: positive definite
-    everywhere, whatever the potential.
+    a = 1.2 + sin(q1) / 2, b = 0.9 + 0.3 cos(q2), c = sin(q1 + q2) / 4. G is positive definite
+    everywhere, and needs no potential.
 
     Parameters
     ----------
     products
-        Whether it gives products G u by themselves, as metrics of networks do.
+        Whether it offers products G u without the matrix, as metrics of networks do.
     """
 
     products: bool = True

@@ -1,6 +1,6 @@
-"""Plain parts that the checks put around the part under test.
+"""Plain parts to combine with the part under test.
 
-They are simple enough to be read and believed, and no faster than they need to be.
+They are simple enough to be verified by reading, and not fast.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 
 @attrs.frozen(kw_only=True, eq=False)
 class ReferenceCorrection:
-    """Metropolis-Hastings that evaluates every proposal, and saves nothing; bound already.
+    """Metropolis-Hastings that evaluates every proposal and reuses nothing; bound already.
 
     Parameters
     ----------
     potential
-        The exact one.
+        The exact potential.
     """
 
     potential: Potential
@@ -63,7 +63,7 @@ class ReferenceCorrection:
 def take(
     state: ChainState, proposal: Proposal, accepted: BoolArray, values: FloatArray
 ) -> ChainState:
-    """Return the state after the accepted rows of a proposal, of exact ``values``, are taken."""
+    """Return the state with the accepted rows of a proposal, which has exact ``values``."""
 
     def choose(new: FloatArray, old: FloatArray) -> FloatArray:
         return np.where(accepted.reshape((-1,) + (1,) * (new.ndim - 1)), new, old)
@@ -83,9 +83,9 @@ def transitions(
     Returns
     -------
     positions : ndarray of shape (n_chains, dim)
-        Where the chains are after them.
+        Positions after the transitions.
     acceptance
-        Their mean probability of a move.
+        Mean probability of a move.
     """
     state = decider.start(positions, kernel.cache(positions), kernel.potential)
     acceptance = []
@@ -131,7 +131,7 @@ _INVERSE_MASS = np.array([0.6, 1.7])
 
 @attrs.frozen(kw_only=True, eq=False)
 class _Given:
-    """What samplers without anything to tune share."""
+    """Base of samplers without anything to tune."""
 
     @property
     def needs(self) -> Capabilities:
@@ -145,13 +145,13 @@ class _Given:
 
     @property
     def target_acceptance(self) -> float:
-        """As good as any."""
+        """A number that nothing uses, since nothing is tuned."""
         return 0.5
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class PlainSampler(_Given):
-    """What samplers share that have nothing to be bound: each is its own kernel."""
+    """Base of samplers that use no potential: each is its own kernel."""
 
     uses_potential = False
 
@@ -170,7 +170,7 @@ class PlainSampler(_Given):
         return self
 
     def cache(self, positions: FloatArray) -> Cache:  # noqa: ARG002
-        """Return nothing."""
+        """Return an empty cache."""
         return {}
 
 
@@ -184,7 +184,7 @@ def proposal_at(positions: FloatArray, log_correction: FloatArray, **others: Any
     log_correction : ndarray of shape (n,)
         c.
     **others
-        Fields of :class:`~surrokit.contracts.sampler.Proposal` that are otherwise.
+        Other fields of :class:`~surrokit.contracts.sampler.Proposal`.
     """
     return Proposal(positions=positions, log_correction=log_correction, **others)
 
@@ -199,7 +199,7 @@ class LeaningWalk(PlainSampler):
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Move every chain once."""
         move = rng.standard_normal(state.positions.shape)
-        # back would take the normal draw -move - 2 lean
+        # the reverse move takes the normal draw -move - 2 lean
         back = move + 2.0 * self.lean
         log_correction = 0.5 * (np.square(move) - np.square(back)).sum(axis=1)
         return proposal_at(state.positions + self.scale * (move + self.lean), log_correction)
@@ -207,10 +207,11 @@ class LeaningWalk(PlainSampler):
 
 @attrs.frozen(kw_only=True, eq=False)
 class OneSidedWalk(PlainSampler):
-    """Steps one way or the other of unequal length and probability in the first coordinate.
+    """A walk that steps more often to one side than to the other in the first coordinate.
 
-    To the right with probability p, else to the left, by the same gamma-distributed length; the
-    second coordinate moves symmetrically. c is log((1 - p) / p) after a step to the right.
+    A step goes to the right with probability p, else to the left, by a gamma-distributed length.
+    The second coordinate moves symmetrically. c is log((1 - p) / p) after a step to the right, and
+    the negative of that after a step to the left.
     """
 
     rightward: float = 0.8

@@ -18,8 +18,8 @@ class BananaRows:
 
     See :class:`~surrokit.testing.targets.densities.Banana`.
 
-    Row 0 is q1^2 / 2, and row 1 is (q2 - q1^2)^2 / (2 s^2). What they are the terms of is never
-    evaluated here, so that copies of them may be evaluated where nothing else may.
+    Row 0 is q1^2 / 2, and row 1 is (q2 - q1^2)^2 / (2 s^2). The banana itself is never evaluated
+    here, so copies of rows may be evaluated where exact calls are refused.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ class BananaRows:
         return SelectedBananaRows(first=float(first), second=second / self.sd**2)
 
     def row_bounds(self, factor: FloatArray) -> FloatArray:
-        """Return 0 and |L|^3, shape (2,): the first row is quadratic, and the second bends most.
+        """Return 0 and |L|^3, shape (2,): the first row is quadratic, and the second is not.
 
-        The third derivative of the second row is bounded nowhere; this only ranks the rows.
+        The third derivative of the second row has no bound; these numbers only rank the rows.
         """
         return np.array([0.0, float(np.linalg.norm(factor)) ** 3])
 
@@ -60,7 +60,7 @@ class SelectedBananaRows:
     capabilities: ClassVar[Capabilities] = frozenset(
         {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN}
     )
-    """What it offers besides the value."""
+    """Its abilities besides the value."""
 
     dim: ClassVar[int] = 2
     """Numbers in a position."""

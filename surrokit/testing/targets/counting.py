@@ -1,6 +1,6 @@
-"""Potentials around a potential: one that counts, one that hides, one that fails, one that refuses.
+"""Wrappers of a potential that count calls, hide capabilities, fail, or refuse.
 
-They pass on whatever their inner potential can do, by name, so that each works around any.
+They pass on all methods of the inner potential by name, so each works around any potential.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Wrapped:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the inner potential offers."""
+        """The capabilities of the inner potential."""
         return self.inner.capabilities
 
     def with_count(self, count: Count) -> Potential:
-        """Return a copy that reports what is paid for at the inner potential."""
+        """Return a copy that reports the calls of the inner potential."""
         other = copy.copy(self)
         other.inner = with_count(self.inner, count)
         return other
@@ -77,7 +77,7 @@ class Wrapped:
         return result
 
     def __getattr__(self, name: str) -> Any:
-        """Find a method by which the inner potential does what it can do."""
+        """Return a method of the inner potential, sent through :meth:`evaluate`."""
         if name.startswith("_") or name == "inner":
             raise AttributeError(name)
         attribute = getattr(self.inner, name)
@@ -92,7 +92,7 @@ class Wrapped:
     def evaluate(
         self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
     ) -> Any:
-        """Return what a method of the inner potential gives; subclasses look in."""
+        """Return the result of a method of the inner potential; subclasses interfere here."""
         del method
         return function(positions)
 
@@ -120,13 +120,13 @@ class CountingPotential(Wrapped):
     def evaluate(
         self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
     ) -> Any:
-        """Count, and pass on."""
+        """Count the positions, and evaluate."""
         self.positions[method] += len(positions)
         self.batches[method] += 1
         return function(positions)
 
     def gradients(self) -> int:
-        """Positions at which a gradient was evaluated, with the value or alone."""
+        """Return the number of positions with a gradient, evaluated with the value or alone."""
         return self.positions["value_and_gradient"] + self.positions["gradient"]
 
 
@@ -138,7 +138,7 @@ class Limited(Wrapped):
     inner
         The potential.
     capabilities
-        Those left.
+        Those to keep.
     """
 
     def __init__(self, inner: Potential, capabilities: Capabilities) -> None:
@@ -147,11 +147,11 @@ class Limited(Wrapped):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Those left."""
+        """The capabilities that are left."""
         return self._left
 
     def __getattr__(self, name: str) -> Any:
-        """Find a method, unless its capability was taken away."""
+        """Return a method, unless its capability was taken away."""
         capability = capability_of(name)
         if capability is not None and capability not in self._left:
             raise AttributeError(f"{name} was taken away by Limited")
@@ -166,7 +166,7 @@ class Fenced(Wrapped):
     inner
         The potential.
     radius
-        Of the circle around the origin.
+        Radius of the circle around the origin.
     """
 
     def __init__(self, inner: Potential, radius: float) -> None:
@@ -176,7 +176,7 @@ class Fenced(Wrapped):
     def evaluate(
         self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray
     ) -> Any:
-        """Evaluate, and spoil what lies outside."""
+        """Evaluate, and spoil the results outside the circle."""
         checked = check_positions(positions, self.dim)
         outside = ~(np.square(checked).sum(axis=1) < self.radius**2)
         with np.errstate(all="ignore"):
@@ -196,7 +196,7 @@ def _spoilt(array: FloatArray, rows: np.ndarray[Any, np.dtype[np.bool_]], by: fl
 
 
 class Forbidden(Wrapped):
-    """Raises at every evaluation: put where nothing may be evaluated."""
+    """Raises at every evaluation."""
 
     def evaluate(
         self, method: str, function: Callable[[FloatArray], Any], positions: FloatArray

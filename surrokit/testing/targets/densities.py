@@ -114,7 +114,7 @@ class Mixture(Target):
         return np.asarray((1.0 - w) * ndtr(x + a) + w * ndtr(x - a))
 
     def _share(self, x: FloatArray) -> FloatArray:
-        """Probability that a point belongs to the mode at (a, 0)."""
+        """Return the probability that a point belongs to the mode at (a, 0)."""
         odds = math.log(self.weight / (1.0 - self.weight))
         return np.asarray(expit(2.0 * self.half_distance * x + odds))
 
@@ -236,8 +236,8 @@ class Banana(MetricTarget):
 class Student(MetricTarget):
     """Independent Student's t in each coordinate: heavy tails, and an indefinite Hessian there.
 
-    As a mixture of normals its precision has the mean (degrees + 1) / (degrees + q^2) at q, which
-    is positive everywhere: that is the metric, on the diagonal.
+    The metric is diagonal, with (degrees + 1) / (degrees + q^2): the mean precision at q of the t
+    distribution as a mixture of normals, which is positive everywhere.
 
     Parameters
     ----------

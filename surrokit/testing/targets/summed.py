@@ -17,8 +17,8 @@ _STRENGTH = 0.3  # sum of psi: how far the sum over rows is from its second-orde
 def _rows() -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return directions, offsets and weights of the rows.
 
-    Directions lie in a fan around one of them, so that what the expansions leave out adds up to
-    something skewed; weights differ by a factor of ten, and offsets give linear terms.
+    Directions lie in a fan, so that remainders of the expansions add up to something skewed.
+    Weights differ by a factor of ten, and offsets give linear terms.
     """
     angles = 0.7 + 0.5 * np.linspace(-1.0, 1.0, _N_ROWS)
     weights = np.geomspace(1.0, 10.0, _N_ROWS)
@@ -29,11 +29,11 @@ def _rows() -> tuple[FloatArray, FloatArray, FloatArray]:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Summed(Gaussian):
-    """A normal distribution as a sum over rows, and a rest that takes them away again.
+    """A normal distribution as a sum over rows plus a rest that cancels the rows.
 
-    U_i(q) = w_i (x_i . q - m_i)^3 / 6, whose third derivative is w_i x_i^3 everywhere: the bounds
-    are attained. The rest is the normal potential less the sum, so that the expansions' remainders
-    are as skewed as can be, while the distribution is known.
+    U_i(q) = w_i (x_i . q - m_i)^3 / 6 has the third derivative w_i x_i^3 everywhere, so the bounds
+    are attained. The rest is the normal potential less the sum. So the remainders of the expansions
+    are as skewed as possible, and the distribution is known.
     """
 
     directions: FloatArray = attrs.field(factory=lambda: _rows()[0], init=False)
@@ -121,7 +121,7 @@ class CubicExpansion:
 
 @attrs.frozen(eq=False)
 class CubicRows:
-    """The sum of some rows of :class:`Summed` alone: no distribution, since it falls without end.
+    """The sum of some rows of :class:`Summed`: no potential of a density, as it has no lower bound.
 
     Parameters
     ----------

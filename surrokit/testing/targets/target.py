@@ -1,7 +1,7 @@
 """Targets with exact samplers, in two dimensions.
 
-Each is given by a map from independent standard normals to its positions, and back. The map makes
-exact draws, and the map back turns any claim "these are draws" into one about normals.
+Each is given by a map from independent standard normals to positions, and its inverse. The map
+makes exact draws. The inverse turns a test of exact draws into a test of normals.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ExactCallRefusedError(AssertionError):
 
 
 class _Seal:
-    """Counts how many :func:`seal` blocks are open, in all threads."""
+    """The number of open :func:`seal` blocks, in all threads."""
 
     depth = 0
 
@@ -117,7 +117,7 @@ class Target(ABC):
 
     @abstractmethod
     def from_normals(self, normals: FloatArray) -> FloatArray:
-        """Return positions, shape (n, 2), of which ``normals`` are the standard normals."""
+        """Return positions, shape (n, 2), made from standard ``normals (n, 2)``."""
 
     @abstractmethod
     def to_normals(self, positions: FloatArray) -> FloatArray:

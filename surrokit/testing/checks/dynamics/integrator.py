@@ -1,7 +1,7 @@
-"""Checks of integrators: reversible, volume-preserving, one failure at a time.
+"""Checks of integrators: reversibility, volume, order, failures.
 
-One that works with metrics that change with position says so by an attribute ``by_position`` that
-is true, and is checked on such a metric, once with products of its own and once without.
+An integrator with a true attribute ``by_position`` works with metrics that change with position. It
+is checked on such a metric, once with products and once without.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ N_CHAINS = 6
 """Paths followed as one batch."""
 
 REVERSAL = 1e-8
-"""Distance from its start, at most, at which a path that was followed there and back may end."""
+"""Largest distance from its start at which a path may end that was followed there and back."""
 
 VOLUME = 1e-6
-"""How far the determinant of a path's Jacobian may be from 1; differences know no better."""
+"""Largest distance from 1 of the determinant of a path's Jacobian, the error of differences."""
 
 MAX_GRADIENTS_A_STEP = 60.0
-"""Gradients a step, at most, that an integrator may cost; explicit ones need about one."""
+"""Largest number of gradients that a step may cost; explicit integrators need about one."""
 
 _Targets = tuple[Target, ...]
 _CURVED: _Targets = (Banana(), Mixture(), Student(), Gaussian())
@@ -102,7 +102,7 @@ def _demand_ok(status: IntArray, what: str) -> None:
 
 
 def check_phase(make: Factory) -> None:
-    """The end of a path has the shapes of its start, and the cache of where it is."""
+    """The end of a path has the shapes of its start, and the cache of its own position."""
     integrator = make()
     for case, positions, momenta in _starts(integrator):
         end, status = _follow(integrator, case, positions, momenta, 0.1, 3)
@@ -132,7 +132,7 @@ def _demand_cache(found: Cache, expected: Cache) -> None:
 
 
 def check_reversible(make: Factory) -> None:
-    """Forward, momenta flipped, forward again: back at the start, on curved targets too."""
+    """A path with negated momenta leads from the end back to the start, on curved targets too."""
     integrator = make()
     for case, positions, momenta in _starts(integrator):
         end, status = _follow(integrator, case, positions, momenta, 0.15, 7)
@@ -153,7 +153,7 @@ def check_reversible(make: Factory) -> None:
 
 
 def check_negative_step(make: Factory) -> None:
-    """The same path with the step negated leads back, momenta as they are."""
+    """A path with a negated step size leads back, with the momenta as they are."""
     integrator = make()
     for case, positions, momenta in _starts(integrator):
         end, _ = _follow(integrator, case, positions, momenta, 0.15, 5)
@@ -189,8 +189,8 @@ def _map(integrator: Any, case: _Case, z: FloatArray) -> FloatArray:
     return np.concatenate([end.positions, end.momenta], axis=1)
 
 
-_STENCIL = {1: 45.0, 2: -9.0, 3: 1.0}  # sixth order, so that a wide step does, and implicit
-_STEP = 2e-3  # solves do not drown it in noise
+_STENCIL = {1: 45.0, 2: -9.0, 3: 1.0}  # sixth order, so that the step may be wide: else the
+_STEP = 2e-3  # noise of implicit solves would dominate
 
 
 def _jacobian(
@@ -201,7 +201,7 @@ def _jacobian(
     moves = _STEP * np.array([j * sign for j in _STENCIL for sign in (1, -1)])
     weights = np.array([w * sign for w in _STENCIL.values() for sign in (1, -1)])
     starts = z + moves[:, None, None, None] * np.eye(dim)[:, None]  # (moves, dim, n, dim)
-    # all as one batch: what an implicit step costs is hardly more for many chains than for few
+    # one batch, since an implicit step costs hardly more for many chains than for few
     ends = function(starts.reshape(-1, dim)).reshape(len(moves), dim, n, dim)
     return np.asarray(np.einsum("m,mkni->nik", weights, ends) / (60.0 * _STEP))
 
@@ -227,7 +227,7 @@ def check_order(make: Factory) -> None:
 
 
 def check_chains_alone(make: Factory) -> None:
-    """Chains with steps and lengths of their own end where each ends alone."""
+    """Chains with step sizes and lengths of their own end where each would end alone."""
     integrator = make()
     for case, positions, momenta in _starts(integrator):
         n_steps = np.array([3, 1, 5, 5, 2, 4])
@@ -247,7 +247,7 @@ def check_chains_alone(make: Factory) -> None:
 
 
 def check_start_untouched(make: Factory) -> None:
-    """The phase that a path starts from is left as it is, and may be read-only."""
+    """The phase at the start of a path is not changed, and may be read-only."""
     integrator = make()
     case = _usable(integrator)[0]
     hamiltonian = _hamiltonian(*case)
@@ -266,7 +266,7 @@ def check_start_untouched(make: Factory) -> None:
 
 
 def check_failures_are_statuses(make: Factory) -> None:
-    """A path into a region without values ends with a status; the others end as they would."""
+    """A path into a region without values ends with a status; other paths are not affected."""
     integrator = make()
     for case, positions, momenta in _starts(integrator):
         positions = 0.2 * positions  # inside the fence

@@ -23,7 +23,7 @@ _WIDE = np.diag([4.0, 0.25])
 
 
 def _metrics(make: Factory) -> list[tuple[str, Any]]:
-    """Return the metric as made, and where it is tunable also as adapted."""
+    """Return the metric as made and, if it is tunable, as adapted."""
     metric = make()
     if not metric.tunable:
         return [("", metric)]
@@ -61,7 +61,7 @@ def check_kinetic_energy(make: Factory) -> None:
 
 
 def check_momenta(make: Factory) -> None:
-    """Momenta have the covariance M that their energy says: L^T p is standard normal."""
+    """Momenta have the covariance M of their energy: L^T p is standard normal, L L^T = M^-1."""
     verdicts = []
     for label, metric in _metrics(make):
         momenta = metric.draw(np.random.default_rng(29), N_DRAWS, 2)
@@ -81,28 +81,28 @@ def check_momenta_reproducible(make: Factory) -> None:
 
 
 def check_adapted(make: Factory) -> None:
-    """``adapt`` leaves the metric as it is; the copy agrees with the covariance's diagonal."""
+    """``adapt`` changes no metric in place; the copy agrees with the covariance's diagonal."""
     metric = make()
     before = _inverse_mass(metric)
     adapted = metric.adapt(COVARIANCE)
     demand_equal(_inverse_mass(metric), before, "M^-1 of a metric before and after adapt")
     demand(
         adapted.tunable == metric.tunable,
-        f"tunable was {metric.tunable} and is {adapted.tunable} after adapted; it says what the "
+        f"tunable was {metric.tunable} and is {adapted.tunable} after adapt; it says what the "
         "user left free, which tuning does not change",
     )
     if not metric.tunable:
         demand_equal(_inverse_mass(adapted), before, "M^-1 of a metric that is not tunable")
         return
     demand_close(
-        np.diag(_inverse_mass(adapted)), np.diag(COVARIANCE), "diagonal of M^-1 after adapted"
+        np.diag(_inverse_mass(adapted)), np.diag(COVARIANCE), "diagonal of M^-1 after adapt"
     )
     again = adapted.adapt(_WIDE)
     demand_close(np.diag(_inverse_mass(again)), np.diag(_WIDE), "diagonal of M^-1 adapted twice")
 
 
 def check_longest_scale(make: Factory) -> None:
-    """The longest scale is the largest root of an eigenvalue of M^(1/2) C M^(1/2)."""
+    """The longest scale is the root of the largest eigenvalue of M^(1/2) C M^(1/2)."""
     for label, metric in _metrics(make):
         for covariance in (COVARIANCE, _WIDE):
             mass = np.linalg.inv(_inverse_mass(metric))
@@ -115,7 +115,7 @@ def check_longest_scale(make: Factory) -> None:
 
 
 def check_momenta_untouched(make: Factory) -> None:
-    """Momenta given to ``velocity`` and ``energy`` are left as they are."""
+    """``velocity`` and ``energy`` do not change the momenta."""
     for label, metric in _metrics(make):
         momenta = _momenta()
         before = momenta.copy()

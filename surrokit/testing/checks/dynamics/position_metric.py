@@ -18,13 +18,13 @@ from surrokit.testing.targets.target import Target
 from surrokit.types import Cache, FloatArray
 
 N_POSITIONS = 6
-"""Positions looked at, on each target."""
+"""Positions on each target."""
 
 N_DRAWS = 40_000
 """Momenta drawn by the statistical check, on each target."""
 
 COVARIANCE = np.array([[1.3, 0.5], [0.5, 2.6]])
-"""The units that metrics are adapted to."""
+"""The covariance that metrics are adapted to."""
 
 _TARGETS: tuple[Target, ...] = (Banana(), Mixture(), Student(), Gaussian())
 
@@ -33,7 +33,7 @@ Case = tuple[str, Any, Target]
 
 
 def _cases(make: Factory) -> list[Case]:
-    """Return the metric as made, and where it is tunable also as adapted, on each target."""
+    """Return each target with the metric as made and, if it is tunable, as adapted."""
     metric = make()
     targets = [target for target in _TARGETS if metric.needs <= target.capabilities]
     demand(
@@ -139,7 +139,7 @@ def check_momenta_by_position(make: Factory) -> None:
 
 
 def check_metric_derivatives(make: Factory) -> None:
-    """The two gradients are those of log det G(q), and of u^T G(q) u."""
+    """The two gradients are those of log det G(q) and of u^T G(q) u."""
     for label, metric, target in _cases(make):
         positions, vectors = _positions(target), _vectors()
         cache = metric.factor(target, positions)
@@ -175,7 +175,7 @@ def check_approximate_product(make: Factory) -> None:
 
 
 def check_positions_alone(make: Factory) -> None:
-    """Each position is by itself: beside others, and beside some where G is not finite."""
+    """Results at one position do not depend on the others, even if G is not finite there."""
     for label, metric, target in _cases(make):
         positions, momenta = _positions(target), _vectors()
         whole = metric.factor(target, positions)
@@ -198,25 +198,25 @@ def check_positions_alone(make: Factory) -> None:
 
 
 def check_units(make: Factory) -> None:
-    """``adapt`` leaves the metric as it is; one that is not tunable stays the same."""
+    """``adapt`` changes no metric in place, and returns the same G if nothing is tunable."""
     metric = make()
     adapted = metric.adapt(COVARIANCE)
     demand(
         adapted.tunable == metric.tunable,
-        f"tunable was {metric.tunable} and is {adapted.tunable} after adapted; it says what the "
+        f"tunable was {metric.tunable} and is {adapted.tunable} after adapt; it says what the "
         "user left free, which tuning does not change",
     )
     for label, one, target in _cases(make):
         positions = _positions(target)
         before = _matrices_at(one, target, positions)
         other = one.adapt(np.diag([4.0, 0.25]))
-        demand_equal(_matrices_at(one, target, positions), before, f"{label}G after adapted")
+        demand_equal(_matrices_at(one, target, positions), before, f"{label}G after adapt")
         if not metric.tunable:
             demand_equal(_matrices_at(other, target, positions), before, f"{label}G, not tunable")
 
 
 def check_arguments_untouched(make: Factory) -> None:
-    """Positions, vectors and caches are left as they are, and may be read-only."""
+    """Positions, vectors and caches are not changed, and may be read-only."""
     for label, metric, target in _cases(make):
         positions, vectors = _positions(target), _vectors()
         cache = {name: array.copy() for name, array in metric.factor(target, positions).items()}

@@ -31,7 +31,7 @@ from surrokit.testing.targets.target import Target
 from surrokit.types import FloatArray
 
 N_CHAINS = 12
-"""Chains that single decisions are looked at in."""
+"""Chains of a single decision."""
 
 N_CHAINS_BY_ROWS = 10_000
 """Chains started from exact draws for corrections that look at rows, which cost more."""
@@ -75,13 +75,13 @@ def _at(make: Factory, potential: Potential, positions: FloatArray) -> ChainStat
 
 
 def _demand_values(make: Factory, found: FloatArray, expected: FloatArray, what: str) -> None:
-    """Demand exact values; a correction that looks at rows says NaN where it knows none."""
+    """Demand exact values; a correction that looks at rows may give NaN instead."""
     unknown = np.isnan(found) & _by_rows(make)
     demand_close(np.where(unknown, expected, found), expected, what)
 
 
 def check_start(make: Factory) -> None:
-    """At the start exact values are known, and paid for unless the cache holds them."""
+    """The start has exact values, which are paid for unless the cache holds them."""
     target = _target(make, Banana)
     positions, _ = _positions(target)
     counting = CountingPotential(target)
@@ -103,7 +103,7 @@ def check_start(make: Factory) -> None:
 
 
 def check_decision(make: Factory) -> None:
-    """Each chain has its proposal or its old state, rows intact, with the exact value there."""
+    """Each chain has its proposal or its old state, as a whole, with the exact value there."""
     target, old, new = _moves(make, Banana)
     state = ChainState(
         positions=old, values=target.value(old), cache={"value": WIDE.value(old), "twice": 2 * old}
@@ -133,7 +133,7 @@ def check_decision(make: Factory) -> None:
 
 
 def check_info(make: Factory) -> None:
-    """What is said of a decision has one entry a chain, and probabilities are in [0, 1]."""
+    """The record of a decision has one entry a chain, and probabilities are in [0, 1]."""
     target, old, new = _moves(make, Banana)
     proposal = proposal_at(new, np.zeros(N_CHAINS))
     _, info = _decide(make, target, _at(make, target, old), proposal)
@@ -166,7 +166,7 @@ def check_staying(make: Factory) -> None:
 
 
 def check_log_correction(make: Factory) -> None:
-    """C counts: far below zero no move is accepted, however short; far above all short ones."""
+    """Short moves are all rejected where c is far below 0, and all accepted far above it."""
     target = _target(make, Gaussian)
     old = 0.3 * _positions(target)[0]
     new = old + 1e-3
@@ -181,7 +181,7 @@ def check_log_correction(make: Factory) -> None:
 
 
 def check_failures_rejected(make: Factory) -> None:
-    """Never accepted: U that is inf or NaN, c that is NaN, any status but OK."""
+    """A proposal is rejected if U is inf or NaN, c is NaN, or the status is not OK."""
     target = _target(make, Gaussian)
     old = 0.1 * _positions(target)[0]
     new = (1.0 - 1e-6) * old  # a move, if a short one: a proposal to stay needs no decision
@@ -210,7 +210,7 @@ def check_failures_rejected(make: Factory) -> None:
 
 
 def check_cost(make: Factory) -> None:
-    """Only chains that moved, and whose path ended well, are paid for, in one batch."""
+    """Only chains that moved and whose path ended well are paid for, in one batch."""
     target, old, new = _moves(make, Gaussian)
     moved = np.arange(N_CHAINS) % 3 > 0
     status = np.where(np.arange(N_CHAINS) == 1, int(Status.NOT_FINITE), int(Status.OK))
@@ -240,7 +240,7 @@ def _forget(counting: CountingPotential) -> None:
 
 
 def check_cost_in_rows(make: Factory) -> None:
-    """Rows are touched for chains that moved, ended well and may still be accepted, and no more."""
+    """Rows are touched only for chains that moved, ended well and may still be accepted."""
     target = Summed()
     old, new = _positions(target)
     recording = RecordingPotential(target, keep=False)
@@ -323,7 +323,7 @@ def _usable(make: Factory, targets: tuple[Target, ...]) -> list[Target]:
 
 
 def check_exact_draws_kept(make: Factory) -> None:
-    """With proposals whose c is known, exact draws stay exact draws."""
+    """Exact draws stay exact draws, with proposals whose c is known."""
     verdicts = [
         invariance(sampler, _ready(make, target), target, f"{name}, {type(target).__name__}: ")
         for target in _usable(make, (Gaussian(), Mixture(), HalfPlane()))

@@ -13,14 +13,14 @@ from surrokit.types import FloatArray, IntArray
 
 
 class NaNNear(CountingPotential):
-    """Gives NaN at one position."""
+    """A target whose value is NaN at one position."""
 
     def __init__(self, inner: Potential, position: FloatArray) -> None:
         super().__init__(inner)
         self.position = position.copy()
 
     def evaluate(self, method: str, function: Any, positions: FloatArray) -> Any:
-        """Return what was evaluated, NaN at the position."""
+        """Return the result, with NaN at the position."""
         result = function(positions)
         if method == "value":
             return np.where((positions == self.position).all(axis=1), np.nan, result)

@@ -1,7 +1,7 @@
-"""Whole kernels: a sampler with a correction leaves the target as it is, whatever the surrogate.
+"""Checks of whole kernels: a sampler with a correction keeps the target, on any surrogate.
 
-Chains start from exact draws, so nothing has to burn in, and after any number of transitions they
-must be exact draws still. Rates of false alarms are those of
+Chains start from exact draws, so there is no burn-in, and after any number of transitions they must
+still be exact draws. Rates of false alarms are those of
 :mod:`surrokit.testing.measures.statistics`.
 """
 
@@ -26,14 +26,14 @@ N_CHAINS = 20_000
 """Chains started from exact draws."""
 
 N_TRANSITIONS = 12
-"""Transitions after which they are compared."""
+"""Transitions after which chains are compared with exact draws."""
 
 N_CHAINS_BY_POSITION, N_TRANSITIONS_BY_POSITION = 3000, 6
-"""The same of samplers whose metric changes with position: their implicit steps cost a hundred
-times as much. The long check takes as many of both as of others."""
+"""The same for samplers whose metric changes with position: their implicit steps cost a hundred
+times as much. The long check takes the same numbers for all samplers."""
 
 MANY = 5
-"""How many times more of both the long checks take."""
+"""Factor by which the long check takes more chains and transitions."""
 
 NARROW = Gaussian(mean=(0.3, 0.2), covariance=((0.5, 0.1), (0.1, 0.4)))
 """A surrogate too sure of itself: chains stick in the tails."""
@@ -69,14 +69,14 @@ def invariance(
     n_chains: int | None = None,
     n_transitions: int | None = None,
 ) -> Verdict:
-    """Compare chains that started from exact draws with exact draws, some transitions later.
+    """Test whether chains from exact draws are exact draws some transitions later.
 
     Parameters
     ----------
     kernel, decider
-        Sampler and correction, bound to whatever potentials they are to be tested with.
+        Sampler and correction, bound to the potentials to test them with.
     target
-        What it must leave as it is.
+        The distribution that must stay invariant.
     label
         Goes into the names of the comparisons.
     seed, n_chains, n_transitions
@@ -113,7 +113,7 @@ def flux(
     seed: int = 0,
     n_chains: int | None = None,
 ) -> Verdict:
-    """Compare moves between regions both ways, over one transition from exact draws."""
+    """Test whether moves between regions balance, over one transition from exact draws."""
     rng = np.random.default_rng([1602, seed])
     start = target.sample(rng, n_chains or 2 * affordable(kernel)[0])
     end, _ = transitions(kernel, decider, start, 1, rng)
@@ -132,7 +132,7 @@ def _on_itself(make: Factory, target: Target, **sizes: int) -> Verdict:
 
 
 def check_invariant(make: Factory) -> None:
-    """With its target as its potential and Metropolis, exact draws stay exact draws."""
+    """Exact draws stay exact draws when the sampler moves on the target itself."""
     verdicts = [_on_itself(make, target) for target in usable(make, _targets())]
     Verdict.join(verdicts).require("exact draws must stay exact draws under the kernel")
 
@@ -152,7 +152,7 @@ def _on_wrong(make: Factory, surrogate: tuple[str, Potential], **sizes: int) -> 
 
 
 def check_invariant_on_wrong_surrogate(make: Factory) -> None:
-    """Moving on a wrong surrogate, with the exact target in Metropolis, still gives the target."""
+    """Exact draws stay exact draws when the sampler moves on a wrong surrogate."""
     needs = make().needs
     verdicts = [
         verdict
@@ -182,7 +182,7 @@ def check_flux(make: Factory) -> None:
 
 
 def check_invariant_when_coarse(make: Factory) -> None:
-    """With steps so long that many proposals are rejected, exact draws stay exact draws."""
+    """Exact draws stay exact draws with steps so long that many proposals are rejected."""
     coarse = Tuning(step_size=1.1, covariance=np.array([[1.0, 0.3], [0.3, 0.6]]), n_steps=3)
     verdicts = []
     for target in usable(make, (Banana(), Mixture())):
@@ -193,7 +193,7 @@ def check_invariant_when_coarse(make: Factory) -> None:
 
 
 def check_invariant_at_length(make: Factory) -> None:
-    """The two checks of invariance with more chains and more transitions."""
+    """Exact draws stay exact draws, with more chains and more transitions."""
     sizes = {"n_chains": MANY * N_CHAINS, "n_transitions": MANY * N_TRANSITIONS, "seed": 1}
     verdicts = [_on_itself(make, target, **sizes) for target in usable(make, _targets())]
     if make().needs <= WIDE.capabilities:

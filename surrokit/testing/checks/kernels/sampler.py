@@ -20,24 +20,24 @@ from surrokit.testing.targets.densities import Banana, Gaussian, Mixture, Studen
 from surrokit.testing.targets.target import Target
 
 N_CHAINS = 8
-"""Chains that single proposals are looked at in."""
+"""Chains of a single proposal."""
 
 TUNABLE = frozenset({"step_size", "n_steps", "metric", "length"})
-"""What a sampler may leave to be tuned."""
+"""Settings that a sampler may leave to tuning."""
 
 TUNING = Tuning(step_size=0.5, covariance=np.array([[1.0, 0.3], [0.3, 0.6]]), n_steps=4)
-"""What samplers are tuned to that leave anything free."""
+"""Tuned values of the settings that samplers leave free."""
 
 
 def ready(make: Factory, potential: Potential) -> Any:
-    """Return a sampler's kernel on a potential, with :data:`TUNING` for what it leaves free."""
+    """Return a sampler's kernel on a potential, with :data:`TUNING` for its free settings."""
     return make().bind(potential, TUNING)
 
 
 def usable(make: Factory, targets: tuple[Target, ...]) -> list[Target]:
-    """Return those of some targets that offer what a sampler needs, at least one.
+    """Return the targets, at least one, that offer what a sampler needs.
 
-    Where none does it is the normal one, which offers what no other can.
+    If none of those given does, that is the normal target, which offers more than any other.
     """
     needs = make().needs
     found = [target for target in (*targets, Gaussian()) if needs <= target.capabilities]
@@ -59,7 +59,7 @@ def start(sampler: Any, target: Target, n: int = N_CHAINS) -> ChainState:
 
 
 def _cases(make: Factory, *targets: Target) -> Iterator[tuple[Target, Any, ChainState]]:
-    """Yield those :func:`usable` of some targets, each with the kernel on it and its chains."""
+    """Yield the :func:`usable` targets, each with the kernel and chains on it."""
     for target in usable(make, targets):
         sampler = ready(make, target)
         yield target, sampler, start(sampler, target)
@@ -119,7 +119,7 @@ def check_proposal(make: Factory) -> None:
 
 
 def check_path_quantities(make: Factory) -> None:
-    """What a proposal says of its source is so: values, cache, and the path's own log ratio."""
+    """A proposal's source, cache and ``log_path_ratio`` agree with its kernel's potential."""
     for target, sampler, state in _cases(make, Banana(), Student()):
         proposal = sampler.propose(state, np.random.default_rng(4))
         ok = proposal.status == Status.OK
@@ -208,7 +208,7 @@ def check_global_random_state(make: Factory) -> None:
 
 
 def check_state_untouched(make: Factory) -> None:
-    """The state proposed from is left as it is, and may be read-only."""
+    """A proposal does not change the state that it starts from, which may be read-only."""
     _, sampler, state = next(_cases(make, Banana()))
     arrays = {"positions": state.positions, "values": state.values, **state.cache}
     before = {name: array.copy() for name, array in arrays.items()}
@@ -220,7 +220,7 @@ def check_state_untouched(make: Factory) -> None:
 
 
 def check_binding(make: Factory) -> None:
-    """``bind`` reaches every part inside, and leaves sampler and kernels bound before alone."""
+    """``bind`` reaches every part inside, and changes neither the sampler nor earlier kernels."""
     target = usable(make, (Banana(),))[0]
     left = Forbidden(Gaussian())
     sampler = make()
@@ -241,7 +241,7 @@ def check_binding(make: Factory) -> None:
 
 
 def check_caches_declared(make: Factory) -> None:
-    """Caches are the same whatever was tuned, or ``caches_metric`` says that they are not."""
+    """Caches do not depend on the tuning, unless ``caches_metric`` is true."""
     if getattr(make(), "caches_metric", False):
         return
     for target in usable(make, (Banana(),)):
@@ -271,7 +271,7 @@ def check_exact_values_unused(make: Factory) -> None:
 
 
 def check_failures_flagged(make: Factory) -> None:
-    """A potential that fails outside a circle raises and warns nothing: paths get a status."""
+    """Where the potential fails, paths get a status; nothing is raised and nothing warns."""
     for target in usable(make, (Banana(),)):
         sampler = ready(make, fenced := Fenced(target, 1.0))
         positions = 0.3 * np.random.default_rng(14).standard_normal((40, 2))
@@ -306,7 +306,7 @@ def _demand_flagged(fenced: Fenced, proposal: Proposal) -> None:
 
 
 def check_state_survives(make: Factory) -> None:
-    """Chains go on the same after their state has been written down and read again."""
+    """Chains go on unchanged after their state was written and read again."""
     target = usable(make, (Mixture(), Banana()))[0]
     sampler, correction = ready(make, target), ReferenceCorrection(potential=target)
     rng = np.random.default_rng(20)

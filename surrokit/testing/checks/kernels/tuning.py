@@ -51,7 +51,7 @@ def _moves(state: ChainState, proposal: Proposal) -> float:
 
 
 def check_tuned_metric(make: Factory) -> None:
-    """Where the metric is left free, ``bind`` takes the shape of moves from the covariance."""
+    """If the metric is left free, the covariance given to ``bind`` shapes the moves."""
     target = Gaussian()
     wide = Tuning(step_size=0.1, covariance=np.diag([9.0, 0.01]), n_steps=1)
     kernel = make().bind(target, wide)
@@ -65,7 +65,7 @@ def check_tuned_metric(make: Factory) -> None:
 
 
 def _takes_shape(sampler: Any) -> bool:
-    """Return whether a covariance gives moves their shape; by position it gives only units."""
+    """Return whether a covariance shapes moves; a metric by position takes only units from it."""
     by_position = changes_with_position(getattr(sampler, "metric", None))
     return {"step_size", "metric"} <= sampler.tunes and not by_position
 

@@ -16,7 +16,7 @@ from surrokit.testing.targets.densities import Banana
 from surrokit.testing.targets.target import Target
 
 N_CHAINS = 4
-"""Chains explored with."""
+"""Chains of an exploration."""
 
 WARMUP = 80
 """Length of the warm-up of which an exploration is part."""
@@ -32,14 +32,14 @@ def _target(explorer: Any) -> Target:
 
 
 class Drive:
-    """An exploration under way, on a target of which everything paid for is recorded.
+    """The exploration of a run, on a target that records every exact call.
 
     Parameters
     ----------
     make
         Makes the explorer.
     fits
-        Whether any fit of a surrogate succeeds, after the first.
+        Whether fits of a surrogate succeed after the first.
     """
 
     def __init__(self, make: Factory, *, fits: bool = True) -> None:
@@ -55,13 +55,13 @@ class Drive:
         self.recording.drain()
 
     def step(self) -> None:
-        """Take one more step, and learn from it."""
+        """Take one step, and learn from it."""
         self.state = self.explorer.step(self.state, self.rng)
         self.state, rows = self.explorer.learn(self.state, self.recording.drain())
         self.rows.append(rows)
         self.n_steps += 1
         if self.explorer.wants_fit(self.state):
-            # the first fit fails; later ones are as good as can be, and free
+            # the first fit fails; later ones are perfect, and free
             surrogate = self.target if self.fits and self.n_fits else None
             self.n_fits += 1
             self.state = self.explorer.inform(self.state, surrogate)
@@ -84,7 +84,7 @@ class Drive:
 
 
 def check_exploration_ends(make: Factory) -> None:
-    """An exploration takes a step at least, and is done within the warm-up; done says so again."""
+    """An exploration takes at least one step and ends within the warm-up; ``done`` stays true."""
     drive = Drive(make)
     demand(not drive.explorer.done(drive.state), "done is True before the first step")
     drive.finish()
@@ -92,7 +92,7 @@ def check_exploration_ends(make: Factory) -> None:
 
 
 def check_findings(make: Factory) -> None:
-    """Chains end at finite positions with exact values, covariance and step size are usable."""
+    """The chains found have exact values, and the other findings are finite and usable."""
     drive = Drive(make)
     drive.finish()
     found = drive.explorer.findings(drive.state)
@@ -141,7 +141,7 @@ def _check_modes(modes: Modes, target: Target) -> None:
 
 
 def check_training_rows(make: Factory) -> None:
-    """There are rows to learn from, and each holds what the target says at its position."""
+    """There are rows to learn from, and each has the target's values at its position."""
     drive = Drive(make)
     drive.finish()
     rows = Evaluations.join(drive.rows, 2)
@@ -168,13 +168,13 @@ def check_nothing_unpaid(make: Factory) -> None:
     drive.explorer.inform(state, drive.target)
     demand(
         drive.recording.calls == before,
-        f"done, findings, learn, wants_fit and informed called the exact potential: {before} calls "
+        f"done, findings, learn, wants_fit and inform called the exact potential: {before} calls "
         f"became {drive.recording.calls}",
     )
 
 
 def check_fits_are_optional(make: Factory) -> None:
-    """An exploration ends within the warm-up, with findings, though no fit ever succeeds."""
+    """An exploration ends within the warm-up, with findings, even if no fit ever succeeds."""
     drive = Drive(make, fits=False)
     drive.finish()
     found = drive.explorer.findings(drive.state)
@@ -198,7 +198,7 @@ def check_exploration_reproducible(make: Factory) -> None:
 
 
 def check_exploration_survives(make: Factory) -> None:
-    """An exploration goes on the same when its state is written down and read at every step."""
+    """An exploration goes on unchanged when its state is written and read at every step."""
     whole, cut = Drive(make), Drive(make)
     whole.finish()
     while not cut.explorer.done(cut.state):

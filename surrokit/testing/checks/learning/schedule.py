@@ -18,17 +18,17 @@ N_SAMPLING = 6000
 """Kept iterations of a history."""
 
 NEAR, FAR = 10**6, 10**12
-"""Kept iterations from which two stretches of a very long run begin: slow rates, too, have fallen
-between them, (1 + t)^-0.1 to a quarter."""
+"""Kept iterations at which two stretches of a very long run begin. Even slow rates fall between
+them: (1 + t)^-0.1 to a quarter."""
 
 FALLEN = 0.8
-"""Deployments in the far stretch are at most so many times those of the near one."""
+"""Largest ratio of deployments in the far stretch to those in the near one."""
 
 
 def history(
     n_exploration: int = N_EXPLORATION, n_warmup: int = N_WARMUP, n_sampling: int = N_SAMPLING
 ) -> list[Moment]:
-    """Return the moments of a run, in order; ``explored`` at the last of the exploration."""
+    """Return the moments of a run, in order; ``explored`` is true at the end of exploration."""
     lengths: tuple[tuple[Stage, int], ...] = (
         ("exploration", n_exploration),
         ("warmup", n_warmup),
@@ -51,13 +51,13 @@ def _moment(stage: Stage, iteration: int, n_exploration: int = N_EXPLORATION) ->
 
 
 def stretch(begin: int) -> list[Moment]:
-    """Return moments of as many kept iterations as a history has, from one far into a run."""
+    """Return the moments of :data:`N_SAMPLING` kept iterations, after ``begin`` others."""
     first = N_EXPLORATION + N_WARMUP + begin
     return [_moment("sampling", first + i) for i in range(N_SAMPLING)]
 
 
 def round_moments() -> list[Moment]:
-    """Return moments next to round numbers of iterations, of a whole run and since its phases."""
+    """Return moments next to round numbers of iterations, of the run and since its phases."""
     rounded = [digit * 10**power for power in range(3, 13) for digit in (1, 2, 5)]
     begins = (0, N_EXPLORATION, N_EXPLORATION + N_WARMUP)
     iterations = {begin + n + i for begin in begins for n in rounded for i in (-1, 0, 1)}
@@ -65,7 +65,7 @@ def round_moments() -> list[Moment]:
 
 
 def decisions(make: Factory, moments: list[Moment], seed: int) -> list[Decision]:
-    """Return what a schedule decides along a history."""
+    """Return the decisions of a schedule along a history."""
     schedule, rng = make(), np.random.default_rng([1603, seed])
     return [schedule.decide(moment, rng) for moment in moments]
 
@@ -98,7 +98,7 @@ def check_same_history(make: Factory) -> None:
 
 
 def check_learns(make: Factory) -> None:
-    """``learns`` says whether anything is ever deployed; what is deployed was observed before."""
+    """``learns`` says whether anything is ever deployed; observations precede deployments."""
     schedule = make()
     made = decisions(make, history(), 2)
     deploys = [i for i, decision in enumerate(made) if decision.deploy]

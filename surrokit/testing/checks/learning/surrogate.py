@@ -31,18 +31,18 @@ from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets.target import seal
 
-FEW, MANY = 30, 200
+FEW, MANY = 30, 400
 """Evaluations between which the error must fall."""
 
 LEVEL = 50.0
 """Constant that is added to U."""
 
 VOCABULARY = frozenset({"value", "gradient", "outputs", "jacobian"})
-"""What a learner can need or use."""
+"""Names of the data that a learner can need or use."""
 
 
 def check_learner(make: Factory) -> None:
-    """A learner says what it needs and uses in four words, and a problem is all it is made of."""
+    """A learner is made from a problem alone, and declares needs and uses by known names."""
     learner = learner_of(make)
     for name in ("needs", "uses"):
         words = getattr(learner, name)
@@ -62,7 +62,7 @@ def check_learner(make: Factory) -> None:
 
 
 def check_provides(make: Factory) -> None:
-    """A fitted potential has just the capabilities that the learner says it provides."""
+    """A fitted potential has exactly the capabilities that the learner provides."""
     learner = learner_of(make, training())
     fitted = learner.fit()
     demand(fitted.dim == TARGET.dim, f"the fitted potential has dim {fitted.dim}, not {TARGET.dim}")
@@ -80,7 +80,7 @@ def _fitted(make: Factory) -> Any:
 
 
 def _on_fitted(check: Check) -> Check:
-    """Return a check of potentials as one of surrogates: it applies to what they fit."""
+    """Return a check of potentials as a check of surrogates, on their fitted potential."""
 
     def on_fitted(make: Factory) -> None:
         fitted = _fitted(make)
@@ -94,7 +94,7 @@ def _on_fitted(check: Check) -> Check:
 
 
 def check_no_exact_call(make: Factory) -> None:
-    """Learning, fitting and the fitted potential make do with what was paid for."""
+    """Learning, fitting and the fitted potential make no exact call."""
     learner = learner_of(make, training())
     more, where = training(20, seed=3), places()
     with seal():
@@ -105,7 +105,7 @@ def check_no_exact_call(make: Factory) -> None:
 
 
 def check_least_data(make: Factory) -> None:
-    """What a learner needs is enough for it; the rest may be missing, or NaN."""
+    """A learner can fit to what it needs alone; all else may be missing or NaN."""
     full = training()
     needs = learner_of(make).needs
     missing: dict[str, Any] = {
@@ -127,7 +127,7 @@ def check_least_data(make: Factory) -> None:
 
 
 def check_snapshot_frozen(make: Factory) -> None:
-    """A fitted potential stays what it is when its learner observes more and fits again."""
+    """A fitted potential does not change when its learner observes more and fits again."""
     learner = learner_of(make, training(60))
     first = learner.fit()
     before = {name: a.copy() for name, a in evaluating.answers(first, places()).items()}
@@ -212,7 +212,7 @@ def check_failed_rows(make: Factory) -> None:
         outputs=nothing,
         jacobians=np.full((4, 2, 2), np.nan),
     )
-    # as fast a growth as a density can have before it overflows
+    # U grows about as fast as it can without overflow
     away = evaluate(TARGET, np.array([[1e4, 0.0], [0.0, -1e9], [1e30, 1.0]]))
     clean = relative_error(fit_to(make, rows))
     for block, what in ((failed, "with U = inf"), (away, "of paths that ran away")):
@@ -245,7 +245,7 @@ def check_error_falls(make: Factory) -> None:
 
 
 def check_empty_learner(make: Factory) -> None:
-    """A learner that has seen nothing of use raises SurrogateFitError, and recovers."""
+    """A learner without usable rows raises SurrogateFitError, and recovers."""
     unusable = Evaluations(positions=np.zeros((3, 2)), values=np.full(3, np.inf))
     cases: tuple[tuple[str, Callable[[], Learner]], ...] = (
         ("no evaluations", lambda: learner_of(make)),
@@ -259,13 +259,13 @@ def check_empty_learner(make: Factory) -> None:
         except SurrogateFitError as error:
             demand(bool(str(error).strip()), "SurrogateFitError must say what would help")
         else:
-            raise AssertionError(f"fitted must raise SurrogateFitError after {what}")
+            raise AssertionError(f"fit must raise SurrogateFitError after {what}")
         learner.observe(training())
         demand_finite(learner.fit(), f"fitted to good rows that came after {what}")
 
 
 def check_learner_survives(make: Factory) -> None:
-    """A learner goes on the same from its state, written down and read again."""
+    """A learner goes on unchanged from its state, written and read again."""
     learner = learner_of(make, training())
     first = learner.fit()
     other = learner_of(make, seed=99).restore(write_and_read(learner.state()))

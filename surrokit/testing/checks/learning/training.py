@@ -18,16 +18,16 @@ from surrokit.testing.targets.target import Target, seal
 from surrokit.types import FloatArray
 
 N_POINTS = 120
-"""Evaluations that learners are shown, unless a check is about their number."""
+"""Evaluations given to a learner, unless a check is about their number."""
 
 LOOSE = 1e-4
-"""Relative agreement of fits that differ in nothing but rounding, for ill-conditioned ones too."""
+"""Largest relative difference of fits that differ by rounding, even ill-conditioned ones."""
 
 NEGLIGIBLE = 0.05
-"""Part of the error of a fit that such a difference may be, if that is more."""
+"""Largest such difference as a part of the fit's error; the larger limit holds."""
 
 TARGET = Banana()
-"""What surrogates are fitted to: smooth, curved, and a forward potential."""
+"""The target of surrogates: smooth, curved, and a forward potential."""
 
 
 def problem_of(target: Target) -> LearningProblem:
@@ -41,7 +41,7 @@ def problem_of(target: Target) -> LearningProblem:
 
 
 def evaluate(target: Target, positions: FloatArray) -> Evaluations:
-    """Return all that there is to learn at positions of shape (n, 2)."""
+    """Return all evaluations of a target at positions of shape (n, 2)."""
     values, gradients = target.value_and_gradient(positions)
     outputs, jacobians = None, None
     if isinstance(target, Banana):
@@ -82,7 +82,7 @@ def fit_to(make: Factory, *blocks: Evaluations, seed: int = 0) -> Any:
 
 def places(n: int = 40, spread: float = 0.6) -> FloatArray:
     """Return positions, shape (n, 2), where fits are compared."""
-    # nearer to the middle than draws are: beyond the data a fit is ruled by its rounding
+    # nearer to the middle than draws, since rounding dominates a fit beyond its data
     return TARGET.from_normals(spread * np.random.default_rng(1605).standard_normal((n, 2)))
 
 
@@ -97,7 +97,7 @@ def demand_same(first: Any, second: Any, what: str, *, exactly: bool = False) ->
             continue
         room = LOOSE * max(float(np.abs(array).max()), 1.0)
         if name in exact and exact[name].shape == array.shape:
-            # an ill-conditioned fit keeps few digits; fewer than it has right do not matter
+            # an ill-conditioned fit loses digits, which do not matter below the error of the fit
             room = max(room, NEGLIGIBLE * float(np.std(array - exact[name])))
         demand_close(two[name], array, f"{name} of {what}", rtol=0, atol=room)
 
@@ -109,7 +109,7 @@ def demand_finite(fitted: Any, what: str) -> None:
 
 
 def relative_error(fitted: Potential) -> float:
-    """Var(V - U) over Var(U) where there are data."""
+    """Return Var(V - U) over Var(U), where there are data."""
     where = places(500, 0.8)
     exact = TARGET.value(where)
     return float(np.var(fitted.value(where) - exact) / np.var(exact))

@@ -1,4 +1,4 @@
-"""Checks of experiments: rows stand alone, results are plain, any part can be reported."""
+"""Checks of experiments: rows are independent, results plain, and some rows enough to report."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check_settings_plain(make: Factory) -> None:
 
 
 def check_rows(make: Factory) -> None:
-    """Rows have names of their own and plain settings, and are the same whenever they are made."""
+    """Rows have unique names and plain settings, and are the same each time they are made."""
     rows = make().rows()
     demand(rows, "an experiment must have at least one row")
     names = [row.name for row in rows]
@@ -57,7 +57,7 @@ def check_rows(make: Factory) -> None:
 
 
 def check_first_row(make: Factory) -> None:
-    """One row gives plain data, and a report and a picture are made from it alone.
+    """One row gives plain data, which is enough for a report and a picture.
 
     A row that cannot be done here may raise one of surrokit's own errors instead.
     """

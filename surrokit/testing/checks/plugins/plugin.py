@@ -29,7 +29,7 @@ _LONGEST_SUMMARY = 120
 
 
 def components_of(module: ModuleType) -> list[Component]:
-    """Return everything that a plugin module registers."""
+    """Return the components that a plugin module registers."""
     hook = getattr(module, _REGISTERS, None)
     return [] if hook is None else list(hook())
 
@@ -44,7 +44,7 @@ def _implementations(module: ModuleType) -> dict[str, Any]:
 
 
 def check_hooks(make: Factory) -> None:
-    """Hook functions are marked, have names and arguments of the specifications, no defaults."""
+    """Hook functions are marked, with the specified names and arguments and without defaults."""
     module = make()
     implementations = _implementations(module)
     demand(
@@ -78,7 +78,7 @@ def check_hooks(make: Factory) -> None:
 
 
 def check_registers(make: Factory) -> None:
-    """The module registers by itself, and twice in a row gives the same components."""
+    """The module can be registered alone, and gives the same components each time."""
     module = make()
     make_plugins(module)
     first, second = components_of(module), components_of(module)
@@ -94,7 +94,7 @@ def check_registers(make: Factory) -> None:
 
 
 def check_names(make: Factory) -> None:
-    """Names are unique within a kind; that they are kebab-case, Component itself demands."""
+    """Names are unique within a kind; ``Component`` itself demands kebab-case."""
     seen: set[tuple[str, str]] = set()
     for component in components_of(make()):
         key = (component.kind, component.name)
@@ -141,7 +141,7 @@ def check_settings(make: Factory) -> None:
 
 
 def check_imports_light(make: Factory) -> None:
-    """Importing the module and asking what it offers pulls in nothing heavy."""
+    """The module and its list of components import nothing heavy."""
     name = make().__name__
     code = (
         f"import importlib, sys; module = importlib.import_module({name!r})\n"
@@ -152,7 +152,7 @@ def check_imports_light(make: Factory) -> None:
 
 
 def demand_light(code: str, what: str) -> None:
-    """Demand that code, run in a fresh interpreter, prints no name of a module it imported."""
+    """Demand that code, run in a fresh interpreter, prints no name of an imported module."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False

@@ -1,4 +1,4 @@
-"""Checks of policies: picks exist, fit the target, and leave the rest alone."""
+"""Checks of policies: picks exist and fit the target, and parts that users named stay."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _make(choice: Recipe, what: str) -> Recipe:
 
 
 def check_choices_can_be_made(make: Factory) -> None:
-    """Whatever the target offers and its calls cost, what is picked exists and fits the target."""
+    """The picked parts exist and fit the target, whatever it offers and its calls cost."""
     for what, target, seconds in _cases():
         given: tuple[dict[str, Any], ...] = ({}, {"warmup": 0}, {"settings": {"n_steps": 3}})
         for each in given:
@@ -93,7 +93,7 @@ def check_same_choice(make: Factory) -> None:
 
 
 def check_fixed_parts(make: Factory) -> None:
-    """What the user has named is left as it is."""
+    """Parts that the user has named stay."""
     kinds: tuple[Kind, ...] = ("schedule", "explorer", "correction")
     given = {kind: default_catalogue().pick(kind) for kind in kinds}
     for what, target, seconds in _cases():
@@ -104,7 +104,7 @@ def check_fixed_parts(make: Factory) -> None:
 
 
 def check_plain(make: Factory) -> None:
-    """Where nothing could be measured the choice is an exact kernel that fits the target."""
+    """Without measurements the choice is an exact kernel that fits the target."""
     for what, target in _targets().items():
         asked = Recipe(exact=target, chains=_CHAINS)
         choice = make().plain(Composer(default_catalogue()), asked, "nothing was measured")
@@ -113,7 +113,7 @@ def check_plain(make: Factory) -> None:
 
 
 def check_fallback(make: Factory) -> None:
-    """What a run goes on with is an exact kernel that fits the target, and costs something."""
+    """The fallback is an exact kernel that fits the target, and its draws cost time."""
     for what, target, seconds in _cases():
         fallback = _choice(make, target, seconds).fallback
         if fallback is None:
@@ -126,7 +126,7 @@ def check_fallback(make: Factory) -> None:
 
 
 def check_exploration(make: Factory) -> None:
-    """What an exploration may cost is a budget of its own, for whatever costs."""
+    """The limit of an exploration is a ``Budget`` of calls and seconds alone."""
     for what, target, seconds in _cases():
         budget = _choice(make, target, seconds).exploration
         demand(isinstance(budget, Budget), f"the limit for {what} must be a Budget, got {budget!r}")

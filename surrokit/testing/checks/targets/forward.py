@@ -80,7 +80,7 @@ def _demand_semi_definite(matrices: FloatArray, shape: tuple[int, ...], what: st
 
 
 def check_forward_hessian(make: Factory) -> None:
-    """A contraction of the outputs' second derivatives is that of the Jacobian's differences."""
+    """A contraction of the outputs' second derivatives agrees with differences of the Jacobian."""
     potential, positions = place(make)
     _, weights = arguments(potential, "forward_hessian_product", positions)
 
@@ -96,7 +96,7 @@ def check_forward_hessian(make: Factory) -> None:
 
 
 def check_energy_curvature_gradients(make: Factory) -> None:
-    """Gradients of the energy's curvatures, in outputs and positions, are those of differences."""
+    """Gradients of the energy's curvatures, in outputs and positions, agree with differences."""
     potential, positions = place(make)
     outputs, energy = potential.forward(positions), potential.energy
     by_outputs, by_positions = energy.curvatures(outputs, positions)

@@ -23,12 +23,12 @@ from surrokit.types import FloatArray
 
 
 def check_hessian_derivative(make: Factory) -> None:
-    """Both contractions of the Hessian's derivative are those of its differences, and agree."""
+    """Both contractions of the Hessian's derivative agree with differences and each other."""
     _demand_contractions(make(), "hessian")
 
 
 def check_metric_derivative(make: Factory) -> None:
-    """Both contractions of the metric's derivative are those of its differences, and agree."""
+    """Both contractions of the metric's derivative agree with differences and each other."""
     _demand_contractions(make(), "metric")
 
 
@@ -56,7 +56,7 @@ def _weigh(matrix: Any, weights: FloatArray, positions: FloatArray) -> FloatArra
 
 
 def check_hessian_product(make: Factory) -> None:
-    """A product with the Hessian is that of the Hessian, or of differences of the gradient."""
+    """A product with the Hessian agrees with the matrix, or with differences of the gradient."""
     potential, positions = place(make)
     _, vectors = arguments(potential, "hessian_product", positions)
     hessian, error = _hessian(potential, positions)
@@ -71,7 +71,7 @@ def check_hessian_product(make: Factory) -> None:
 
 
 def check_hessian_diagonal(make: Factory) -> None:
-    """The diagonal is that of the Hessian, and its gradient is that of its differences."""
+    """The diagonal is that of the Hessian, and its gradient agrees with differences."""
     potential, positions = place(make)
     diagonal = potential.hessian_diagonal(positions)
     hessian, error = _hessian(potential, positions)
@@ -93,7 +93,7 @@ def check_hessian_diagonal(make: Factory) -> None:
 
 
 def check_convex(make: Factory) -> None:
-    """The Hessian has a Cholesky factor, at the positions and farther out."""
+    """The Hessian is positive definite, at the positions and farther out."""
     potential = make()
     near = finite_positions(potential)
     centre = near.mean(axis=0)
@@ -111,7 +111,7 @@ def check_convex(make: Factory) -> None:
 
 
 def _hessian(potential: Any, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the Hessian and what it may be wrong by: from differences where it is not offered."""
+    """Return the Hessian and its error, from differences if the Hessian is not offered."""
     if can.HESSIAN in potential.capabilities:
         hessian = potential.hessian(positions)
         return hessian, np.zeros_like(hessian)
@@ -119,7 +119,7 @@ def _hessian(potential: Any, positions: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def check_metric_product(make: Factory) -> None:
-    """A product with the metric is that of the matrix."""
+    """A product with the metric agrees with the matrix."""
     potential, positions = place(make)
     _, vectors = arguments(potential, "metric_product", positions)
     expected = np.einsum("nij,nj->ni", potential.metric(positions), vectors)

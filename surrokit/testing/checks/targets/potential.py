@@ -173,7 +173,7 @@ def check_variance(make: Factory) -> None:
 
 
 def check_input_untouched(make: Factory) -> None:
-    """Positions are left as they are, may be read-only or a slice, and answers are new arrays."""
+    """Positions are not changed, and may be read-only or a slice."""
     potential = make()
     positions = positions_for(potential)
     frozen = positions.copy()
@@ -189,7 +189,7 @@ def check_input_untouched(make: Factory) -> None:
 
 
 def check_same_answer(make: Factory) -> None:
-    """The same positions give the same answers, whatever was asked in between."""
+    """The same positions give the same answers, in new arrays, whatever is asked in between."""
     potential = make()
     positions = positions_for(potential)
     first = {name: array.copy() for name, array in answers(potential, positions).items()}
@@ -218,7 +218,7 @@ def check_rows(make: Factory) -> None:
 
 
 def check_wrong_shape(make: Factory) -> None:
-    """Positions that are not rows of dim numbers raise ShapeError; so do factors of theirs."""
+    """Positions that are not rows of dim numbers raise ShapeError; so do wrong factors."""
     potential = make()
     dim = potential.dim
     for name in sorted(evaluations_of(potential)):
@@ -252,7 +252,7 @@ def _demand_refused(call: Callable[[], object], what: str, advice: str) -> None:
 
 
 def check_far_values(make: Factory) -> None:
-    """Far away values are numbers or ``inf``, never NaN; only EvaluationError may be raised."""
+    """Values far away are numbers or ``inf``, never NaN; only EvaluationError may be raised."""
     potential = make()
     positions = positions_for(potential)
     rng = np.random.default_rng(11)
@@ -268,7 +268,7 @@ def check_far_values(make: Factory) -> None:
 
 
 def _values_or_reasons(potential: Any, positions: FloatArray) -> FloatArray:
-    """Return values, with ``inf`` in rows of which the potential says why it could not."""
+    """Return values, with ``inf`` in rows whose failure the potential explains."""
     try:
         values: FloatArray = potential.value(positions)
     except EvaluationError as error:

@@ -14,7 +14,7 @@ from surrokit.testing.results import Check, Factory
 from surrokit.types import FloatArray, IntArray
 
 _FEW = 60
-"""Rows of which every one is looked at by itself."""
+"""Largest number of rows that are checked one by one."""
 
 
 def _centre(positions: FloatArray) -> FloatArray:
@@ -22,7 +22,7 @@ def _centre(positions: FloatArray) -> FloatArray:
 
 
 def _some(potential: Any) -> IntArray:
-    """Return rows in no order, some of them twice."""
+    """Return rows in random order, some of them twice."""
     rng = np.random.default_rng(20190501)
     n_rows = int(potential.n_rows)
     return np.asarray(rng.integers(0, n_rows, min(n_rows, _FEW)), dtype=np.int64)
@@ -38,7 +38,7 @@ def _orders(potential: Any) -> tuple[int, ...]:
 
 
 def check_selected(make: Factory) -> None:
-    """Terms of single rows add up, count as often as they are given, and can be differentiated."""
+    """Terms of single rows add up, count as often as they are given, and have derivatives."""
     potential, positions = place(make)
     demand(
         isinstance(potential.n_rows, int) and potential.n_rows >= 1,
@@ -61,7 +61,7 @@ def check_selected(make: Factory) -> None:
 
 
 def check_expansion(make: Factory) -> None:
-    """The expansion has the sums of the terms' derivatives, and what it leaves out adds up to U."""
+    """The expansion has the sums of the terms' derivatives, and V plus all remainders is U."""
     potential = make()
     for order in _orders(potential):
         _expansion_is_right(potential, order)
@@ -92,7 +92,7 @@ def _expansion_is_right(potential: Any, order: int) -> None:
 
 
 def check_remainders(make: Factory) -> None:
-    """What the expansion leaves out of single rows is as their terms have it, for any pairs."""
+    """The remainder of a row is its term less its expansion, for any pair of row and position."""
     potential = make()
     for order in _orders(potential):
         _remainders_are_right(potential, order)
@@ -144,7 +144,7 @@ def _cubic(one: Any, centre: FloatArray, h: FloatArray) -> FloatArray:
 
 
 def check_row_bounds(make: Factory) -> None:
-    """No row leaves out more than its bound, near or far, wherever the terms are expanded."""
+    """No remainder changes by more than its row's bound, near or far, from any centre."""
     potential = make()
     for order in _orders(potential):
         _bounds_hold(potential, order)

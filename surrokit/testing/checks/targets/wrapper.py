@@ -31,7 +31,7 @@ SUBSETS: tuple[Capabilities, ...] = (
     frozenset({can.FORWARD, can.JACOBIAN, can.GRADIENT}),
     Banana().capabilities,
 )
-"""What the potentials to be wrapped offer."""
+"""Capabilities of the potentials to wrap."""
 
 
 def check_capabilities_kept(make: Factory) -> None:
@@ -51,7 +51,7 @@ def check_capabilities_kept(make: Factory) -> None:
 
 
 def check_wrapped_potential(make: Factory) -> None:
-    """A wrapped potential keeps to all that potentials keep to, whatever it can do."""
+    """A wrapped potential passes all checks of potentials, whatever its capabilities."""
     inner = [Gaussian(), Mixture(), Summed(), *(Limited(Banana(), offered) for offered in SUBSETS)]
     for one in inner:
         wrapped = make()(one)
