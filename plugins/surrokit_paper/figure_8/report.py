@@ -175,8 +175,6 @@ def report(finished: Sequence[Finished]) -> Report:
     )
 
 
-_OF_REFERENCES = ("rhat", "acceptance", "relative_error", "plain_error")
-
 _NUMBERS = ("draws", "acceptance", "starting_seconds", "training_seconds", "deployments", "rescues")
 
 
@@ -200,19 +198,16 @@ def _errors_table(found: Sequence[Errors], parts: Sequence[Mapping[str, Any]]) -
 
 
 def _references_table(truth: Mapping[str, Mapping[str, Any]]) -> Table:
-    return Table(
+    return Table.of(
+        truth,
         title="what E q is known by",
-        columns=(
-            "problem",
-            "R-hat",
-            "acceptance",
-            "standard error over |E q|",
-            "without control variates",
-        ),
-        lines=tuple(
-            (problem, *(reference.get(name) for name in _OF_REFERENCES))
-            for problem, reference in truth.items()
-        ),
+        columns={
+            "problem": lambda problem: problem,
+            "R-hat": lambda problem: truth[problem].get("rhat"),
+            "acceptance": lambda problem: truth[problem].get("acceptance"),
+            "standard error over |E q|": lambda problem: truth[problem].get("relative_error"),
+            "without control variates": lambda problem: truth[problem].get("plain_error"),
+        },
     )
 
 
