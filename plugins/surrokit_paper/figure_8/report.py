@@ -226,9 +226,10 @@ def _at(e: Errors, time: float) -> float | None:
 def _warnings(finished: Sequence[Finished], truth: Mapping[str, Mapping[str, Any]]) -> list[str]:
     found = []
     for problem, reference in truth.items():
-        if not _is_at_most(reference["rhat"], LARGEST_RHAT):
+        rhat = reference["rhat"]
+        if rhat is None or not rhat <= LARGEST_RHAT:
             found.append(
-                f"the reference of {problem} has R-hat {reference['rhat']}, above {LARGEST_RHAT}: "
+                f"the reference of {problem} has R-hat {rhat}, above {LARGEST_RHAT}: "
                 "errors there are not to be trusted; raise reference_draws."
             )
     missing = {row.settings["problem"] for row in finished} - set(truth)
@@ -250,7 +251,3 @@ def _coarse(truth: Mapping[str, Mapping[str, Any]], found: Sequence[Errors]) -> 
                 f"and the least error measured with it is {min(ends):.2g}; raise reference_draws."
             )
     return said
-
-
-def _is_at_most(number: float | None, most: float) -> bool:
-    return number is not None and number <= most
