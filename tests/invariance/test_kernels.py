@@ -19,7 +19,7 @@ from surrokit.testing.targets.densities import Banana, Gaussian, HalfPlane, Mixt
 from surrokit.testing.targets.summed import Summed
 
 CATALOGUE = default_catalogue()
-N_CHAINS = 10_000  # half of what the checks of a sampler take: there are many kernels
+N_CHAINS = 6000  # half of what the checks of a sampler take: there are many kernels
 N_ON_FITTED = 4000
 N_BY_POSITION_ON_FITTED = 1000  # derivatives of third order of many nodes take long
 TARGETS = (Gaussian(), Mixture(), Banana(), Student(), HalfPlane())
