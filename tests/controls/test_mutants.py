@@ -43,7 +43,7 @@ def leapfrog():
 
 
 def rmhmc(**settings):
-    return make("sampler", "rmhmc", **{"step_size": 0.5, "n_steps": 2, **settings})
+    return make("sampler", "rmhmc", **{"step_size": 0.7, "n_steps": 1, **settings})
 
 
 def generalized_leapfrog():
