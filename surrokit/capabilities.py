@@ -37,6 +37,9 @@ HESSIAN_DIAGONAL = "hessian-diagonal"
 ``hessian_diagonal_gradient(positions, weights (n, dim)) -> (n, dim)``: the diagonal of the Hessian,
 and the gradient of its weighted sum."""
 
+HESSIANS: Capabilities = frozenset({HESSIAN, HESSIAN_DERIVATIVE, HESSIAN_PRODUCT, HESSIAN_DIAGONAL})
+"""All that concerns the Hessian."""
+
 CONVEX = "convex"
 """Nothing to call: the Hessian is positive definite everywhere."""
 
@@ -55,6 +58,9 @@ derivative."""
 METRIC_PRODUCT = "metric-product"
 """``metric_product(positions, vectors (n, dim)) -> (n, dim)``: the metric times a vector, cheaper
 than the metric."""
+
+METRICS: Capabilities = frozenset({METRIC, METRIC_DERIVATIVE, METRIC_PRODUCT})
+"""All that concerns the metric."""
 
 FORWARD = "forward"
 """``forward(positions) -> (n, m)``, and ``energy`` of outputs and positions."""
@@ -80,26 +86,10 @@ VARIANCE = "variance"
 INITIAL = "initial"
 """``initial(rng, n) -> (n, dim)``: starting positions for chains."""
 
-KNOWN = frozenset(
+KNOWN: Capabilities = frozenset(
     {
-        GRADIENT,
-        GRADIENT_ALONE,
-        HESSIAN,
-        HESSIAN_DERIVATIVE,
-        HESSIAN_PRODUCT,
-        HESSIAN_DIAGONAL,
-        CONVEX,
-        GAUSSIAN,
-        METRIC,
-        METRIC_DERIVATIVE,
-        METRIC_PRODUCT,
-        FORWARD,
-        JACOBIAN,
-        FORWARD_HESSIAN,
-        ROWS,
-        ROWS_THIRD_ORDER,
-        VARIANCE,
-        INITIAL,
+        *(GRADIENT, GRADIENT_ALONE, *HESSIANS, CONVEX, GAUSSIAN, *METRICS),
+        *(FORWARD, JACOBIAN, FORWARD_HESSIAN, ROWS, ROWS_THIRD_ORDER, VARIANCE, INITIAL),
     }
 )
 """All names above."""

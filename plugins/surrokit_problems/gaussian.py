@@ -32,19 +32,7 @@ class GaussianPotential:
     """
 
     capabilities: ClassVar[Capabilities] = frozenset(
-        {
-            can.GRADIENT,
-            can.GRADIENT_ALONE,
-            can.HESSIAN,
-            can.HESSIAN_DERIVATIVE,
-            can.HESSIAN_PRODUCT,
-            can.HESSIAN_DIAGONAL,
-            can.CONVEX,
-            can.GAUSSIAN,
-            can.METRIC,
-            can.METRIC_DERIVATIVE,
-            can.METRIC_PRODUCT,
-        }
+        {can.GRADIENT, can.GRADIENT_ALONE, *can.HESSIANS, can.CONVEX, can.GAUSSIAN, *can.METRICS}
     )
     """What it offers besides the value."""
 

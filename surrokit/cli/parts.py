@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from surrokit.output.console import terminal
+from surrokit.output.console import plain_table, terminal
 from surrokit.registry.docstrings import without_markup
 from surrokit.registry.settings import COMPUTED, REQUIRED, Setting
 
@@ -56,11 +56,7 @@ def _plain(default: Any) -> Any:
 
 def print_parts(entries: Iterable[Entry]) -> None:
     """Print a table of parts, without importing their modules."""
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("kind", "name", "plugin", "what it is"):
-        table.add_column(column)
+    table = plain_table(("kind", "name", "plugin", "what it is"))
     for entry in entries:
         part = entry.component
         table.add_row(part.kind, part.name, entry.plugin, part.summary)
@@ -75,16 +71,12 @@ def print_settings(rows: Iterable[dict[str, Any]]) -> None:
     rows
         Parts from :func:`part_rows`.
     """
-    from rich.table import Table
-
     console = terminal()
     for row in rows:
         console.print(f"{row['kind']} {row['name']}, of {row['plugin']}: {row['summary']}")
         for reference in row["references"]:
             console.print(f"  {reference}")
-        table = Table(box=None, header_style="bold", pad_edge=False)
-        for column in ("setting", "default", "takes", "what it is"):
-            table.add_column(column)
+        table = plain_table(("setting", "default", "takes", "what it is"))
         for name, setting in row["settings"].items():
             help_ = without_markup(setting["help"])
             table.add_row(name, str(setting["default"]), setting["takes"], help_)

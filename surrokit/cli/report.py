@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surrokit.output.console import terminal
+from surrokit.output.console import plain_table, terminal
 from surrokit.result.summary import MISSING, format_figure
 
 if TYPE_CHECKING:
@@ -42,25 +42,15 @@ def print_run(run: Run, baseline: Run | None = None) -> None:
 
 
 def _summary_table(run: Run) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("parameter")
-    for title in _COLUMNS.values():
-        table.add_column(title, justify="right")
+    table = plain_table(["parameter"], list(_COLUMNS.values()))
     for label, row in run.summary().rows():
         table.add_row(label, *(format_figure(column, row[column]) for column in _COLUMNS))
     return table
 
 
 def _cost_table(run: Run, baseline: Run | None) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("cost")
     runs = [run] if baseline is None else [run, baseline]
-    for title in ("this run", "plain HMC")[: len(runs)]:
-        table.add_column(title, justify="right")
+    table = plain_table(["cost"], ("this run", "plain HMC")[: len(runs)])
     for title, function in _COSTS.items():
         cells = [function(each) for each in runs]
         if cells[0] != "-":  # nothing was held out, or there is no surrogate

@@ -6,7 +6,7 @@ Wrappers use the table to pass methods on, and to count and check calls.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import attrs
 import numpy.typing as npt
@@ -20,15 +20,7 @@ CallKind: TypeAlias = Literal[
 ]
 """Kinds of exact calls, counted in positions (``rows``: in data rows)."""
 
-CALL_KINDS: tuple[CallKind, ...] = (
-    "value",
-    "gradient",
-    "forward",
-    "jacobian",
-    "hessian",
-    "metric",
-    "rows",
-)
+CALL_KINDS: tuple[CallKind, ...] = get_args(CallKind)
 """All kinds of exact calls."""
 
 

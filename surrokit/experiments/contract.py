@@ -8,9 +8,9 @@ finished rows.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import attrs
 import numpy as np
@@ -20,6 +20,8 @@ from surrokit.settings import not_negative_integer
 
 Cell: TypeAlias = str | int | float | None
 """Content of a cell in a table; None for an empty cell."""
+
+_Item = TypeVar("_Item")
 
 
 @attrs.frozen(kw_only=True)
@@ -139,6 +141,24 @@ class Table:
     columns: tuple[str, ...]
     lines: tuple[tuple[Cell, ...], ...]
     title: str = ""
+
+    @classmethod
+    def of(
+        cls, items: Iterable[_Item], columns: Mapping[str, Callable[[_Item], Cell]], title: str = ""
+    ) -> Table:
+        """Return a table with a line for each item.
+
+        Parameters
+        ----------
+        items
+            What the lines are about.
+        columns
+            Title of each column to the function that returns an item's cell.
+        title
+            What the table shows.
+        """
+        lines = tuple(tuple(cell(item) for cell in columns.values()) for item in items)
+        return cls(columns=tuple(columns), lines=lines, title=title)
 
     def records(self) -> list[dict[str, Cell]]:
         """Return each line as a dictionary from column title to cell."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.experiments.contract import Experiment, Finished
-from surrokit.output.console import terminal, text_console
+from surrokit.output.console import plain_table, terminal, text_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,11 +100,7 @@ def print_all(outcome: AllReproduced) -> None:
 
 
 def _plain_table(columns: Sequence[str], lines: Iterable[Sequence[Cell]]) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for i, title in enumerate(columns):
-        table.add_column(title, justify="right" if i else "left")
+    table = plain_table(columns[:1], columns[1:])
     for line in lines:
         table.add_row(*map(_cell, line))
     return table

@@ -71,11 +71,6 @@ class Mode:
     converged: bool
     calls: int
 
-    @property
-    def gradient_norm(self) -> float:
-        """Euclidean length of the gradient."""
-        return float(np.linalg.norm(self.gradient))
-
 
 def find_mode(
     potential: Potential,

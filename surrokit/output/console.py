@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 _WIDE = 10_000
 
@@ -40,3 +42,18 @@ def text_console(file: IO[str]) -> Console:
         highlight=False,
         markup=False,
     )
+
+
+def plain_table(words: Sequence[str], figures: Sequence[str] = ()) -> Table:
+    """Return a table without lines, whose titles are ``words`` and then ``figures``.
+
+    Figures are set flush right.
+    """
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in words:
+        table.add_column(title)
+    for title in figures:
+        table.add_column(title, justify="right")
+    return table

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from surrokit.contracts.observation import IterationInfo, RunInfo
-    from surrokit.contracts.potential import Potential
-    from surrokit.contracts.sampler import ChainState
 
 _FORGET = 0.98
 
@@ -62,13 +60,7 @@ class ProgressBar:
             "", total=run.warmup + run.draws, stage="starting", acceptance="-", learnt="", calls=0
         )
 
-    def surrokit_surrogate_deployed(
-        self,
-        run: RunInfo,  # noqa: ARG002
-        surrogate: Potential,  # noqa: ARG002
-        evaluations: int,
-        reason: str,
-    ) -> None:
+    def surrokit_surrogate_deployed(self, evaluations: int, reason: str, **_: object) -> None:
         """Say how many surrogates there were, and whether the last was a repair."""
         assert self._task is not None
         self._surrogates += 1
@@ -76,12 +68,7 @@ class ProgressBar:
         learnt = f"surrogate {self._surrogates} of {evaluations} rows{repaired}"
         self._progress.update(self._task, learnt=learnt)
 
-    def surrokit_transition_done(
-        self,
-        run: RunInfo,
-        state: ChainState,  # noqa: ARG002
-        info: IterationInfo,
-    ) -> None:
+    def surrokit_transition_done(self, run: RunInfo, info: IterationInfo, **_: object) -> None:
         """Move the bar."""
         assert self._task is not None
         if info.step is not None:

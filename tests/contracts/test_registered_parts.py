@@ -1,5 +1,8 @@
 """Every registered part, at every one of its examples, keeps to the contract of its kind."""
 
+import attrs
+import pytest
+
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.kinds import KINDS
 from surrokit.testing import FAMILY_SIZE, checks_for, parametrize_with_checks
@@ -20,10 +23,25 @@ KNOWN_FAILURES = {
 }
 
 
+FIRST = [attrs.evolve(one, examples=one.examples[:1]) for one in COMPONENTS]
+OTHERS = [attrs.evolve(one, examples=one.examples[1:]) for one in COMPONENTS if one.examples[1:]]
+
+
 @parametrize_with_checks(
-    COMPONENTS, levels=("quick", "statistical", "long"), known_failures=KNOWN_FAILURES
+    FIRST, levels=("quick", "statistical", "long"), known_failures=KNOWN_FAILURES
 )
 def test_contract(check):
+    check()
+
+
+@parametrize_with_checks(OTHERS)
+def test_contract_of_other_examples(check):
+    check()
+
+
+@pytest.mark.long
+@parametrize_with_checks(OTHERS, levels=("statistical", "long"))
+def test_statistics_of_other_examples(check):
     check()
 
 

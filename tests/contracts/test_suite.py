@@ -26,7 +26,7 @@ from surrokit.testing import (
     write_and_read,
 )
 from surrokit.testing.fixtures import HookCalls
-from surrokit.testing.measures.statistics import CHECK_RATE, Verdict, normality, same_distribution
+from surrokit.testing.measures.statistics import CHECK_RATE, Verdict, normality
 from surrokit.testing.parts.reference import (
     ConstantMetric,
     IndependentDraws,
@@ -96,13 +96,6 @@ class TestStatistics:
         z = np.random.default_rng(2).standard_normal((20_000, 2))
 
         assert normality(spoilt(z)).rejected
-
-    def test_two_samples(self):
-        rng = np.random.default_rng(3)
-        z, other = rng.standard_normal((20_000, 2)), rng.standard_normal((10_000, 2))
-
-        assert not same_distribution(z, other).rejected
-        assert same_distribution(z, 1.1 * other).rejected
 
     def test_message_lists_the_worst(self):
         z = 2.0 * np.random.default_rng(4).standard_normal((1000, 2))

@@ -43,7 +43,7 @@ def leapfrog():
 
 
 def rmhmc(**settings):
-    return make("sampler", "rmhmc", **{"step_size": 0.5, "n_steps": 2, **settings})
+    return make("sampler", "rmhmc", **{"step_size": 0.7, "n_steps": 1, **settings})
 
 
 def generalized_leapfrog():
@@ -395,8 +395,13 @@ def test_mutant_is_caught(name, mutant, original, check, smallest_p_value):
     assert all(p_value < MARGIN * CHECK_RATE for p_value in smallest_p_value)
 
 
-ORIGINALS = {control[2:]: name for name, control in zip(IDS, CONTROLS, strict=True)}
-"""Each once: several mutants of one part are caught by one check."""
+ORIGINALS = {
+    control[2:]: name
+    for name, control in zip(IDS, CONTROLS, strict=True)
+    if control[2] not in (hmc, subsampled, leapfrog, generalized_leapfrog, softabs, never, once)
+}
+"""Each once: several mutants of one part are caught by one check. What is left out is registered,
+and passes the check with all registered parts."""
 
 
 @pytest.mark.parametrize(("original", "check"), ORIGINALS, ids=ORIGINALS.values())

@@ -51,12 +51,14 @@ def test_a_bar_grows_with_a_run_that_begins_again(terminal):
     run = RunInfo(dim=1, chains=1, warmup=2, draws=1, parts={})
     with progress_bar(enabled=True) as (bar,):
         bar.surrokit_run_started(run)
-        bar.surrokit_surrogate_deployed(run, None, 7, "safety net, after iteration 2: stuck")
+        bar.surrokit_surrogate_deployed(
+            run=run, surrogate=None, evaluations=7, reason="safety net, after iteration 2: stuck"
+        )
         for iteration in range(1, 6):
             told = IterationInfo(
                 stage="warmup", iteration=iteration, step=None, calls={"value": 1}, seconds=0.0
             )
-            bar.surrokit_transition_done(run, None, told)
+            bar.surrokit_transition_done(run=run, state=None, info=told)
         (task,) = bar._progress.tasks
     assert (task.completed, task.total) == (5, 5)
     assert task.fields["learnt"] == "surrogate 1 of 7 rows, repaired"

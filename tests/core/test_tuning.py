@@ -147,8 +147,8 @@ def test_a_warm_up_that_has_averaged_keeps_the_average():
 @pytest.mark.parametrize("acceptance", [0.0, 1.0])
 def test_a_step_size_that_does_not_matter_stays_finite(acceptance):
     """A midpoint rule on a normal target accepts at any step size."""
-    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=20_000)
-    states = driven(tuner, lambda step: acceptance, still(20_000, chains=1))
+    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=5000)
+    states = driven(tuner, lambda step: acceptance, still(5000, chains=1))
     final = tuner.tuning(states[-1]).step_size
     assert 0.0 < final < np.inf
 

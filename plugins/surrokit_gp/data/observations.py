@@ -88,29 +88,6 @@ class Observations:
         return len(self.values) + self.slopes.size
 
     @classmethod
-    def of_values(cls, positions: FloatArray, values: FloatArray) -> Observations:
-        """Return values at positions as they are, about a mean function of zero.
-
-        Parameters
-        ----------
-        positions : ndarray of shape (n, dim)
-            z.
-        values : ndarray of shape (n,)
-            There.
-        """
-        n, dim = positions.shape
-        return cls(
-            positions=positions,
-            values=values,
-            basis=np.empty((n, 0)),
-            copies=np.ones(n),
-            tail_sd=np.zeros(n),
-            slope_rows=np.empty(0, dtype=np.int64),
-            slopes=np.empty((0, dim)),
-            slope_basis=np.empty((0, dim, 0)),
-        )
-
-    @classmethod
     def of_rows(
         cls,
         rows: TrainingRows,

@@ -12,16 +12,7 @@ from surrokit.types import Capabilities, FloatArray
 from surrokit_networks.nodes.nodes import WeightedNodes
 from surrokit_networks.regression.polynomial import Polynomial
 
-CAPABILITIES: Capabilities = frozenset(
-    {
-        can.GRADIENT,
-        can.GRADIENT_ALONE,
-        can.HESSIAN,
-        can.HESSIAN_DERIVATIVE,
-        can.HESSIAN_PRODUCT,
-        can.HESSIAN_DIAGONAL,
-    }
-)
+CAPABILITIES: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE}
 """What every fitted network can do."""
 
 NORMAL: Capabilities = frozenset({can.CONVEX, can.GAUSSIAN})

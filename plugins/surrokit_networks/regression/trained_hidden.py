@@ -40,67 +40,6 @@ _LOG_WIDTH_RANGE = 10.0
 """How far the logarithm of a squared width may go from where it started."""
 
 
-def train_nodes(
-    nodes: Trainable,
-    whitened: FloatArray,
-    values: FloatArray,
-    gradients: FloatArray | None,
-    weights: FloatArray,
-    *,
-    ridge: float,
-    gradient_weight: float,
-    max_iterations: int,
-) -> Trainable:
-    """Train the hidden parameters of nodes on values and, where there are any, gradients.
-
-    Minimises the mean over n of w_n [(z(q_n) - t_n)^2 + omega |grad z(q_n) - g_n|^2], plus
-    ridge |v|^2, over output weights v, a level, and all hidden parameters, from where they are.
-
-    Parameters
-    ----------
-    nodes
-        The start.
-    whitened : ndarray of shape (N, dim)
-        Training positions.
-    values : ndarray of shape (N,)
-        t_n, finite.
-    gradients : ndarray of shape (N, dim), optional
-        g_n in whitened coordinates; rows that are not finite are left out.
-    weights : ndarray of shape (N,)
-        w_n.
-    ridge
-        As above.
-    gradient_weight
-        omega.
-    max_iterations
-        Iterations of L-BFGS, at most; with 0 nothing is trained.
-
-    Returns
-    -------
-    AdditiveNodes or RbfNodes
-        Nodes of the same kind whose loss is no larger; the start itself where the loss is not a
-        number there, or cannot be lowered.
-    """
-    known = np.zeros(len(values), dtype=bool)
-    pulls = None
-    if gradients is not None:
-        known = np.asarray(np.isfinite(gradients).all(axis=1))
-        pulls = np.where(known[:, None], gradients, 0.0)[:, None, :]
-    equations = Equations(
-        whitened=whitened,
-        targets=(values - np.average(values, weights=weights))[:, None],
-        gradients=pulls if known.any() else None,
-        value_weights=weights,
-        gradient_weights=gradient_weight * weights * known,
-        count=float(weights.sum()),
-        trains_level=True,
-    )
-    trend = TrendFeatures(dim=nodes.dim, degree=0)
-    return train_on(
-        nodes, equations, trend, ridge=ridge * len(values), max_iterations=max_iterations
-    )
-
-
 def train_on(
     nodes: Trainable,
     equations: Equations,
@@ -127,7 +66,8 @@ def train_on(
     Returns
     -------
     AdditiveNodes or RbfNodes
-        As :func:`train_nodes` returns them.
+        Nodes of the same kind whose loss is no larger; the start itself where the loss is not a
+        number there, or cannot be lowered.
     """
     from scipy.optimize import minimize
 

@@ -58,32 +58,25 @@ def _heat_map(found: GridSummary, n_points: int) -> Table:
 
 def _sections(found: GridSummary) -> Table:
     nodes = section(found.sizes("n_nodes", PAPER.name), SECTION_NODES)
-    lines: list[tuple[Cell, ...]] = []
+    labels = {method.name: method.label for method in METHODS}
+    tried: list[Tried] = []
     for method in METHODS:
         n_nodes = nodes if method.name == PAPER.name else None
         n = max(found.sizes("n_points", method.name))
-        lines += [
-            _line(method.label, tried)
-            for tried in found.curve(method.name, n_nodes=n_nodes, n_points=n)
-        ]
-    return Table(
+        tried += found.curve(method.name, n_nodes=n_nodes, n_points=n)
+    return Table.of(
+        tried,
         title="by number of parameters: acceptance, and processor seconds of a fit",
-        columns=("surrogate", "s", "N", "d", "10 %", "median", "90 %", "training, s"),
-        lines=tuple(lines),
-    )
-
-
-def _line(label: str, tried: Tried) -> tuple[Cell, ...]:
-    numbers = tried.acceptance
-    return (
-        label,
-        tried.nodes_used,
-        tried.n_points,
-        tried.dim,
-        numbers.low,
-        numbers.median,
-        numbers.high,
-        tried.training_seconds,
+        columns={
+            "surrogate": lambda one: labels[one.method],
+            "s": lambda one: one.nodes_used,
+            "N": lambda one: one.n_points,
+            "d": lambda one: one.dim,
+            "10 %": lambda one: one.acceptance.low,
+            "median": lambda one: one.acceptance.median,
+            "90 %": lambda one: one.acceptance.high,
+            "training, s": lambda one: one.training_seconds,
+        },
     )
 
 

@@ -79,38 +79,27 @@ def _heat_map(found: GridSummary, dim: int) -> Table:
 
 def _sections(found: GridSummary, dim: int) -> Table:
     nodes = section(found.sizes("n_nodes", PAPER.name), SECTION_NODES)
-    lines: list[tuple[Cell, ...]] = []
+    labels = {method.name: method.label for method in METHODS}
+    tried: list[Tried] = []
+    needed = {}
     for method in METHODS:
-        curve = found.curve(
-            method.name, dim=dim, n_nodes=nodes if method.name == PAPER.name else None
-        )
-        needed = points_needed(found, curve)
-        lines += [
-            (
-                method.label,
-                tried.nodes_used,
-                tried.n_points,
-                tried.acceptance.low,
-                tried.acceptance.median,
-                tried.acceptance.high,
-                tried.training_seconds,
-                needed,
-            )
-            for tried in curve
-        ]
-    return Table(
+        n_nodes = nodes if method.name == PAPER.name else None
+        curve = found.curve(method.name, dim=dim, n_nodes=n_nodes)
+        needed[method.name] = points_needed(found, curve)
+        tried += curve
+    return Table.of(
+        tried,
         title="by training points: acceptance, and processor seconds of a fit",
-        columns=(
-            "surrogate",
-            "s",
-            "N",
-            "10 %",
-            "median",
-            "90 %",
-            "training, s",
-            f"{LEVEL} of HMC's from N",
-        ),
-        lines=tuple(lines),
+        columns={
+            "surrogate": lambda one: labels[one.method],
+            "s": lambda one: one.nodes_used,
+            "N": lambda one: one.n_points,
+            "10 %": lambda one: one.acceptance.low,
+            "median": lambda one: one.acceptance.median,
+            "90 %": lambda one: one.acceptance.high,
+            "training, s": lambda one: one.training_seconds,
+            f"{LEVEL} of HMC's from N": lambda one: needed[one.method],
+        },
     )
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 
-from surrokit.contracts.observation import IterationInfo, RunInfo
-from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState
+from surrokit.contracts.observation import IterationInfo
 
 
 class SamplingTime:
@@ -27,29 +25,18 @@ class SamplingTime:
         """The processor's clock after the last iteration."""
         return self._ended
 
-    def surrokit_run_started(self, run: RunInfo) -> None:  # noqa: ARG002
+    def surrokit_run_started(self, **_: object) -> None:
         """Begin, for a run without warm-up."""
         self._began = time.process_time()
 
-    def surrokit_transition_done(
-        self,
-        run: RunInfo,  # noqa: ARG002
-        state: ChainState,  # noqa: ARG002
-        info: IterationInfo,
-    ) -> None:
+    def surrokit_transition_done(self, info: IterationInfo, **_: object) -> None:
         """Begin anew after every iteration that is not kept."""
         self._ended = time.process_time()
         self._draws = info.stage == "sampling"
         if not self._draws:
             self._began = self._ended
 
-    def surrokit_surrogate_deployed(
-        self,
-        run: RunInfo,  # noqa: ARG002
-        surrogate: Potential,  # noqa: ARG002
-        evaluations: int,  # noqa: ARG002
-        reason: str,  # noqa: ARG002
-    ) -> None:
+    def surrokit_surrogate_deployed(self, **_: object) -> None:
         """Begin anew after a fit that comes between warm-up and kept iterations."""
         if not self._draws:
             self._began = self._ended = time.process_time()

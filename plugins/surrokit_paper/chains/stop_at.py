@@ -6,8 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import TypeVar
 
-from surrokit.contracts.observation import IterationInfo, RunInfo
-from surrokit.contracts.sampler import ChainState
+from surrokit.contracts.observation import IterationInfo
 from surrokit.types import IntArray
 
 Counts = TypeVar("Counts", int, IntArray)
@@ -39,16 +38,11 @@ class StopAt:
         self.elapsed: list[float] = []
         """Processor seconds since the run began, after each iteration."""
 
-    def surrokit_run_started(self, run: RunInfo) -> None:  # noqa: ARG002
+    def surrokit_run_started(self, **_: object) -> None:
         """Begin."""
         self._began = time.process_time()
 
-    def surrokit_transition_done(
-        self,
-        run: RunInfo,  # noqa: ARG002
-        state: ChainState,  # noqa: ARG002
-        info: IterationInfo,
-    ) -> None:
+    def surrokit_transition_done(self, info: IterationInfo, **_: object) -> None:
         """Note the time, and interrupt if enough was spent."""
         self.elapsed.append(time.process_time() - self._began)
         late = self._seconds is not None and self.elapsed[-1] >= self._seconds

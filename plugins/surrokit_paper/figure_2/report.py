@@ -63,31 +63,19 @@ def report(finished: Sequence[Finished]) -> Report:
     groups = over_repeats(finished)
     means = {group["method"]: group["mean"] for group in groups}
     tables = [
-        Table(
+        Table.of(
+            groups,
             title="acceptance",
-            columns=(
-                "method",
-                "repeats",
-                "mean",
-                "standard error",
-                f"{LOW:.0%} of repeats below",
-                "median",
-                f"{1 - HIGH:.0%} above",
-                "min ESS a draw",
-            ),
-            lines=tuple(
-                (
-                    group["label"],
-                    group["repeats"],
-                    group["mean"],
-                    group["standard_error"],
-                    group["low"],
-                    group["median"],
-                    group["high"],
-                    group["ess_per_draw"],
-                )
-                for group in groups
-            ),
+            columns={
+                "method": lambda group: group["label"],
+                "repeats": lambda group: group["repeats"],
+                "mean": lambda group: group["mean"],
+                "standard error": lambda group: group["standard_error"],
+                f"{LOW:.0%} of repeats below": lambda group: group["low"],
+                "median": lambda group: group["median"],
+                f"{1 - HIGH:.0%} above": lambda group: group["high"],
+                "min ESS a draw": lambda group: group["ess_per_draw"],
+            },
         )
     ]
     paths = _paths(rows_with_paths(finished))

@@ -93,34 +93,24 @@ def report(finished: Sequence[Finished]) -> Report:
     groups = over_repeats(finished)
     powers = growth(groups)
     order = [group["method"] for group in groups]
-    lines = tuple(
-        (
-            group["label"],
-            group["n_points"] or None,
-            group["repeats"],
-            *(_median(group, name) for name in QUANTITIES),
-            None if group["method"] not in powers else powers[group["method"]]["upper_half"],
-        )
-        for group in sorted(groups, key=lambda group: order.index(group["method"]))
-    )
     exact = [group for group in groups if not group["n_points"]]
     return Report(
         tables=(
-            Table(
-                columns=(
-                    "surrogate",
-                    "N",
-                    "repeats",
-                    "training, s",
-                    "solving, s",
-                    "error, nats",
-                    "gradient error",
-                    "acceptance",
-                    "mean ESS/s",
-                    "min ESS/s",
-                    "power of N",
-                ),
-                lines=lines,
+            Table.of(
+                sorted(groups, key=lambda group: order.index(group["method"])),
+                columns={
+                    "surrogate": lambda group: group["label"],
+                    "N": lambda group: group["n_points"] or None,
+                    "repeats": lambda group: group["repeats"],
+                    "training, s": lambda group: _median(group, "training_seconds"),
+                    "solving, s": lambda group: _median(group, "solve_seconds"),
+                    "error, nats": lambda group: _median(group, "error"),
+                    "gradient error": lambda group: _median(group, "gradient_error"),
+                    "acceptance": lambda group: _median(group, "acceptance"),
+                    "mean ESS/s": lambda group: _median(group, "mean_ess_per_second"),
+                    "min ESS/s": lambda group: _median(group, "min_ess_per_second"),
+                    "power of N": lambda group: powers.get(group["method"], {}).get("upper_half"),
+                },
             ),
         ),
         printed=(

@@ -172,27 +172,16 @@ def _differences(compared: Sequence[dict[str, Any]]) -> Table:
 
 
 def _costs(finished: Sequence[Finished]) -> Table:
-    return Table(
+    return Table.of(
+        finished,
         title="runs",
-        columns=(
-            "method",
-            "chains",
-            "acceptance",
-            "min bulk ESS",
-            "seconds",
-            "gradients",
-            "values",
-        ),
-        lines=tuple(
-            (
-                row.settings["label"],
-                row.result["chains"],
-                row.result["acceptance"],
-                min(row.result["ess"]),
-                sum(row.result["seconds"].values()),
-                row.result["calls"]["gradient"],
-                row.result["calls"]["value"],
-            )
-            for row in finished
-        ),
+        columns={
+            "method": lambda row: row.settings["label"],
+            "chains": lambda row: row.result["chains"],
+            "acceptance": lambda row: row.result["acceptance"],
+            "min bulk ESS": lambda row: min(row.result["ess"]),
+            "seconds": lambda row: sum(row.result["seconds"].values()),
+            "gradients": lambda row: row.result["calls"]["gradient"],
+            "values": lambda row: row.result["calls"]["value"],
+        },
     )

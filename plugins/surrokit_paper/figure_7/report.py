@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 import numpy as np
@@ -113,20 +112,20 @@ def report(finished: Sequence[Finished]) -> Report:
     hmc = hmc_acceptance(finished)
     return Report(
         tables=(
-            Table(
-                columns=(
-                    "problem",
-                    "surrogate",
-                    "runs",
-                    "HMC's acceptance",
-                    "at the end",
-                    "0.9 of HMC's after",
-                    "for good after",
-                    "starting points",
-                    "deployments",
-                    "seconds a run",
-                ),
-                lines=tuple(_line(summary) for summary in found),
+            Table.of(
+                found,
+                columns={
+                    "problem": lambda summary: summary.label,
+                    "surrogate": lambda summary: SCHEMES[summary.scheme].label,
+                    "runs": lambda summary: summary.runs,
+                    "HMC's acceptance": lambda summary: summary.hmc,
+                    "at the end": lambda summary: summary.curve.last,
+                    "0.9 of HMC's after": lambda summary: summary.reached,
+                    "for good after": lambda summary: summary.stays,
+                    "starting points": lambda summary: summary.numbers["starting_points"],
+                    "deployments": lambda summary: summary.numbers["deployments"],
+                    "seconds a run": lambda summary: summary.numbers["seconds"],
+                },
             ),
         ),
         printed=tuple(_print(found, hmc)),
@@ -147,21 +146,6 @@ def report(finished: Sequence[Finished]) -> Report:
 
 
 _NUMBERS = ("starting_points", "points", "deployments", "seconds", "training_seconds")
-
-
-def _line(summary: Summary) -> tuple[Any, ...]:
-    return (
-        summary.label,
-        SCHEMES[summary.scheme].label,
-        summary.runs,
-        summary.hmc,
-        summary.curve.last,
-        summary.reached,
-        summary.stays,
-        summary.numbers["starting_points"],
-        summary.numbers["deployments"],
-        summary.numbers["seconds"],
-    )
 
 
 def _print(found: Sequence[Summary], hmc: dict[str, float]) -> list[Printed]:

@@ -175,63 +175,46 @@ def report(finished: Sequence[Finished]) -> Report:
     )
 
 
-_OF_REFERENCES = ("rhat", "acceptance", "relative_error", "plain_error")
-
 _NUMBERS = ("draws", "acceptance", "starting_seconds", "training_seconds", "deployments", "rescues")
 
 
 def _errors_table(found: Sequence[Errors], parts: Sequence[Mapping[str, Any]]) -> Table:
-    return Table(
+    return Table.of(
+        found,
         title="error of the mean",
-        columns=(
-            "problem",
-            "method",
-            "runs",
-            "draws",
-            "acceptance",
-            "starting phase, s",
-            "training, s",
-            "error at a tenth of the time",
-            "error at the end",
-            "part of the time below HMC's",
-        ),
-        lines=tuple(_line(e, parts) for e in found),
+        columns={
+            "problem": lambda e: e.label,
+            "method": lambda e: LABELS[e.method],
+            "runs": lambda e: e.runs,
+            "draws": lambda e: e.numbers["draws"],
+            "acceptance": lambda e: e.numbers["acceptance"],
+            "starting phase, s": lambda e: e.numbers["starting_seconds"],
+            "training, s": lambda e: e.numbers["training_seconds"],
+            "error at a tenth of the time": lambda e: _at(e, 0.1 * e.times[-1]),
+            "error at the end": lambda e: _at(e, e.times[-1]),
+            "part of the time below HMC's": lambda e: _part_below_hmc(e, parts),
+        },
     )
 
 
 def _references_table(truth: Mapping[str, Mapping[str, Any]]) -> Table:
-    return Table(
+    return Table.of(
+        truth,
         title="what E q is known by",
-        columns=(
-            "problem",
-            "R-hat",
-            "acceptance",
-            "standard error over |E q|",
-            "without control variates",
-        ),
-        lines=tuple(
-            (problem, *(reference.get(name) for name in _OF_REFERENCES))
-            for problem, reference in truth.items()
-        ),
+        columns={
+            "problem": lambda problem: problem,
+            "R-hat": lambda problem: truth[problem].get("rhat"),
+            "acceptance": lambda problem: truth[problem].get("acceptance"),
+            "standard error over |E q|": lambda problem: truth[problem].get("relative_error"),
+            "without control variates": lambda problem: truth[problem].get("plain_error"),
+        },
     )
 
 
-def _line(e: Errors, parts: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+def _part_below_hmc(e: Errors, parts: Sequence[Mapping[str, Any]]) -> float | None:
     kind = e.method.partition("-")[0]
-    part = next(
+    return next(
         (p.get(kind) for p in parts if (p["problem"], p["scheme"]) == (e.problem, e.scheme)), None
-    )
-    return (
-        e.label,
-        LABELS[e.method],
-        e.runs,
-        e.numbers["draws"],
-        e.numbers["acceptance"],
-        e.numbers["starting_seconds"],
-        e.numbers["training_seconds"],
-        _at(e, 0.1 * e.times[-1]),
-        _at(e, e.times[-1]),
-        part,
     )
 
 
@@ -243,9 +226,10 @@ def _at(e: Errors, time: float) -> float | None:
 def _warnings(finished: Sequence[Finished], truth: Mapping[str, Mapping[str, Any]]) -> list[str]:
     found = []
     for problem, reference in truth.items():
-        if not _is_at_most(reference["rhat"], LARGEST_RHAT):
+        rhat = reference["rhat"]
+        if rhat is None or not rhat <= LARGEST_RHAT:
             found.append(
-                f"the reference of {problem} has R-hat {reference['rhat']}, above {LARGEST_RHAT}: "
+                f"the reference of {problem} has R-hat {rhat}, above {LARGEST_RHAT}: "
                 "errors there are not to be trusted; raise reference_draws."
             )
     missing = {row.settings["problem"] for row in finished} - set(truth)
@@ -267,7 +251,3 @@ def _coarse(truth: Mapping[str, Mapping[str, Any]], found: Sequence[Errors]) -> 
                 f"and the least error measured with it is {min(ends):.2g}; raise reference_draws."
             )
     return said
-
-
-def _is_at_most(number: float | None, most: float) -> bool:
-    return number is not None and number <= most

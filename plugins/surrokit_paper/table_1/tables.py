@@ -13,35 +13,22 @@ from surrokit_paper.table_1.summary import Summary, agreements, by_name, ratio
 
 def paper_accounting(found: Sequence[Summary]) -> Table:
     """Return acceptance, effective draws and seconds of sampling alone."""
-    return Table(
+    return Table.of(
+        found,
         title="The paper's accounting: sampling alone, burn-in and training left out",
-        columns=(
-            "problem",
-            "method",
-            "AP",
-            "ESS: least",
-            "median",
-            "largest",
-            "draws",
-            "least, of draws",
-            "ms a draw",
-            "min(ESS)/s",
-            "over HMC's",
-        ),
-        lines=tuple(
-            (
-                one.problem_label,
-                one.method_label,
-                one.acceptance,
-                *one.ess,
-                one.draws,
-                ratio(one.ess[0], one.draws),
-                1e3 * one.seconds,
-                one.rate,
-                ratio(one.rate, _hmc_rate(found, one.problem)),
-            )
-            for one in found
-        ),
+        columns={
+            "problem": lambda one: one.problem_label,
+            "method": lambda one: one.method_label,
+            "AP": lambda one: one.acceptance,
+            "ESS: least": lambda one: one.ess[0],
+            "median": lambda one: one.ess[1],
+            "largest": lambda one: one.ess[2],
+            "draws": lambda one: one.draws,
+            "least, of draws": lambda one: ratio(one.ess[0], one.draws),
+            "ms a draw": lambda one: 1e3 * one.seconds,
+            "min(ESS)/s": lambda one: one.rate,
+            "over HMC's": lambda one: ratio(one.rate, _hmc_rate(found, one.problem)),
+        },
     )
 
 
@@ -127,39 +114,23 @@ def beside_the_paper(found: Sequence[Summary]) -> Table:
 
 def honest_costs(found: Sequence[Summary]) -> Table:
     """Return effective draws by ranks, and all that they cost."""
-    return Table(
+    return Table.of(
+        found,
         title="Everything counted: burn-in, exploration, training and warm-up",
-        columns=(
-            "problem",
-            "method",
-            "draws",
-            "bulk ESS: least",
-            "R-hat",
-            "values",
-            "gradients",
-            "other calls",
-            "data rows",
-            "calls for each effective draw",
-            "seconds",
-            "effective draws a second",
-        ),
-        lines=tuple(
-            (
-                one.problem_label,
-                one.method_label,
-                one.draws,
-                one.bulk_ess,
-                one.rhat,
-                one.calls["value"],
-                one.calls["gradient"],
-                _others(one),
-                one.calls["rows"] or None,
-                one.calls_per_effective_draw,
-                one.all_seconds,
-                one.full_rate,
-            )
-            for one in found
-        ),
+        columns={
+            "problem": lambda one: one.problem_label,
+            "method": lambda one: one.method_label,
+            "draws": lambda one: one.draws,
+            "bulk ESS: least": lambda one: one.bulk_ess,
+            "R-hat": lambda one: one.rhat,
+            "values": lambda one: one.calls["value"],
+            "gradients": lambda one: one.calls["gradient"],
+            "other calls": _others,
+            "data rows": lambda one: one.calls["rows"] or None,
+            "calls for each effective draw": lambda one: one.calls_per_effective_draw,
+            "seconds": lambda one: one.all_seconds,
+            "effective draws a second": lambda one: one.full_rate,
+        },
     )
 
 

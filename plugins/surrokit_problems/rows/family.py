@@ -107,20 +107,6 @@ class Family:
     def __repr__(self) -> str:
         return f"Family({self.name!r})"
 
-    def remaining(
-        self,
-        predictor: FloatArray,
-        response: FloatArray,
-        step: FloatArray,
-        order: int = USUAL_ORDER,
-    ) -> FloatArray:
-        """Return what expansions at e leave out at e + t, of the shape of the steps t.
-
-        To second order that is f(e + t) - f(e) - f'(e) t - f''(e) t^2 / 2; with an order of 3,
-        which needs ``third``, the term of third order is taken off too.
-        """
-        return self.remaining_of(self.prepare_rows(predictor, response), step, order)
-
     def prepare_rows(self, predictor: FloatArray, response: FloatArray) -> tuple[FloatArray, ...]:
         """Return what :meth:`remaining_of` needs of each row: arrays of the shape of these."""
         more = () if self.prepare is None else self.prepare(predictor, response)
@@ -129,7 +115,12 @@ class Family:
     def remaining_of(
         self, prepared: Sequence[FloatArray], step: FloatArray, order: int = USUAL_ORDER
     ) -> FloatArray:
-        """Return :meth:`remaining` for what was prepared, or some rows of it."""
+        """Return what expansions at e leave out at e + t, of the shape of the steps t.
+
+        To second order that is f(e + t) - f(e) - f'(e) t - f''(e) t^2 / 2; with an order of 3,
+        which needs ``third``, the term of third order is taken off too. ``prepared`` is what
+        :meth:`prepare_rows` returns, or some rows of it.
+        """
         if order == USUAL_ORDER:
             return self._second_order(prepared, step)
         if self.third_order_remainder is not None:

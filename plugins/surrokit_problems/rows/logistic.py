@@ -26,19 +26,7 @@ from surrokit_problems.rows.family import LOGISTIC
 from surrokit_problems.rows.linear_rows import LinearRows
 
 _OFFERED: Capabilities = frozenset(
-    {
-        can.GRADIENT,
-        can.GRADIENT_ALONE,
-        can.HESSIAN,
-        can.HESSIAN_DERIVATIVE,
-        can.HESSIAN_PRODUCT,
-        can.HESSIAN_DIAGONAL,
-        can.METRIC,
-        can.METRIC_DERIVATIVE,
-        can.METRIC_PRODUCT,
-        can.ROWS,
-        can.ROWS_THIRD_ORDER,
-    }
+    {can.GRADIENT, can.GRADIENT_ALONE, *can.HESSIANS, *can.METRICS, can.ROWS, can.ROWS_THIRD_ORDER}
 )
 _NUMBERS_IN_A_BLOCK = 200_000
 _NUMBERS_FOR_ONE = 400_000

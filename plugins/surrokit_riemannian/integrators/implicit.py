@@ -43,15 +43,11 @@ class ImplicitIntegrator:
     check_reversal: bool = True
     reversal_tolerance: float = attrs.field(default=1e-8, validator=positive)
 
-    @property
-    def by_position(self) -> bool:
-        """Always: it follows metrics that change with position."""
-        return True
+    by_position: ClassVar[bool] = True
+    """Always: it follows metrics that change with position."""
 
-    @property
-    def needs(self) -> Capabilities:
-        """Gradients; the metric has needs of its own."""
-        return frozenset({GRADIENT})
+    needs: ClassVar[Capabilities] = frozenset({GRADIENT})
+    """Gradients; the metric has needs of its own."""
 
     def cache(self, hamiltonian: Hamiltonian, positions: FloatArray) -> Cache:
         """Return value, gradient, the metric and the gradient of its log determinant.

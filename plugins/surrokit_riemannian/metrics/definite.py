@@ -19,12 +19,8 @@ from surrokit_riemannian.metrics.factors import factorise
 class _Definite(DenseMassMatrix):
     """A matrix of the potential that is factorised as it is; it has no units."""
 
-    field: ClassVar[MatrixField]
-
-    @property
-    def tunable(self) -> bool:
-        """Never."""
-        return False
+    tunable: ClassVar[bool] = False
+    """Never."""
 
     def adapt(self, covariance: FloatArray) -> Self:  # noqa: ARG002
         """Return itself."""
@@ -58,14 +54,6 @@ class _Definite(DenseMassMatrix):
         """Return u^T d_k G u, shape (n, dim)."""
         return self.field.form_gradient(potential, positions, velocities)
 
-    def approximate_product(
-        self, potential: Potential, positions: FloatArray, vectors: FloatArray
-    ) -> FloatArray | None:
-        """Return G u, shape (n, dim), if the potential has it cheaper than G."""
-        if self.field.quick_product not in potential.capabilities:
-            return None
-        return self.field.product(potential, positions, vectors)
-
 
 @attrs.frozen
 class OwnMetric(_Definite):
@@ -77,10 +65,8 @@ class OwnMetric(_Definite):
 
     field: ClassVar[MatrixField] = METRIC_FIELD
 
-    @property
-    def needs(self) -> Capabilities:
-        """The metric and its derivative."""
-        return frozenset({METRIC, METRIC_DERIVATIVE})
+    needs: ClassVar[Capabilities] = frozenset({METRIC, METRIC_DERIVATIVE})
+    """The metric and its derivative."""
 
 
 @attrs.frozen

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
+from surrokit.contracts.matrices import MatrixField
+from surrokit.contracts.potential import Potential
 from surrokit.types import Cache, FloatArray
 from surrokit_riemannian.metrics.factors import Factors, dot, product
 
@@ -23,6 +27,9 @@ class DenseMassMatrix:
     ====================  ===============  =========
     """
 
+    field: ClassVar[MatrixField]
+    """The matrix of the potential that G is made of."""
+
     def draw(self, rng: np.random.Generator, cache: Cache) -> FloatArray:
         """Draw momenta from N(0, G), shape (n, dim)."""
         factor = cache["metric_factor"]
@@ -40,6 +47,14 @@ class DenseMassMatrix:
     def energy(self, cache: Cache, momenta: FloatArray) -> FloatArray:
         """Return log det G / 2 + p^T G^-1 p / 2, shape (n,)."""
         return 0.5 * (cache["log_determinant"] + dot(momenta, self.velocity(cache, momenta)))
+
+    def approximate_product(
+        self, potential: Potential, positions: FloatArray, vectors: FloatArray
+    ) -> FloatArray | None:
+        """Return the field's matrix times u, shape (n, dim), if that is cheaper than the matrix."""
+        if self.field.quick_product not in potential.capabilities:
+            return None
+        return self.field.product(potential, positions, vectors)
 
 
 def dense_cache(factors: Factors) -> dict[str, FloatArray]:

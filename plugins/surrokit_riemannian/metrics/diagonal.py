@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import attrs
 import numpy as np
 
@@ -39,15 +41,11 @@ class DiagonalMetric:
     hardness: float = attrs.field(default=HARDNESS, validator=positive)
     variances: FloatArray | None = attrs.field(default=None, metadata=HIDDEN)
 
-    @property
-    def needs(self) -> Capabilities:
-        """The Hessian and its derivative; where there is its diagonal alone, that is used."""
-        return frozenset({HESSIAN, HESSIAN_DERIVATIVE})
+    needs: ClassVar[Capabilities] = frozenset({HESSIAN, HESSIAN_DERIVATIVE})
+    """The Hessian and its derivative; where there is its diagonal alone, that is used."""
 
-    @property
-    def tunable(self) -> bool:
-        """Always: its units."""
-        return True
+    tunable: ClassVar[bool] = True
+    """Always: its units."""
 
     def adapt(self, covariance: FloatArray) -> DiagonalMetric:
         """Return the metric in units in which variances of a covariance (dim, dim) are 1."""

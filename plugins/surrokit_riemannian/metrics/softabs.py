@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import attrs
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from surrokit.capabilities import HESSIAN, HESSIAN_DERIVATIVE
-from surrokit.contracts.matrices import HESSIAN_FIELD
+from surrokit.contracts.matrices import HESSIAN_FIELD, MatrixField
 from surrokit.contracts.potential import Potential
 from surrokit.settings import HIDDEN, positive
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
@@ -54,6 +56,7 @@ class SoftAbsMetric(DenseMassMatrix):
         If the hardness is not positive.
     """
 
+    field: ClassVar[MatrixField] = HESSIAN_FIELD
     hardness: float = attrs.field(default=HARDNESS, validator=positive)
     covariance: FloatArray | None = attrs.field(default=None, metadata=HIDDEN)
     _factor: FloatArray | None = attrs.field(init=False, repr=False)
@@ -72,15 +75,11 @@ class SoftAbsMetric(DenseMassMatrix):
         identity = np.eye(len(self._factor))
         return np.asarray(solve_triangular(self._factor, identity, lower=True), dtype=np.float64)
 
-    @property
-    def needs(self) -> Capabilities:
-        """The Hessian and its derivative."""
-        return frozenset({HESSIAN, HESSIAN_DERIVATIVE})
+    needs: ClassVar[Capabilities] = frozenset({HESSIAN, HESSIAN_DERIVATIVE})
+    """The Hessian and its derivative."""
 
-    @property
-    def tunable(self) -> bool:
-        """Always: its units."""
-        return True
+    tunable: ClassVar[bool] = True
+    """Always: its units."""
 
     def adapt(self, covariance: FloatArray) -> SoftAbsMetric:
         """Return the metric in units in which a covariance (dim, dim) is the identity."""
@@ -88,7 +87,7 @@ class SoftAbsMetric(DenseMassMatrix):
 
     def factor(self, potential: Potential, positions: FloatArray) -> Cache:
         """Evaluate the Hessian at positions (n, dim), and factorise G."""
-        hessian = HESSIAN_FIELD.matrix(potential, positions)
+        hessian = self.field.matrix(potential, positions)
         n, dim = positions.shape
         certain = are_definite(hessian - (CERTAIN / self.hardness) * self._unit_precision(dim))
         cache = dense_cache(factorise(hessian))
@@ -143,7 +142,7 @@ class SoftAbsMetric(DenseMassMatrix):
             ratio = self.hardness * softabs_slope(curvatures) / softabs(curvatures)
             matrices = matrices.copy()
             matrices[rows] = (directions * ratio[:, None, :]) @ directions.transpose(0, 2, 1)
-        return HESSIAN_FIELD.trace_gradient(potential, positions, matrices)
+        return self.field.trace_gradient(potential, positions, matrices)
 
     def form_gradient(
         self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
@@ -155,13 +154,11 @@ class SoftAbsMetric(DenseMassMatrix):
         """
         soft = _soft(cache)
         if not soft.any():
-            return HESSIAN_FIELD.form_gradient(potential, positions, velocities)
+            return self.field.form_gradient(potential, positions, velocities)
         gradient = np.empty_like(positions)
         rows = np.flatnonzero(~soft)
         if rows.size:
-            gradient[rows] = HESSIAN_FIELD.form_gradient(
-                potential, positions[rows], velocities[rows]
-            )
+            gradient[rows] = self.field.form_gradient(potential, positions[rows], velocities[rows])
         rows = np.flatnonzero(soft)
         curvatures, directions = _soften(cache, rows)
         dual = velocities[rows]
@@ -170,16 +167,8 @@ class SoftAbsMetric(DenseMassMatrix):
         w = product(directions.transpose(0, 2, 1), dual)
         middle = divided_differences(curvatures) * w[:, :, None] * w[:, None, :]
         matrices = directions @ middle @ directions.transpose(0, 2, 1)
-        gradient[rows] = HESSIAN_FIELD.trace_gradient(potential, positions[rows], matrices)
+        gradient[rows] = self.field.trace_gradient(potential, positions[rows], matrices)
         return gradient
-
-    def approximate_product(
-        self, potential: Potential, positions: FloatArray, vectors: FloatArray
-    ) -> FloatArray | None:
-        """Return H u, shape (n, dim), if the potential has it cheaper than H."""
-        if HESSIAN_FIELD.quick_product not in potential.capabilities:
-            return None
-        return HESSIAN_FIELD.product(potential, positions, vectors)
 
 
 def _soft(cache: Cache) -> BoolArray:

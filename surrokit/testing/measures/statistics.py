@@ -120,30 +120,6 @@ def normality(normals: FloatArray, label: str = "") -> Verdict:
     return Verdict(tuple(comparisons))
 
 
-def same_distribution(first: FloatArray, second: FloatArray, label: str = "") -> Verdict:
-    """Test whether two samples have one distribution, for targets without exact quantiles.
-
-    Parameters
-    ----------
-    first, second : ndarray of shapes (n, dim) and (m, dim)
-        Independent rows, which are compared after a common scaling.
-    label
-        Goes into the names of the comparisons.
-    """
-    both = np.concatenate([first, second])
-    centre, scale = both.mean(axis=0), both.std(axis=0)
-    a, b = (first - centre) / scale, (second - centre) / scale
-    pairs = [
-        (name, x, y) for (name, x), (_, y) in zip(_projections(a), _projections(b), strict=True)
-    ]
-    pairs.append(("squared radius", np.square(a).sum(axis=1), np.square(b).sum(axis=1)))
-    comparisons = []
-    for name, x, y in pairs:
-        comparisons.append(_two_sample(f"{label}{name}, Kolmogorov-Smirnov distance", x, y))
-        comparisons.append(_difference(f"{label}{name}, difference of means", x, y))
-    return Verdict(tuple(comparisons))
-
-
 def check_balance(
     before: FloatArray, after: FloatArray, label: str = "", n_regions: int = 4
 ) -> Verdict:
@@ -229,18 +205,3 @@ def _mean_square(what: str, normal: FloatArray) -> Comparison:
     n, total = len(normal), float(np.square(normal).sum())
     p_value = 2.0 * min(float(chdtr(n, total)), float(chdtrc(n, total)))
     return Comparison(what, total / n, min(1.0, p_value))
-
-
-def _two_sample(what: str, x: FloatArray, y: FloatArray) -> Comparison:
-    grid = np.sort(np.concatenate([x, y]))
-    share_x = np.searchsorted(np.sort(x), grid, side="right") / len(x)
-    share_y = np.searchsorted(np.sort(y), grid, side="right") / len(y)
-    distance = float(np.abs(share_x - share_y).max())
-    size = len(x) * len(y) / (len(x) + len(y))
-    return Comparison(what, distance, float(kolmogorov(np.sqrt(size) * distance)))
-
-
-def _difference(what: str, x: FloatArray, y: FloatArray) -> Comparison:
-    difference = float(x.mean() - y.mean())
-    error = float(np.sqrt(x.var() / len(x) + y.var() / len(y)))
-    return Comparison(what, difference, 2.0 * float(ndtr(-abs(difference) / error)))

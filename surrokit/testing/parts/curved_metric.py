@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import attrs
 import numpy as np
 
@@ -24,15 +26,11 @@ class CurvedMetric:
 
     products: bool = True
 
-    @property
-    def needs(self) -> Capabilities:
-        """Nothing."""
-        return frozenset()
+    needs: ClassVar[Capabilities] = frozenset()
+    """Nothing."""
 
-    @property
-    def tunable(self) -> bool:
-        """Never."""
-        return False
+    tunable: ClassVar[bool] = False
+    """Never."""
 
     def adapt(self, covariance: FloatArray) -> CurvedMetric:  # noqa: ARG002
         """Return itself."""

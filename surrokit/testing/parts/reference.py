@@ -5,7 +5,7 @@ They are simple enough to be verified by reading, and not fast.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import attrs
 import numpy as np
@@ -99,10 +99,8 @@ def transitions(
 class ConstantMetric:
     """Independent masses, not all equal: M^-1 = diag(0.6, 1.7)."""
 
-    @property
-    def tunable(self) -> bool:
-        """Never."""
-        return False
+    tunable: ClassVar[bool] = False
+    """Never."""
 
     def adapt(self, covariance: FloatArray) -> ConstantMetric:  # noqa: ARG002
         """Return itself."""
@@ -133,20 +131,14 @@ _INVERSE_MASS = np.array([0.6, 1.7])
 class _Given:
     """Base of samplers without anything to tune."""
 
-    @property
-    def needs(self) -> Capabilities:
-        """Nothing but values."""
-        return frozenset()
+    needs: ClassVar[Capabilities] = frozenset()
+    """Nothing but values."""
 
-    @property
-    def tunes(self) -> frozenset[str]:
-        """Nothing."""
-        return frozenset()
+    tunes: ClassVar[frozenset[str]] = frozenset()
+    """Nothing."""
 
-    @property
-    def target_acceptance(self) -> float:
-        """A number that nothing uses, since nothing is tuned."""
-        return 0.5
+    target_acceptance: ClassVar[float] = 0.5
+    """A number that nothing uses, since nothing is tuned."""
 
 
 @attrs.frozen(kw_only=True, eq=False)

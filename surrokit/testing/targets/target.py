@@ -17,18 +17,7 @@ from surrokit.coordinates.transforms import products
 from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.types import Capabilities, FloatArray
 
-_BASIC: Capabilities = frozenset(
-    {
-        can.GRADIENT,
-        can.GRADIENT_ALONE,
-        can.HESSIAN,
-        can.HESSIAN_DERIVATIVE,
-        can.HESSIAN_PRODUCT,
-        can.HESSIAN_DIAGONAL,
-        can.INITIAL,
-    }
-)
-_OF_METRIC: Capabilities = frozenset({can.METRIC, can.METRIC_DERIVATIVE, can.METRIC_PRODUCT})
+_BASIC: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE, can.INITIAL}
 
 
 class ExactCallRefusedError(AssertionError):
@@ -151,7 +140,7 @@ class MetricTarget(Target):
     @property
     def capabilities(self) -> Capabilities:
         """Also the metric, its derivative and its products."""
-        return _BASIC | _OF_METRIC
+        return _BASIC | can.METRICS
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the metric G, shape (n, 2, 2)."""

@@ -73,15 +73,14 @@ def rule(correction, start, end):
     def remainder(i):
         term = target.select(np.array([i]))
         h = ends - centre
-        base = centre[None]
-        second = term.value(base) + h @ term.gradient(base)[0]
-        second += 0.5 * np.einsum("ni,ij,nj->n", h, term.hessian(base)[0], h)
+        e = 1e-3
+        near = centre + e * np.concatenate([0 * h[:1], h, -h, 2 * h, -2 * h])
+        hessians = term.hessian(near)
+        second = term.value(near[:1]) + h @ term.gradient(near[:1])[0]
+        second += 0.5 * np.einsum("ni,ij,nj->n", h, hessians[0], h)
         if correction.thinning.order == 3:
-            e = 1e-3
-            near, far = (
-                term.hessian(base + s * h) - term.hessian(base - s * h) for s in (e, 2 * e)
-            )
-            change = (8 * near - far) / (12 * e)
+            ahead, behind, farther, farthest = hessians[1:].reshape(4, 2, *hessians.shape[1:])
+            change = (8 * (ahead - behind) - (farther - farthest)) / (12 * e)
             second += np.einsum("ni,nij,nj->n", h, change, h) / 6
         return term.value(ends) - second
 

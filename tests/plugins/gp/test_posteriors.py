@@ -49,6 +49,20 @@ def observed(rows, kind="zero", slope_rows=(), whiten=True):
     return Observations.of_rows(rows, np.array(slope_rows, dtype=int), frame, kind)
 
 
+def of_values(positions, values):
+    """Values at positions as they are, about a mean function of zero."""
+    n, dim = positions.shape
+    rows = TrainingRows(
+        positions=positions,
+        values=values,
+        gradients=np.full((n, dim), np.nan),
+        copies=np.ones(n),
+        tail_sd=np.zeros(n),
+    )
+    frame = Frame(whitening=Whitening.identity(dim), whiten=False)
+    return Observations.of_rows(rows, np.empty(0, dtype=int), frame, "zero")
+
+
 def no_features(positions):
     return np.empty((len(positions), 0))
 
@@ -61,7 +75,7 @@ def test_hyperparameters_equal_predictions_of_scikit_learn(rng):
     other.fit(positions, values)
     mean, sd = other.predict(where, return_std=True)
 
-    posterior = ExactPosterior.of(Observations.of_values(positions, values), HYPER)
+    posterior = ExactPosterior.of(of_values(positions, values), HYPER)
 
     cross = posterior.kernel.matrix(where, posterior.centres)
     np.testing.assert_allclose(cross @ posterior.weights, mean, rtol=1e-8)
@@ -226,7 +240,7 @@ def test_derivatives_as_observations_are_limits_of_values(rng):
     spread = kernel.variance - np.einsum("nm,mn->n", cross, np.linalg.solve(covariance, cross.T))
 
     observations = attrs.evolve(
-        Observations.of_values(positions, values),
+        of_values(positions, values),
         slope_rows=np.array([0, 1]),
         slopes=slopes[:2],
         slope_basis=np.empty((2, DIM, 0)),
@@ -246,12 +260,10 @@ def test_a_repeated_value_is_a_value_with_less_noise(rng):
     positions = rng.standard_normal((6, DIM))
     values = potential(positions)
     twice = np.concatenate([positions, positions[:2]]), np.concatenate([values, values[:2]])
-    once = attrs.evolve(
-        Observations.of_values(positions, values), copies=np.array([2.0, 2.0, 1, 1, 1, 1])
-    )
+    once = attrs.evolve(of_values(positions, values), copies=np.array([2.0, 2.0, 1, 1, 1, 1]))
     where = rng.standard_normal((5, DIM))
     means = []
-    for observations in (Observations.of_values(*twice), once):
+    for observations in (of_values(*twice), once):
         posterior = ExactPosterior.of(observations, HYPER)
         means.append(posterior.kernel.matrix(where, posterior.centres) @ posterior.weights)
     np.testing.assert_allclose(means[0], means[1], rtol=1e-10)
@@ -260,7 +272,7 @@ def test_a_repeated_value_is_a_value_with_less_noise(rng):
 def test_variance_is_never_negative(rng):
     positions = rng.standard_normal((60, DIM))
     hyper = Hyperparameters(length_scales=3.0, signal_sd=50.0, noise_sd=1e-4)
-    observations = Observations.of_values(positions, potential(positions))
+    observations = of_values(positions, potential(positions))
     for posterior in (
         ExactPosterior.of(observations, hyper),
         SparsePosterior.of(observations, hyper, positions[:40]),
@@ -271,7 +283,7 @@ def test_variance_is_never_negative(rng):
 
 def test_far_from_all_data_the_variance_is_that_of_the_signal(rng):
     positions = rng.standard_normal((10, DIM))
-    posterior = ExactPosterior.of(Observations.of_values(positions, potential(positions)), HYPER)
+    posterior = ExactPosterior.of(of_values(positions, potential(positions)), HYPER)
     far = np.full((1, DIM), 1e3)
     np.testing.assert_allclose(posterior.variance(far, no_features(far)), HYPER.signal_sd**2)
 
@@ -281,23 +293,21 @@ def test_a_value_without_noise_is_met():
     hyper = Hyperparameters(length_scales=1.0, signal_sd=2.0, noise_sd=0.0)
     values = np.array([1.0, -1.0, 3.0])
     for posterior in (
-        ExactPosterior.of(Observations.of_values(positions, values), hyper),
-        SparsePosterior.of(Observations.of_values(positions, values), hyper, positions),
+        ExactPosterior.of(of_values(positions, values), hyper),
+        SparsePosterior.of(of_values(positions, values), hyper, positions),
     ):
         mean = posterior.kernel.matrix(positions, posterior.centres) @ posterior.weights
         np.testing.assert_allclose(mean, values, rtol=1e-6)
 
 
 def test_length_scales_of_another_dimension():
-    observations = Observations.of_values(np.zeros((2, 2)), np.zeros(2))
+    observations = of_values(np.zeros((2, 2)), np.zeros(2))
     with pytest.raises(ValueError, match="3 length scales, but positions have 2 coordinates; give"):
         exact_likelihood(observations, HYPER)
 
 
 def test_a_kernel_that_cannot_be_factorised():
-    observations = attrs.evolve(
-        Observations.of_values(np.zeros((3, 1)), np.zeros(3)), copies=np.full(3, np.nan)
-    )
+    observations = attrs.evolve(of_values(np.zeros((3, 1)), np.zeros(3)), copies=np.full(3, np.nan))
     hyper = Hyperparameters(length_scales=1.0, signal_sd=1.0, noise_sd=1.0)
     with pytest.raises(SurrogateFitError, match="3 x 3 kernel matrix has no Cholesky factor even"):
         ExactPosterior.of(observations, hyper)

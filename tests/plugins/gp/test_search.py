@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit_gp.data.observations import Observations
+from surrokit.surrogate.whitening import Whitening
+from surrokit_gp.data.observations import Frame, Observations
+from surrokit_gp.data.training_rows import TrainingRows
 from surrokit_gp.fit.search import Search
 from surrokit_gp.fit.space import Space
 from surrokit_gp.kernel.hyperparameters import Hyperparameters, given_hyperparameters
@@ -17,6 +19,20 @@ SEARCH = Search(kernel_scales="isotropic", noise=None, n_starts=3, max_iteration
 PER_DIMENSION = attrs.evolve(SEARCH, kernel_scales="per-dimension")
 
 
+def of_values(positions, values):
+    """Values at positions as they are, about a mean function of zero."""
+    n, dim = positions.shape
+    rows = TrainingRows(
+        positions=positions,
+        values=values,
+        gradients=np.full((n, dim), np.nan),
+        copies=np.ones(n),
+        tail_sd=np.zeros(n),
+    )
+    frame = Frame(whitening=Whitening.identity(dim), whiten=False)
+    return Observations.of_rows(rows, np.empty(0, dtype=int), frame, "zero")
+
+
 @pytest.fixture
 def observations(rng):
     """Draws from a process with length scales 1 and 3, signal 2 and noise 0.1."""
@@ -25,7 +41,7 @@ def observations(rng):
     squares = np.square(scaled[:, None, :] - scaled).sum(axis=2)
     covariance = 4.0 * np.exp(-0.5 * squares) + 0.01 * np.eye(150)
     values = np.linalg.cholesky(covariance) @ rng.standard_normal(150)
-    return Observations.of_values(positions, values)
+    return of_values(positions, values)
 
 
 def climbed(search, observations, rng=None, **options):
@@ -208,7 +224,7 @@ def test_the_signal_is_bounded_as_asked(rng, max_signal):
     # a quadratic is the limit of processes with ever longer scales and larger signals
     positions = rng.standard_normal((60, 2))
     values = 0.5 * np.square(positions).sum(axis=1)
-    observations = Observations.of_values(positions, values)
+    observations = of_values(positions, values)
     found = climbed(attrs.evolve(SEARCH, max_signal=max_signal), observations)
     height = np.sqrt(np.mean(values**2))
     assert found.signal_sd <= max_signal * height * (1 + 1e-9)

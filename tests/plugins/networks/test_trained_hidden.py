@@ -10,7 +10,6 @@ from surrokit_networks.nodes.rbf import RbfNodes
 from surrokit_networks.regression.trained_hidden import (
     HiddenLoss,
     pack,
-    train_nodes,
     train_on,
     unpack,
 )
@@ -56,6 +55,27 @@ def equations_of(n, dim, n_outputs, *, with_gradients, trains_level=True, seed=1
         gradient_weights=rng.uniform(0.2, 1.0, n) * known * with_gradients,
         count=float(n),
         trains_level=trains_level,
+    )
+
+
+def train_nodes(nodes, z, values, gradients, weights, *, ridge, gradient_weight, max_iterations):
+    """Train on values and, where they are known, gradients, over a level alone."""
+    known = np.zeros(len(values), dtype=bool)
+    if gradients is not None:
+        known = np.isfinite(gradients).all(axis=1)
+        gradients = np.where(known[:, None], gradients, 0.0)[:, None, :]
+    equations = Equations(
+        whitened=z,
+        targets=(values - np.average(values, weights=weights))[:, None],
+        gradients=gradients if known.any() else None,
+        value_weights=weights,
+        gradient_weights=gradient_weight * weights * known,
+        count=float(weights.sum()),
+        trains_level=True,
+    )
+    trend = TrendFeatures(dim=nodes.dim, degree=0)
+    return train_on(
+        nodes, equations, trend, ridge=ridge * len(values), max_iterations=max_iterations
     )
 
 

@@ -275,20 +275,20 @@ def test_a_run_ends_when_its_time_is_over(monkeypatch):
     now = iter([0.0, 10.0, 11.5, 12.5])
     monkeypatch.setattr(stop_at, "time", SimpleNamespace(process_time=lambda: next(now)))
     stop = StopAt(seconds=2.0)
-    stop.surrokit_run_started(None)
-    stop.surrokit_transition_done(None, None, paid(50, 50))
+    stop.surrokit_run_started()
+    stop.surrokit_transition_done(info=paid(50, 50))
     assert not stop.reached
     with pytest.raises(KeyboardInterrupt):
-        stop.surrokit_transition_done(None, None, paid(50, 50))
+        stop.surrokit_transition_done(info=paid(50, 50))
     assert stop.reached
     assert stop.elapsed == [1.5, 2.5]
 
 
 def test_a_run_ends_when_enough_is_paid():
     stop = StopAt(evaluations=10)
-    stop.surrokit_transition_done(None, None, paid(4, 2, 2))
+    stop.surrokit_transition_done(info=paid(4, 2, 2))
     with pytest.raises(KeyboardInterrupt):
-        stop.surrokit_transition_done(None, None, paid(4, 2, 3))
+        stop.surrokit_transition_done(info=paid(4, 2, 3))
     assert stop.reached
 
 

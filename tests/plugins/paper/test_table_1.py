@@ -103,13 +103,13 @@ def test_training_after_the_warm_up_is_not_in_the_seconds_of_sampling(monkeypatc
     clock = [0.0]
 
     class Tick(SamplingTime):
-        def surrokit_surrogate_deployed(self, run, surrogate, evaluations, reason):
+        def surrokit_surrogate_deployed(self, **told):
             clock[0] += 1000.0  # as if the fit had taken so long
-            super().surrokit_surrogate_deployed(run, surrogate, evaluations, reason)
+            super().surrokit_surrogate_deployed(**told)
 
-        def surrokit_transition_done(self, run, state, info):
+        def surrokit_transition_done(self, **told):
             clock[0] += 1.0
-            super().surrokit_transition_done(run, state, info)
+            super().surrokit_transition_done(**told)
 
     monkeypatch.setattr(time, "process_time", lambda: clock[0])
     timed = Tick()

@@ -94,7 +94,7 @@ def test_the_remainder_is_that_of_the_second_order_expansion(family):
         y = np.full(2000, y)
         plain = family.value(e + t, y) - family.value(e, y)
         plain -= family.first(e, y) * t + 0.5 * family.second(e, y) * t**2
-        found = family.remaining(e, y, t)
+        found = family.remaining_of(family.prepare_rows(e, y), t)
         assert_allclose(found, plain, rtol=1e-6, atol=1e-12)
         assert (np.abs(found) <= family.third_bound * np.abs(t) ** 3 / 6 + 1e-13).all()
 
@@ -103,9 +103,10 @@ def test_logistic_remainders_keep_their_digits_for_short_steps_and_long_ones():
     e, y = np.array([0.3]), np.array([1.0])
     p = 1 / (1 + np.exp(-0.3))
     third = p * (1 - p) * (1 - 2 * p)
-    short = LOGISTIC.remaining(e, y, np.array([1e-4]))
+    prepared = LOGISTIC.prepare_rows(e, y)
+    short = LOGISTIC.remaining_of(prepared, np.array([1e-4]))
     assert_allclose(short, third * 1e-12 / 6, rtol=1e-3)
-    long = LOGISTIC.remaining(e, y, np.array([800.0]))
+    long = LOGISTIC.remaining_of(prepared, np.array([800.0]))
     assert_allclose(long, 800 + np.log(p) - p * 800 - p * (1 - p) * 800**2 / 2, rtol=1e-12)
 
 

@@ -167,7 +167,7 @@ def worst_remainder(reference, predictors, steps, family=None):
     responses = reference.responses[:1] if family.prepare else reference.responses  # y drops out
     for y, order in itertools.product(responses, orders):
         with np.errstate(all="ignore"):
-            remainders = family.remaining(e, np.full(len(e), y), t, order)
+            remainders = family.remaining_of(family.prepare_rows(e, np.full(len(e), y)), t, order)
         for each, step, found in zip(e, t, remainders, strict=True):
             off = wrong(found, *reference.remainder(each, y, step, order))
             off = off if off < np.inf else np.inf  # NaN is wrong
@@ -244,9 +244,7 @@ def test_no_remainder_changes_by_more_than_its_bound_allows(reference):
         ]
         limits = bounds[order] * np.abs(ends[1] - ends[0])
         for e, y in itertools.product(FINE[0][::3], reference.responses):
-            here, there = (
-                family.remaining(np.full(len(t), e), np.full(len(t), y), t, order)
-                for t in (before, after)
-            )
+            prepared = family.prepare_rows(np.full(len(before), e), np.full(len(before), y))
+            here, there = (family.remaining_of(prepared, t, order) for t in (before, after))
             rounding = CLOSE * (np.abs(here) + np.abs(there))
             assert (np.abs(there - here) <= limits * (1 + CLOSE) + rounding + UNDERFLOW).all(), e

@@ -22,8 +22,11 @@ from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets.densities import ALL, Banana, Gaussian, Mixture
 from surrokit.testing.targets.target import Target
 
-N_CHAINS = 20_000
+N_CHAINS = 12_000
 """Chains started from exact draws."""
+
+FLUX_CHAINS = 3
+"""Factor by which there are more of them where each makes one transition."""
 
 N_TRANSITIONS = 12
 """Transitions after which chains are compared with exact draws."""
@@ -115,7 +118,7 @@ def flux(
 ) -> Verdict:
     """Test whether moves between regions balance, over one transition from exact draws."""
     rng = np.random.default_rng([1602, seed])
-    start = target.sample(rng, n_chains or 2 * affordable(kernel)[0])
+    start = target.sample(rng, n_chains or FLUX_CHAINS * affordable(kernel)[0])
     end, _ = transitions(kernel, decider, start, 1, rng)
     return check_balance(target.to_normals(start), target.to_normals(end), label)
 
