@@ -128,9 +128,7 @@ def hidden_states(data: Data) -> ValueAndGradient:
     return value_and_gradient
 
 
-def _smooth(
-    emitted: FloatArray, moves: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _smooth(emitted: FloatArray, moves: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the log likelihood, expected moves, and probabilities of states, given all data.
 
     Parameters

@@ -24,7 +24,9 @@ def accelerations(data: Data) -> Density:
     def process(q: jax.Array, part: int) -> jax.Array:
         intercept, sd, scale, weights = q[0], q[1], q[2], q[3:]
         # the root is written out: where a wave's part underflows, sqrt(0) has no derivative
-        root = sd * jnp.sqrt(np.sqrt(2 * np.pi) * scale) * jnp.exp(-((scale * waves[part] / 2) ** 2))
+        root = (
+            sd * jnp.sqrt(np.sqrt(2 * np.pi) * scale) * jnp.exp(-((scale * waves[part] / 2) ** 2))
+        )
         return intercept + bases[part] @ (root * weights)
 
     def prior(q: jax.Array, location: float, scale: float) -> jax.Array:

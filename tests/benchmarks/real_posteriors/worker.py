@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import numpy as np
 
 from real_posteriors.judging import Judgement, judge
 from real_posteriors.methods import METHODS
@@ -62,7 +61,6 @@ def figures(drawn: Drawn, judgement: Judgement) -> Row:
 def main() -> None:
     """Do what the order says."""
     order = json.loads(sys.argv[1])
-    np.seterr(all="ignore")
     try:
         found = row_of(order)
     except Exception as error:
