@@ -22,14 +22,23 @@ Function = Callable[[FloatArray], FloatArray]
 
 @attrs.frozen(kw_only=True)
 class Posterior:
-    """A case with its data and its reference."""
+    """A case with its data and its reference.
+
+    Parameters
+    ----------
+    case, data, reference
+        What is drawn from, and what is known about it.
+    jax
+        Whether to differentiate by JAX where it is installed; if not, by hand where that was done.
+    """
 
     case: Case
     data: dict[str, Any]
     reference: Reference
+    jax: bool = True
 
     @classmethod
-    def read(cls, name: str, folder: Path) -> Posterior:
+    def read(cls, name: str, folder: Path, *, jax: bool = True) -> Posterior:
         """Read the files of a posterior from a folder that has one folder for each.
 
         Raises
@@ -41,7 +50,7 @@ class Posterior:
             json.loads((folder / name / file).read_text(encoding="utf-8"))
             for file in ("data.json", "reference_summary.json")
         )
-        return cls(case=CASES[name], data=data, reference=reference)
+        return cls(case=CASES[name], data=data, reference=reference, jax=jax)
 
     def with_gradient(self) -> Potential:
         """Return the target as a user would give it, with gradients.
@@ -72,12 +81,19 @@ class Posterior:
         if self.case.registered is not None:
             inner = sk.make("potential", self.case.registered).inner
             return inner.value, lambda q: inner.value_and_gradient(q)[1]
+        if not self.jax:
+            return self.functions_by_hand()
         try:
-            from real_posteriors.rows import in_rows
+            return self.compiled()
         except ImportError:
             if self.case.by_hand is None:
                 raise
             return self.functions_by_hand()
+
+    def compiled(self) -> tuple[Function, Function]:
+        """Return U and its gradient, each a function of rows, by JAX."""
+        from real_posteriors.rows import in_rows
+
         return in_rows(self.log_density())
 
     def functions_by_hand(self) -> tuple[Function, Function]:
