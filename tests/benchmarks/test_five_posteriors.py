@@ -47,7 +47,7 @@ def five():
 
 def verdict_of(posterior, method):
     from real_posteriors.judging import judge, verdict
-    from real_posteriors.methods import METHODS
+    from real_posteriors.samplers.methods import METHODS
     from real_posteriors.worker import figures
 
     drawn = METHODS[method].load()(posterior, 1)

@@ -208,7 +208,7 @@ def made_up(name, rng):
     ],
 )
 def test_gradients_by_hand_are_those_of_the_values(name, dim, rng, differences):
-    from real_posteriors import by_hand
+    from real_posteriors.models import by_hand
 
     both = getattr(by_hand, name)(made_up(name, rng))
     positions = rng.uniform(0.2, 0.8, (6, dim))
@@ -222,7 +222,7 @@ def test_gradients_by_hand_are_those_of_the_values(name, dim, rng, differences):
 def test_hidden_states_are_summed_over_all_paths(rng):
     import itertools
 
-    from real_posteriors import by_hand
+    from real_posteriors.models import by_hand
 
     y = [2.0, 9.0, 4.0]
     stays, returns, mean, gap = 0.7, 0.2, 3.0, 6.0
@@ -330,22 +330,24 @@ def test_methods_are_summed_up(row):
 
 
 def test_every_method_can_be_looked_up():
-    from real_posteriors.methods import DEFAULT_METHODS, METHODS
-    from real_posteriors.ours import OURS
+    from real_posteriors.samplers.methods import DEFAULT_METHODS, METHODS
+    from real_posteriors.samplers.ours import OURS
 
     assert {name for name, method in METHODS.items() if not method.is_peer} == set(OURS)
     assert set(DEFAULT_METHODS) == set(METHODS) - {"control"}
     assert METHODS["nuts"].load() is OURS["nuts"]
     for method in METHODS.values():
         module, _, function = method.function.partition(":")
-        text = (FOLDER / "real_posteriors" / f"{module}.py").read_text(encoding="utf-8")
+        text = (FOLDER / "real_posteriors" / "samplers" / f"{module}.py").read_text(
+            encoding="utf-8"
+        )
         assert f"def {function}(" in text or function == "OURS"
 
 
 def test_a_run_is_handed_over_with_what_it_said():
     from real_posteriors.cases import CASES
     from real_posteriors.judging import judge
-    from real_posteriors.ours import Ours
+    from real_posteriors.samplers.ours import Ours
     from real_posteriors.targets import Posterior
     from real_posteriors.worker import figures
 

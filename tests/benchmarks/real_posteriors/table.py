@@ -8,8 +8,8 @@ import numpy as np
 
 from real_posteriors.cases import CASES
 from real_posteriors.judging import verdict
-from real_posteriors.methods import METHODS
 from real_posteriors.rows_file import Row
+from real_posteriors.samplers.methods import METHODS
 
 COLUMNS = (
     "posterior",
@@ -125,14 +125,14 @@ def _per_draw(row: Row) -> dict[str, float]:
 def _calls(several: Sequence[dict[str, float]]) -> str:
     kinds = {kind for calls in several for kind in calls}
     shown = [kind for kind in LETTERS if kind in kinds] + sorted(kinds - set(LETTERS))
-    parts = []
-    for kind in shown:
-        median = float(np.median([calls.get(kind, 0) for calls in several]))
-        number = (
-            "none" if np.isnan(median) else f"{median:,.3g}" if median < 100 else f"{median:,.0f}"
-        )
-        parts.append(f"{number} {LETTERS.get(kind, kind)}")
-    return " + ".join(parts)
+    medians = {k: float(np.median([calls.get(k, 0) for calls in several])) for k in shown}
+    return " + ".join(f"{_number(n)} {LETTERS.get(k, k)}" for k, n in medians.items() if n)
+
+
+def _number(value: float) -> str:
+    if np.isnan(value):
+        return "none"
+    return f"{value:,.3g}" if value < 100 else f"{value:,.0f}"
 
 
 def _median(values: Sequence[float], form: str) -> str:

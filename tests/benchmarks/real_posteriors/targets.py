@@ -12,8 +12,8 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from real_posteriors import by_hand
 from real_posteriors.cases import CASES, Case, Reference
+from real_posteriors.models import by_hand
 from surrokit.contracts.potential import Potential
 from surrokit.types import FloatArray
 
@@ -92,7 +92,7 @@ class Posterior:
 
     def compiled(self) -> tuple[Function, Function]:
         """Return U and its gradient, each a function of rows, by JAX."""
-        from real_posteriors.rows import in_rows
+        from real_posteriors.jax_rows import in_rows
 
         return in_rows(self.log_density())
 
@@ -105,7 +105,9 @@ class Posterior:
     def log_density(self) -> Any:
         """Return the log density of one position in JAX, in the user's coordinates."""
         module, _, function = self.case.density.partition(":")
-        return getattr(importlib.import_module(f"real_posteriors.{module}"), function)(self.data)
+        return getattr(importlib.import_module(f"real_posteriors.models.{module}"), function)(
+            self.data
+        )
 
     def typical_range(self) -> tuple[FloatArray, FloatArray]:
         """Return a centre and a scale of each unbounded coordinate, from the reference.

@@ -17,9 +17,9 @@ from typing import Any
 import attrs
 
 from real_posteriors.judging import Judgement, judge
-from real_posteriors.methods import METHODS
-from real_posteriors.outcome import Drawn
 from real_posteriors.rows_file import Row
+from real_posteriors.samplers.methods import METHODS
+from real_posteriors.samplers.outcome import Drawn
 from real_posteriors.targets import Posterior
 
 

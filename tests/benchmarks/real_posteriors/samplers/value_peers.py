@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from real_posteriors.outcome import Drawn
+from real_posteriors.samplers.outcome import Drawn
 from real_posteriors.targets import Posterior
 from surrokit.types import FloatArray
 

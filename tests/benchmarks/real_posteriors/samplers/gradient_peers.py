@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from real_posteriors.line import Line
-from real_posteriors.outcome import Drawn
+from real_posteriors.samplers.line import Line
+from real_posteriors.samplers.outcome import Drawn
 from real_posteriors.targets import Posterior
 
 CHAINS, WARMUP, DRAWS = 4, 1000, 1000

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from real_posteriors.densities import inverse_gamma, normal, student_t
-from real_posteriors.regressions import Data, Density
+from real_posteriors.models.distributions import inverse_gamma, normal, student_t
+from real_posteriors.models.regressions import Data, Density
 
 
 def accelerations(data: Data) -> Density:

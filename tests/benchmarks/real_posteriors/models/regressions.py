@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from real_posteriors.densities import cauchy, normal
+from real_posteriors.models.distributions import cauchy, normal
 
 Data: TypeAlias = Mapping[str, Any]
 Density: TypeAlias = Callable[[jax.Array], jax.Array]

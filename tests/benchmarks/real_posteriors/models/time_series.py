@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from real_posteriors.densities import cauchy, normal
-from real_posteriors.regressions import Data, Density
+from real_posteriors.models.distributions import cauchy, normal
+from real_posteriors.models.regressions import Data, Density
 
 
 def autoregression(data: Data) -> Density:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from real_posteriors.densities import cauchy, normal
-from real_posteriors.regressions import Data, Density
+from real_posteriors.models.distributions import cauchy, normal
+from real_posteriors.models.regressions import Data, Density
 
 
 def schools(data: Data) -> Density:

@@ -8,7 +8,7 @@ from importlib import metadata
 
 import attrs
 
-from real_posteriors.outcome import Drawn
+from real_posteriors.samplers.outcome import Drawn
 from real_posteriors.targets import Posterior
 
 
@@ -45,7 +45,7 @@ class Method:
             If a peer is not installed.
         """
         module, _, function = self.function.partition(":")
-        found = getattr(importlib.import_module(f"real_posteriors.{module}"), function)
+        found = getattr(importlib.import_module(f"real_posteriors.samplers.{module}"), function)
         chosen: Callable[[Posterior, int], Drawn] = found if self.is_peer else found[self.name]
         return chosen
 

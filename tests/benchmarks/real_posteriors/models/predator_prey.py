@@ -11,8 +11,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from real_posteriors.densities import lognormal, normal
-from real_posteriors.regressions import Data, Density
+from real_posteriors.models.distributions import lognormal, normal
+from real_posteriors.models.regressions import Data, Density
 
 STEPS_A_YEAR = 20
 

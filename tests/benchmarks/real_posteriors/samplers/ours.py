@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from real_posteriors.outcome import Drawn
+from real_posteriors.samplers.outcome import Drawn
 from real_posteriors.targets import Posterior
 from surrokit.contracts.potential import Potential
 from surrokit.errors import SamplingWarning
