@@ -22,6 +22,9 @@ from real_posteriors.samplers.methods import METHODS
 from real_posteriors.samplers.outcome import Drawn
 from real_posteriors.targets import Posterior
 
+END_OF_A_TRACE = 3000
+"""Characters of it that a row keeps."""
+
 
 def row_of(order: dict[str, Any]) -> Row:
     """Return the row of a run, or why there is none."""
@@ -65,7 +68,9 @@ def main() -> None:
         found = row_of(order)
     except Exception as error:
         traceback.print_exc()
-        found = {"status": "failed", "message": f"{type(error).__name__}: {error}".split("\n")[0]}
+        message = f"{type(error).__name__}: {error}".split("\n")[0]
+        trace = traceback.format_exc()[-END_OF_A_TRACE:]
+        found = {"status": "failed", "message": message, "traceback": trace}
     kept = {name: order[name] for name in ("posterior", "method", "seed")}
     Path(order["result"]).write_text(json.dumps({**kept, **found}), encoding="utf-8")
 
