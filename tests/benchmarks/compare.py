@@ -49,14 +49,14 @@ FAR_TOO_LONG, FOR_COMPILATION = 2.0, 60.0
 """A method is stopped after so many times its seconds, and so many more."""
 
 
-def ordered(order: dict[str, Any], patience: float) -> dict[str, Any]:
+def ordered(order: dict[str, Any], patience: float, worker: str = "peers.worker") -> dict[str, Any]:
     """Run one method in a process of its own; return its figures, or why there are none."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
         command = [
             sys.executable,
             "-m",
-            "peers.worker",
+            worker,
             json.dumps({**order, "result": str(result)}),
         ]
         environment = {**os.environ, **ONE_THREAD}
