@@ -16,6 +16,7 @@ from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_learning.modes.search import Limits, ModeSearch
 from surrokit_learning.region.independence import quotas
 from surrokit_learning.region.region import cholesky_factor
+from surrokit_learning.rounds.state import idle
 
 SPREAD = 2.0
 """Standard deviations of the Laplace approximation's that chains begin at: farther apart than
@@ -77,7 +78,7 @@ class ApproachState:
     arrived
         Whether chains are where they begin.
     info
-        Always None: no step is a transition.
+        What the last step did to the chains; None before the first.
     """
 
     chains: ChainState
@@ -125,7 +126,7 @@ class ApproachExploration:
 
     def step(self, state: ApproachState, rng: np.random.Generator) -> ApproachState:
         """Return the state after some more of the searches, or once chains have arrived."""
-        state = attrs.evolve(state, steps=state.steps + 1)
+        state = attrs.evolve(state, steps=state.steps + 1, info=idle(len(state.chains.values)))
         limits = self._limits(state)
         state = attrs.evolve(state, search=state.search.step(self.potential, limits, rng))
         if not state.search.over and state.steps < state.most_steps:

@@ -200,7 +200,9 @@ class SamplerExploration:
         """Return the state nearer to the mass, or there."""
         assert self.approach is not None
         approach = self.approach.step(state.approach, rng)
-        state = attrs.evolve(state, approach=approach, iteration=state.iteration + 1)
+        state = attrs.evolve(
+            state, approach=approach, info=approach.info, iteration=state.iteration + 1
+        )
         if not self.approach.done(approach):
             return state
         found = self.approach.findings(approach)
@@ -239,7 +241,9 @@ class SamplerExploration:
         self, state: SamplerExplorerState, paid: Evaluations
     ) -> tuple[SamplerExplorerState, Evaluations]:
         """Return the rows to learn from among what the last iteration paid for."""
-        if state.info is None and len(paid) and self.settings.learn_from == "all":
+        if not state.iteration or state.approach is not None:  # no transition yet
+            if self.settings.learn_from != "all" or not len(paid):
+                return state, Evaluations.empty(paid.positions.shape[1])
             rows = paid.take(plausible(paid.values, paid.positions.shape[1]))
             return attrs.evolve(state, n_training=state.n_training + len(rows)), rows
         if state.info is None or state.iteration <= self.settings.discard:

@@ -49,6 +49,8 @@ def _broken_gradients(run: Run) -> str | None:
     broken = run.broken_gradients
     if broken.position is None or run.surrogate is not None or GRADIENT not in run.sampler.needs:
         return None
+    if not run.kept.divergent.any():  # searches went there, and no path
+        return None
     reached = np.max(run.kept.values, initial=-np.inf) + _WITHIN_REACH
     if broken.value > reached:  # an overflow far out, where there is no probability
         return None

@@ -72,20 +72,19 @@ def potential(
         or something that should be a function is none.
     """
     by_differences = isinstance(gradient, str) and gradient == "differences"
-    if by_differences:
-        gradient = None
     check_functions(
         value=value,
-        gradient=gradient,
+        gradient=None if by_differences else gradient,
         log_density=log_density,
         value_and_gradient=value_and_gradient,
     )
     check_flag("batched", batched)
     declared = declare_parameters(dim, parameters)
     sign = 1.0 if log_density is None else -1.0
-    function = _one_value_function(value, log_density, value_and_gradient, gradient)
+    slope = None if isinstance(gradient, str) else gradient
+    function = _one_value_function(value, log_density, value_and_gradient, slope)
     inner = FunctionPotential(
-        declared, function, gradient=gradient, joint=value_and_gradient, sign=sign, batched=batched
+        declared, function, gradient=slope, joint=value_and_gradient, sign=sign, batched=batched
     )
     bounded = with_bounds(inner, declared)
     return Differences(bounded) if by_differences else bounded

@@ -63,7 +63,7 @@ def test_a_step_size_that_nobody_gave_is_not_blamed():
             Gaussian(), sampler=sub_chain(), surrogate=NoGradient(), warmup=100, **SIZES
         )
     (complaint,) = advice(run)
-    assert [str(warning.message) for warning in caught] == [complaint]
+    assert str(caught[0].message) == complaint
     failing = attrs.evolve(run.kept, path_acceptance=np.zeros((4, 60)))
     (about_paths,) = advice(attrs.evolve(run, kept=failing))
     assert "warm-up found no steps that work where the chains are" in about_paths

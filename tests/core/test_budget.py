@@ -70,7 +70,7 @@ def test_data_rows_count_as_parts_of_an_evaluation():
 def test_never_a_call_too_many(options, max_calls):
     exact = CountingPotential(Gaussian())
     run = sk.sample(exact, max_calls=max_calls, **options, **SMALL)
-    paid = exact.gradients() + exact.positions["value"]
+    paid = exact.gradients() + exact.positions["value"] + exact.positions["hessian"]
     assert paid == run.total_calls <= max_calls
     assert run.stopped == "max_calls"
     assert run.complete

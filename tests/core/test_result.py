@@ -91,7 +91,8 @@ def test_outputs_are_right_where_the_map_fails_at_times(recwarn):
         progress=False,
     )
     assert run.failures > 0
-    assert [str(w.message)[:40] for w in recwarn] == ["the target raised ValueError: no solutio"]
+    said = [str(w.message)[:40] for w in recwarn if "R-hat" not in str(w.message)]
+    assert said[0] == "the target raised ValueError: no solutio"
     assert_allclose(run.outputs, 2 * run.draws)
 
 
@@ -254,8 +255,9 @@ def test_rows_are_parameters(bounded_run):
 def test_the_printed_table_has_a_line_for_each_parameter(bounded_run):
     lines = str(bounded_run.summary()).splitlines()
     assert lines[0].split() == COLUMNS
-    assert [line.split()[0] for line in lines[1:]] == bounded_run.labels
-    assert len({len(line) for line in lines}) == 1
+    assert [line.split()[0] for line in lines[1:5]] == bounded_run.labels
+    assert "\n".join(lines[6:]) == str(bounded_run.verdict)
+    assert len({len(line) for line in lines[:5]}) == 1
     assert repr(bounded_run.summary()).startswith("<Summary of 4 parameters>\n")
 
 
@@ -267,7 +269,7 @@ def test_columns_of_huge_numbers_and_long_names_do_not_run_together(bounded_run)
     lines = str(Summary.of(draws, names, calls)).splitlines()
     assert lines[0].split() == COLUMNS
     assert [len(line.split()) for line in lines[1:]] == [1 + len(COLUMNS)] * 4
-    assert len({len(line) for line in lines}) == 1
+    assert len({len(line) for line in lines[:5]}) == 1
     assert re.search(r"  -\d\.\d+e\+30\d  ", lines[2])
 
 
@@ -285,11 +287,11 @@ def test_a_figure_that_cannot_be_had_is_missing(bounded_run):
     still = np.tile(bounded_run.draws[:, :1], (1, 50, 1))
     stuck = changed(bounded_run, draws=still)
     lines = str(stuck.summary()).splitlines()
-    assert [line.split().count("missing") for line in lines] == [0, 7, 7, 7, 7]
+    assert [line.split().count("missing") for line in lines[:5]] == [0, 7, 7, 7, 7]
     assert stuck.to_dict()["rhat_max"] is None
     told = [note for note in stuck.verdict.messages if "R-hat" in note]
     assert told == [
-        "R-hat is missing for rate, slope, w[0], w[1]: the chains hardly moved there, or never."
+        "R-hat is missing for rate, slope, w[0], w[1]: the chains hardly moved there, or never"
     ]
 
 
@@ -332,6 +334,7 @@ def test_failed_paths_are_counted_by_how_they_failed(bounded_run):
     )  # nobody gave one
 
 
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 def test_failed_paths_of_a_run_are_counted():
     class Cliff:
         dim, capabilities = 1, frozenset({"gradient"})

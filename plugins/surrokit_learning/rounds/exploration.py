@@ -21,7 +21,7 @@ from surrokit_learning.region.tempered import OFFERED, Tempered, cautious
 from surrokit_learning.rounds.first_points import FirstPoints
 from surrokit_learning.rounds.queue import Queue
 from surrokit_learning.rounds.settings import RoundsSettings, Start
-from surrokit_learning.rounds.state import RoundsState, Stage
+from surrokit_learning.rounds.state import RoundsState, Stage, idle
 
 LAST_TRANSITIONS = 150
 """Transitions on the last surrogate, on which the run's own sampler is tuned."""
@@ -196,7 +196,7 @@ class RoundsExploration:
             search=search,
             mode=search.best,
             hessian=search.hessian,
-            info=state.idle(),
+            info=idle(len(state.chains.values)),
         )
         return self._end(attrs.evolve(state, stage="design") if search.over else state)
 

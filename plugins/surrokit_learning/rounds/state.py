@@ -211,17 +211,17 @@ class RoundsState:
         at, u = self.chains.positions.copy(), self.chains.values.copy()
         at[: len(rows)], u[: len(rows)] = positions[rows], values[rows]
         chains = ChainState(positions=at, values=u, cache={})
-        return attrs.evolve(self, chains=chains, info=self.idle(len(rows)))
+        return attrs.evolve(self, chains=chains, info=idle(n, len(rows)))
 
-    def idle(self, n_moved: int = 0) -> StepInfo:
-        """Return what happened in a step that moved so many chains, the first ones."""
-        n = len(self.chains.values)
-        moved = np.arange(n) < n_moved
-        return StepInfo(
-            accepted=moved,
-            acceptance=moved.astype(np.float64),
-            path_acceptance=np.ones(n),
-            status=np.full(n, Status.OK, dtype=np.int64),
-            divergent=np.zeros(n, dtype=bool),
-            n_steps=np.zeros(n, dtype=np.int64),
-        )
+
+def idle(n: int, n_moved: int = 0) -> StepInfo:
+    """Return what happened to n chains in a step that moved the first ``n_moved`` of them."""
+    moved = np.arange(n) < n_moved
+    return StepInfo(
+        accepted=moved,
+        acceptance=moved.astype(np.float64),
+        path_acceptance=np.ones(n),
+        status=np.full(n, Status.OK, dtype=np.int64),
+        divergent=np.zeros(n, dtype=bool),
+        n_steps=np.zeros(n, dtype=np.int64),
+    )

