@@ -138,7 +138,8 @@ def warn_if_gradient_disagrees(
     slope = float(values[0] - values[1]) / (2.0 * step)
     # this leaves room for curvature and for noise in the value, and still catches a
     # sign, a factor of two, a missing term or a wrong order of parameters
-    if np.isfinite(slope) and abs(slope - length) > 0.3 * length:
+    rounding = 4.0 * np.finfo(float).eps * max(float(np.abs(values).max()), 1.0) / step
+    if np.isfinite(slope) and abs(slope - length) > 0.3 * length + rounding:
         single = _single(target, values)
         hint = f". But {_about_precision(single)}" if single else ""
         warnings.warn(

@@ -80,7 +80,13 @@ class Differences:
         return self.inner.value(positions)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return U, shape (n,), and differences, shape (n, dim); NaN beside what is not finite."""
+        """Return U, shape (n,), and differences, shape (n, dim); NaN beside what is not finite.
+
+        Raises
+        ------
+        EvaluationError
+            If the potential raised at some positions, or beside them.
+        """
         q = check_positions(positions, self.dim)
         n, dim = q.shape
         steps = STEP * (1.0 + np.abs(q))
@@ -88,19 +94,20 @@ class Differences:
         ahead, behind = q[:, None, :] + moves, q[:, None, :] - moves
         rows = np.concatenate([q[:, None, :], ahead, behind], axis=1)
         taken = np.einsum("nii->ni", ahead) - np.einsum("nii->ni", behind)  # as numbers round
-        values = self._values(rows.reshape(-1, dim)).reshape(n, 2 * dim + 1)
-        with np.errstate(invalid="ignore"):
-            change = values[:, 1 : dim + 1] - values[:, dim + 1 :]
-        return values[:, 0], change / taken
-
-    def _values(self, rows: FloatArray) -> FloatArray:
-        """Return U at rows (n, dim); NaN where it failed, unless it failed everywhere."""
+        causes: dict[int, Exception] = {}
         try:
-            return self.inner.value(rows)
+            values = self.inner.value(rows.reshape(-1, dim))
         except EvaluationError as error:
             if not error.results:
                 raise
-            return error.results[0]
+            causes = {row // (2 * dim + 1): cause for row, cause in error.causes.items()}
+            values = error.results[0]
+        values = values.reshape(n, 2 * dim + 1)
+        with np.errstate(invalid="ignore"):
+            gradients = (values[:, 1 : dim + 1] - values[:, dim + 1 :]) / taken
+        if causes:
+            raise EvaluationError(causes, (values[:, 0], gradients))
+        return values[:, 0], gradients
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return the inner potential's own starting positions, shape (n, dim)."""

@@ -1,0 +1,92 @@
+"""Gradients made of differences of values: what they are, and what they cost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import surrokit as sk
+from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import ConfigurationError
+from surrokit.targets.differences import MOST_DIM, Differences, suits_differences
+from surrokit.testing.targets.densities import Banana, Gaussian
+
+
+class Values:
+    """Values alone of a target."""
+
+    dim, capabilities = 2, frozenset()
+
+    def __init__(self, target=None):
+        self.target = target or Banana()
+
+    def value(self, positions):
+        return self.target.value(positions)
+
+
+def test_differences_are_the_gradient():
+    positions = Banana().sample(np.random.default_rng(0), 50)
+    values, gradients = Differences(Values()).value_and_gradient(positions)
+    exact, slopes = Banana().value_and_gradient(positions)
+    assert_allclose(values, exact)
+    assert_allclose(gradients, slopes, rtol=1e-5, atol=1e-6)
+
+
+def test_a_gradient_counts_as_the_values_that_it_pays_for():
+    recording = RecordingPotential(Differences(Values()), keep=False)
+    recording.value_and_gradient(np.zeros((3, 2)))
+    assert {kind: n for kind, n in recording.calls.items() if n} == {"value": 3 * (2 * 2 + 1)}
+
+
+def test_beside_what_fails_there_is_no_gradient():
+    def value(q):
+        if q[0] > 1.0:
+            raise ValueError("no solution")
+        return 0.5 * q @ q
+
+    target = sk.potential(value, gradient="differences", parameters={"a": None, "b": None})
+    recording = RecordingPotential(target, keep=False)
+    with pytest.warns(UserWarning, match="no solution"):
+        values, gradients = recording.value_and_gradient(np.array([[1.0, 2.0], [0.5, 0.0]]))
+    assert_allclose(values, [2.5, 0.125])
+    assert np.isnan(gradients[0, 0])
+    assert_allclose(gradients[1], [0.5, 0.0], atol=1e-8)
+
+
+def test_names_and_bounds_are_those_of_the_target():
+    target = sk.potential(
+        lambda q: q[0] - np.log(q[0]), gradient="differences", parameters={"rate": (0, None)}
+    )
+    run = sk.sample(target, sampler="hmc", warmup=100, draws=400, seed=2, progress=False)
+    assert run.labels == ["rate"]
+    assert (run["rate"] > 0).all()
+    assert abs(run["rate"].mean() - 2.0) < 0.3  # Gamma(2, 1)
+    assert {kind for kind, n in run.calls.items() if n} == {"value"}
+
+
+def test_a_target_with_a_gradient_needs_none():
+    with pytest.raises(ConfigurationError, match="nothing to make of differences; leave gradient="):
+        Differences(Gaussian())
+
+
+def test_another_word_is_no_gradient():
+    with pytest.raises(ConfigurationError, match="gradient"):
+        sk.potential(lambda q: q @ q, gradient="numbers", dim=2)
+
+
+def test_they_are_taken_by_themselves_where_there_are_values_alone_and_few_dimensions():
+    assert suits_differences(Values())
+    assert not suits_differences(Gaussian())
+    assert suits_differences(sk.potential(lambda q: q @ q, dim=MOST_DIM))
+    assert not suits_differences(sk.potential(lambda q: q @ q, dim=MOST_DIM + 1))
+
+
+@pytest.mark.statistical
+def test_values_alone_are_enough():
+    """Each mean within five standard errors: a false alarm in a million."""
+    run = sk.sample(Values(Gaussian()), seed=1, progress=False)
+    assert "by differences of values" in run.choice
+    assert run.verdict.sound, run.verdict
+    error = np.sqrt(np.diag(Gaussian().covariance) / run.ess())
+    assert (np.abs(run.draws.mean(axis=(0, 1)) - Gaussian().mean) < 5 * error).all()

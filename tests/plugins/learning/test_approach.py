@@ -1,0 +1,114 @@
+"""How exact samplers begin: where chains are after the approach, and what it refuses."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import surrokit as sk
+from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
+from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
+from surrokit_learning.approach import Approach
+
+
+def arrived(target, positions, seed=0, **settings):
+    exploration = Approach(**settings).bind(target)
+    state, rng = exploration.start(positions, 100), np.random.default_rng(seed)
+    while not exploration.done(state):
+        state = exploration.step(state, rng)
+    return exploration.findings(state)
+
+
+def starts(n=4, dim=2, scale=20.0, seed=0):
+    return np.random.default_rng(seed).uniform(-scale, scale, (n, dim))
+
+
+def test_chains_are_spread_about_the_mode():
+    target = Gaussian()
+    found = arrived(target, starts(n=400))
+    normals = target.to_normals(found.chains.positions)
+    assert 1.7 < normals.std() < 2.3  # twice as far out as draws
+    np.testing.assert_allclose(found.chains.values, target.value(found.chains.positions))
+    np.testing.assert_allclose(found.covariance, target.covariance, rtol=1e-6)
+    assert len(found.modes) == 1
+
+
+def test_each_mode_keeps_chains():
+    found = arrived(Mixture(half_distance=6.0), starts())
+    assert len(found.modes) == 2
+    assert set(found.modes.nearest(found.chains.positions)) == {0, 1}
+
+
+def test_no_chain_begins_far_above_what_is_expected():
+    target = Banana()
+    found = arrived(target, starts(n=100))
+    assert (found.chains.values < found.modes.values[0] + 50.0).all()
+
+
+def test_a_budget_limits_the_searches():
+    exact = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2)
+    exploration = Approach().bind(exact, 40)
+    assert exploration._limits(exploration.start(starts(), 100)).total == 10
+
+
+@pytest.mark.parametrize("sampler", ["hmc", "nuts"])
+def test_a_potential_whose_sign_is_turned_is_refused_at_once(sampler):
+    target = sk.potential(lambda q: -0.5 * q @ q, lambda q: -q, parameters={"a": None, "b": None})
+    began = time.process_time()
+    with pytest.raises(TargetError, match=r"no least potential: it falls to .* at a = .* its sign"):
+        sk.sample(target, sampler=sampler, seed=1, progress=False)
+    assert time.process_time() - began < 5.0
+
+
+def test_a_warm_up_of_nothing_is_refused():
+    with pytest.raises(ConfigurationError, match="needs a warm-up of at least 1 iteration"):
+        Approach().bind(Gaussian()).start(starts(), 0)
+
+
+def regression():
+    """A regression on raw columns, correlated by 0.99 and of very different scales."""
+    rng = np.random.default_rng(4)
+    group = rng.integers(0, 2, 434)
+    score = rng.normal(100.0, 15.0, 434)
+    design = np.column_stack([np.ones(434), group, score, group * score])
+    response = design @ [-11.0, 51.0, 1.0, -0.5] + rng.normal(0.0, 18.0, 434)
+
+    def value(q):
+        residual = response - design @ q[:4]
+        return 0.5 * residual @ residual / q[4] ** 2 + 434 * np.log(q[4])
+
+    def gradient(q):
+        residual = response - design @ q[:4]
+        by_scale = -residual @ residual / q[4] ** 3 + 434 / q[4]
+        return np.append(-design.T @ residual / q[4] ** 2, by_scale)
+
+    names = {"a": None, "b": None, "c": None, "d": None, "sd": (0, None)}
+    return sk.potential(value, gradient, parameters=names)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sampler", ["hmc", "nuts"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_regression_on_raw_columns_is_sampled_from_far_starts(sampler, seed):
+    target = regression()
+    far = target.transform.to_bounded(starts(dim=5, seed=seed))
+    run = sk.sample(target, sampler=sampler, initial=far, draws=400, seed=seed, progress=False)
+    assert run.rhat().max() < 1.03
+    assert not run.verdict.named("chains")
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+def test_the_explorer_of_a_surrogate_begins_there_too():
+    target = regression()
+    run = sk.sample(target, surrogate="quadratic", warmup=200, draws=100, seed=3, progress=False)
+    assert run.modes is not None
+
+
+def test_two_separate_modes_are_warned_of():
+    with pytest.warns(SamplingWarning, match="the target has 2 modes"):
+        run = sk.sample(
+            Mixture(half_distance=6.0), sampler="hmc", warmup=100, draws=100, seed=1, progress=False
+        )
+    assert not run.verdict.sound
