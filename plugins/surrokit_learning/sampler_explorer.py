@@ -46,6 +46,8 @@ class SamplerExplorerState:
         Rows given to the learner so far.
     approach
         How far the way to the mass has come; None once chains are there.
+    approached
+        Iterations that it took.
     modes
         What was found on it.
     """
@@ -58,6 +60,7 @@ class SamplerExplorerState:
     n_iterations: int
     n_training: int
     approach: Any = None
+    approached: int = 0
     modes: Modes | None = None
 
 
@@ -172,7 +175,7 @@ class SamplerExploration:
             If the warm-up is too short for the exploration asked for.
         """
         n_iterations = self.settings.length(warmup)
-        tuner = self._tuner(n_iterations)
+        tuner = Tuner.of(self.settings.sampler, n_iterations)
         begun = SamplerExplorerState(
             chains=ChainState(positions=positions, values=np.empty(0), cache={}),
             info=None,
@@ -189,7 +192,7 @@ class SamplerExploration:
 
     def _begin(self, state: SamplerExplorerState, positions: FloatArray) -> SamplerExplorerState:
         """Return the state of chains that move from positions (n, dim) on."""
-        tuning = self._tuner(state.n_iterations).tuning(state.tuner)
+        tuning = self._tuner(state).tuning(state.tuner)
         kernel = self.settings.sampler.bind(self.potential, tuning)
         chains = self.decider.start(positions, kernel.cache(positions), kernel.potential)
         return attrs.evolve(state, chains=chains, approach=None)
@@ -200,28 +203,23 @@ class SamplerExploration:
         """Return the state nearer to the mass, or there."""
         assert self.approach is not None
         approach = self.approach.step(state.approach, rng)
+        steps = state.iteration + 1
         state = attrs.evolve(
-            state, approach=approach, info=approach.info, iteration=state.iteration + 1
+            state, approach=approach, info=approach.info, iteration=steps, approached=steps
         )
         if not self.approach.done(approach):
             return state
         found = self.approach.findings(approach)
-        tuner = self._tuner(state.n_iterations - state.iteration)
-        tuned = tuner.start(*found.chains.positions.shape, covariance=found.covariance)
-        begun = attrs.evolve(
-            state,
-            tuner=tuned,
-            n_iterations=state.n_iterations - state.iteration,
-            iteration=0,
-            modes=found.modes,
-        )
+        chains, dim = found.chains.positions.shape
+        tuned = self._tuner(state).start(chains, dim, covariance=found.covariance)
+        begun = attrs.evolve(state, tuner=tuned, modes=found.modes)
         return self._begin(begun, found.chains.positions)
 
     def step(self, state: SamplerExplorerState, rng: np.random.Generator) -> SamplerExplorerState:
         """Return the state after one transition of all chains, or a part of their way."""
         if state.approach is not None:
             return self._approach(state, rng)
-        tuner, chains = self._tuner(state.n_iterations), state.chains
+        tuner, chains = self._tuner(state), state.chains
         kernel = self.settings.sampler.bind(self.potential, tuner.tuning(state.tuner))
         if state.retuned and caches_metric(self.settings.sampler):
             chains = attrs.evolve(chains, cache=kernel.cache(chains.positions))
@@ -241,8 +239,8 @@ class SamplerExploration:
         self, state: SamplerExplorerState, paid: Evaluations
     ) -> tuple[SamplerExplorerState, Evaluations]:
         """Return the rows to learn from among what the last iteration paid for."""
-        if not state.iteration or state.approach is not None:  # no transition yet
-            if self.settings.learn_from != "all" or not len(paid):
+        if state.iteration <= state.approached:  # no transition yet
+            if not state.approached or self.settings.learn_from != "all" or not len(paid):
                 return state, Evaluations.empty(paid.positions.shape[1])
             rows = paid.take(plausible(paid.values, paid.positions.shape[1]))
             return attrs.evolve(state, n_training=state.n_training + len(rows)), rows
@@ -279,5 +277,7 @@ class SamplerExploration:
             modes=state.modes,
         )
 
-    def _tuner(self, n_iterations: int) -> Tuner:
-        return Tuner.of(self.settings.sampler, n_iterations, arrived=self.approach is not None)
+    def _tuner(self, state: SamplerExplorerState) -> Tuner:
+        """Return the tuner of the transitions, which begin once chains have arrived."""
+        n_iterations = state.n_iterations - state.approached
+        return Tuner.of(self.settings.sampler, n_iterations, arrived=state.modes is not None)

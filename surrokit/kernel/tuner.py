@@ -162,6 +162,9 @@ class Tuner:
             Positions of the chains after the iteration.
         info
             What the iteration did to the chains.
+        gradients : ndarray of shape (chains, dim), optional
+            Those of the potential that chains move on, where they are; with them the covariance
+            is known from fewer positions.
         """
         told = ~np.isnan(info.path_acceptance)  # NaN for a chain with nothing to decide
         recent = _FORGET * state.recent + (1 - _FORGET) * info.path_acceptance

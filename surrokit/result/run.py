@@ -16,9 +16,9 @@ from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.broken_gradients import BrokenGradients
 from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
+from surrokit.result.finding import Verdict
 from surrokit.result.summary import Summary
 from surrokit.result.trace import Trace
-from surrokit.result.verdict import Verdict, judge
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
 from surrokit.types import FloatArray, IntArray
 
@@ -133,6 +133,8 @@ class Run:
         Data rows of a target that is a sum over rows.
     modes
         Where searches for modes ended; None without searches.
+    verdict
+        All that a reader of the figures must know.
     """
 
     parameters: Parameters
@@ -152,6 +154,7 @@ class Run:
     n_rows: int | None = None
     length: Length = "fixed"
     modes: Modes | None = None
+    verdict: Verdict = attrs.field(factory=Verdict)
 
     @property
     def draws(self) -> FloatArray:
@@ -202,11 +205,6 @@ class Run:
             for failure in Status
             if failure is not Status.OK
         }
-
-    @property
-    def verdict(self) -> Verdict:
-        """Everything that a reader of the figures must know; computed anew each time."""
-        return judge(self)
 
     def __getitem__(self, name: str) -> FloatArray:
         """Return the draws of one parameter, shape (chains, draws, *shape).

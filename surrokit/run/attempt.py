@@ -18,6 +18,7 @@ from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.mode.starts import Began, start
 from surrokit.plan.recipe import JUDGED, TUNED_AFTER_DROP, Recipe, settling
 from surrokit.result.run import Adaptation, Rescue, Run
+from surrokit.result.verdict import judge
 from surrokit.run.book import Book
 from surrokit.run.explore import Exploring, bound_within
 from surrokit.run.kernels import Kernels
@@ -339,7 +340,7 @@ class Attempt:
         book, learning = self._book, self._learning
         exact, transform = self._target, self._target.transform
         modes = None if self._found is None else self._found.modes
-        return Run(
+        run = Run(
             parameters=parameters_of(exact.target),
             kept=book.recorder.kept.trace(transform),
             warmup=book.recorder.warmup.trace(transform),
@@ -366,3 +367,4 @@ class Attempt:
             kernel=self._moves.bound,
             modes=None if modes is None else modes.tell(transform),
         )
+        return attrs.evolve(run, verdict=judge(run))

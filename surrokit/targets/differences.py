@@ -98,9 +98,9 @@ class Differences:
         try:
             values = self.inner.value(rows.reshape(-1, dim))
         except EvaluationError as error:
-            if not error.results:
-                raise
             causes = {row // (2 * dim + 1): cause for row, cause in error.causes.items()}
+            if not error.results:
+                raise EvaluationError(causes, (), n=n) from error
             values = error.results[0]
         values = values.reshape(n, 2 * dim + 1)
         with np.errstate(invalid="ignore"):

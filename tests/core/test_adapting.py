@@ -11,6 +11,7 @@ import surrokit as sk
 from surrokit.contracts.schedule import Decision
 from surrokit.errors import SamplingWarning
 from surrokit.result.advice import advice
+from surrokit.result.verdict import judge
 from surrokit.testing.targets.densities import Gaussian
 
 SIZES = {"chains": 2, "warmup": 40, "draws": 100, "seed": 3, "progress": False}
@@ -89,9 +90,9 @@ def test_a_schedule_that_deploys_among_draws_and_says_frozen_is_not_believed():
     assert not run.adaptation.frozen_before_draws
     assert run.adaptation.deployed_though_frozen == late
     assert any(
-        "10 more surrogates, the first after iteration 50" in note for note in run.verdict.messages
+        "10 more surrogates, the first after iteration 50" in note for note in judge(run).messages
     )
-    assert any("exact only in the limit" in note for note in run.verdict.messages)
+    assert any("exact only in the limit" in note for note in judge(run).messages)
     figures = run.to_dict()["adaptation"]
     assert figures["frozen_before_draws"] is False
     assert tuple(figures["deployed_though_frozen"]) == late

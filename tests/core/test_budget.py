@@ -18,6 +18,7 @@ from surrokit.errors import ConfigurationError
 from surrokit.plan import stopping as stopping_file
 from surrokit.plan.stopping import FIRST_LOOK, Stopping
 from surrokit.result.advice import advice
+from surrokit.result.verdict import judge
 from surrokit.targets.bounds import transform_of
 from surrokit.testing.targets.counting import CountingPotential
 from surrokit.testing.targets.densities import Gaussian
@@ -273,8 +274,8 @@ def empty():
 def test_an_empty_run_says_so(empty):
     assert empty.draws.shape == (3, 0, 2)
     assert "0 draws" in repr(empty)
-    assert "there are no draws" in empty.verdict.messages
-    assert "the run stopped because max_calls was reached" in empty.verdict.messages
+    assert "there are no draws" in judge(empty).messages
+    assert "the run stopped because max_calls was reached" in judge(empty).messages
     assert advice(empty) == []
 
 

@@ -15,6 +15,7 @@ from surrokit.cli.settings import parse_settings, specs_of
 from surrokit.errors import ConfigurationError
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.result.run import Adaptation, Rescue
+from surrokit.result.verdict import judge
 
 TARGETS = """
 from __future__ import annotations
@@ -488,7 +489,7 @@ def test_the_command_is_installed():
 )
 def test_notes_tell_what_the_table_does_not(bounded_run, changed, note):
     def told(run):
-        return any(f"{line}.".endswith(note) for line in run.verdict.messages)
+        return any(f"{line}.".endswith(note) for line in judge(run).messages)
 
     assert told(attrs.evolve(bounded_run, **changed))
     assert not told(bounded_run)

@@ -13,6 +13,7 @@ from surrokit.cost.budget import Budget
 from surrokit.cost.recording import RecordingPotential
 from surrokit.result.advice import advice
 from surrokit.result.mode_visits import ENOUGH, ModeVisits
+from surrokit.result.verdict import judge
 from surrokit.run.explore import bound_within
 from surrokit.testing.measures.plain import write_and_read
 from surrokit.testing.targets.densities import Gaussian
@@ -150,7 +151,7 @@ def test_separate_modes_are_told_with_places_heights_and_shares(told):
     assert "w[0] = 10" in found
     assert "(1 nats higher, 2 of 8 searches, 33.3 % of the draws)" in found
     assert "begin chains at all of them with initial=..." in found
-    assert any("has 2 modes" in note for note in run.verdict.messages)
+    assert any("has 2 modes" in note for note in judge(run).messages)
 
 
 def test_a_mode_that_no_draw_has_seen_is_told_of(told):

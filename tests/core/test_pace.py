@@ -21,6 +21,7 @@ from surrokit.errors import SamplingWarning
 from surrokit.plan.recipe import ending
 from surrokit.plan.stopping import GRACE, Stopping
 from surrokit.result.advice import advice
+from surrokit.result.verdict import judge
 from surrokit.targets.bounds import transform_of
 from surrokit.testing.measures.statistics import CHECK_RATE
 from surrokit.testing.targets.densities import Gaussian
@@ -203,7 +204,7 @@ def test_what_draws_cost_does_not_change_how_many_there_are(monkeypatch):
         np.testing.assert_array_equal(run.draws, runs[0].draws)
     assert 10 < len(runs[0].kept) < 60
     settled = "max_seconds allowed no more draws, as settled before the first"
-    assert settled in runs[0].verdict.messages
+    assert settled in judge(runs[0]).messages
 
 
 def test_a_settled_number_may_take_somewhat_longer(monkeypatch):
@@ -218,7 +219,7 @@ def test_a_gross_excess_is_cut_and_said(monkeypatch):
     assert (run.stopped, run.length) == ("max_seconds", "cut")
     assert 0 < len(run.kept) < 8
     assert target.now[0] <= 100.0 * (1.0 + GRACE) + 30.0
-    assert "the run stopped because max_seconds was reached" in run.verdict.messages
+    assert "the run stopped because max_seconds was reached" in judge(run).messages
 
 
 def test_the_iteration_that_the_limit_falls_into_is_dropped(monkeypatch):

@@ -15,6 +15,7 @@ from surrokit.contracts.dynamics import Status
 from surrokit.errors import SamplingWarning
 from surrokit.result.advice import advice
 from surrokit.result.summary import Summary
+from surrokit.result.verdict import judge
 from surrokit.targets.bounds import parameters_of, transform_of
 
 KINDS = ["value", "gradient", "forward", "jacobian", "hessian", "metric", "rows"]
@@ -256,7 +257,7 @@ def test_the_printed_table_has_a_line_for_each_parameter(bounded_run):
     lines = str(bounded_run.summary()).splitlines()
     assert lines[0].split() == COLUMNS
     assert [line.split()[0] for line in lines[1:5]] == bounded_run.labels
-    assert "\n".join(lines[6:]) == str(bounded_run.verdict)
+    assert "\n".join(lines[6:]) == str(judge(bounded_run))
     assert len({len(line) for line in lines[:5]}) == 1
     assert repr(bounded_run.summary()).startswith("<Summary of 4 parameters>\n")
 
@@ -289,7 +290,7 @@ def test_a_figure_that_cannot_be_had_is_missing(bounded_run):
     lines = str(stuck.summary()).splitlines()
     assert [line.split().count("missing") for line in lines[:5]] == [0, 7, 7, 7, 7]
     assert stuck.to_dict()["rhat_max"] is None
-    told = [note for note in stuck.verdict.messages if "R-hat" in note]
+    told = [note for note in judge(stuck).messages if "R-hat" in note]
     assert told == [
         "R-hat is missing for rate, slope, w[0], w[1]: the chains hardly moved there, or never"
     ]
@@ -297,7 +298,7 @@ def test_a_figure_that_cannot_be_had_is_missing(bounded_run):
 
 def test_r_hat_of_too_few_draws_is_missing(bounded_run):
     few = changed(bounded_run, draws=bounded_run.draws[:, :3], seconds=bounded_run.kept.seconds[:3])
-    assert "R-hat is missing, as it needs 4 draws of each chain; draw more" in few.verdict.messages
+    assert "R-hat is missing, as it needs 4 draws of each chain; draw more" in judge(few).messages
 
 
 def test_the_representation_is_short(bounded_run):
@@ -328,9 +329,9 @@ def test_failed_paths_are_counted_by_how_they_failed(bounded_run):
     failed = with_status(bounded_run, Status.NOT_REVERSIBLE, 4)
     assert failed.path_failures == {**none, "not-reversible": 4}
     assert failed.to_dict()["path_failures"] == failed.path_failures
-    assert any("4 paths diverged (4 not-reversible)" in note for note in failed.verdict.messages)
+    assert any("4 paths diverged (4 not-reversible)" in note for note in judge(failed).messages)
     assert not any(
-        "a smaller step size" in note for note in failed.verdict.messages
+        "a smaller step size" in note for note in judge(failed).messages
     )  # nobody gave one
 
 

@@ -15,6 +15,7 @@ from surrokit.contracts.sampler import StepInfo, Tuning
 from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError
 from surrokit.plan import parts
 from surrokit.plan.safety import MOST_RESTARTS
+from surrokit.result.verdict import judge
 from surrokit.run.net import SafetyNet, Watch
 from surrokit.testing.checks.kernels.kernel import N_CHAINS, NARROW, WIDE, invariance
 from surrokit.testing.measures.statistics import normality
@@ -155,7 +156,7 @@ def test_exact_transitions_come_at_their_probability_whatever_the_chains_do():
     after_standing = exact[1:][standing[:-1]]
     assert abs(after_standing.mean() - 0.3) < 5 * np.sqrt(0.21 / len(after_standing))
     assert run.adaptation.mix == 0.3
-    assert any("exact transitions with probability 0.3" in note for note in run.verdict.messages)
+    assert any("exact transitions with probability 0.3" in note for note in judge(run).messages)
 
 
 class Unit:
@@ -358,9 +359,7 @@ def test_the_output_says_what_the_net_did(repaired):
     assert "had not moved for 40 iterations" in rescue.reason or "where that of its paths" in (
         rescue.reason
     )
-    told = [
-        note for note in repaired.verdict.messages if note.startswith("the safety net repaired")
-    ]
+    told = [note for note in judge(repaired).messages if note.startswith("the safety net repaired")]
     assert len(told) == 1
     assert rescue.reason in told[0]
     assert f"after iteration {rescue.iteration}" in told[0]
@@ -460,7 +459,7 @@ def test_with_restart_draws_so_far_become_warm_up():
     assert run.adaptation.frozen_before_draws
     assert run.adaptation.deployments[-1] == restart.iteration + 10
     assert run.warmup.draws.shape == (4, len(run.warmup), 2)
-    assert any("thrown back into warm-up once" in note for note in run.verdict.messages)
+    assert any("thrown back into warm-up once" in note for note in judge(run).messages)
     assert run.to_dict()["adaptation"]["restarts"] == [attrs.asdict(restart)]
 
 

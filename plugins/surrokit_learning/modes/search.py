@@ -9,9 +9,9 @@ from surrokit.capabilities import CONVEX
 from surrokit.contracts.explorer import Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
-from surrokit.errors import NumericalError, TargetError
+from surrokit.errors import NumericalError
+from surrokit.mode.bottom import demand_bottom
 from surrokit.mode.search import Mode, find_mode
-from surrokit.targets.bounds import describe_position
 from surrokit.types import FloatArray
 from surrokit_learning.modes.curvature import foretold_covariance
 from surrokit_learning.modes.starts import more_starts
@@ -23,9 +23,6 @@ SLICE = 50
 
 LATER = 20
 """Evaluations that a later search may take, or twice those of the first one if these are more."""
-
-BOTTOM, AWAY = -1e8, 1e4
-"""Potential, in nats, and distance from 0 beyond which a search that goes on has no end."""
 
 LEAST = 3
 """Searches that are made as long as there are starts, whatever they cost."""
@@ -147,6 +144,11 @@ class ModeSearch:
             What may be paid for.
         rng
             Generator, for more starts.
+
+        Raises
+        ------
+        TargetError
+            If the target falls and falls before any search has ended.
         """
         search, before = self, self.paid
         while not search.over and search.paid < before + SLICE:
@@ -177,7 +179,8 @@ class ModeSearch:
             search = search._with_rows(watch.seen())
         if watch.mode is not None:
             return search._lead_to(watch.mode)
-        _demand_a_bottom(exact, found)
+        if not self.ends:
+            demand_bottom(exact, found)
         if self.lowest is None or found.value < self.lowest.value:
             search = attrs.evolve(search, lowest=found)
         if found.converged or np.array_equal(found.position, at):
@@ -250,22 +253,3 @@ class ModeSearch:
         paid = begun >= LEAST and sum(self.calls[1:]) >= limits.later
         most = min(limits.starts(exact), len(self.starts))
         return attrs.evolve(self, over=paid or begun >= most)
-
-
-def _demand_a_bottom(exact: Potential, found: Mode) -> None:
-    """Raise where a search fell and fell, as on a potential whose sign is turned.
-
-    Raises
-    ------
-    TargetError
-        If it went very far down, very far away, and did not end there.
-    """
-    far = float(np.abs(found.position).max())
-    if found.converged or not (found.value < BOTTOM and far > AWAY):
-        return
-    raise TargetError(
-        f"the target has no least potential: it falls to {found.value:.3g} at "
-        f"{describe_position(exact, found.position)}, and on; check its sign (surrokit.potential "
-        "takes U = -log density, or log_density=...), and if that is right declare bounds or "
-        "priors, as no distribution has such a density"
-    )

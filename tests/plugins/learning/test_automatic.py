@@ -680,7 +680,7 @@ def test_an_interrupt_may_come_before_anything_is_known():
 
     run = sk.sample(sk.potential(interrupt, dim=2), **SMALL)
     assert run.stopped == "interrupted"
-    assert run.parts["sampler"] == "random-walk"
+    assert run.parts["sampler"] == "hmc"  # by differences
     assert run.draws.shape == (3, 0, 2)
 
 

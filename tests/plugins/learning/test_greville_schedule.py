@@ -12,6 +12,7 @@ import surrokit as sk
 from surrokit.contracts.learner import LearningProblem
 from surrokit.contracts.schedule import Decision, Moment
 from surrokit.errors import ConfigurationError
+from surrokit.result.verdict import judge
 from surrokit.testing.targets.densities import Banana, Gaussian
 from surrokit_learning.rates import mean_rate
 
@@ -240,7 +241,7 @@ def test_a_run_deploys_all_along_the_warm_up_and_not_later():
     assert deployments[-1] <= 60
     assert run.adaptation.frozen_before_draws
     assert run.adaptation.last_deployment == deployments[-1]
-    assert not any("still adapted" in note for note in run.verdict.messages)
+    assert not any("still adapted" in note for note in judge(run).messages)
 
 
 def test_the_learner_is_told_how_often_fits_come():
@@ -339,7 +340,7 @@ def test_draws_kept_under_adaptation_are_said_to_be(freeze_after):
     run, surrogate = ran(schedule=schedule)
     assert run.adaptation.deployments[-1] > 60
     assert not run.adaptation.frozen_before_draws
-    assert any("exact only in the limit" in note for note in run.verdict.messages)
+    assert any("exact only in the limit" in note for note in judge(run).messages)
     assert run.to_dict()["adaptation"]["frozen_before_draws"] is False
     if freeze_after is None:
         assert len(surrogate.fits[-1]) > len(surrogate.fits[0]) + 3 * 60
