@@ -4,7 +4,7 @@
 import surrokit as sk
 
 target = sk.make("potential", "lynx-hare")
-run = sk.sample(target, surrogate="additive", warmup=500, draws=500, seed=1)
+run = sk.sample(target, surrogate="additive", warmup=500, draws=500, seed=3)
 # [draws]
 print(run)
 print(run["alpha"].shape)

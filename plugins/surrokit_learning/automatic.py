@@ -77,7 +77,7 @@ class Automatic:
     cheap: float = attrs.field(default=1e-3, validator=not_negative)
     cheap_outputs: float = attrs.field(default=5e-4, validator=not_negative)
     cheap_rows: float = attrs.field(default=1e-4, validator=not_negative)
-    short: float = attrs.field(default=5e-3, validator=not_negative)
+    short: float = attrs.field(default=1e-3, validator=not_negative)
 
     def choose(
         self,

@@ -53,9 +53,9 @@ def _disagreement(run: Run, rhat: FloatArray, *, warns: bool) -> list[Finding]:
         which = ", ".join(f"{run.labels[i]!r} {rhat[i]:.4g}" for i in worst[:_NAMED])
         more = f" and {over.size - _NAMED} more" if over.size > _NAMED else ""
         message = (
-            f"R-hat is above {LARGEST_RHAT} for {which}{more}: chains disagree, and no figure of "
-            "these is to be trusted; draw more, and where it stays look at the chains one by one: "
-            "they may sit in modes of their own, or have begun too far out"
+            f"R-hat is above {LARGEST_RHAT} for {which}{more}: chains do not agree on these "
+            "yet; draw more, and where it stays look at the chains one by one: they may sit in "
+            "modes of their own, or have begun too far out"
         )
         found.append(Finding(name="r_hat", message=message, warns=warns))
     if missing.any():
