@@ -124,7 +124,7 @@ def test_where_values_are_cheap_a_draw_is_the_end_of_a_single_path():
     assert choice.sampler[1] == {"target_acceptance": 0.93, "shortest": 0.33}
     assert choice.choice.endswith("0.7 ms, and the outputs are learnt; values are cheap")
     # what is given of its settings is all that is set
-    given = picked(emulated, DEAR, {"settings": {"n_steps": 7}})
+    given = picked(emulated, costs(7e-4, value=3e-4), {"settings": {"n_steps": 7}})
     assert given.sampler == ("hmc", {"n_steps": 7})
     assert given.settings == {}
     assert picked(emulated, costs(0.0006)).sampler[0] == "hmc"
@@ -132,7 +132,7 @@ def test_where_values_are_cheap_a_draw_is_the_end_of_a_single_path():
     assert picked(emulated, costs(0.0004)).surrogate is None
     # it is learnt from values, or is no forward map
     assert picked(offering("forward"), costs(None, value=0.001)).sampler == "sub-chain"
-    assert picked(offering("gradient"), DEAR).sampler == "sub-chain"
+    assert picked(offering("gradient"), costs(7e-4, value=3e-4)).sampler == "sub-chain"
 
 
 ROWS = ("gradient", "hessian", "rows")
