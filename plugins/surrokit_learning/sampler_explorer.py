@@ -20,7 +20,9 @@ from surrokit.kernel.tuner_state import TunerState
 from surrokit.settings import not_negative_integer, optional_positive_integer
 from surrokit.surrogate.rows import training_rows
 from surrokit.types import Capabilities, FloatArray
-from surrokit_learning.region.region import plausible
+
+WITHIN = 2.0
+"""Standard deviations, beside the root of the dimension, from a mode within which draws lie."""
 
 LEAST_TO_APPROACH = 20
 """Iterations of an exploration from which on there is time for it."""
@@ -240,9 +242,12 @@ class SamplerExploration:
     ) -> tuple[SamplerExplorerState, Evaluations]:
         """Return the rows to learn from among what the last iteration paid for."""
         if state.iteration <= state.approached:  # no transition yet
-            if not state.approached or self.settings.learn_from != "all" or not len(paid):
-                return state, Evaluations.empty(paid.positions.shape[1])
-            rows = paid.take(plausible(paid.values, paid.positions.shape[1]))
+            dim = paid.positions.shape[1]
+            if state.modes is None or self.settings.learn_from != "all":
+                return state, Evaluations.empty(dim)
+            # searches begin far away, where heavy tails are no higher than the bulk
+            near = state.modes.distances(paid.positions) <= WITHIN + np.sqrt(dim)
+            rows = paid.take(near & np.isfinite(paid.values))
             return attrs.evolve(state, n_training=state.n_training + len(rows)), rows
         if state.info is None or state.iteration <= self.settings.discard:
             return state, Evaluations.empty(paid.positions.shape[1])
