@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from surrokit.cost.measuring import Costs
-from surrokit.cost.recording import RecordingPotential
 from surrokit.plan.recipe import Recipe
 from surrokit.registry.composer import Composer
+
+if TYPE_CHECKING:  # so that importing the package stays fast
+    from surrokit.cost.measuring import Costs
+    from surrokit.cost.recording import RecordingPotential
 
 
 class Policy(Protocol):
