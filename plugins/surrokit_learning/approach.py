@@ -8,15 +8,14 @@ import numpy as np
 from surrokit.capabilities import GRADIENT
 from surrokit.contracts.explorer import Findings, Modes
 from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential, with_gradient
+from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, StepInfo
-from surrokit.errors import ConfigurationError
 from surrokit.settings import optional_positive_integer
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_learning.modes.search import Limits, ModeSearch
 from surrokit_learning.region.independence import quotas
 from surrokit_learning.region.region import cholesky_factor
-from surrokit_learning.rounds.state import idle
+from surrokit_learning.standing import demand_warmup, evaluate_with_gradients, idle
 
 SPREAD = 2.0
 """Standard deviations of the Laplace approximation's that chains begin at: farther apart than
@@ -40,7 +39,7 @@ class Approach:
     Parameters
     ----------
     evaluations
-        Gradients at most; None for 50 a search and 10 more for each dimension.
+        Gradients at most; None for 50 for each chain and 10 more for each dimension.
     searches
         Starts to search from at most; None for more of them in more dimensions, 12 at most.
 
@@ -115,11 +114,7 @@ class ApproachExploration:
         ConfigurationError
             If the warm-up has no iteration for it.
         """
-        if warmup < 1:
-            raise ConfigurationError(
-                "explorer 'approach' needs a warm-up of at least 1 iteration, got 0; pass "
-                "warmup=..., or leave it out"
-            )
+        demand_warmup("approach", warmup)
         chains = self._at(positions)
         search = ModeSearch.among(positions, chains.values)
         return ApproachState(chains=chains, search=search, most_steps=max(warmup // 2, 1))
@@ -189,11 +184,8 @@ class ApproachExploration:
 
     def _at(self, positions: FloatArray) -> ChainState:
         """Return chains at positions (n, dim); U is infinite where anything failed."""
-        with np.errstate(all="ignore"):
-            values, gradients = with_gradient(self.potential).value_and_gradient(positions)
-        fine = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
+        values, gradients = evaluate_with_gradients(self.potential, positions)
         cache = {"value": values, "gradient": gradients}
-        values = np.where(fine, values, np.inf)
         return ChainState(positions=positions, values=values, cache=cache)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
+from surrokit.capabilities import GRADIENT
 from surrokit.contracts.explorer import Exploration, Explorer, Findings, Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
@@ -15,7 +15,7 @@ from surrokit.contracts.sampler import ChainState, Correction, Decider, Sampler,
 from surrokit.contracts.schedule import LearnFrom, check_learn_from
 from surrokit.errors import ConfigurationError
 from surrokit.kernel.binding import caches_metric
-from surrokit.kernel.tuner import Tuner
+from surrokit.kernel.tuner import Tuner, has_to_approach
 from surrokit.kernel.tuner_state import TunerState
 from surrokit.settings import not_negative_integer, optional_positive_integer
 from surrokit.surrogate.rows import training_rows
@@ -23,9 +23,6 @@ from surrokit.types import Capabilities, FloatArray
 
 WITHIN = 2.0
 """Standard deviations, beside the root of the dimension, from a mode within which draws lie."""
-
-LEAST_TO_APPROACH = 20
-"""Iterations of an exploration from which on there is time for it."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -109,18 +106,12 @@ class SamplerExplorer:
 
     def bind(self, potential: Potential, calls: int | None = None) -> SamplerExploration:
         """Return the exploration of a potential; however many ``calls`` are left."""
-        approach = None if self.approach is None else self.approach.bind(potential, calls)
         return SamplerExploration(
             settings=self,
             potential=potential,
             decider=self.correction.bind(potential),
-            approach=approach if self._has_to_approach(potential) else None,
+            approach=None if self.approach is None else self.approach.bind(potential, calls),
         )
-
-    def _has_to_approach(self, potential: Potential) -> bool:
-        by_gradients = bool(self.sampler.needs & {GRADIENT, GRADIENT_ALONE})
-        is_free = bool({"step_size", "metric"} & self.sampler.tunes)
-        return by_gradients and is_free and GRADIENT in potential.capabilities
 
     def length(self, warmup: int) -> int:
         """Return how many iterations an exploration takes in a warm-up.
@@ -187,7 +178,8 @@ class SamplerExploration:
             n_iterations=n_iterations,
             n_training=0,
         )
-        if self.approach is None or n_iterations < LEAST_TO_APPROACH:
+        approaches = has_to_approach(self.settings.sampler, self.potential, n_iterations)
+        if self.approach is None or not approaches:
             return self._begin(begun, positions)
         approach = self.approach.start(positions, n_iterations)
         return attrs.evolve(begun, chains=approach.chains, approach=approach)

@@ -15,6 +15,8 @@ import math
 import attrs
 import numpy as np
 
+from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
+from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Sampler, StepInfo, Tuning
 from surrokit.kernel.lengths import LengthSearch
 from surrokit.kernel.tuner_state import TunerState
@@ -26,6 +28,9 @@ FIRST_STEP_SIZE = 0.5
 
 STEPS_BEFORE_COVARIANCE = 10
 """Longest path, in steps, while the scales of the target are unknown."""
+
+LEAST_TO_APPROACH = 20
+"""Iterations from which on there is time to look where the mass is."""
 
 _SEARCH_ACCEPTANCE = 0.8  # the search ends where acceptance crosses this
 _MAX_SEARCH = 30
@@ -42,6 +47,18 @@ def tuning_of(sampler: Sampler) -> Tuning | None:
     """Return the tuning that a sampler brings from an earlier run, or None."""
     tuning = getattr(sampler, "tuning", None)
     return tuning if isinstance(tuning, Tuning) else None
+
+
+def has_to_approach(sampler: Sampler, potential: Potential, n_iterations: int) -> bool:
+    """Return whether a sampler's chains have to look for the mass before they are tuned.
+
+    They do if they move by gradients, which the potential has, if the step size or the metric is
+    left to be tuned, and if there is time for it.
+    """
+    by_gradients = bool(sampler.needs & {GRADIENT, GRADIENT_ALONE})
+    is_free = bool({"step_size", "metric"} & sampler.tunes)
+    has_time = n_iterations >= LEAST_TO_APPROACH
+    return by_gradients and is_free and has_time and GRADIENT in potential.capabilities
 
 
 @attrs.frozen(kw_only=True)

@@ -17,7 +17,7 @@ from surrokit.contracts.rows import terms_of
 from surrokit.contracts.sampler import Sampler, Tuning
 from surrokit.contracts.schedule import Schedule
 from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning, ShapeError
-from surrokit.kernel.tuner import tuning_of
+from surrokit.kernel.tuner import has_to_approach, tuning_of
 from surrokit.plan.recipe import Recipe
 from surrokit.registry.catalogue import Catalogue
 from surrokit.registry.composer import Composer, Spec, describe
@@ -25,9 +25,6 @@ from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, STARTS, 
 from surrokit.settings import is_whole
 
 _OF_A_POTENTIAL = ("dim", "capabilities", "value")
-
-LEAST_TO_APPROACH = 20
-"""Iterations of warm-up from which on an exact sampler looks where the mass is."""
 
 
 def make_parts(composer: Composer, asked: Recipe, rng: np.random.Generator) -> Recipe:
@@ -101,7 +98,7 @@ def _add_explorer(composer: Composer, recipe: Recipe) -> Recipe:
     """Return a recipe with an explorer, if it has a learner or has to look for the mass."""
     explorer, name = None, "none"
     approach = composer.catalogue.serving("explorer", STARTS)
-    if approach is not None and recipe.explorer is None and _has_to_approach(recipe):
+    if approach is not None and recipe.explorer is None and _approaches(recipe):
         explorer, name = composer.make("explorer", approach.name), approach.name
     elif recipe.learner is not None:
         explorer = _explorer(composer, recipe, recipe.learner)
@@ -113,14 +110,12 @@ def _add_explorer(composer: Composer, recipe: Recipe) -> Recipe:
     return attrs.evolve(recipe, explorer=explorer, described=told)
 
 
-def _has_to_approach(recipe: Recipe) -> bool:
-    """Return whether an exact sampler is to be tuned that moves by gradients, and there is time."""
+def _approaches(recipe: Recipe) -> bool:
+    """Return whether the run's own sampler is exact, was not tuned before, and has to approach."""
     sampler = recipe.sampler
-    by_gradients = bool(sampler.needs & {GRADIENT, GRADIENT_ALONE})
-    untuned = bool({"step_size", "metric"} & sampler.tunes) and tuning_of(sampler) is None
     exact = recipe.learner is None and recipe.surrogate is None
-    has_time = recipe.most_warmup >= LEAST_TO_APPROACH
-    return exact and by_gradients and untuned and has_time and GRADIENT in recipe.exact.capabilities
+    untuned = tuning_of(sampler) is None
+    return exact and untuned and has_to_approach(sampler, recipe.exact, recipe.most_warmup)
 
 
 def is_ready(surrogate: object) -> bool:

@@ -39,7 +39,7 @@ def _mixing(run: Run) -> list[Finding]:
     fewest = MIN_DRAWS if len(run.draws) > 1 else 2 * MIN_DRAWS
     if len(run.kept) < fewest:
         message = f"R-hat is missing, as it needs {fewest} draws of each chain; draw more"
-        return [Finding(name="r_hat", message=message, warns=False)]
+        return [_note("r_hat", message)]
     warns = len(run.kept) >= FEWEST_ITERATIONS
     found = _disagreement(run, run.rhat(), warns=warns)
     return found + (_few_effective(run) if warns else [])
@@ -90,19 +90,18 @@ def _ending(run: Run) -> list[Finding]:
     """Return why the run ended, and where the target failed."""
     found = []
     if run.stopped in ("max_calls", "max_seconds") and run.length == "fixed":
-        found.append(
-            ("stopped", f"{run.stopped} allowed no more draws, as settled before the first")
-        )
+        message = f"{run.stopped} allowed no more draws, as settled before the first"
+        found.append(_note("stopped", message))
     elif run.stopped in _STOPPED:
-        found.append(("stopped", _STOPPED[run.stopped]))
+        found.append(_note("stopped", _STOPPED[run.stopped]))
     if not len(run.kept):
-        found.append(("stopped", "there are no draws"))
+        found.append(_note("stopped", "there are no draws"))
     if run.failures:
         message = (
             f"the target could not be evaluated at {run.failures} positions, which were rejected"
         )
-        found.append(("failures", message))
-    return [Finding(name=name, message=message, warns=False) for name, message in found]
+        found.append(_note("failures", message))
+    return found
 
 
 def _replaced(run: Run) -> list[Finding]:
@@ -111,7 +110,7 @@ def _replaced(run: Run) -> list[Finding]:
     if not marker:
         return []
     message = f"the surrogate was given up for {reason}"
-    return [Finding(name="fallback", message=message, warns=False)]
+    return [_note("fallback", message)]
 
 
 def _adaptation(adaptation: Adaptation) -> list[Finding]:
@@ -122,23 +121,23 @@ def _adaptation(adaptation: Adaptation) -> list[Finding]:
             f"the safety net repaired the surrogate {_times(len(adaptation.rescues))} in warm-up, "
             f"the last time after iteration {last.iteration}: {last.reason}"
         )
-        found.append(Finding(name="rescues", message=message, warns=False))
+        found.append(_note("rescues", message))
     if adaptation.restarts:
         last = adaptation.restarts[-1]
         message = (
             f"draws were thrown back into warm-up {_times(len(adaptation.restarts))}, the last "
             f"time after iteration {last.iteration}: {last.reason}"
         )
-        found.append(Finding(name="restarts", message=message, warns=False))
+        found.append(_note("restarts", message))
     if adaptation.mix:
         message = f"kept iterations were exact transitions with probability {adaptation.mix:g}"
-        found.append(Finding(name="mix", message=message, warns=False))
+        found.append(_note("mix", message))
     if not adaptation.frozen_before_draws:
         message = (
             "the draws are exact only in the limit of a vanishing adaptation: "
             "draws were kept while the surrogate still adapted"
         )
-        found.append(Finding(name="adaptation", message=message, warns=False))
+        found.append(_note("adaptation", message))
     return found
 
 
@@ -149,13 +148,17 @@ def _divergences(run: Run) -> list[Finding]:
     failures = ", ".join(f"{n} {kind}" for kind, n in run.path_failures.items() if n)
     how = f" ({failures})" if failures else ""
     message = f"{divergences} paths diverged{how}; {_smaller_steps(run)} would help"
-    return [Finding(name="divergences", message=message, warns=False)]
+    return [_note("divergences", message)]
 
 
 def _smaller_steps(run: Run) -> str:
     if "step_size" in run.sampler.tunes:
         return "smaller steps, by a higher target_acceptance of the sampler,"
     return "a smaller step size"
+
+
+def _note(name: str, message: str) -> Finding:
+    return Finding(name=name, message=message, warns=False)
 
 
 def _times(n: int) -> str:

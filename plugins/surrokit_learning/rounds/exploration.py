@@ -8,9 +8,9 @@ import numpy as np
 from surrokit.capabilities import GRADIENT, require
 from surrokit.contracts.explorer import Exploration, Findings
 from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential, with_gradient
+from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Sampler
-from surrokit.errors import ConfigurationError, NumericalError, SurrogateFitError
+from surrokit.errors import NumericalError, SurrogateFitError
 from surrokit.mode.search import find_mode
 from surrokit.types import FloatArray
 from surrokit_learning.modes.search import Limits
@@ -21,7 +21,8 @@ from surrokit_learning.region.tempered import OFFERED, Tempered, cautious
 from surrokit_learning.rounds.first_points import FirstPoints
 from surrokit_learning.rounds.queue import Queue
 from surrokit_learning.rounds.settings import RoundsSettings, Start
-from surrokit_learning.rounds.state import RoundsState, Stage, idle
+from surrokit_learning.rounds.state import RoundsState, Stage
+from surrokit_learning.standing import demand_warmup, evaluate_with_gradients, idle
 
 LAST_TRANSITIONS = 150
 """Transitions on the last surrogate, on which the run's own sampler is tuned."""
@@ -85,11 +86,7 @@ class RoundsExploration:
         ConfigurationError
             If the warm-up has no iteration for it.
         """
-        if warmup < 1:
-            raise ConfigurationError(
-                "explorer 'rounds' needs a warm-up of at least 1 iteration, got 0; pass "
-                "warmup=..., or leave it out"
-            )
+        demand_warmup("rounds", warmup)
         chains, dim = positions.shape
         bounds = {"steps": warmup, "paid": self._most(dim, chains)}
         if self.start_by == "burst":
@@ -368,13 +365,11 @@ class RoundsExploration:
 
     def _evaluate(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         """Return U at positions (n, dim), infinite where anything failed, and its gradients."""
+        if self.pays_gradients:
+            return evaluate_with_gradients(self.potential, positions)
         with np.errstate(all="ignore"):
-            if not self.pays_gradients:
-                values = self.potential.value(positions)
-                return np.where(np.isnan(values), np.inf, values), None
-            values, gradients = with_gradient(self.potential).value_and_gradient(positions)
-        fine = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
-        return np.where(fine, values, np.inf), gradients
+            values = self.potential.value(positions)
+        return np.where(np.isnan(values), np.inf, values), None
 
 
 def _difference(predicted: FloatArray, values: FloatArray) -> FloatArray:

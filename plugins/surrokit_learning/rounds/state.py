@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.contracts.dynamics import Status
 from surrokit.contracts.explorer import Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.sampler import ChainState, StepInfo, Tuning
@@ -17,6 +16,7 @@ from surrokit_learning.region.independence import quotas, resample
 from surrokit_learning.region.region import WIDE
 from surrokit_learning.rounds.bill import Bill
 from surrokit_learning.rounds.queue import Queue
+from surrokit_learning.standing import idle
 
 Stage: TypeAlias = Literal["burst", "mode", "design", "rounds"]
 """What the next step is for."""
@@ -212,16 +212,3 @@ class RoundsState:
         at[: len(rows)], u[: len(rows)] = positions[rows], values[rows]
         chains = ChainState(positions=at, values=u, cache={})
         return attrs.evolve(self, chains=chains, info=idle(n, len(rows)))
-
-
-def idle(n: int, n_moved: int = 0) -> StepInfo:
-    """Return what happened to n chains in a step that moved the first ``n_moved`` of them."""
-    moved = np.arange(n) < n_moved
-    return StepInfo(
-        accepted=moved,
-        acceptance=moved.astype(np.float64),
-        path_acceptance=np.ones(n),
-        status=np.full(n, Status.OK, dtype=np.int64),
-        divergent=np.zeros(n, dtype=bool),
-        n_steps=np.zeros(n, dtype=np.int64),
-    )

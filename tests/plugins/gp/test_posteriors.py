@@ -3,6 +3,7 @@
 import attrs
 import numpy as np
 import pytest
+from plain_observations import of_values
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
@@ -47,20 +48,6 @@ def observed(rows, kind="zero", slope_rows=(), whiten=True):
     whitening = Whitening.of(rows.positions, np.ones(len(rows)))
     frame = Frame(whitening=whitening, whiten=whiten)
     return Observations.of_rows(rows, np.array(slope_rows, dtype=int), frame, kind)
-
-
-def of_values(positions, values):
-    """Values at positions as they are, about a mean function of zero."""
-    n, dim = positions.shape
-    rows = TrainingRows(
-        positions=positions,
-        values=values,
-        gradients=np.full((n, dim), np.nan),
-        copies=np.ones(n),
-        tail_sd=np.zeros(n),
-    )
-    frame = Frame(whitening=Whitening.identity(dim), whiten=False)
-    return Observations.of_rows(rows, np.empty(0, dtype=int), frame, "zero")
 
 
 def no_features(positions):

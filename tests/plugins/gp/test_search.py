@@ -3,11 +3,9 @@
 import attrs
 import numpy as np
 import pytest
+from plain_observations import of_values
 
 from surrokit.errors import ConfigurationError, SurrogateFitError
-from surrokit.surrogate.whitening import Whitening
-from surrokit_gp.data.observations import Frame, Observations
-from surrokit_gp.data.training_rows import TrainingRows
 from surrokit_gp.fit.search import Search
 from surrokit_gp.fit.space import Space
 from surrokit_gp.kernel.hyperparameters import Hyperparameters, given_hyperparameters
@@ -17,20 +15,6 @@ from surrokit_gp.posterior.sparse import sparse_likelihood
 
 SEARCH = Search(kernel_scales="isotropic", noise=None, n_starts=3, max_iterations=50)
 PER_DIMENSION = attrs.evolve(SEARCH, kernel_scales="per-dimension")
-
-
-def of_values(positions, values):
-    """Values at positions as they are, about a mean function of zero."""
-    n, dim = positions.shape
-    rows = TrainingRows(
-        positions=positions,
-        values=values,
-        gradients=np.full((n, dim), np.nan),
-        copies=np.ones(n),
-        tail_sd=np.zeros(n),
-    )
-    frame = Frame(whitening=Whitening.identity(dim), whiten=False)
-    return Observations.of_rows(rows, np.empty(0, dtype=int), frame, "zero")
 
 
 @pytest.fixture

@@ -1,0 +1,49 @@
+"""Chains that an explorer puts somewhere, and that no transition has moved."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surrokit.contracts.dynamics import Status
+from surrokit.contracts.potential import Potential, with_gradient
+from surrokit.contracts.sampler import StepInfo
+from surrokit.errors import ConfigurationError
+from surrokit.types import FloatArray
+
+
+def demand_warmup(explorer: str, warmup: int) -> None:
+    """Raise unless a warm-up has an iteration for an explorer.
+
+    Raises
+    ------
+    ConfigurationError
+        If it has none.
+    """
+    if warmup < 1:
+        raise ConfigurationError(
+            f"explorer {explorer!r} needs a warm-up of at least 1 iteration, got {warmup}; pass "
+            "warmup=..., or leave it out"
+        )
+
+
+def evaluate_with_gradients(
+    potential: Potential, positions: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return U at positions (n, dim), infinite where anything failed, and its gradients."""
+    with np.errstate(all="ignore"):
+        values, gradients = with_gradient(potential).value_and_gradient(positions)
+    fine = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
+    return np.where(fine, values, np.inf), gradients
+
+
+def idle(n: int, n_moved: int = 0) -> StepInfo:
+    """Return what happened to n chains in a step that moved the first ``n_moved`` of them."""
+    moved = np.arange(n) < n_moved
+    return StepInfo(
+        accepted=moved,
+        acceptance=moved.astype(np.float64),
+        path_acceptance=np.ones(n),
+        status=np.full(n, Status.OK, dtype=np.int64),
+        divergent=np.zeros(n, dtype=bool),
+        n_steps=np.zeros(n, dtype=np.int64),
+    )
