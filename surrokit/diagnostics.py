@@ -164,6 +164,41 @@ def _halves(draws: FloatArray) -> FloatArray:
     return np.concatenate([draws[:, :half], draws[:, -half:]])
 
 
+def energy_information(energy: npt.ArrayLike) -> FloatArray:
+    """Return the energy fraction of missing information of each chain.
+
+    It is the part of the energy's variance that fresh momenta make up (Betancourt 2016,
+    arXiv:1604.00695, equation 3): low where the energy varies much more than momenta can change it
+    in one transition.
+
+    Parameters
+    ----------
+    energy : array_like of shape (chains, draws)
+        Energies with which paths began.
+
+    Returns
+    -------
+    ndarray of shape (chains,)
+        NaN where an energy is not finite, or with fewer than four draws.
+
+    Raises
+    ------
+    ShapeError
+        If energies are not two-dimensional.
+    """
+    array = np.asarray(energy, dtype=np.float64)
+    if array.ndim != 2:
+        raise ShapeError(f"energy must have shape (chains, draws), got {array.shape}")
+    known = np.asarray(np.isfinite(array).all(axis=1))
+    if array.shape[1] < MIN_DRAWS or not known.any():
+        return np.full(len(array), np.nan)
+    from arviz_stats.base import array_stats
+
+    with np.errstate(all="ignore"):  # of a constant energy NaN
+        found = array_stats.bfmi(np.where(known[:, None], array, 0.0))
+    return np.where(known, found, np.nan)
+
+
 def mean_error(draws: npt.ArrayLike) -> FloatArray:
     """Return the Monte Carlo standard error of each parameter's mean, shape (dim,).
 

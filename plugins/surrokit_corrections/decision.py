@@ -100,4 +100,5 @@ def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> St
         divergent=divergent,
         n_steps=proposal.n_steps,
         excursion=proposal.excursion,
+        energy=proposal.energy,
     )

@@ -121,4 +121,5 @@ class NUTSKernel(PathKernel[Metric]):
             log_path_ratio=np.log(np.maximum(drawn.acceptance, np.finfo(np.float64).tiny)),
             n_steps=drawn.n_steps,
             divergent=drawn.divergent,
+            energy=drawn.energy,
         )

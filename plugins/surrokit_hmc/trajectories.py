@@ -39,6 +39,8 @@ class Drawn:
         Paths that stopped because their energy was not kept.
     n_steps : ndarray of shape (n,)
         Points visited besides the start.
+    energy : ndarray of shape (n,)
+        H of the start.
     """
 
     positions: FloatArray
@@ -47,6 +49,7 @@ class Drawn:
     acceptance: FloatArray
     divergent: BoolArray
     n_steps: IntArray
+    energy: FloatArray
 
 
 class Trajectories:
@@ -118,6 +121,7 @@ class Trajectories:
             acceptance=self._acceptance / n_steps,
             divergent=self._divergent,
             n_steps=n_steps,
+            energy=self._energy,
         )
 
     def _grown(self, rows: IntArray, side: IntArray, depth: int) -> Half:

@@ -92,6 +92,8 @@ class Proposal:
         Chains with a divergent path inside the move, although its status is ``OK``.
     excursion : Excursion, optional
         Progress of sub-chains, by which their length is tuned.
+    energy : ndarray of shape (n,), optional
+        V + K with which a path of fresh momenta began.
     """
 
     positions: FloatArray
@@ -104,6 +106,7 @@ class Proposal:
     n_steps: IntArray = attrs.field(default=_for_each_chain(1))
     divergent: BoolArray | None = None
     excursion: Excursion | None = None
+    energy: FloatArray | None = None
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -128,6 +131,8 @@ class StepInfo:
         Integrator steps taken.
     excursion : Excursion, optional
         The excursion of the proposal.
+    energy : ndarray of shape (n,), optional
+        The energy with which the path began.
     """
 
     accepted: BoolArray
@@ -137,6 +142,7 @@ class StepInfo:
     divergent: BoolArray
     n_steps: IntArray
     excursion: Excursion | None = None
+    energy: FloatArray | None = None
 
     @property
     def move_probability(self) -> FloatArray:

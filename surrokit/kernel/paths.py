@@ -95,8 +95,9 @@ class CountedPaths(PathKernel[Kinetic]):
             end, status = self.integrator.advance(
                 self.hamiltonian, start, np.full(n, self.step), n_steps
             )
-            log_correction = self.kinetic(start) - self.kinetic(end)
-            log_path_ratio = start.cache["value"] - end.cache["value"] + log_correction
+            kinetic, value = self.kinetic(start), start.cache["value"]
+            log_correction = kinetic - self.kinetic(end)
+            log_path_ratio = value - end.cache["value"] + log_correction
         return Proposal(
             positions=end.positions,
             log_correction=log_correction,
@@ -106,6 +107,7 @@ class CountedPaths(PathKernel[Kinetic]):
             source=self.potential,
             log_path_ratio=log_path_ratio,
             n_steps=n_steps,
+            energy=value + kinetic,
         )
 
     def _length(self, rng: np.random.Generator) -> int:

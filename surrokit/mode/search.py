@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import attrs
 import numpy as np
@@ -359,7 +359,7 @@ def _quasi_newton(search: _Search, start: FloatArray) -> None:
     at = start
     while True:
         try:
-            _quietly(
+            search.converged = _quietly(
                 minimize,
                 fun,
                 at,
@@ -377,13 +377,14 @@ def _quasi_newton(search: _Search, start: FloatArray) -> None:
         assert search.best is not None
         if np.abs(search.best.position - at).max() < half:  # not at an edge of the box
             return
+        search.converged = False
         at = search.best.position
 
 
 def _quietly(
-    minimize: Callable[..., object], fun: object, x0: FloatArray, jac: object, **how: object
-) -> None:
-    """Minimise without SciPy's warning that a search ended for lack of precision."""
+    minimize: Callable[..., Any], fun: object, x0: FloatArray, jac: object, **how: object
+) -> bool:
+    """Return whether SciPy found a minimum, without its warning that precision was lacking."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
-        minimize(fun, x0, jac=jac, **how)
+        return bool(minimize(fun, x0, jac=jac, **how).success)

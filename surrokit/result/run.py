@@ -17,6 +17,7 @@ from surrokit.cost.broken_gradients import BrokenGradients
 from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
 from surrokit.result.finding import Verdict
+from surrokit.result.stray import Stray
 from surrokit.result.summary import Summary
 from surrokit.result.trace import Trace
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
@@ -62,6 +63,8 @@ class Adaptation:
         Repairs of the surrogate by the safety net, in warm-up.
     restarts
         Repairs at which the draws so far became warm-up, and draws began again.
+    strays
+        Chains that were far above the others in warm-up.
     mix
         Probability with which a kept iteration was an exact transition.
     deployed_though_frozen
@@ -74,6 +77,7 @@ class Adaptation:
     frozen_before_draws: bool
     rescues: tuple[Rescue, ...] = ()
     restarts: tuple[Rescue, ...] = ()
+    strays: tuple[Stray, ...] = ()
     mix: float = 0.0
     deployed_though_frozen: tuple[int, ...] = ()
 

@@ -44,6 +44,8 @@ class Trace:
         In use at each iteration; NaN for samplers without one.
     seconds : ndarray of shape (iterations,)
         Since the run began.
+    energy : ndarray
+        V + K with which each path began; NaN of samplers without momenta.
     calls : dict of str to ndarray of shape (iterations,)
         Exact calls of each kind since the run began.
     outputs : ndarray of shape (chains, iterations, m), optional
@@ -59,6 +61,7 @@ class Trace:
     path_acceptance: FloatArray
     n_steps: IntArray
     status: IntArray
+    energy: FloatArray
     step_size: FloatArray
     seconds: FloatArray
     calls: Mapping[str, IntArray]
@@ -70,11 +73,12 @@ class Trace:
     def statistics(self) -> dict[str, npt.NDArray[Any]]:
         """Return the statistics of the sampler by ArviZ's names, each (chains, iterations).
 
-        ``lp`` is left out where a correction did not evaluate the target at every draw.
+        ``lp`` is left out where a correction did not evaluate the target at every draw, and
+        ``energy`` where not every draw is from a path.
         """
-        known = not np.isnan(self.values).any()
+        known = {"lp": -self.values, "energy": self.energy}
         return {
-            **({"lp": -self.values} if known else {}),
+            **{name: array for name, array in known.items() if not np.isnan(array).any()},
             "acceptance_rate": self.acceptance,
             "diverging": self.divergent,
             "n_steps": self.n_steps,
@@ -159,6 +163,7 @@ class History:
             path_acceptance=self._by_chain([info.path_acceptance for info in self._infos]),
             n_steps=self._by_chain([info.n_steps for info in self._infos]).astype(np.int64),
             status=self._by_chain([info.status for info in self._infos]).astype(np.int64),
+            energy=self._by_chain([_energy_of(info) for info in self._infos]),
             step_size=numbers[:, 0],
             seconds=numbers[:, 1],
             calls=dict(zip(CALL_KINDS, calls.T, strict=True)),
@@ -167,3 +172,8 @@ class History:
 
     def _by_chain(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         return np.array(arrays).reshape(len(self), self._chains).T
+
+
+def _energy_of(info: StepInfo) -> FloatArray:
+    """Return the energies of paths (n,); NaN where there are none."""
+    return np.full(len(info.accepted), np.nan) if info.energy is None else info.energy

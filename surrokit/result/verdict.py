@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.diagnostics import MIN_DRAWS
+from surrokit.diagnostics import MIN_DRAWS, energy_information
 from surrokit.result.advice import FEWEST_ITERATIONS, advice
 from surrokit.result.finding import Finding, Verdict
 from surrokit.result.run import Adaptation, Run
+from surrokit.result.stray import Stray
 from surrokit.types import FloatArray
 
 LARGEST_RHAT = 1.01
 """R-hat above which chains disagree (Vehtari et al. 2021, doi:10.1214/20-BA1221)."""
+
+LEAST_INFORMATION = 0.3
+"""Energy fraction of missing information below which tails are not reached (Betancourt 2016,
+arXiv:1604.00695)."""
 
 FEWEST_EFFECTIVE = 100
 """Effective draws below which means are uncertain by a tenth of a standard deviation, and R-hat
@@ -29,7 +34,7 @@ def judge(run: Run) -> Verdict:
         With any number of draws, even none.
     """
     found = [Finding(name="draws", message=message, warns=True) for message in advice(run)]
-    found += _mixing(run) if len(run.kept) else []
+    found += [*_mixing(run), *_energy(run)] if len(run.kept) else []
     found += [*_ending(run), *_adaptation(run.adaptation), *_replaced(run), *_divergences(run)]
     return Verdict(tuple(sorted(found, key=lambda each: not each.warns)))
 
@@ -76,6 +81,22 @@ def _few_effective(run: Run) -> list[Finding]:
     return [Finding(name="effective_draws", message=message, warns=True)]
 
 
+def _energy(run: Run) -> list[Finding]:
+    """Return whether momenta change the energy too little to reach the tails."""
+    fractions = energy_information(run.kept.energy)
+    low = np.flatnonzero(fractions < LEAST_INFORMATION)
+    if len(run.kept) < FEWEST_ITERATIONS or not low.size:
+        return []
+    which = "chain" if low.size == 1 else "chains"
+    message = (
+        f"the energy fraction of missing information is {np.nanmin(fractions):.2g} in {which} "
+        f"{', '.join(map(str, low))}, where {LEAST_INFORMATION} is the least to go by: fresh "
+        "momenta hardly change the energy, so tails and necks are visited too rarely; give the "
+        "target other coordinates, in which its scales are alike everywhere"
+    )
+    return [Finding(name="energy", message=message, warns=True)]
+
+
 _STOPPED = {
     "max_calls": "the run stopped because max_calls was reached",
     "max_seconds": "the run stopped because max_seconds was reached",
@@ -95,13 +116,21 @@ def _ending(run: Run) -> list[Finding]:
     elif run.stopped in _STOPPED:
         found.append(_note("stopped", _STOPPED[run.stopped]))
     if not len(run.kept):
-        found.append(_note("stopped", "there are no draws"))
+        found.append(_empty(run))
     if run.failures:
         message = (
             f"the target could not be evaluated at {run.failures} positions, which were rejected"
         )
         found.append(_note("failures", message))
     return found
+
+
+def _empty(run: Run) -> Finding:
+    """Return the finding that there are no draws, with what would give some."""
+    message = "there are no draws"
+    if run.stopped in ("max_calls", "max_seconds"):
+        message += f": all that {run.stopped} allowed went into the warm-up; raise it"
+    return Finding(name="stopped", message=message, warns=run.stopped != "interrupted")
 
 
 def _replaced(run: Run) -> list[Finding]:
@@ -129,6 +158,7 @@ def _adaptation(adaptation: Adaptation) -> list[Finding]:
             f"time after iteration {last.iteration}: {last.reason}"
         )
         found.append(_note("restarts", message))
+    found += _strays(adaptation.strays)
     if adaptation.mix:
         message = f"kept iterations were exact transitions with probability {adaptation.mix:g}"
         found.append(_note("mix", message))
@@ -138,6 +168,28 @@ def _adaptation(adaptation: Adaptation) -> list[Finding]:
             "draws were kept while the surrogate still adapted"
         )
         found.append(_note("adaptation", message))
+    return found
+
+
+def _strays(strays: tuple[Stray, ...]) -> list[Finding]:
+    """Return what became of chains that were far above the others in warm-up."""
+    found = []
+    again = [stray for stray in strays if stray.begun_again]
+    if again:
+        last = again[-1]
+        message = (
+            f"chains were begun again where others were {_times(len(again))} in warm-up, the last "
+            f"time chain {last.chain} after iteration {last.iteration}: it was {last.above:.4g} "
+            "nats above them; give initial= nearer to the mass, or look whether there is a mode "
+            "that the others miss"
+        )
+        found.append(Finding(name="begun_again", message=message, warns=True))
+    if stayed := [stray for stray in strays if not stray.begun_again]:
+        which = ", ".join(
+            f"chain {stray.chain} ({stray.above:.4g} nats above the others)" for stray in stayed
+        )
+        message = f"modes of their own hold {which}; draws do not tell how much they weigh"
+        found.append(Finding(name="own_modes", message=message, warns=True))
     return found
 
 

@@ -24,6 +24,7 @@ from surrokit.run.explore import Exploring, bound_within
 from surrokit.run.kernels import Kernels
 from surrokit.run.learning import Learning
 from surrokit.run.net import SafetyNet
+from surrokit.run.strays import Strays
 from surrokit.surrogate.rows import training_rows
 from surrokit.targets.bounds import parameters_of
 from surrokit.targets.check import warn_if_gradient_disagrees
@@ -60,6 +61,7 @@ class Attempt:
         self._learning = Learning(recipe, book.clock)
         repairs = learns and self._kernels.exact is not None
         self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairs)
+        self._strays = Strays(self._target)
         self._found: Findings | None = None
         self._wants_gradients = False
 
@@ -172,6 +174,9 @@ class Attempt:
             stopping.check_before_iteration(exact=self._kernels.pay_whole_positions)
             with book.clock.phase("warmup"), self._pay_as_wanted():
                 step = self._transition(tune=True)
+                self._moves.chains = self._strays.look_at(
+                    self._moves.state, book.recorder.iteration + 1, room - 1, self._rng
+                )
             self._after("warmup", step, self._take_paid_rows())
             stopping.iteration_done()
         self._kernels.settle()
@@ -355,6 +360,7 @@ class Attempt:
                 frozen_before_draws=not learning.under_adaptation,
                 rescues=tuple(self._net.rescues),
                 restarts=tuple(self._net.restarts),
+                strays=tuple(self._strays.found),
                 mix=self.recipe.safety.mix,
                 deployed_though_frozen=tuple(learning.though_frozen),
             ),

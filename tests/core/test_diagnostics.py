@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.signal import lfilter
 
 from surrokit import effective_sample_size, r_hat, relative_error_of_mean
-from surrokit.diagnostics import mean_error
+from surrokit.diagnostics import energy_information, mean_error
 from surrokit.errors import ConfigurationError, ShapeError
 
 
@@ -245,3 +245,14 @@ def test_a_mean_of_another_size_is_refused(draws):
 def test_nothing_is_relative_to_zero(draws):
     with pytest.raises(ConfigurationError, match="the mean is zero"):
         relative_error_of_mean(draws, np.zeros(3))
+
+
+def test_the_energy_fraction_is_that_of_its_definition():
+    energy = np.random.default_rng(3).standard_normal((2, 200)).cumsum(axis=1)
+    steps = np.square(np.diff(energy, axis=1)).mean(axis=1)
+    assert_allclose(energy_information(energy), steps / energy.var(axis=1, ddof=1))
+    energy[1, 5] = np.nan
+    assert np.isnan(energy_information(energy)).tolist() == [False, True]
+    assert np.isnan(energy_information(energy[:, :3])).all()
+    with pytest.raises(ShapeError, match=r"energy must have shape \(chains, draws\), got \(200,\)"):
+        energy_information(energy[0])

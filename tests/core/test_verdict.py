@@ -9,6 +9,7 @@ import pytest
 import surrokit as sk
 from surrokit.cli.report import print_run
 from surrokit.errors import SamplingWarning
+from surrokit.result.stray import Stray
 from surrokit.result.verdict import judge
 from surrokit.testing.targets.densities import Gaussian
 
@@ -85,3 +86,35 @@ def test_the_caller_is_warned():
         pytest.warns(SamplingWarning, match="the target has 2 modes"),
     ):
         sk.sample(Mixture(half_distance=6.0), sampler="nuts", initial=starts, **SIZES)
+
+
+def test_energies_that_momenta_hardly_change_are_told_of(sound):
+    """A random walk of the energy in one chain: its fraction of missing information is near 0."""
+    energy = sound.kept.energy.copy()
+    energy[2] += np.cumsum(np.random.default_rng(1).standard_normal(energy.shape[1]))
+    run = judged(attrs.evolve(sound, kept=attrs.evolve(sound.kept, energy=energy)))
+    (finding,) = run.verdict.named("energy")
+    assert finding.warns
+    assert "missing information is 0.0" in finding.message
+    assert "in chain 2, where 0.3 is the least" in finding.message
+
+
+def test_a_run_without_draws_warns():
+    with pytest.warns(SamplingWarning, match="there are no draws: all that max_calls allowed went"):
+        run = sk.sample(Gaussian(), sampler="nuts", max_calls=20, seed=1, progress=False)
+    assert not run.verdict.sound
+
+
+def test_what_became_of_strays_is_told(sound):
+    strays = (
+        Stray(iteration=50, chain=2, above=312.5, begun_again=True),
+        Stray(iteration=100, chain=1, above=40.0, begun_again=False),
+    )
+    run = judged(attrs.evolve(sound, adaptation=attrs.evolve(sound.adaptation, strays=strays)))
+    (again,), (own,) = run.verdict.named("begun_again"), run.verdict.named("own_modes")
+    assert again.warns
+    assert "once in warm-up, the last time chain 2 after iteration 50: it was 312.5 nats" in (
+        again.message
+    )
+    assert own.warns
+    assert own.message.startswith("modes of their own hold chain 1 (40 nats above the others);")
