@@ -80,7 +80,7 @@ class Strays:
         sources = np.arange(len(above))
         for chain in np.flatnonzero(strayed & ~self._settled(len(above))):
             there = int(rng.choice(np.flatnonzero(~strayed)))
-            again = not self._is_in_a_mode(state, chain, there)
+            again = not self._is_in_a_mode(state, int(chain), there)
             sources[chain] = there if again else chain
             self.found.append(
                 Stray(
