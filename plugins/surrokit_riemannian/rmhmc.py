@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -26,8 +27,9 @@ LONGEST_STEP = 2.0
 2, and there the implicit midpoint rule, which accepts at any step, turns by a quarter of the
 period."""
 
-MAX_STEPS = 512
-"""Tuning never asks for longer paths than this, in steps."""
+MAX_STEPS = 32
+"""Tuning never asks for longer paths than this, in steps. Where it would, the metric does not fit:
+in one that does, a few steps make a path."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -66,6 +68,14 @@ class RMHMC:
     n_steps: int | None = attrs.field(default=None, validator=optional_positive_integer)
     randomize: bool = False
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
+
+    most_steps_worth: ClassVar[int] = 8
+    """Steps of a tuned path up to which implicit steps pay: each costs as much as some tens of
+    explicit ones, and where its metric fits, one is as long as ten."""
+
+    longest_warmup: ClassVar[int] = 200
+    """Iterations that are enough after an exploration, where their number is left open: the metric
+    knows all scales, and the step size alone is left to be tuned."""
 
     def __attrs_post_init__(self) -> None:
         position_metric(self.metric, "rmhmc")

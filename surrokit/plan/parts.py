@@ -17,12 +17,14 @@ from surrokit.contracts.rows import terms_of
 from surrokit.contracts.sampler import Sampler, Tuning
 from surrokit.contracts.schedule import Schedule
 from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning, ShapeError
-from surrokit.kernel.tuner import has_to_approach, tuning_of
+from surrokit.kernel.tuner import LEAST_TO_APPROACH, has_to_approach, tuning_of
 from surrokit.plan.recipe import Recipe
+from surrokit.plan.standby import Standby
 from surrokit.registry.catalogue import Catalogue
 from surrokit.registry.composer import Composer, Spec, describe
 from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, STARTS, VALUES
 from surrokit.settings import is_whole
+from surrokit.types import Capabilities
 
 _OF_A_POTENTIAL = ("dim", "capabilities", "value")
 
@@ -70,6 +72,7 @@ def make_parts(composer: Composer, asked: Recipe, rng: np.random.Generator) -> R
         recipe,
         exact_sampler=None if asked.surrogate is None else _exact_sampler(composer, asked.exact),
         fallback=None if recipe.learner is None else asked.fallback,
+        standby=_standby(composer, recipe),
         described={**recipe.described, "correction": describe(asked.correction)},
     )
 
@@ -235,6 +238,20 @@ def _exact_sampler(composer: Composer, exact: Potential) -> Sampler | None:
     return None
 
 
+def _standby(composer: Composer, recipe: Recipe) -> Standby | None:
+    """Return what replaces a sampler whose paths may be too dear; None for one that stays."""
+    sampler = recipe.sampler
+    most = getattr(sampler, "most_steps_worth", None)
+    free = {"step_size", "n_steps"} <= sampler.tunes and tuning_of(sampler) is None
+    serving = composer.catalogue.serving("sampler", GRADIENTS)
+    if most is None or not free or serving is None or recipe.most_warmup < LEAST_TO_APPROACH:
+        return None
+    plain: Sampler = composer.make("sampler", serving.name)
+    if not plain.needs <= _provided(recipe):
+        return None
+    return Standby(name=serving.name, sampler=plain, most_steps=most, wanted=recipe.wanted_draws)
+
+
 def uses_derivatives(learner: Learner) -> bool:
     """Return whether a learner learns from gradients or Jacobians where there are any."""
     return bool({"gradient", "jacobian"} & (learner.uses | learner.needs))
@@ -258,10 +275,18 @@ def _check_needs(recipe: Recipe, advice: str) -> None:
             "a surrogate is named, but the sampler moves without any potential and would never use "
             "it; pass another sampler, or leave surrogate out"
         )
-    provided = recipe.learner.provides if recipe.learner else recipe.surrogate.capabilities
     if explorer is not None:
         require("the explorer", explorer.needs, offered, "the target", advice)
+    provided = _provided(recipe)
     require("the sampler", sampler.needs, provided, "the surrogate", "use another surrogate")
+
+
+def _provided(recipe: Recipe) -> Capabilities:
+    """Return what the potential offers that the sampler moves on."""
+    if recipe.learner is not None:
+        return recipe.learner.provides
+    ready: Potential = recipe.surrogate or recipe.exact
+    return ready.capabilities
 
 
 def _check_learnable(learner: Learner, exact: Potential) -> None:

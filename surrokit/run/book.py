@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import attrs
 
 from surrokit.contracts.observation import RunInfo
@@ -11,7 +13,8 @@ from surrokit.contracts.schedule import Moment, Stage
 from surrokit.cost.budget import BudgetSpent, StopReason
 from surrokit.cost.clock import Clock
 from surrokit.cost.recording import RecordingPotential
-from surrokit.plan.recipe import Recipe, ending
+from surrokit.plan.recipe import LAST_PART, Recipe, ending
+from surrokit.plan.standby import LATELY, Pace
 from surrokit.plan.stopping import Stopping
 from surrokit.result.run import Run
 from surrokit.run.observers import Observers
@@ -93,6 +96,30 @@ class Book:
     def since_explored(self) -> int:
         """Iterations since the exploration ended, or since the run began if there was none."""
         return self.recorder.iteration - (self._explored_at or 0)
+
+    def pace(self) -> Pace:
+        """Return how the warm-up goes."""
+        enough = min(self.since_explored, LATELY)
+        _, seconds, steps = self.recorder.warmup.last(enough)
+        most, elapsed = self.stopping.budget.max_seconds, self.clock.elapsed()
+        if most is None:
+            left, used = math.inf, 0.0
+        else:
+            left, used = most - elapsed - self._rest(seconds, elapsed), elapsed / most
+        return Pace(
+            iterations=self.since_explored,
+            steps=steps,
+            seconds=seconds,
+            draws=left / seconds,
+            used=used,
+        )
+
+    def _rest(self, seconds: float, elapsed: float) -> float:
+        """Return how many seconds the rest of the warm-up will take."""
+        rest = self.room * seconds
+        if self._hurry is None or self._hurry.max_seconds is None:
+            return rest
+        return min(rest, max(self._hurry.max_seconds - elapsed, 0.0) + LAST_PART * elapsed)
 
     def warm_up_for(self, iterations: int) -> None:
         """End the warm-up after so many more iterations."""

@@ -54,14 +54,17 @@ class Anderson:
             self._least, self._damping = sizes.copy(), np.ones(len(sizes))
             return following
         if self._past is None:
-            self._past = _Past(*points.shape, min(self.depth, points.shape[1]))
-        self._past.add(*(array - before for array, before in zip(now, self._last, strict=True)))
+            n, dim = points.shape
+            self._past = _Past(n, dim, min(self.depth, dim))
+        before, residuals_before, duals_before = self._last
+        self._past.add(points - before, residuals - residuals_before, duals - duals_before)
         self._last = now
         following -= self._past.combine(duals)
         astray = sizes > _GROWTH * self._least
         self._note_best(now, sizes)
         if astray.any():
-            following[astray] = self._return_half_way(astray)
+            rows = np.flatnonzero(astray)
+            following[rows] = self._return_half_way(rows)
         return following
 
     def keep(self, rows: IntArray) -> None:
@@ -114,7 +117,7 @@ class _Past:
         self._gram[:, :, place] = products
 
     def combine(self, duals: FloatArray) -> FloatArray:
-        """Return the combination of steps, shape (n, dim), that takes off the most of a residual."""
+        """Return the steps (n, dim) whose changes take the most off a residual."""
         m = min(self._count, self._gram.shape[1])
         right = np.matmul(self._changes[:, :m], duals[:, :, None])[:, :, 0]
         weights = _solve(self._gram[:, :m, :m], right)
