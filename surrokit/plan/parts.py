@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Collection
 from typing import Any
 
 import attrs
@@ -21,7 +22,7 @@ from surrokit.kernel.tuner import LEAST_TO_APPROACH, has_to_approach, tuning_of
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.standby import Standby
 from surrokit.registry.catalogue import Catalogue
-from surrokit.registry.composer import Composer, Spec, describe
+from surrokit.registry.composer import Composer, Spec, describe, name_and_settings
 from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, STARTS, VALUES
 from surrokit.settings import is_whole
 from surrokit.types import Capabilities
@@ -64,6 +65,7 @@ def make_parts(composer: Composer, asked: Recipe, rng: np.random.Generator) -> R
     told = {"target": asked.name, **{kind: describe(spec) for kind, spec in names.items()}}
     recipe = attrs.evolve(asked, sampler=sampler, correction=correction, described=told)
     recipe = _add_learner(composer, recipe, rng)
+    recipe = attrs.evolve(recipe, sampler=_suit(recipe, asked))
     recipe = _add_explorer(composer, recipe)
     _check_needs(recipe, _advice(composer.catalogue))
     if recipe.learner is not None:
@@ -236,6 +238,16 @@ def _exact_sampler(composer: Composer, exact: Potential) -> Sampler | None:
             if made.needs <= exact.capabilities:
                 return made
     return None
+
+
+def _suit(recipe: Recipe, asked: Recipe) -> Sampler:
+    """Return the sampler with parts that suit what it moves on, where they were left open."""
+    sampler: Sampler = recipe.sampler
+    named = name_and_settings(asked.sampler)
+    suit: Callable[[Capabilities, Collection[str]], Sampler] | None = getattr(sampler, "suit", None)
+    if suit is None or named is None:
+        return sampler
+    return suit(_provided(recipe), {*named[1], *asked.settings})
 
 
 def _standby(composer: Composer, recipe: Recipe) -> Standby | None:
