@@ -29,7 +29,7 @@ LONGEST_STEP = 2.0
 2, and there the implicit midpoint rule, which accepts at any step, turns by a quarter of the
 period."""
 
-MAX_STEPS = 32
+MAX_STEPS = 16
 """Tuning never asks for longer paths than this, in steps. Where it would, the metric does not fit:
 in one that does, a few steps make a path."""
 

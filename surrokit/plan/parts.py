@@ -18,7 +18,7 @@ from surrokit.contracts.rows import terms_of
 from surrokit.contracts.sampler import Sampler, Tuning
 from surrokit.contracts.schedule import Schedule
 from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning, ShapeError
-from surrokit.kernel.tuner import LEAST_TO_APPROACH, has_to_approach, tuning_of
+from surrokit.kernel.tuner import has_to_approach, tuning_of
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.standby import Standby
 from surrokit.registry.catalogue import Catalogue
@@ -251,12 +251,12 @@ def _suit(recipe: Recipe, asked: Recipe) -> Sampler:
 
 
 def _standby(composer: Composer, recipe: Recipe) -> Standby | None:
-    """Return what replaces a sampler whose paths may be too dear; None for one that stays."""
+    """Return what replaces a sampler on a surrogate whose paths may be too dear, or None."""
     sampler = recipe.sampler
     most = getattr(sampler, "most_steps_worth", None)
     free = {"step_size", "n_steps"} <= sampler.tunes and tuning_of(sampler) is None
     serving = composer.catalogue.serving("sampler", GRADIENTS)
-    if most is None or not free or serving is None or recipe.most_warmup < LEAST_TO_APPROACH:
+    if most is None or not free or serving is None or recipe.learner is None:
         return None
     plain: Sampler = composer.make("sampler", serving.name)
     if not plain.needs <= _provided(recipe):

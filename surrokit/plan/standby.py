@@ -29,6 +29,9 @@ class Pace:
         Those since it began.
     steps
         Mean number of integrator steps in a path.
+    explorer_steps
+        The same in the last iterations of the exploration, by its own sampler; infinite where that
+        is not known.
     seconds
         Of an iteration.
     draws
@@ -39,6 +42,7 @@ class Pace:
 
     iterations: int
     steps: float
+    explorer_steps: float
     seconds: float
     draws: float
     used: float
@@ -68,12 +72,14 @@ class Standby:
     def complaint(self, pace: Pace) -> str | None:
         """Return why the run's own sampler is to be replaced, or None.
 
-        Without a limit of time the steps of its paths decide, which no clock can change.
+        Without a limit of time the steps of its paths decide, which no clock can change: where
+        the explorer's paths took no more, the metric does not make up for its cost.
         """
-        if pace.iterations >= LATELY and pace.steps > self.most_steps:
+        if pace.iterations >= LATELY and pace.steps > max(self.most_steps, pace.explorer_steps):
             return (
-                f"its paths took {pace.steps:.0f} steps, as longer steps failed, and up to "
-                f"{self.most_steps} are worth their cost"
+                f"its paths took {pace.steps:.0f} steps, as longer ones failed, where "
+                f"{pace.explorer_steps:.0f} were enough while exploring; to keep it, give its "
+                "n_steps"
             )
         told = pace.iterations >= LATELY or (pace.iterations >= SOONER and pace.used > _TENTH)
         if not told or pace.draws >= ENOUGH * self.wanted:

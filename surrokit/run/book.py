@@ -68,6 +68,7 @@ class Book:
         self.warmup_ends = asked.most_warmup
         self._hurry = asked.hurry if asked.warmup is None else None
         self._explored_at: int | None = None
+        self._explorer_steps = math.inf
         self.recipe: Recipe | None = None
         self.info: RunInfo | None = None
         self._observers = observers
@@ -109,6 +110,7 @@ class Book:
         return Pace(
             iterations=self.since_explored,
             steps=steps,
+            explorer_steps=self._explorer_steps,
             seconds=seconds,
             draws=left / seconds,
             used=used,
@@ -147,6 +149,9 @@ class Book:
         self._tell("surrokit_transition_done", state=state, info=info)
         if explored:
             self._explored_at = info.iteration
+            if len(self.recorder.warmup) > LATELY:
+                steps = self.recorder.warmup.last(LATELY)[2]
+                self._explorer_steps = steps if steps > 1.0 else math.inf  # or it has no paths
         if stage == "warmup" and self._hurry is not None and self.stopping.is_used_up(self._hurry):
             self.warmup_ends = min(self.warmup_ends, ending(info.iteration))
         return Moment(
