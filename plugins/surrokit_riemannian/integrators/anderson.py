@@ -6,7 +6,7 @@ import numpy as np
 
 from surrokit.types import FloatArray, IntArray
 
-_RIDGE = 1e-12  # of the normal equations, whose diagonal is 1
+_RIDGE = 1e-12  # of the diagonal of the normal equations
 _GROWTH = 100.0  # of the squared residual over its least; more is a step that went astray
 
 
@@ -135,10 +135,7 @@ class _Past:
 def _solve(gram: FloatArray, right: FloatArray) -> FloatArray:
     """Solve normal equations, shapes (n, m, m) and (n, m); a column of zeros gets nothing."""
     both = np.arange(gram.shape[1])
-    scale = gram[:, both, both]
-    np.sqrt(scale, out=scale, where=scale > 0.0)
-    np.divide(1.0, scale, out=scale, where=scale > 0.0)
-    np.maximum(scale, 0.0, out=scale)
-    matrix = gram * scale[:, :, None] * scale[:, None, :]
-    matrix[:, both, both] = 1.0 + _RIDGE
-    return np.asarray(np.linalg.solve(matrix, (right * scale)[:, :, None])[:, :, 0] * scale)
+    diagonal = gram[:, both, both]
+    matrix = gram.copy()
+    matrix[:, both, both] = np.where(diagonal > 0.0, (1.0 + _RIDGE) * diagonal, 1.0)
+    return np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0])
