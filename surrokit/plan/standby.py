@@ -77,8 +77,8 @@ class Standby:
         """
         if pace.iterations >= LATELY and pace.steps > max(self.most_steps, pace.explorer_steps):
             return (
-                f"its paths took {pace.steps:.0f} steps, as longer ones failed, where "
-                f"{pace.explorer_steps:.0f} were enough while exploring; to keep it, give its "
+                f"its paths took {pace.steps:.2g} steps, as longer ones failed, where "
+                f"{pace.explorer_steps:.2g} were enough while exploring; to keep it, give its "
                 "n_steps"
             )
         told = pace.iterations >= LATELY or (pace.iterations >= SOONER and pace.used > _TENTH)
