@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -16,6 +18,7 @@ from surrokit.kernel.latest import latest
 from surrokit.kernel.paths import CountedPaths
 from surrokit.settings import fraction, optional_positive, optional_positive_integer
 from surrokit.types import Cache, Capabilities, FloatArray
+from surrokit_riemannian.metrics.definite import OwnMetric
 
 PATH_LENGTH = 0.5 * math.pi
 """Length of a tuned path. In its own metric a target has unit scale, and a path of a quarter of
@@ -26,8 +29,9 @@ LONGEST_STEP = 2.0
 2, and there the implicit midpoint rule, which accepts at any step, turns by a quarter of the
 period."""
 
-MAX_STEPS = 512
-"""Tuning never asks for longer paths than this, in steps."""
+MAX_STEPS = 16
+"""Tuning never asks for longer paths than this, in steps. Where it would, the metric does not fit:
+in one that does, a few steps make a path."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -43,7 +47,8 @@ class RMHMC:
     integrator
         How to follow a path, in a metric that changes with position.
     metric
-        The kinetic energy, of the kind that changes with position.
+        The kinetic energy, of the kind that changes with position. Where it is left open and the
+        potential has no Hessians, it is the potential's own metric.
     step_size
         None leaves it to be tuned.
     n_steps
@@ -66,6 +71,14 @@ class RMHMC:
     n_steps: int | None = attrs.field(default=None, validator=optional_positive_integer)
     randomize: bool = False
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
+
+    most_steps_worth: ClassVar[int] = 4
+    """Steps of a tuned path up to which implicit steps pay: each costs as much as some tens of
+    explicit ones, and where its metric fits, one is as long as ten."""
+
+    longest_warmup: ClassVar[int] = 200
+    """Iterations that are enough after an exploration, where their number is left open: the metric
+    knows all scales, and the step size alone is left to be tuned."""
 
     def __attrs_post_init__(self) -> None:
         position_metric(self.metric, "rmhmc")
@@ -95,6 +108,16 @@ class RMHMC:
     def caches_metric(self) -> bool:
         """Whether factors of the metric, which caches hold, are in units that are tuned."""
         return self.metric.tunable
+
+    def suit(self, capabilities: Capabilities, given: Collection[str]) -> RMHMC:
+        """Return the sampler for a potential with some capabilities.
+
+        Without Hessians, as where a surrogate learns a forward map, the metric is the potential's
+        own, if it has one and no metric is among the settings ``given``.
+        """
+        own = attrs.evolve(self, metric=OwnMetric())
+        is_open = "metric" not in given and not self.needs <= capabilities
+        return own if is_open and own.needs <= capabilities else self
 
     def bind(self, potential: Potential, tuning: Tuning) -> RMHMCKernel:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""

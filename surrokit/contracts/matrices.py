@@ -7,13 +7,13 @@ name of the method; positions come in rows of shape ``(n, dim)``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 
 from surrokit import capabilities as can
 from surrokit.contracts.potential import Potential, Typed
-from surrokit.types import FloatArray
+from surrokit.types import FloatArray, IntArray
 
 
 class HessianPotential(Potential, Protocol):
@@ -115,6 +115,11 @@ with_metric_product = Typed[MetricProductPotential](can.METRIC_PRODUCT)
 """A potential that gives products of its metric with vectors."""
 
 
+FormsAt: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
+"""From vectors (k, dim) or matrices (k, dim, dim), and row numbers (k,) of fixed positions, to
+u^T d_k G u or tr(A d_k G), shape (k, dim)."""
+
+
 @attrs.frozen
 class MatrixField:
     """G(q) and its derivative: the four methods that both kinds of matrix have.
@@ -170,6 +175,32 @@ class MatrixField:
         return self._method(potential, self.derivative, f"{self.name}_form_gradient")(
             positions, vectors
         )
+
+    def forms_at(self, potential: Potential, positions: FloatArray) -> FormsAt:
+        """Return what :meth:`form_gradient` is of some rows of ``positions (n, dim)``.
+
+        A potential may have a method ``hessian_forms_at`` or ``metric_forms_at`` that works out
+        once what does not depend on the vectors; ``traces_at`` is the like for matrices.
+        """
+        return self._at(potential, positions, "forms_at", self.form_gradient)
+
+    def traces_at(self, potential: Potential, positions: FloatArray) -> FormsAt:
+        """Return what :meth:`trace_gradient` is of some rows of ``positions (n, dim)``."""
+        return self._at(potential, positions, "traces_at", self.trace_gradient)
+
+    def _at(
+        self,
+        potential: Potential,
+        positions: FloatArray,
+        name: str,
+        plainly: Callable[[Potential, FloatArray, FloatArray], FloatArray],
+    ) -> FormsAt:
+        prepare: Callable[[FloatArray], FormsAt] | None = getattr(
+            potential, f"{self.name}_{name}", None
+        )
+        if prepare is not None and self.derivative in potential.capabilities:
+            return prepare(positions)
+        return lambda factors, rows: plainly(potential, positions[rows], factors)
 
     def _method(
         self, potential: Potential, capability: str, name: str

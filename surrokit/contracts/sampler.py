@@ -198,10 +198,14 @@ class Kernel(Protocol):
 class Sampler(Protocol):
     """Settings of moves, from which kernels are bound.
 
-    Four attributes are optional. ``largest_step`` is a step size beyond which larger steps make no
+    Seven attributes are optional. ``largest_step`` is a step size beyond which larger steps make no
     difference. ``kernel`` is another sampler, of which one move makes several transitions.
     ``uses_potential`` is False for moves without any potential. ``caches_metric`` is True if caches
     depend on the tuned covariance; they are then remade whenever the covariance changes.
+    ``longest_warmup`` is a number of iterations that is enough after an exploration.
+    ``most_steps_worth`` is one of steps, up to which tuned paths on a surrogate are worth their
+    cost whatever plain ones would take. ``suit(capabilities, given)`` returns the sampler with
+    parts that suit a potential, where they are not among the names of ``given`` settings.
     """
 
     @property

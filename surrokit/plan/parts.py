@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Collection
 from typing import Any
 
 import attrs
@@ -19,10 +20,12 @@ from surrokit.contracts.schedule import Schedule
 from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning, ShapeError
 from surrokit.kernel.tuner import has_to_approach, tuning_of
 from surrokit.plan.recipe import Recipe
+from surrokit.plan.standby import Standby
 from surrokit.registry.catalogue import Catalogue
-from surrokit.registry.composer import Composer, Spec, describe
+from surrokit.registry.composer import Composer, Spec, describe, name_and_settings
 from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, STARTS, VALUES
 from surrokit.settings import is_whole
+from surrokit.types import Capabilities
 
 _OF_A_POTENTIAL = ("dim", "capabilities", "value")
 
@@ -62,6 +65,7 @@ def make_parts(composer: Composer, asked: Recipe, rng: np.random.Generator) -> R
     told = {"target": asked.name, **{kind: describe(spec) for kind, spec in names.items()}}
     recipe = attrs.evolve(asked, sampler=sampler, correction=correction, described=told)
     recipe = _add_learner(composer, recipe, rng)
+    recipe = attrs.evolve(recipe, sampler=_suit(recipe, asked))
     recipe = _add_explorer(composer, recipe)
     _check_needs(recipe, _advice(composer.catalogue))
     if recipe.learner is not None:
@@ -70,6 +74,7 @@ def make_parts(composer: Composer, asked: Recipe, rng: np.random.Generator) -> R
         recipe,
         exact_sampler=None if asked.surrogate is None else _exact_sampler(composer, asked.exact),
         fallback=None if recipe.learner is None else asked.fallback,
+        standby=_standby(composer, recipe),
         described={**recipe.described, "correction": describe(asked.correction)},
     )
 
@@ -235,6 +240,30 @@ def _exact_sampler(composer: Composer, exact: Potential) -> Sampler | None:
     return None
 
 
+def _suit(recipe: Recipe, asked: Recipe) -> Sampler:
+    """Return the sampler with parts that suit what it moves on, where they were left open."""
+    sampler: Sampler = recipe.sampler
+    named = name_and_settings(asked.sampler)
+    suit: Callable[[Capabilities, Collection[str]], Sampler] | None = getattr(sampler, "suit", None)
+    if suit is None or named is None:
+        return sampler
+    return suit(_provided(recipe), {*named[1], *asked.settings})
+
+
+def _standby(composer: Composer, recipe: Recipe) -> Standby | None:
+    """Return what replaces a sampler on a surrogate whose paths may be too dear, or None."""
+    sampler = recipe.sampler
+    most = getattr(sampler, "most_steps_worth", None)
+    free = {"step_size", "n_steps"} <= sampler.tunes and tuning_of(sampler) is None
+    serving = composer.catalogue.serving("sampler", GRADIENTS)
+    if most is None or not free or serving is None or recipe.learner is None:
+        return None
+    plain: Sampler = composer.make("sampler", serving.name)
+    if not plain.needs <= _provided(recipe):
+        return None
+    return Standby(name=serving.name, sampler=plain, most_steps=most, wanted=recipe.wanted_draws)
+
+
 def uses_derivatives(learner: Learner) -> bool:
     """Return whether a learner learns from gradients or Jacobians where there are any."""
     return bool({"gradient", "jacobian"} & (learner.uses | learner.needs))
@@ -258,10 +287,18 @@ def _check_needs(recipe: Recipe, advice: str) -> None:
             "a surrogate is named, but the sampler moves without any potential and would never use "
             "it; pass another sampler, or leave surrogate out"
         )
-    provided = recipe.learner.provides if recipe.learner else recipe.surrogate.capabilities
     if explorer is not None:
         require("the explorer", explorer.needs, offered, "the target", advice)
+    provided = _provided(recipe)
     require("the sampler", sampler.needs, provided, "the surrogate", "use another surrogate")
+
+
+def _provided(recipe: Recipe) -> Capabilities:
+    """Return what the potential offers that the sampler moves on."""
+    if recipe.learner is not None:
+        return recipe.learner.provides
+    ready: Potential = recipe.surrogate or recipe.exact
+    return ready.capabilities
 
 
 def _check_learnable(learner: Learner, exact: Potential) -> None:

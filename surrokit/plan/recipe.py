@@ -15,6 +15,7 @@ from surrokit.cost.budget import Budget
 from surrokit.cost.calls import OnError
 from surrokit.plan.fallback import Fallback
 from surrokit.plan.safety import Safety
+from surrokit.plan.standby import Standby
 from surrokit.registry.catalogue import Catalogue
 from surrokit.registry.composer import name_and_settings
 from surrokit.registry.purposes import NO_LEARNING
@@ -108,6 +109,8 @@ class Recipe:
         Limits of the exploration alone, which then ends early.
     fallback
         The exact kernel that replaces a surrogate not worth its cost; None to keep the surrogate.
+    standby
+        The sampler that replaces one whose paths are too dear; None to keep the run's own.
     choice
         The parts filled in, and why; None where none was.
     learner
@@ -138,6 +141,7 @@ class Recipe:
     budget: Budget = attrs.field(factory=Budget)
     exploration: Budget = attrs.field(factory=Budget)
     fallback: Fallback | None = None
+    standby: Standby | None = None
     choice: str | None = None
     learner: Learner | None = None
     exact_sampler: Sampler | None = None
@@ -204,6 +208,25 @@ class Recipe:
         given = ", ".join(f"{kind}={_spell(spec)}" for kind, spec in specs.items() if spec)
         return attrs.evolve(recipe, choice=f"{given}: {reason}")
 
+    def replace_sampler(self, reason: str) -> Recipe:
+        """Return the recipe that goes on with the sampler that stands by.
+
+        Parameters
+        ----------
+        reason
+            Why the run's own is not worth its cost.
+        """
+        standby = self.standby
+        assert standby is not None
+        own = self.described["sampler"]
+        return attrs.evolve(
+            self,
+            sampler=standby.sampler,
+            standby=None,
+            choice=f"{self.choice or own}; later {standby.name} instead of {own}: {reason}",
+            described={**self.described, "sampler": standby.name},
+        )
+
     def drop_surrogate(self, reason: str) -> Recipe:
         """Return the recipe that goes on with the fallback; its parts must be made already.
 
@@ -224,6 +247,7 @@ class Recipe:
             learner=None,
             exact_sampler=None,
             fallback=None,
+            standby=None,
             safety=attrs.evolve(self.safety, mix=0.0, restart=False),
             choice=f"{self.choice}; then {fallback.name} instead: {reason}",
             described={**self.described, **fallback.described},

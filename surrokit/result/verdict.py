@@ -134,12 +134,13 @@ def _empty(run: Run) -> Finding:
 
 
 def _replaced(run: Run) -> list[Finding]:
-    """Return why a surrogate was given up, if it was."""
-    _, marker, reason = (run.choice or "").partition("; then ")
-    if not marker:
-        return []
-    message = f"the surrogate was given up for {reason}"
-    return [_note("fallback", message)]
+    """Return why a surrogate or a sampler was given up, if it was."""
+    found = []
+    for marker, what in (("; then ", "the surrogate"), ("; later ", "the sampler")):
+        _, given_up, reason = (run.choice or "").partition(marker)
+        if given_up:
+            found.append(_note("fallback", f"{what} was given up for {reason}"))
+    return found
 
 
 def _adaptation(adaptation: Adaptation) -> list[Finding]:

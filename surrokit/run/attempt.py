@@ -17,6 +17,7 @@ from surrokit.contracts.schedule import Decision, Stage
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.mode.starts import Began, start
 from surrokit.plan.recipe import JUDGED, TUNED_AFTER_DROP, Recipe, settling
+from surrokit.plan.standby import SOONER
 from surrokit.result.run import Adaptation, Rescue, Run
 from surrokit.result.verdict import judge
 from surrokit.run.book import Book
@@ -153,6 +154,8 @@ class Attempt:
             return TUNED_AFTER_DROP if is_open else max(rest, TUNED_AFTER_RESTART)
         if is_open and found is not None and found.tuning is not None:
             return settling(found.acceptance)
+        if is_open and found is not None:
+            rest = min(rest, getattr(self.recipe.sampler, "longest_warmup", rest))
         return max(min(rest, APPROACHED) if is_open and self._has_arrived(found) else rest, 0)
 
     def _has_arrived(self, found: Findings | None) -> bool:
@@ -179,7 +182,26 @@ class Attempt:
                 )
             self._after("warmup", step, self._take_paid_rows())
             stopping.iteration_done()
+            self._relieve()
         self._kernels.settle()
+
+    def _relieve(self) -> None:
+        """Go on with the sampler that stands by, if the run's own is not worth its cost."""
+        book, standby = self._book, self.recipe.standby
+        if standby is None or book.since_explored < SOONER:
+            return
+        complaint = standby.complaint(book.pace())
+        if complaint is None:
+            return
+        self.recipe = self.recipe.replace_sampler(complaint)
+        book.begin(self.recipe)
+        is_open = self.recipe.warmup is None
+        n_iterations = TUNED_AFTER_DROP if is_open else max(book.room, TUNED_AFTER_RESTART)
+        with book.clock.phase("warmup"):
+            self._kernels.replace_sampler(standby.sampler, n_iterations)
+        book.warm_up_for(n_iterations)
+        self._net.look_afresh()
+        book.stopping.warmup_begins()
 
     def _complaint_after_exploration(self, found: Findings | None) -> str | None:
         fallback = self.recipe.fallback

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import attrs
 
 from surrokit.contracts.observation import RunInfo
@@ -11,7 +13,8 @@ from surrokit.contracts.schedule import Moment, Stage
 from surrokit.cost.budget import BudgetSpent, StopReason
 from surrokit.cost.clock import Clock
 from surrokit.cost.recording import RecordingPotential
-from surrokit.plan.recipe import Recipe, ending
+from surrokit.plan.recipe import LAST_PART, Recipe, ending
+from surrokit.plan.standby import LATELY, Pace
 from surrokit.plan.stopping import Stopping
 from surrokit.result.run import Run
 from surrokit.run.observers import Observers
@@ -65,6 +68,7 @@ class Book:
         self.warmup_ends = asked.most_warmup
         self._hurry = asked.hurry if asked.warmup is None else None
         self._explored_at: int | None = None
+        self._explorer_steps = math.inf
         self.recipe: Recipe | None = None
         self.info: RunInfo | None = None
         self._observers = observers
@@ -94,6 +98,31 @@ class Book:
         """Iterations since the exploration ended, or since the run began if there was none."""
         return self.recorder.iteration - (self._explored_at or 0)
 
+    def pace(self) -> Pace:
+        """Return how the warm-up goes."""
+        enough = min(self.since_explored, LATELY)
+        _, seconds, steps = self.recorder.warmup.last(enough)
+        most, elapsed = self.stopping.budget.max_seconds, self.clock.elapsed()
+        if most is None:
+            left, used = math.inf, 0.0
+        else:
+            left, used = most - elapsed - self._rest(seconds, elapsed), elapsed / most
+        return Pace(
+            iterations=self.since_explored,
+            steps=steps,
+            explorer_steps=self._explorer_steps,
+            seconds=seconds,
+            draws=left / seconds,
+            used=used,
+        )
+
+    def _rest(self, seconds: float, elapsed: float) -> float:
+        """Return how many seconds the rest of the warm-up will take."""
+        rest = self.room * seconds
+        if self._hurry is None or self._hurry.max_seconds is None:
+            return rest
+        return min(rest, max(self._hurry.max_seconds - elapsed, 0.0) + LAST_PART * elapsed)
+
     def warm_up_for(self, iterations: int) -> None:
         """End the warm-up after so many more iterations."""
         self.warmup_ends = self.recorder.iteration + iterations
@@ -120,6 +149,9 @@ class Book:
         self._tell("surrokit_transition_done", state=state, info=info)
         if explored:
             self._explored_at = info.iteration
+            if len(self.recorder.warmup) > LATELY:
+                steps = self.recorder.warmup.last(LATELY)[2]
+                self._explorer_steps = steps if steps > 1.0 else math.inf  # or it has no paths
         if stage == "warmup" and self._hurry is not None and self.stopping.is_used_up(self._hurry):
             self.warmup_ends = min(self.warmup_ends, ending(info.iteration))
         return Moment(

@@ -6,7 +6,7 @@ import numpy as np
 
 from surrokit.capabilities import ROWS
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import StepInfo, Tuning
+from surrokit.contracts.sampler import Sampler, StepInfo, Tuning
 from surrokit.kernel.kernel import ExactMoves, Moves
 from surrokit.plan.recipe import Recipe
 from surrokit.types import FloatArray
@@ -70,6 +70,13 @@ class Kernels:
         if self.exact is not None:
             self.exact.tune(n_iterations, covariance=moves.covariance, step_size=moves.step_size)
         moves.start_tuning(n_iterations, tuning, arrived=arrived)
+
+    def replace_sampler(self, sampler: Sampler, n_iterations: int) -> None:
+        """Move the chains by another sampler on the same potential, and begin to tune it."""
+        moves = self.moves
+        moves.sampler, moves.step_size = sampler, None
+        self.begin_tuning(n_iterations, None)
+        moves.move_on(moves.potential)
 
     def settle(self) -> None:
         """Stop tuning, and keep what was tuned."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from surrokit import capabilities as can
+from surrokit.contracts.matrices import HESSIAN_FIELD, FormsAt
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.surrogate.quality import FitQuality
 from surrokit.types import Capabilities, FloatArray
@@ -96,6 +97,20 @@ class FittedSum:
         """Return u^T d_k G u, shape (n, dim), G the Hessian and u of shape (n, dim)."""
         gradient = self.network.hessian_form_gradient(positions, vectors)
         return self._add(gradient, "hessian_form_gradient", positions, vectors)
+
+    def hessian_forms_at(self, positions: FloatArray) -> FormsAt:
+        """Return :meth:`hessian_form_gradient` of rows of positions (n, dim)."""
+        return self._add_at(self.network.hessian_forms_at(positions), "forms_at", positions)
+
+    def hessian_traces_at(self, positions: FloatArray) -> FormsAt:
+        """Return :meth:`hessian_trace_gradient` of rows of positions (n, dim)."""
+        return self._add_at(self.network.hessian_traces_at(positions), "traces_at", positions)
+
+    def _add_at(self, fitted: FormsAt, name: str, positions: FloatArray) -> FormsAt:
+        if self.known is None:
+            return fitted
+        known: FormsAt = getattr(HESSIAN_FIELD, name)(self.known, positions)
+        return lambda factors, rows: fitted(factors, rows) + known(factors, rows)
 
     def _add(self, fitted: FloatArray, method: str, *arguments: FloatArray) -> FloatArray:
         if self.known is None:

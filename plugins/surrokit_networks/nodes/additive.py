@@ -5,8 +5,9 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from surrokit.contracts.matrices import FormsAt
 from surrokit.surrogate.whitening import Whitening
-from surrokit.types import FloatArray
+from surrokit.types import FloatArray, IntArray
 from surrokit_networks.nodes.activations import Activation, Core, Elementwise
 from surrokit_networks.nodes.outer import quadratic_forms, weighted_outer
 
@@ -170,6 +171,29 @@ class WeightedAdditive:
         along: FloatArray = vectors @ self.arguments
         return self._bent(positions, np.square(along, out=along))
 
+    def hessian_forms_at(self, positions: FloatArray) -> FormsAt:
+        """Return :meth:`hessian_form_gradient` of rows of positions (n, dim)."""
+        bends = self._bends(positions)
+
+        def forms(vectors: FloatArray, rows: IntArray) -> FloatArray:
+            along: FloatArray = vectors @ self.arguments
+            np.square(along, out=along)
+            along *= bends if len(rows) == len(bends) else bends[rows]
+            return np.asarray(along @ self.slopes)
+
+        return forms
+
+    def hessian_traces_at(self, positions: FloatArray) -> FormsAt:
+        """Return :meth:`hessian_trace_gradient` of rows of positions (n, dim)."""
+        bends = self._bends(positions)
+
+        def traces(matrices: FloatArray, rows: IntArray) -> FloatArray:
+            forms = quadratic_forms(matrices, self.arguments)
+            forms *= bends if len(rows) == len(bends) else bends[rows]
+            return np.asarray(forms @ self.slopes)
+
+        return traces
+
     def _curvatures(self, positions: FloatArray) -> FloatArray:
         """Return v_i a'' / r^2, shape (n, s): the factors of outer products of r w_i."""
         rate = self.core.rate
@@ -181,11 +205,15 @@ class WeightedAdditive:
 
     def _bent(self, positions: FloatArray, forms: FloatArray) -> FloatArray:
         """Return sum_i v_i a''' w_i times a form of r w_i, given in shape (n, s)."""
+        forms *= self._bends(positions)
+        return np.asarray(forms @ self.slopes)
+
+    def _bends(self, positions: FloatArray) -> FloatArray:
+        """Return the third derivatives of a over r^3, shape (n, s)."""
         rate = self.core.rate
         arguments = self._arguments(positions)
         arguments /= rate
-        forms *= self.third(arguments)
-        return np.asarray((forms @ self.slopes) / rate**3)
+        return np.asarray(self.third(arguments) / rate**3)
 
     def _arguments(self, positions: FloatArray) -> FloatArray:
         arguments: FloatArray = positions @ self.arguments

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.contracts.matrices import FormsAt
 from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.surrogate.quality import FitQuality
 from surrokit.types import Capabilities, FloatArray
@@ -176,6 +179,24 @@ class FittedNetwork:
         if self.nodes is None:
             return np.zeros_like(q)
         return self.nodes.hessian_form_gradient(q, vectors)
+
+    def hessian_forms_at(self, positions: FloatArray) -> FormsAt:
+        """Return :meth:`hessian_form_gradient` of rows of positions (n, dim)."""
+        return self._at(positions, "hessian_forms_at", "hessian_form_gradient")
+
+    def hessian_traces_at(self, positions: FloatArray) -> FormsAt:
+        """Return :meth:`hessian_trace_gradient` of rows of positions (n, dim)."""
+        return self._at(positions, "hessian_traces_at", "hessian_trace_gradient")
+
+    def _at(self, positions: FloatArray, prepared: str, plain: str) -> FormsAt:
+        q = check_positions(positions, self.dim)
+        if self.nodes is None:
+            return lambda factors, rows: np.zeros((len(rows), self.dim))  # noqa: ARG005
+        prepare: Callable[[FloatArray], FormsAt] | None = getattr(self.nodes, prepared, None)
+        if prepare is not None:
+            return prepare(q)
+        method: Callable[[FloatArray, FloatArray], FloatArray] = getattr(self.nodes, plain)
+        return lambda factors, rows: method(q[rows], factors)
 
     def _normal(self) -> tuple[FloatArray, FloatArray]:
         assert self.convex and self.trend is not None and self.nodes is None  # noqa: PT018

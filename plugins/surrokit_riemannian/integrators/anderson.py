@@ -6,7 +6,7 @@ import numpy as np
 
 from surrokit.types import FloatArray, IntArray
 
-_RIDGE = 1e-12  # of the normal equations, whose diagonal is 1
+_RIDGE = 1e-12  # of the diagonal of the normal equations
 _GROWTH = 100.0  # of the squared residual over its least; more is a step that went astray
 
 
@@ -25,9 +25,7 @@ class Anderson:
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
-        self._steps: list[FloatArray] = []  # of point plus residual
-        self._changes: list[FloatArray] = []  # of residuals
-        self._duals: list[FloatArray] = []  # the same, after the norm's matrix
+        self._past: _Past | None = None
         self._last: list[FloatArray] = []
         self._best: list[FloatArray] = []
         self._least = np.empty(0)
@@ -49,55 +47,49 @@ class Anderson:
         sizes : ndarray of shape (n,)
             Their products: squared norms.
         """
-        if self._last:
-            self._remember(points, residuals, duals)
-        else:
-            self._least, self._damping = sizes.copy(), np.ones(len(sizes))
-            self._best = [points.copy(), residuals.copy(), duals.copy()]
-        astray = np.flatnonzero(sizes > _GROWTH * self._least)
         following = points + residuals
-        self._last = [points, residuals, duals]
-        if self._changes:
-            following -= self._correction(duals)
-        better = sizes < self._least
-        self._least = np.where(better, sizes, self._least)
-        for best, now in zip(self._best, self._last, strict=True):
-            best[better] = now[better]
-        if astray.size:
-            following[astray] = self._return_half_way(astray)
+        now = [points, residuals, duals]
+        if not self._last:
+            self._last, self._best = now, [array.copy() for array in now]
+            self._least, self._damping = sizes.copy(), np.ones(len(sizes))
+            return following
+        if self._past is None:
+            n, dim = points.shape
+            self._past = _Past(n, dim, min(self.depth, dim))
+        before, residuals_before, duals_before = self._last
+        self._past.add(points - before, residuals - residuals_before, duals - duals_before)
+        self._last = now
+        following -= self._past.combine(duals)
+        astray = sizes > _GROWTH * self._least
+        self._note_best(now, sizes)
+        if astray.any():
+            rows = np.flatnonzero(astray)
+            following[rows] = self._return_half_way(rows)
         return following
 
     def keep(self, rows: IntArray) -> None:
         """Go on with some of the chains only."""
         if not self._last:
             return
-        for arrays in (self._steps, self._changes, self._duals, self._last, self._best):
+        if self._past is not None:
+            self._past.keep(rows)
+        for arrays in (self._last, self._best):
             arrays[:] = [array[rows] for array in arrays]
         self._least, self._damping = self._least[rows], self._damping[rows]
 
-    def _remember(self, points: FloatArray, residuals: FloatArray, duals: FloatArray) -> None:
-        before, residuals_before, duals_before = self._last
-        change = residuals - residuals_before
-        self._changes.append(change)
-        self._steps.append(points - before + change)
-        self._duals.append(duals - duals_before)
-        if len(self._changes) > min(self.depth, points.shape[1]):
-            for arrays in (self._changes, self._steps, self._duals):
-                arrays.pop(0)
-
-    def _correction(self, duals: FloatArray) -> FloatArray:
-        changes = np.stack(self._changes, axis=1)
-        gram = np.einsum("nid,njd->nij", changes, np.stack(self._duals, axis=1))
-        right = np.einsum("nid,nd->ni", changes, duals)
-        return np.asarray(
-            np.einsum("ni,nid->nd", _solve(gram, right), np.stack(self._steps, axis=1))
-        )
+    def _note_best(self, now: list[FloatArray], sizes: FloatArray) -> None:
+        better = sizes < self._least
+        if better.all():
+            self._least, self._best = sizes.copy(), [array.copy() for array in now]
+        elif better.any():
+            self._least = np.where(better, sizes, self._least)
+            for best, array in zip(self._best, now, strict=True):
+                best[better] = array[better]
 
     def _return_half_way(self, rows: IntArray) -> FloatArray:
         """Return chains to half a plain step from their best points, and forget their past."""
-        for arrays in (self._steps, self._changes, self._duals):
-            for array in arrays:
-                array[rows] = 0.0
+        assert self._past is not None
+        self._past.forget(rows)
         self._last = [array.copy() for array in self._last]
         for last, best in zip(self._last, self._best, strict=True):
             last[rows] = best[rows]
@@ -106,21 +98,44 @@ class Anderson:
         return points[rows] + self._damping[rows, None] * residuals[rows]
 
 
+class _Past:
+    """The last ``depth`` changes of each chain, in places that are filled in turn."""
+
+    def __init__(self, n: int, dim: int, depth: int) -> None:
+        self._steps = np.zeros((n, depth, dim))  # of point plus residual
+        self._changes = np.zeros((n, depth, dim))  # of residuals
+        self._gram = np.zeros((n, depth, depth))  # products of changes
+        self._count = 0
+
+    def add(self, moves: FloatArray, changes: FloatArray, duals: FloatArray) -> None:
+        place = self._count % self._gram.shape[1]
+        self._count += 1
+        self._steps[:, place] = moves + changes
+        self._changes[:, place] = changes
+        products = np.matmul(self._changes, duals[:, :, None])[:, :, 0]
+        self._gram[:, place] = products
+        self._gram[:, :, place] = products
+
+    def combine(self, duals: FloatArray) -> FloatArray:
+        """Return the steps (n, dim) whose changes take the most off a residual."""
+        m = min(self._count, self._gram.shape[1])
+        right = np.matmul(self._changes[:, :m], duals[:, :, None])[:, :, 0]
+        weights = _solve(self._gram[:, :m, :m], right)
+        return np.asarray(np.matmul(weights[:, None], self._steps[:, :m])[:, 0])
+
+    def keep(self, rows: IntArray) -> None:
+        self._steps, self._changes = self._steps[rows], self._changes[rows]
+        self._gram = self._gram[rows]
+
+    def forget(self, rows: IntArray) -> None:
+        for array in (self._steps, self._changes, self._gram):
+            array[rows] = 0.0
+
+
 def _solve(gram: FloatArray, right: FloatArray) -> FloatArray:
     """Solve normal equations, shapes (n, m, m) and (n, m); a column of zeros gets nothing."""
-    m = gram.shape[1]
-    both = np.arange(m)
+    both = np.arange(gram.shape[1])
     diagonal = gram[:, both, both]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = np.where(diagonal > 0.0, 1.0 / np.sqrt(diagonal), 0.0)
-    matrix = gram * scale[:, :, None] * scale[:, None, :]
-    matrix[:, both, both] = 1.0 + _RIDGE
-    x = right * scale
-    for i in range(m - 1):  # elimination without pivots: the matrix is positive definite
-        factor = matrix[:, i + 1 :, i] / matrix[:, i, i, None]
-        matrix[:, i + 1 :, i + 1 :] -= factor[:, :, None] * matrix[:, i, None, i + 1 :]
-        x[:, i + 1 :] -= factor * x[:, i, None]
-    for i in range(m - 1, -1, -1):
-        x[:, i] -= np.einsum("nj,nj->n", matrix[:, i, i + 1 :], x[:, i + 1 :])
-        x[:, i] /= matrix[:, i, i]
-    return np.asarray(x * scale)
+    matrix = gram.copy()
+    matrix[:, both, both] = np.where(diagonal > 0.0, (1.0 + _RIDGE) * diagonal, 1.0)
+    return np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0])

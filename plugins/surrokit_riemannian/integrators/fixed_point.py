@@ -103,30 +103,30 @@ class FixedPoint:
             settled=np.zeros(len(start), dtype=bool),
         )
         going, points = np.arange(len(start)), start
-        acceleration, most = Anderson(self.depth), np.full(len(start), np.inf)
+        acceleration, small = Anderson(self.depth), np.square(self.tolerance * scale)
+        most = np.full(len(start), np.finfo(np.float64).max)
         for done in range(self.max_iterations):
             residuals, duals = residual(points, going)
             sizes = dot(residuals, duals)
-            stepped = points + residuals
-            settled = sizes <= np.square(self.tolerance * scale[going])
-            arrived = settled if goal is None else settled & goal(stepped, going)
-            lost = ~np.isfinite(sizes)
-            solution.points[going] = stepped if last_step else points
-            solution.settled[going] = settled
-            solution.status[going[arrived]] = Status.OK
-            solution.status[going[lost]] = Status.NOT_FINITE
-            if not done:
-                with np.errstate(invalid="ignore"):  # without a limit, of nothing
-                    most = np.square(self.most_growth) * sizes
-            ended = settled | lost | (sizes > most[going])
+            if not done and self.most_growth < math.inf:
+                most = np.square(self.most_growth) * sizes
+            settled = sizes <= small
+            ended = settled | ~(sizes <= most)  # or not finite
             if done == self.max_iterations // 2:
-                ended |= sizes > math.sqrt(self.tolerance) * np.square(scale[going])
-            rows = np.flatnonzero(~ended)
-            if not rows.size:
-                break
-            if rows.size < len(going):
+                ended |= sizes > small / self.tolerance**1.5
+            if ended.any() or done == self.max_iterations - 1:
+                stepped = points + residuals
+                solution.points[going] = stepped if last_step else points
+                solution.settled[going] = settled
+                arrived = settled if goal is None else settled & goal(stepped, going)
+                solution.status[going[arrived]] = Status.OK
+                solution.status[going[~np.isfinite(sizes)]] = Status.NOT_FINITE
+                rows = np.flatnonzero(~ended)
+                if not rows.size:
+                    break
                 acceleration.keep(rows)
                 going, points, sizes = going[rows], points[rows], sizes[rows]
                 residuals, duals = residuals[rows], duals[rows]
+                small, most = small[rows], most[rows]
             points = acceleration.next(points, residuals, duals, sizes)
         return solution

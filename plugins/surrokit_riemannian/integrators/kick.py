@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from surrokit.contracts.dynamics import Phase, PositionMetric
+from surrokit.contracts.matrices import FormsAt
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.types import BoolArray, Cache, FloatArray, IntArray
 from surrokit_riemannian.integrators.fixed_point import FixedPoint, Solution
@@ -76,13 +79,13 @@ def implicitly_kicked(
     """
     known = phase.momenta - time * force(phase.cache)
     scale = np.sqrt(dot(phase.momenta, metric.velocity(phase.cache, phase.momenta)))
-    part = Part(phase.cache)
+    part, half = Part(phase.cache), 0.5 * time
+    forms = _forms_at(potential, metric, phase, part)
 
     def residual(points: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         here = part.of(rows)
-        velocities = metric.velocity(here, points)
-        form = metric.form_gradient(potential, phase.positions[rows], here, velocities)
-        momenta = known[rows] + 0.5 * time[rows] * form - points
+        form = forms(metric.velocity(here, points), rows)
+        momenta = known[rows] + half[rows] * form - points
         return momenta, metric.velocity(here, momenta)
 
     if goal is None:
@@ -96,6 +99,18 @@ def implicitly_kicked(
         )
 
     return solver.solve(residual, phase.momenta, scale, goal=has_arrived)
+
+
+def _forms_at(potential: Potential, metric: PositionMetric, phase: Phase, part: Part) -> FormsAt:
+    """Return the metric's form of some rows; metrics need not have one that is prepared."""
+    prepare: Callable[[Potential, FloatArray, Cache], FormsAt] | None = getattr(
+        metric, "forms_at", None
+    )
+    if prepare is not None:
+        return prepare(potential, phase.positions, phase.cache)
+    return lambda velocities, rows: metric.form_gradient(
+        potential, phase.positions[rows], part.of(rows), velocities
+    )
 
 
 def force(cache: Cache) -> FloatArray:

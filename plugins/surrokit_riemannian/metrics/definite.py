@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import CONVEX, HESSIAN, HESSIAN_DERIVATIVE, METRIC, METRIC_DERIVATIVE
-from surrokit.contracts.matrices import HESSIAN_FIELD, METRIC_FIELD, MatrixField
+from surrokit.contracts.matrices import HESSIAN_FIELD, METRIC_FIELD, FormsAt, MatrixField
 from surrokit.contracts.potential import Potential
 from surrokit.errors import IndefiniteMetricError
 from surrokit.types import Cache, Capabilities, FloatArray
@@ -53,6 +53,15 @@ class _Definite(DenseMassMatrix):
     ) -> FloatArray:
         """Return u^T d_k G u, shape (n, dim)."""
         return self.field.form_gradient(potential, positions, velocities)
+
+    def forms_at(
+        self,
+        potential: Potential,
+        positions: FloatArray,
+        cache: Cache,  # noqa: ARG002
+    ) -> FormsAt:
+        """Return :meth:`form_gradient` of some rows, with all that velocities do not change."""
+        return self.field.forms_at(potential, positions)
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from surrokit.capabilities import HESSIAN, HESSIAN_DERIVATIVE
-from surrokit.contracts.matrices import HESSIAN_FIELD, MatrixField
+from surrokit.contracts.matrices import HESSIAN_FIELD, FormsAt, MatrixField
 from surrokit.contracts.potential import Potential
 from surrokit.settings import HIDDEN, positive
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
@@ -152,23 +152,45 @@ class SoftAbsMetric(DenseMassMatrix):
         Where G equals H that is one cheap form. Elsewhere it is tr(B d_k H) with
         B = V (J o w w^T) V^T, w = V^-1 u, and J the divided differences of l coth(a l).
         """
+        return self.forms_at(potential, positions, cache)(velocities, np.arange(len(positions)))
+
+    def forms_at(self, potential: Potential, positions: FloatArray, cache: Cache) -> FormsAt:
+        """Return :meth:`form_gradient` of some rows, with all that velocities do not change."""
         soft = _soft(cache)
+        plain = self.field.forms_at(potential, positions)
         if not soft.any():
-            return self.field.form_gradient(potential, positions, velocities)
-        gradient = np.empty_like(positions)
-        rows = np.flatnonzero(~soft)
-        if rows.size:
-            gradient[rows] = self.field.form_gradient(potential, positions[rows], velocities[rows])
-        rows = np.flatnonzero(soft)
-        curvatures, directions = _soften(cache, rows)
-        dual = velocities[rows]
+            return plain
+        traces = self.field.traces_at(potential, positions)
+        directions = cache["metric_directions"]
+        back = directions.transpose(0, 2, 1)
         if self.covariance is not None:
-            dual = dual @ self._unit_precision(dual.shape[1])
-        w = product(directions.transpose(0, 2, 1), dual)
-        middle = divided_differences(curvatures) * w[:, :, None] * w[:, None, :]
-        matrices = directions @ middle @ directions.transpose(0, 2, 1)
-        gradient[rows] = self.field.trace_gradient(potential, positions[rows], matrices)
+            back = back @ self._unit_precision(positions.shape[1])
+        differences = divided_differences(cache["metric_curvatures"])
+
+        def softened(velocities: FloatArray, rows: IntArray) -> FloatArray:
+            w = product(back[rows], velocities)
+            middle = differences[rows] * w[:, :, None] * w[:, None, :]
+            here = directions[rows]
+            return traces(here @ middle @ here.transpose(0, 2, 1), rows)
+
+        return _of_both(plain, softened, soft)
+
+
+def _of_both(plain: FormsAt, softened: FormsAt, soft: BoolArray) -> FormsAt:
+    """Return the forms of which those of ``soft (n,)`` rows are another function."""
+
+    def forms(velocities: FloatArray, rows: IntArray) -> FloatArray:
+        these = soft[rows]
+        if these.all():
+            return softened(velocities, rows)
+        if not these.any():
+            return plain(velocities, rows)
+        gradient = np.empty_like(velocities)
+        gradient[these] = softened(velocities[these], rows[these])
+        gradient[~these] = plain(velocities[~these], rows[~these])
         return gradient
+
+    return forms
 
 
 def _soft(cache: Cache) -> BoolArray:

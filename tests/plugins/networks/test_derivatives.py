@@ -191,6 +191,25 @@ def test_products_with_the_hessian_and_its_diagonal(nodes):
     np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-11)
 
 
+def test_contractions_prepared_for_some_rows_are_those_of_all():
+    rng = np.random.default_rng(21)
+    nodes = additive(ACTIVATIONS[0], rng)
+    total = nodes.with_weights(rng.standard_normal(NODES), whitening(rng))
+    positions, rows = rng.standard_normal((6, DIM)) + 3.0, np.array([1, 2, 5])
+    matrices, vectors = factors(rng, 6)
+    for some in (rows, np.arange(6)):
+        np.testing.assert_allclose(
+            total.hessian_forms_at(positions)(vectors[some], some),
+            total.hessian_form_gradient(positions, vectors)[some],
+            rtol=1e-12,
+        )
+        np.testing.assert_allclose(
+            total.hessian_traces_at(positions)(matrices[some], some),
+            total.hessian_trace_gradient(positions, matrices)[some],
+            rtol=1e-12,
+        )
+
+
 def test_contractions_leave_their_arguments_alone(nodes):
     rng = np.random.default_rng(7)
     total = nodes.with_weights(rng.standard_normal(NODES), whitening(rng))

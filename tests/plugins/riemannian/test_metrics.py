@@ -212,3 +212,22 @@ def test_products_are_used_only_where_they_are_offered():
         assert metric.approximate_product(limited, q, u) is None
         assert metric.approximate_product(Banana(), q, u) is not None
     assert DiagonalMetric().approximate_product(Banana(), q, u) is None
+
+
+@pytest.mark.parametrize(
+    ("target", "metric"),
+    [
+        (Mixture(), SoftAbsMetric(hardness=5.0, covariance=COVARIANCE)),
+        (Mixture(), SoftAbsMetric(hardness=1000.0, covariance=COVARIANCE)),
+        (Banana(), SoftAbsMetric(hardness=1000.0)),
+        (Banana(), OwnMetric()),
+    ],
+)
+def test_forms_of_some_rows_are_those_of_all(target, metric):
+    """Also where some rows are softened and others are the Hessian as it is."""
+    q, u = positions(target, 12), np.random.default_rng(5).standard_normal((12, 2))
+    cache = metric.factor(target, q)
+    whole = metric.form_gradient(target, q, cache, u)
+    for rows in (np.array([0, 3, 4, 9]), np.array([7]), np.arange(12)):
+        found = metric.forms_at(target, q, cache)(u[rows], rows)
+        assert_allclose(found, whole[rows], rtol=1e-10, atol=1e-12)

@@ -11,12 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.sampler import ChainState, Tuning
-from surrokit.errors import ConfigurationError, IndefiniteMetricError
+from surrokit.errors import CapabilityError, ConfigurationError, IndefiniteMetricError
 from surrokit.kernel.binding import Binding
 from surrokit.testing import CountingPotential, Fenced, Limited
 from surrokit.testing.checks.kernels.kernel import WIDE, invariance
 from surrokit.testing.parts.reference import ReferenceCorrection
 from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
+from surrokit_riemannian.metrics.definite import OwnMetric
 from surrokit_riemannian.rmhmc import MAX_STEPS
 
 COVARIANCE = np.array([[1.3, 0.5], [0.5, 1.6]])
@@ -210,6 +211,66 @@ def test_an_indefinite_hessian_stops_the_run_with_advice():
     sampler = rmhmc(Mixture(), metric=("hessian", {"trusted": True}), step_size=0.2, n_steps=1)
     with pytest.raises(IndefiniteMetricError, match="use metric 'softabs'"):
         state(sampler, Mixture(), 200)
+
+
+# --- what suits a potential ---
+
+
+def test_without_hessians_an_open_metric_is_the_potential_s_own():
+    sampler, own = rmhmc(), frozenset({"gradient", "metric", "metric-derivative"})
+    assert sampler.suit(Banana().capabilities, ()) is sampler
+    assert sampler.suit(own, ("metric",)) is sampler
+    assert sampler.suit(frozenset({"gradient"}), ()) is sampler
+    assert isinstance(sampler.suit(own, ()).metric, OwnMetric)
+
+
+def test_a_run_on_a_surrogate_of_a_forward_map_needs_no_metric_named():
+    target = sk.forward_potential(
+        lambda q: np.array([q[0], q[1] + q[0] ** 2, 0.5 * q[1]]),
+        jacobian=lambda q: np.array([[1.0, 0.0], [2.0 * q[0], 1.0], [0.0, 0.5]]),
+        data=np.array([0.5, 1.0, 0.2]),
+        noise_sd=1.0,
+        dim=2,
+    )
+    settings = {"surrogate": "additive", "warmup": 80, "draws": 5, "seed": 1, "progress": False}
+    run = sk.sample(target, sampler="rmhmc", **settings)
+    assert run.acceptance.mean() > 0.3
+    with pytest.raises(CapabilityError, match="the sampler needs hessian"):
+        sk.sample(target, sampler="rmhmc", metric="softabs", **settings)
+
+
+# --- who takes over ---
+
+DEAR = {"surrogate": "additive", "seed": 1, "progress": False}
+
+
+def test_short_steps_call_for_the_sampler_that_stands_by():
+    explorer = (
+        "sampler",
+        {"sampler": ("hmc", {"n_steps": 2, "randomize": False}), "iterations": 60},
+    )
+    dear = {"sampler": ("rmhmc", {"target_acceptance": 0.999}), "explorer": explorer}
+    run = sk.sample(Banana(), warmup=160, draws=20, **dear, **DEAR)
+    (finding,) = run.verdict.named("fallback")
+    assert finding.message.startswith("the sampler was given up for hmc instead of rmhmc")
+    assert "steps, as longer ones failed, where 2 were enough while exploring" in finding.message
+    assert run.parts["sampler"] == "hmc"
+    assert run.draws.shape == (4, 20, 2)
+    kept = {"sampler": ("rmhmc", {"target_acceptance": 0.999, "n_steps": 5})}
+    run = sk.sample(Gaussian(), warmup=100, draws=5, explorer=explorer, **kept, **DEAR)
+    assert not run.verdict.named("fallback")
+
+
+def test_a_forecast_of_few_draws_calls_for_the_sampler_that_stands_by():
+    """A hundred thousand draws in four seconds are out of reach for implicit steps."""
+    explorer = ("sampler", {"sampler": "hmc", "iterations": 30})
+    limited = {"explorer": explorer, "warmup": 150, "draws": 100_000, "max_seconds": 4.0}
+    run = sk.sample(Gaussian(), sampler="rmhmc", **limited, **DEAR)
+    (finding,) = run.verdict.named("fallback")
+    assert "and the time left would allow" in finding.message
+    assert run.parts["sampler"] == "hmc"
+    assert run.stopped == "max_seconds"
+    assert len(run.kept) > 0
 
 
 # --- who explores ---
