@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from surrokit import capabilities as can
 from surrokit.contracts.learner import LearningProblem
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit_networks.learner.exact_rows import ExactRows
@@ -93,6 +94,8 @@ def network_learner(
             "with surrokit.forward_potential, or use learns='auto'"
         )
     energy = None if training.learns == "potential" else problem.energy
+    if training.learns == "auto" and _tells_more(problem):
+        energy = None
     return NetworkLearner(
         dim=problem.dim,
         seed=int(rng.integers(2**53)),
@@ -103,3 +106,8 @@ def network_learner(
         convex=convex and energy is None,
         known=known,
     )
+
+
+def _tells_more(problem: LearningProblem) -> bool:
+    """Return whether gradients of U are to be had, and no derivatives of the outputs."""
+    return can.GRADIENT in problem.capabilities and can.JACOBIAN not in problem.capabilities

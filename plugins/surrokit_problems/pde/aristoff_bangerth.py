@@ -14,8 +14,8 @@ from surrokit import capabilities as can
 from surrokit.rowwise import row_by_row
 from surrokit.settings import one_of
 from surrokit.shapes import check_positions
-from surrokit.targets.forward import PotentialOfOutputs
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
+from surrokit.targets.outputs import PotentialOfOutputs
 from surrokit.types import Capabilities, FloatArray
 from surrokit_problems.pde.block_diffusion import BlockDiffusion, SolvedDiffusion
 
@@ -71,20 +71,21 @@ class AristoffBangerth(PotentialOfOutputs):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Gradient and ``initial``, and with ``jacobian`` the Jacobian and Gauss-Newton matrix."""
-        offered = {can.INITIAL, can.FORWARD, can.GRADIENT}
+        """Adjoint and ``initial``, and with ``jacobian`` the Jacobian and Gauss-Newton matrix."""
+        offered = {can.INITIAL, can.FORWARD, can.GRADIENT, can.VJP}
         return frozenset(offered | ({can.JACOBIAN, can.METRIC} if self.jacobian else set()))
 
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return U, shape (n,), and its gradient, shape (n, dim), by the adjoint."""
+    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the solutions where observed, and the gradient of U, shape (n, dim)."""
 
         def evaluate(solved: SolvedDiffusion, row: FloatArray) -> tuple[FloatArray, ...]:
-            outputs = solved.outputs[None]
-            value, by_outputs, prior = self.energy.value_and_gradients(outputs, row[None])
-            return value[0], solved.pull_back(by_outputs[0]) + prior[0]
+            outputs = solved.outputs
+            _, by_outputs, prior = self.energy.value_and_gradients(outputs[None], row[None])
+            return outputs, solved.pull_back(by_outputs[0]) + prior[0]
 
-        values, gradients = self._each(evaluate, positions, (), (self.dim,))
-        return values, gradients
+        m = len(self.energy.data)
+        outputs, gradients = self._each(evaluate, positions, (m,), (self.dim,))
+        return outputs, gradients
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the solutions where observed, shape (n, 169)."""
