@@ -12,6 +12,7 @@ from surrokit_networks.learner.learner import NetworkLearner
 from surrokit_networks.learner.online import OnlineLearner
 from surrokit_networks.learner.pilot import Draw
 from surrokit_networks.learner.training import Training
+from surrokit_networks.learner.warped import WarpedLearner
 
 
 def learner_of(
@@ -96,7 +97,8 @@ def network_learner(
     energy = None if training.learns == "potential" else problem.energy
     if training.learns == "auto" and _tells_more(problem):
         energy = None
-    return NetworkLearner(
+    kind = WarpedLearner if training.warp and energy is not None else NetworkLearner
+    return kind(
         dim=problem.dim,
         seed=int(rng.integers(2**53)),
         n_nodes=n_nodes,
