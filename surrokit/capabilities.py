@@ -68,6 +68,10 @@ FORWARD = "forward"
 JACOBIAN = "jacobian"
 """``forward_and_jacobian(positions) -> (n, m), (n, m, dim)``."""
 
+VJP = "vjp"
+"""``forward_and_gradient(positions) -> (n, m), (n, dim)``: outputs and the gradient of U, by an
+adjoint that avoids the Jacobian."""
+
 FORWARD_HESSIAN = "forward-hessian"
 """``forward_hessian_product(positions, weights (n, m, dim)) -> (n, dim)``: the second derivatives
 of the outputs, contracted with weights over the outputs and one direction."""
@@ -89,7 +93,7 @@ INITIAL = "initial"
 KNOWN: Capabilities = frozenset(
     {
         *(GRADIENT, GRADIENT_ALONE, *HESSIANS, CONVEX, GAUSSIAN, *METRICS),
-        *(FORWARD, JACOBIAN, FORWARD_HESSIAN, ROWS, ROWS_THIRD_ORDER, VARIANCE, INITIAL),
+        *(FORWARD, JACOBIAN, VJP, FORWARD_HESSIAN, ROWS, ROWS_THIRD_ORDER, VARIANCE, INITIAL),
     }
 )
 """All names above."""

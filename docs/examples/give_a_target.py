@@ -115,6 +115,24 @@ target = sk.forward_potential(
 print(*sorted(target.capabilities))
 
 
+# [adjoint]
+def vjp(q, weights):  # weights (m,) of the outputs to the gradient (dim,) of their weighted sum
+    decay = np.exp(-q[1] * TIMES)
+    return np.array([weights @ decay, -q[0] * (weights @ (TIMES * decay))])
+
+
+target = sk.forward_potential(
+    forward,
+    vjp=vjp,
+    data=data,
+    noise_sd=0.05,
+    prior=sk.gaussian_prior(mean=1.0, sd=1.0),
+    parameters={"height": (0, None), "rate": (0, None)},
+)
+run = sk.sample(target, sampler="hmc", initial=[2.0, 0.5], draws=200, seed=1)
+print(*(kind for kind, n in run.calls.items() if n))
+
+
 # [energy]
 class HeavyTailed:
     """Misfit with Student's t errors, 4 degrees of freedom, and a flat prior."""

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.capabilities import FORWARD, GRADIENT, ROWS
+from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, ROWS
 from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
@@ -115,7 +115,8 @@ class Automatic:
         # surrogates that copy rows of the data serve for less, and chains advance as one batch
         has_rows = ROWS in capabilities
         takes = costs.gradients if has_rows else costs.gradient
-        emulates = FORWARD in capabilities
+        by_outputs = JACOBIAN in capabilities or GRADIENT not in capabilities
+        emulates = FORWARD in capabilities and by_outputs
         cheap = self.cheap_outputs if emulates else self.cheap
         is_cheap = takes is not None and takes < cheap and not costs.by_differences
         if is_cheap and not picker.needs_surrogate:
@@ -169,14 +170,17 @@ def _exploration(recipe: Recipe, costs: Costs) -> Budget:
 
     A tenth of the bill that HMC is expected to run up for the same draws, and part of what it saves
     in warm-up when it begins with what the exploration has found. Without a gradient there is no
-    such limit.
+    such limit. Where gradients are made by an adjoint, a Jacobian is worth several of them.
     """
     if costs.gradients is None:
         return Budget()
     iterations = TENTH * (WARMUP + recipe.wanted_draws) + _SAVED * (WARMUP - TUNED_AFTER_DROP)
     gradients = GRADIENTS_A_DRAW * iterations
     seconds = gradients * costs.gradients
-    return Budget(max_calls=math.ceil(gradients * recipe.chains), max_seconds=seconds)
+    calls = gradients * recipe.chains
+    if costs.jacobian is not None and costs.gradient is not None:
+        calls *= min(costs.gradient / costs.jacobian, 1.0)
+    return Budget(max_calls=math.ceil(calls), max_seconds=seconds)
 
 
 def _names_serving(composer: Composer, **purposes: str) -> dict[str, str] | None:
@@ -194,6 +198,8 @@ def _timed(costs: Costs) -> str:
     if costs.gradient is None:
         return f"a value takes {in_words(costs.value)}, there is no gradient"
     how = ", by differences of values" if costs.by_differences else ""
+    if costs.jacobian is not None:
+        how = f", a Jacobian {in_words(costs.jacobian)}"
     return f"a gradient takes {in_words(costs.gradient)}{how}"
 
 

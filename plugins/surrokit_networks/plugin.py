@@ -25,6 +25,7 @@ _COMPONENTS = (
         references=(f"{_PAPER}, section 3.1, Algorithm 2, equations (10) to (12)",),
         examples=(
             *_WAYS,
+            {"warp": True},
             {"activation": "tanh", "learns": "potential"},
             {"activation": "cosine", "draws": "quasi-random", "learns": "potential"},
             {"learns": "potential", "trend": "constant", "choose_ridge": "held-out"},

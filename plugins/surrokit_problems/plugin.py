@@ -61,6 +61,14 @@ _COMPONENTS = (
     ),
     Component(
         kind="potential",
+        name="aristoff-bangerth",
+        factory="surrokit_problems.pde.aristoff_bangerth:AristoffBangerth",
+        summary="Coefficients of a diffusion from its solution, 64 parameters",
+        references=("Aristoff and Bangerth (2023), arXiv:2102.07263",),
+        examples=({}, {"jacobian": False}),
+    ),
+    Component(
+        kind="potential",
         name="logistic",
         factory="surrokit_problems.rows.logistic:LogisticRegression",
         summary="Logistic regression on a design and responses, arrays or files; may be sparse",

@@ -21,6 +21,7 @@ calls of its map."""
 
 _OF_FORWARD: Mapping[str, CallKind] = {"value": "forward"}
 _OF_JACOBIAN: Mapping[str, CallKind] = {"value_and_gradient": "jacobian", "gradient": "jacobian"}
+_OF_VJP: Mapping[str, CallKind] = {"value_and_gradient": "vjp", "gradient": "vjp"}
 
 
 def count_nothing(kind: CallKind, n: int) -> None:
@@ -71,6 +72,7 @@ class CountedPotential:
             **KINDS,
             **(_OF_FORWARD if can.FORWARD in offered else {}),
             **(_OF_JACOBIAN if can.JACOBIAN in offered else {}),
+            **(_OF_VJP if can.VJP in offered else {}),
             **(kinds or {}),
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, cast
 
-from surrokit.capabilities import FORWARD, FORWARD_HESSIAN
+from surrokit.capabilities import FORWARD, FORWARD_HESSIAN, VJP
 from surrokit.contracts.potential import Potential, Typed
 from surrokit.errors import CapabilityError
 from surrokit.types import Capabilities, FloatArray
@@ -66,6 +66,13 @@ class ForwardPotential(Potential, Protocol):
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+
+
+class AdjointPotential(ForwardPotential, Protocol):
+    """A forward potential with capability ``vjp``, whose gradients need no Jacobian."""
+
+    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
 
 
 class ForwardHessianPotential(ForwardPotential, Protocol):
@@ -141,6 +148,9 @@ class ForwardDerivatives(Protocol):
 
 with_forward = Typed[ForwardPotential](FORWARD)
 """A potential with a forward map."""
+
+with_vjp = Typed[AdjointPotential](VJP)
+"""A potential that gives its outputs and the gradient of U by an adjoint."""
 
 with_forward_hessian = Typed[ForwardHessianPotential](FORWARD_HESSIAN)
 """A potential that gives second derivatives of its outputs."""

@@ -16,7 +16,7 @@ from surrokit.shapes import check_matrices, check_vectors, check_weights
 from surrokit.types import FloatArray
 
 CallKind: TypeAlias = Literal[
-    "value", "gradient", "forward", "jacobian", "hessian", "metric", "rows"
+    "value", "gradient", "forward", "jacobian", "vjp", "hessian", "metric", "rows"
 ]
 """Kinds of exact calls, counted in positions (``rows``: in data rows)."""
 
@@ -82,6 +82,7 @@ METHODS: tuple[Method, ...] = (
     Method("metric_product", can.METRIC_PRODUCT, "metric", "vectors"),
     Method("forward", can.FORWARD, "forward"),
     Method("forward_and_jacobian", can.JACOBIAN, "jacobian"),
+    Method("forward_and_gradient", can.VJP, "vjp"),
     Method("forward_hessian_product", can.FORWARD_HESSIAN, "jacobian", "weights"),
     Method("variance", can.VARIANCE, None),
 )

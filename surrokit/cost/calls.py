@@ -22,7 +22,7 @@ Function: TypeAlias = Callable[[FloatArray], tuple[FloatArray, ...]]
 Guard: TypeAlias = Callable[[CallKind, int], None]
 """Asked before a call, with its kind and number of positions; raises if it must not be made."""
 
-_REMEMBERED = ("value", "gradient", "forward", "jacobian")
+_REMEMBERED = ("value", "gradient", "forward", "jacobian", "vjp")
 
 
 class ExactCalls:

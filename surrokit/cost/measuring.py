@@ -8,7 +8,7 @@ from collections.abc import Callable
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GRADIENT
+from surrokit.capabilities import GRADIENT, JACOBIAN, VJP
 from surrokit.contracts.potential import with_gradient
 from surrokit.contracts.sampler import ChainState
 from surrokit.cost.recording import RecordingPotential
@@ -31,6 +31,9 @@ class Costs:
         target without gradient.
     values, gradients
         Seconds of a call at one position of each chain.
+    jacobian
+        Seconds of a Jacobian at one position, the outputs included, where gradients are made by an
+        adjoint; None where they are not, or where there is no Jacobian.
     by_differences
         Whether a gradient is made of many values.
     """
@@ -39,6 +42,7 @@ class Costs:
     gradient: float | None
     values: float
     gradients: float | None
+    jacobian: float | None = None
     by_differences: bool = False
 
 
@@ -96,6 +100,9 @@ def measure_starts(
     gradient = _least(lambda: target.value_and_gradient(one), now) if has_gradient else None
     value = _least(lambda: target.value(one), now)
     target.drain()  # the batch holds the same position
+    jacobian = None
+    if target.capabilities >= {JACOBIAN, VJP}:
+        jacobian = _least(lambda: target.forward_and_jacobian(one), now)
     whole = chains * (value if gradient is None else gradient)
     batch = min(took, whole)
     costs = Costs(
@@ -103,6 +110,7 @@ def measure_starts(
         gradient=gradient,
         values=batch if gradient is None else batch * min(value / gradient, 1.0),
         gradients=None if gradient is None else batch,
+        jacobian=jacobian,
         by_differences=isinstance(target.target, Differences),
     )
     return starts, costs

@@ -12,7 +12,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.contracts.counting import with_count
-from surrokit.contracts.forward import Energy, with_forward
+from surrokit.contracts.forward import Energy, with_forward, with_vjp
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.methods import BY_NAME, Method
 from surrokit.contracts.potential import (
@@ -33,7 +33,7 @@ from surrokit.cost.rows import RecordedExpansion
 from surrokit.errors import TargetError
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import parameters_of, transform_of
-from surrokit.targets.forward import gradient_of_energy
+from surrokit.targets.outputs import gradient_of_energy
 from surrokit.types import Capabilities, FloatArray, IntArray
 
 
@@ -47,11 +47,11 @@ class RecordingPotential:
 
     Calls are counted at the innermost potential (:func:`surrokit.contracts.counting.with_count`).
     A position counts as ``gradient`` if its gradient is evaluated, with the value or alone, and as
-    ``value`` if the value is evaluated alone; for a forward potential as ``jacobian`` and
-    ``forward`` instead. Products, diagonals and derivatives of the Hessian count as ``hessian``,
-    those of the metric as ``metric``, second derivatives of outputs as ``jacobian``. For a summed
-    potential an expansion of all rows counts as one ``hessian``, and single rows that are
-    evaluated, bounded or copied count as ``rows``.
+    ``value`` if the value is evaluated alone; for a forward potential as ``vjp`` (``jacobian`` if
+    it has no adjoint, or a learner asks for Jacobians) and ``forward``. Products, diagonals and
+    derivatives of the Hessian count as ``hessian``, those of the metric as ``metric``, second
+    derivatives of outputs as ``jacobian``. For a summed potential an expansion of all rows counts
+    as one ``hessian``, and single rows that are evaluated, bounded or copied count as ``rows``.
 
     Parameters
     ----------
@@ -68,6 +68,7 @@ class RecordingPotential:
         self.target = target
         self._keeps = keep
         self._with_gradients = False
+        self._wants_jacobians = False
         self._exact = ExactCalls(on_error)
         self._paid = with_count(target, self._exact.count)
         self._blocks: list[Evaluations] = []
@@ -124,12 +125,16 @@ class RecordingPotential:
 
     @property
     def failure_log(self) -> FailureLog:
-        """The log that warns of failures."""
+        """The log of failures."""
         return self._exact.log
 
-    def fork(self, *, keep: bool) -> RecordingPotential:
-        """Return a wrapper with shared counts that keeps its own evaluations, or none."""
+    def fork(self, *, keep: bool, jacobians: bool = False) -> RecordingPotential:
+        """Return a wrapper with shared counts that keeps its own evaluations, or none.
+
+        With ``jacobians`` gradients are made by Jacobians, if there are any, despite an adjoint.
+        """
         other = copy.copy(self)
+        other._wants_jacobians = jacobians
         other._keeps, other._blocks = keep, []
         return other
 
@@ -138,9 +143,10 @@ class RecordingPotential:
         """Whether evaluations are kept."""
         return self._keeps
 
-    def keep_evaluations(self, wanted: bool) -> None:
-        """Keep evaluations from here on, or only count them."""
+    def keep_evaluations(self, wanted: bool, *, jacobians: bool = False) -> None:
+        """Keep evaluations from here on, perhaps with Jacobians, or only count them."""
         self._keeps = wanted
+        self._wants_jacobians = jacobians
 
     def guard(self, guard: Guard | None) -> None:
         """Ask a guard before each call from here on; None removes it."""
@@ -202,8 +208,11 @@ class RecordingPotential:
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return exact U, shape (n,), and its gradient, shape (n, dim); NaN where U failed."""
-        if can.JACOBIAN in self.capabilities:
+        by_vjp = can.VJP in self.capabilities
+        if can.JACOBIAN in self.capabilities and (self._wants_jacobians or not by_vjp):
             return self._through_jacobian(positions)
+        if by_vjp:
+            return self._through_vjp(positions)[:2]
         target = with_gradient(self._paid)
         results = self._exact.evaluate("gradient", target.value_and_gradient, positions)
         values = self._values(results, len(positions))
@@ -214,7 +223,7 @@ class RecordingPotential:
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the exact gradient, shape (n, dim); the value is paid too where it is kept."""
-        if self._keeps or can.JACOBIAN in self.capabilities:
+        if self._keeps or self.capabilities & {can.JACOBIAN, can.VJP}:
             return self.value_and_gradient(positions)[1]
         target = cast(GradientAlonePotential, self._paid)
         results = self._exact.evaluate("gradient", lambda q: (target.gradient(q),), positions)
@@ -237,6 +246,11 @@ class RecordingPotential:
             return outputs, np.full((*outputs.shape, self.dim), np.nan)
         self._differentiate(positions, *results)
         return results[0], results[1]
+
+    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return outputs, shape (n, m), and the gradient of U, shape (n, dim), by the adjoint."""
+        _, gradients, outputs = self._through_vjp(positions)
+        return self._outputs_paid_for(outputs, len(positions)), gradients
 
     def __getattr__(self, name: str) -> Any:
         """Return a counted method for matrices or contractions of them.
@@ -316,10 +330,14 @@ class RecordingPotential:
         target = with_forward(self._paid)
         results = self._exact.evaluate("jacobian", target.forward_and_jacobian, positions)
         if results is None:
-            values = self._values(None, len(positions))
-            self._store(positions=positions, values=values)
-            return values, np.full(positions.shape, np.nan)
+            return self._note_failed(positions)
         return self._differentiate(positions, *results)
+
+    def _note_failed(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Keep, and return, that U and its gradient are not to be had at any of these."""
+        values = self._values(None, len(positions))
+        self._store(positions=positions, values=values)
+        return values, np.full(positions.shape, np.nan)
 
     def _differentiate(
         self, positions: FloatArray, outputs: FloatArray, jacobians: FloatArray
@@ -330,14 +348,21 @@ class RecordingPotential:
             values, gradients = gradient_of_energy(self.energy, outputs, jacobians, positions)
         values = self._exact.decidable(values)
         self._exact.count_broken_gradients(positions, values, gradients)
-        self._store(
-            positions=positions,
-            values=values,
-            gradients=gradients,
-            outputs=outputs,
-            jacobians=jacobians,
-        )
+        found = {"values": values, "gradients": gradients, "outputs": outputs}
+        self._store(positions=positions, jacobians=jacobians, **found)
         return values, gradients
+
+    def _through_vjp(self, at: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """Return U, its gradient and the outputs, by the adjoint, and keep all three."""
+        results = self._exact.evaluate("vjp", with_vjp(self._paid).forward_and_gradient, at)
+        if results is None:
+            return *self._note_failed(at), None
+        outputs, gradients = results
+        self._n_outputs = outputs.shape[1]
+        values = self._energies(outputs, at)
+        self._exact.count_broken_gradients(at, values, gradients)
+        self._store(positions=at, values=values, gradients=gradients, outputs=outputs)
+        return values, gradients, outputs
 
     def _look_at_lone(self, positions: FloatArray, gradients: FloatArray) -> None:
         """Evaluate U where a lone gradient is not finite, which is no failure off the support."""

@@ -10,7 +10,7 @@ from surrokit.contracts.matrices import with_hessian, with_metric
 from surrokit.contracts.potential import Potential
 from surrokit.errors import EvaluationError
 from surrokit.targets.curvature import gauss_newton
-from surrokit.targets.forward import gradient_of_energy
+from surrokit.targets.outputs import gradient_of_energy
 from surrokit.types import FloatArray
 
 LARGEST_HESSIAN = 500

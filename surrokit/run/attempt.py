@@ -56,10 +56,13 @@ class Attempt:
         self._book = book
         self._rng = rng
         learns = recipe.learner is not None
-        self._target = book.target.fork(keep=learns or FORWARD in recipe.exact.capabilities)
+        self._learning = Learning(recipe, book.clock)
+        self._target = book.target.fork(
+            keep=learns or FORWARD in recipe.exact.capabilities,
+            jacobians=self._learning.uses_jacobians,
+        )
         self._kernels = Kernels(recipe, self._target)
         self._moves = self._kernels.moves
-        self._learning = Learning(recipe, book.clock)
         repairs = learns and self._kernels.exact is not None
         self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairs)
         self._strays = Strays(self._target)
@@ -309,7 +312,9 @@ class Attempt:
         """Decide which exact calls are kept from here on, and whether proposals pay gradients."""
         listens = self._net.listens(self._learning.surrogate, stage)
         has_outputs, learns = self._book.recorder.has_outputs, not self._learning.frozen
-        self._target.keep_evaluations(has_outputs or repairs or listens or learns)
+        for_learner = repairs or listens or learns
+        jacobians = for_learner and self._learning.uses_jacobians
+        self._target.keep_evaluations(has_outputs or for_learner, jacobians=jacobians)
         wanted = decision.derivatives and stage != "sampling"
         self._wants_gradients = wanted and self._learning.uses_derivatives
 

@@ -58,6 +58,12 @@ class Learning:
         """Whether it learns from derivatives where there are any."""
         return self._learner is not None and uses_derivatives(self._learner)
 
+    @property
+    def uses_jacobians(self) -> bool:
+        """Whether it learns from Jacobians of outputs where there are any."""
+        learner = self._learner
+        return learner is not None and "jacobian" in learner.uses | learner.needs
+
     def observe(self, rows: Evaluations) -> None:
         """Take in exact evaluations."""
         assert self._learner is not None

@@ -9,7 +9,12 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.contracts.counting import Count, with_count
-from surrokit.contracts.forward import Energy, ForwardHessianPotential, ForwardPotential
+from surrokit.contracts.forward import (
+    AdjointPotential,
+    Energy,
+    ForwardHessianPotential,
+    ForwardPotential,
+)
 from surrokit.contracts.matrices import (
     HESSIAN_FIELD,
     METRIC_FIELD,
@@ -236,6 +241,17 @@ class BoundedPotential:
 
         q = self.transform.to_bounded(z)
         return map_rows(lambda: inner.forward_and_jacobian(q), from_inner, len(q))
+
+    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and the gradient of U in z, shape (n, dim)."""
+        z = check_positions(positions, self.dim)
+        inner = cast(AdjointPotential, self.inner)
+
+        def from_inner(outputs: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return outputs, self._pull_back(z, gradient)
+
+        q = self.transform.to_bounded(z)
+        return map_rows(lambda: inner.forward_and_gradient(q), from_inner, len(q))
 
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k F_m for each k, in z, shape (n, dim)."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -28,14 +28,17 @@ from surrokit.shapes import check_matrices, check_positions, check_vectors, chec
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.curvature import (
     KnownDerivatives,
-    gauss_newton,
     gauss_newton_form_gradient,
     gauss_newton_trace_gradient,
 )
 from surrokit.targets.functions import Function, declare_parameters
 from surrokit.targets.gaussian import GaussianEnergy, Prior
+from surrokit.targets.outputs import PotentialOfOutputs
 from surrokit.targets.precision import Precision
 from surrokit.types import Capabilities, FloatArray
+
+Adjoint: TypeAlias = Callable[[FloatArray, FloatArray], Any]
+"""From positions (dim,) or (n, dim) and weights (m,) or (n, m) to an array of the former shape."""
 
 
 def forward_potential(
@@ -43,6 +46,7 @@ def forward_potential(
     jacobian: Function | None = None,
     hessian: Function | None = None,
     *,
+    vjp: Adjoint | None = None,
     data: npt.ArrayLike | None = None,
     noise_sd: npt.ArrayLike | None = None,
     prior: Prior | None = None,
@@ -62,6 +66,10 @@ def forward_potential(
     hessian
         Its second derivatives, shape (m, dim, dim), if there are any; they need ``jacobian``.
         Samplers whose mass matrix is the Gauss-Newton matrix take its derivative from them.
+    vjp
+        The adjoint, if there is one: from one position (dim,) and weights of the outputs (m,) to
+        the gradient (dim,) of the outputs' weighted sum, which is J^T w with J the Jacobian.
+        Gradients of U are made by it, also where there is a ``jacobian``.
     data : array_like of shape (m,), optional
         What was observed, with independent normal errors.
     noise_sd : float or array_like of shape (m,), optional
@@ -78,11 +86,11 @@ def forward_potential(
     Returns
     -------
     Potential
-        In unbounded coordinates, with capability ``forward``. With ``jacobian`` it also has
-        ``jacobian`` and ``gradient``, and ``metric``, the Gauss-Newton matrix, if the energy offers
-        curvatures. The energy of ``data`` does, unless its prior has none. With ``hessian`` it also
-        has ``forward-hessian``, and ``metric-derivative`` if the energy offers derivatives of its
-        curvatures.
+        In unbounded coordinates, with capability ``forward``. With ``vjp`` it also has ``vjp`` and
+        ``gradient``. With ``jacobian`` it also has ``jacobian`` and ``gradient``, and ``metric``,
+        the Gauss-Newton matrix, if the energy offers curvatures. The energy of ``data`` does,
+        unless its prior has none. With ``hessian`` it also has ``forward-hessian``, and
+        ``metric-derivative`` if the energy offers derivatives of its curvatures.
 
     Raises
     ------
@@ -92,7 +100,7 @@ def forward_potential(
     ShapeError
         If ``data`` or ``noise_sd`` are not numbers, or do not fit each other.
     """
-    check_functions(forward=forward, jacobian=jacobian, hessian=hessian)
+    check_functions(forward=forward, jacobian=jacobian, hessian=hessian, vjp=vjp)
     check_flag("batched", batched)
     if hessian is not None and jacobian is None:
         raise ConfigurationError(
@@ -105,6 +113,7 @@ def forward_potential(
         forward=forward,
         jacobian=jacobian,
         hessian=hessian,
+        vjp=vjp,
         energy=_energy(data, noise_sd, prior, energy),
         batched=batched,
     )
@@ -135,59 +144,6 @@ def _energy(
     return GaussianEnergy(data=data, noise_sd=noise_sd, prior=prior)
 
 
-class PotentialOfOutputs(ABC):
-    """U(q) = energy(forward(q), q), computed from the outputs and their Jacobian.
-
-    Where the map fails at some positions only, :class:`~surrokit.errors.EvaluationError` is raised
-    with the results at the others.
-    """
-
-    energy: Energy
-
-    @property
-    @abstractmethod
-    def dim(self) -> int:
-        """Numbers in a position."""
-
-    @abstractmethod
-    def forward(self, positions: FloatArray) -> FloatArray:
-        """Return the outputs, shape (n, m)."""
-
-    @abstractmethod
-    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, dim)."""
-        q = check_positions(positions, self.dim)
-
-        def value(outputs: FloatArray) -> tuple[FloatArray]:
-            return (self.energy.value(outputs, q),)
-
-        return map_rows(lambda: (self.forward(q),), value, len(q))[0]
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return U, shape (n,), and its gradient, shape (n, dim)."""
-        q = check_positions(positions, self.dim)
-
-        def both(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return gradient_of_energy(self.energy, outputs, jacobian, q)
-
-        return map_rows(lambda: self.forward_and_jacobian(q), both, len(q))
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
-
-        C and R are the energy's curvatures (:class:`surrokit.contracts.forward.CurvedEnergy`).
-        """
-        q = check_positions(positions, self.dim)
-
-        def matrices(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray]:
-            return (gauss_newton(self.energy, outputs, jacobian, q),)
-
-        return map_rows(lambda: self.forward_and_jacobian(q), matrices, len(q))[0]
-
-
 @attrs.frozen(kw_only=True, eq=False)
 class MappedPotential(PotentialOfOutputs):
     """A forward map and an energy, in the user's coordinates."""
@@ -196,6 +152,7 @@ class MappedPotential(PotentialOfOutputs):
     forward_function: Function = attrs.field(alias="forward")
     jacobian_function: Function | None = attrs.field(alias="jacobian")
     hessian_function: Function | None = attrs.field(default=None, alias="hessian")
+    vjp_function: Adjoint | None = attrs.field(default=None, alias="vjp")
     energy: Energy
     batched: bool
     count: Count = count_nothing
@@ -212,15 +169,18 @@ class MappedPotential(PotentialOfOutputs):
 
     @property
     def capabilities(self) -> Capabilities:
-        """``forward``, and ``jacobian`` and ``gradient`` if there are derivatives.
+        """``forward``, and ``gradient`` with ``vjp`` or ``jacobian`` if there are derivatives.
 
-        Then also ``metric`` if the energy offers curvatures. With second derivatives also
-        ``forward-hessian``, and ``metric-derivative`` if the energy offers derivatives of its
+        With ``jacobian`` also ``metric`` if the energy offers curvatures. With second derivatives
+        also ``forward-hessian``, and ``metric-derivative`` if the energy offers derivatives of its
         curvatures.
         """
+        offered = {can.FORWARD}
+        if self.vjp_function is not None:
+            offered |= {can.VJP, can.GRADIENT}
         if self.jacobian_function is None:
-            return frozenset({can.FORWARD})
-        offered = {can.FORWARD, can.JACOBIAN, can.GRADIENT}
+            return frozenset(offered)
+        offered |= {can.JACOBIAN, can.GRADIENT}
         if offers_curvatures(self.energy):
             offered.add(can.METRIC)
         if self.hessian_function is not None:
@@ -269,6 +229,20 @@ class MappedPotential(PotentialOfOutputs):
             )
         return outputs, jacobian
 
+    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
+
+        def evaluate(q: FloatArray) -> tuple[FloatArray, FloatArray]:
+            outputs = self._outputs(q)
+            _, by_outputs, by_positions = self.energy.value_and_gradients(
+                np.atleast_2d(outputs), np.atleast_2d(q)
+            )
+            pulled = self._vjp(q, by_outputs.reshape(outputs.shape))
+            return outputs, pulled + by_positions.reshape(q.shape)
+
+        outputs, gradient = self._evaluate("vjp", evaluate, positions)
+        return outputs, gradient
+
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim)."""
         q = check_positions(positions, self.dim)
@@ -315,6 +289,18 @@ class MappedPotential(PotentialOfOutputs):
             jacobian[..., None, :] if jacobian.shape == q.shape else jacobian, q, "jacobian", 1
         )
 
+    def _vjp(self, q: FloatArray, weights: FloatArray) -> FloatArray:
+        assert self.vjp_function is not None
+        if q.ndim == 1 and not np.isfinite(weights).all():
+            return np.full_like(q, np.nan)  # the map has failed here, and a solver might choke
+        pulled = self.precision.double("vjp", self.vjp_function(q, weights))
+        if pulled.shape != q.shape:
+            raise ShapeError(
+                f"the vjp function must return shape {q.shape}, that of the positions, for weights "
+                f"of shape {weights.shape}, got {pulled.shape}"
+            )
+        return pulled
+
     def _hessian(self, q: FloatArray) -> FloatArray:
         assert self.hessian_function is not None
         hessian = np.asarray(self.hessian_function(q), dtype=np.float64)
@@ -357,12 +343,3 @@ def _contract(hessian: FloatArray, weights: FloatArray) -> FloatArray:
     n, dim = len(hessian), hessian.shape[3]
     flat = hessian.reshape(n, -1, dim)
     return np.asarray(np.matmul(weights.reshape(n, 1, -1), flat)[:, 0])
-
-
-def gradient_of_energy(
-    energy: Energy, outputs: FloatArray, jacobian: FloatArray, positions: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return U, shape (n,), and J^T dU/doutputs + dU/dq, shape (n, dim)."""
-    value, by_outputs, by_positions = energy.value_and_gradients(outputs, positions)
-    gradient = np.einsum("nm,nmd->nd", by_outputs, jacobian) + by_positions
-    return value, gradient

@@ -13,8 +13,8 @@ from surrokit import BoundedPotential, Parameters
 from surrokit.errors import ConfigurationError, EvaluationError, ShapeError
 from surrokit.targets.bounded_energy import BoundedEnergy
 from surrokit.targets.bounds import parameters_of, transform_of, with_bounds
-from surrokit.targets.forward import gradient_of_energy
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
+from surrokit.targets.outputs import gradient_of_energy
 
 BOUNDS = {"a": (0.0, None), "b": (None, None), "c": (-1.0, 2.0), "d": (None, 1.0)}
 PARAMETERS = Parameters.declare(BOUNDS)

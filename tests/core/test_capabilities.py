@@ -7,7 +7,7 @@ import types
 import pytest
 
 from surrokit import capabilities as can
-from surrokit.contracts.forward import with_forward, with_forward_hessian
+from surrokit.contracts.forward import with_forward, with_forward_hessian, with_vjp
 from surrokit.contracts.matrices import (
     with_hessian,
     with_hessian_derivative,
@@ -45,6 +45,7 @@ WITH = {
     can.METRIC_PRODUCT: with_metric_product,
     can.FORWARD: with_forward,
     can.FORWARD_HESSIAN: with_forward_hessian,
+    can.VJP: with_vjp,
     can.ROWS: with_rows,
 }
 EACH = pytest.mark.parametrize(("name", "function"), WITH.items(), ids=WITH)

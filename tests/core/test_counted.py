@@ -27,7 +27,7 @@ FACTORS = {
     "metric_trace_gradient": np.stack([np.eye(DIM)] * 2),
     "forward_hessian_product": np.ones((2, 2, DIM)),
 }
-OF_MAPS = ("forward", "forward_and_jacobian", "forward_hessian_product")
+OF_MAPS = ("forward", "forward_and_jacobian", "forward_hessian_product", "forward_and_gradient")
 
 
 @attrs.frozen
@@ -61,6 +61,7 @@ def _result(method, n):
     shapes = {
         "value_and_gradient": ((n,), (n, DIM)),
         "forward_and_jacobian": ((n, 2), (n, 2, DIM)),
+        "forward_and_gradient": ((n, 2), (n, DIM)),
         "forward": (n, 2),
         "hessian": (n, DIM, DIM),
         "metric": (n, DIM, DIM),
@@ -97,6 +98,7 @@ WRAPPERS = {
 @pytest.mark.parametrize("method", KINDS)
 def test_what_is_counted_is_what_the_innermost_potential_was_asked(method, wrapper):
     extra = {"forward", "jacobian", "forward-hessian"} if method in OF_MAPS else set()
+    extra |= {"vjp"} if method == "forward_and_gradient" else set()
     innermost = CountingPotential(Anything(capabilities=OF_U | extra))
     target = RecordingPotential(WRAPPERS[wrapper](innermost), keep=False)
     factors = (FACTORS[method],) if method in FACTORS else ()

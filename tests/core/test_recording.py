@@ -75,7 +75,7 @@ def test_calls_of_a_forward_map_are_counted_as_such(method, calls):
 
 
 def test_all_kinds_are_listed():
-    kinds = ["value", "gradient", "forward", "jacobian", "hessian", "metric", "rows"]
+    kinds = ["value", "gradient", "forward", "jacobian", "vjp", "hessian", "metric", "rows"]
     assert list(plain().calls) == kinds
 
 

@@ -18,7 +18,7 @@ from surrokit.result.summary import Summary
 from surrokit.result.verdict import judge
 from surrokit.targets.bounds import parameters_of, transform_of
 
-KINDS = ["value", "gradient", "forward", "jacobian", "hessian", "metric", "rows"]
+KINDS = ["value", "gradient", "forward", "jacobian", "vjp", "hessian", "metric", "rows"]
 
 
 def test_draws_are_chains_by_draws_by_numbers(bounded_run):

@@ -14,7 +14,7 @@ from surrokit.errors import SurrogateFitError
 from surrokit.surrogate.distinct import least_points
 from surrokit.surrogate.keeping import KeepingLearner
 from surrokit.surrogate.whitening import Whitening
-from surrokit.targets.forward import gradient_of_energy
+from surrokit.targets.outputs import gradient_of_energy
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.learner.exact_rows import ExactRows
 from surrokit_networks.learner.fitted_sum import FittedSum, sum_capabilities

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from surrokit import capabilities as can
 from surrokit.contracts.learner import LearningProblem
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit_networks.learner.exact_rows import ExactRows
@@ -11,6 +12,7 @@ from surrokit_networks.learner.learner import NetworkLearner
 from surrokit_networks.learner.online import OnlineLearner
 from surrokit_networks.learner.pilot import Draw
 from surrokit_networks.learner.training import Training
+from surrokit_networks.learner.warped import WarpedLearner
 
 
 def learner_of(
@@ -93,7 +95,10 @@ def network_learner(
             "with surrokit.forward_potential, or use learns='auto'"
         )
     energy = None if training.learns == "potential" else problem.energy
-    return NetworkLearner(
+    if training.learns == "auto" and _tells_more(problem):
+        energy = None
+    kind = WarpedLearner if training.warp and energy is not None else NetworkLearner
+    return kind(
         dim=problem.dim,
         seed=int(rng.integers(2**53)),
         n_nodes=n_nodes,
@@ -103,3 +108,8 @@ def network_learner(
         convex=convex and energy is None,
         known=known,
     )
+
+
+def _tells_more(problem: LearningProblem) -> bool:
+    """Return whether gradients of U are to be had, and no derivatives of the outputs."""
+    return can.GRADIENT in problem.capabilities and can.JACOBIAN not in problem.capabilities

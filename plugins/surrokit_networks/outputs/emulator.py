@@ -17,6 +17,7 @@ from surrokit.targets.curvature import (
 )
 from surrokit.types import Capabilities, FloatArray
 from surrokit_networks.outputs.network import OutputNetwork
+from surrokit_networks.outputs.warped import WarpedNetwork
 
 
 def emulator_capabilities(energy: Energy) -> Capabilities:
@@ -66,7 +67,7 @@ class FittedEmulator:
         Error at points held out from a twin of the fit; None where there were too few.
     """
 
-    network: OutputNetwork
+    network: OutputNetwork | WarpedNetwork
     energy: Energy
     n_nodes: int
     n_points: int

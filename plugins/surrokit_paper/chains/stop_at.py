@@ -60,4 +60,4 @@ def evaluations(calls: Mapping[str, Counts]) -> Counts:
     calls
         Counts by kind, as a run has them.
     """
-    return calls["value"] + calls["gradient"] + calls["forward"] + calls["jacobian"]
+    return calls["value"] + calls["gradient"] + calls["forward"] + calls["jacobian"] + calls["vjp"]

@@ -13,7 +13,7 @@ from surrokit.errors import EvaluationError, NumericalError
 from surrokit.rowwise import row_by_row
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import BoundedPotential
-from surrokit.targets.forward import PotentialOfOutputs
+from surrokit.targets.outputs import PotentialOfOutputs
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_problems.ode.energy import LynxHareEnergy, in_support
 from surrokit_problems.ode.lotka_volterra import log_populations, log_populations_and_sensitivities

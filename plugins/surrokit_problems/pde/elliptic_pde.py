@@ -22,8 +22,8 @@ from surrokit.settings import (
 )
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.targets.curvature import gauss_newton_form_gradient, gauss_newton_trace_gradient
-from surrokit.targets.forward import PotentialOfOutputs
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
+from surrokit.targets.outputs import PotentialOfOutputs
 from surrokit.types import Capabilities, FloatArray
 from surrokit_problems.pde.steady_flow import SolvedFlow, SteadyFlow
 

@@ -185,6 +185,10 @@ class Banana(MetricTarget):
         w = check_weights(weights, q)
         return np.column_stack([-2.0 * w[:, 1, 0], np.zeros(len(q))])
 
+    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, 2), and the gradient of U, shape (n, 2)."""
+        return self.forward(positions), self._slope(self._open(positions))
+
     def from_normals(self, normals: FloatArray) -> FloatArray:
         """Return (z1, z1^2 + s z2)."""
         return np.column_stack([normals[:, 0], np.square(normals[:, 0]) + self.sd * normals[:, 1]])
@@ -230,6 +234,16 @@ class Banana(MetricTarget):
         slopes[:, 0, 0, 0] = 8.0 * precision * q[:, 0]
         slopes[:, 0, 1, 0] = slopes[:, 1, 0, 0] = -2.0 * precision
         return slopes
+
+
+@attrs.frozen(kw_only=True)
+class AdjointBanana(Banana):
+    """The same, and it offers its gradient with its outputs, as by an adjoint."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Also ``vjp``."""
+        return super().capabilities | {can.VJP}
 
 
 @attrs.frozen(kw_only=True)

@@ -289,6 +289,17 @@ def test_an_object_is_described_in_the_line():
     assert "explorer=<Gaussian>" in choice.choice
 
 
+def test_an_adjoint_without_a_jacobian_tells_of_the_potential():
+    """Gradients of the misfit are learnt from, so that the outputs' own thresholds do not apply."""
+    adjoint, both = offering("gradient", "forward", "vjp"), {"gradient", "forward", "vjp"}
+    choice = picked(adjoint, DEAR)
+    assert choice.choice.endswith("a gradient takes 2 ms, and the potential is learnt")
+    told = attrs.evolve(DEAR, jacobian=0.02)
+    assert picked(offering(*both, "jacobian"), told).choice.endswith(
+        "a gradient takes 2 ms, a Jacobian 20 ms, and the outputs are learnt"
+    )
+
+
 # --- limits and the way back ---
 
 
@@ -301,6 +312,10 @@ def test_exploring_may_cost_a_tenth_of_what_hmc_would_and_some_of_what_it_is_spa
     short = picked(target, DEAR, {"draws": 100}).exploration
     assert short.max_calls == pytest.approx(GRADIENTS_A_DRAW * 3 * (0.1 * 1100 + 0.5 * 700))
     assert picked(offering(), VALUES).exploration == Budget()
+    # ten gradients by an adjoint are one Jacobian
+    dearer = picked(target, attrs.evolve(DEAR, jacobian=0.02)).exploration
+    assert dearer.max_calls == pytest.approx(limit.max_calls / 10, abs=1)
+    assert dearer.max_seconds == limit.max_seconds
 
 
 def test_a_surrogate_is_worth_it_or_not():
@@ -380,6 +395,35 @@ def test_calls_are_timed_one_by_one_and_for_all_chains():
     assert found.gradients == pytest.approx(0.03)
     assert found.value == pytest.approx(0.005)
     assert found.values == pytest.approx(0.015)
+
+
+class TickingMap(Ticking):
+    """The same as a forward map, whose Jacobian takes ten times as long as a gradient."""
+
+    capabilities = frozenset({"gradient", "forward", "jacobian", "vjp"})
+    energy = sk.forward_potential(lambda q: q, data=[0.0, 0.0], noise_sd=1.0, dim=2).energy
+
+    def forward(self, positions):
+        self.now += 0.5 * self.seconds * len(positions)
+        return positions
+
+    def forward_and_gradient(self, positions):
+        self.now += self.seconds * len(positions)
+        return positions, positions
+
+    def forward_and_jacobian(self, positions):
+        self.now += 10 * self.seconds * len(positions)
+        return positions, np.stack([np.eye(2)] * len(positions))
+
+
+def test_a_jacobian_is_timed_beside_the_adjoint():
+    recording, _, found = timed(TickingMap(0.01))
+    assert found.gradient == pytest.approx(0.01)
+    assert found.jacobian == pytest.approx(0.1)
+    assert found.value == pytest.approx(0.005)
+    calls = {kind: n for kind, n in recording.calls.items() if n}
+    assert calls == {"forward": 4, "vjp": 3 + 2, "jacobian": 2}
+    assert timed(Ticking(0.01))[2].jacobian is None
 
 
 def test_the_first_call_may_be_compiled():

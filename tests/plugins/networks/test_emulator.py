@@ -17,8 +17,8 @@ from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.bounded_energy import BoundedEnergy
 from surrokit.targets.bounds import BoundedPotential
-from surrokit.targets.forward import gradient_of_energy
 from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
+from surrokit.targets.outputs import gradient_of_energy
 from surrokit.testing import check_potential
 from surrokit_networks.nodes import row_blocks
 from surrokit_networks.nodes.activations import BUILT_IN, Activation

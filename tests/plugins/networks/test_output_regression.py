@@ -9,8 +9,8 @@ from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.errors import CapabilityError, SurrogateFitError
 from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.whitening import Whitening
-from surrokit.targets.forward import gradient_of_energy
 from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
+from surrokit.targets.outputs import gradient_of_energy
 from surrokit_networks.outputs.regression import OutputRegression
 from surrokit_networks.regression.regression import Regression
 from surrokit_networks.regression.training_rows import TrainingRows

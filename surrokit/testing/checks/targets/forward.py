@@ -33,6 +33,20 @@ def check_jacobian(make: Factory) -> None:
     )
 
 
+def check_vjp(make: Factory) -> None:
+    """The adjoint gives the gradient of U, and comes with the outputs."""
+    potential, positions = place(make)
+    demand(
+        can.GRADIENT in potential.capabilities,
+        "capability 'vjp' is declared without 'gradient', which the adjoint gives",
+    )
+    outputs, gradients = potential.forward_and_gradient(positions)
+    demand_close(outputs, potential.forward(positions), "outputs that come with the gradient")
+    demand_derivative(
+        gradients, potential.value, positions, "gradient by the adjoint against differences of U"
+    )
+
+
 def check_energy_gradients(make: Factory) -> None:
     """The energy's gradients, in outputs and in positions, are those of its value."""
     potential, positions = place(make)
@@ -131,6 +145,7 @@ def _has_curvature_derivatives(potential: Any) -> bool:
 CHECKS: tuple[Check, ...] = (
     Check(check_forward_value, applies=has(can.FORWARD)),
     Check(check_jacobian, applies=has(can.JACOBIAN)),
+    Check(check_vjp, applies=has(can.VJP)),
     Check(check_energy_gradients, applies=has(can.FORWARD)),
     Check(check_energy_curvatures, applies=_is_curved),
     Check(check_forward_hessian, applies=has(can.FORWARD_HESSIAN, can.JACOBIAN)),

@@ -31,6 +31,7 @@ GOES_WITH: dict[str, str] = {
     can.METRIC_PRODUCT: can.METRIC,
     can.JACOBIAN: can.FORWARD,
     can.FORWARD_HESSIAN: can.FORWARD,
+    can.VJP: can.FORWARD,
 }
 """Capabilities that make no sense without another one."""
 
@@ -109,6 +110,8 @@ def _demand_shapes(found: dict[str, FloatArray], n: int, dim: int) -> None:
             "forward[0]": (n, m),
             "forward_and_jacobian[0]": (n, m),
             "forward_and_jacobian[1]": (n, m, dim),
+            "forward_and_gradient[0]": (n, m),
+            "forward_and_gradient[1]": (n, dim),
         }
     for name, shape in shapes.items():
         if name in found:

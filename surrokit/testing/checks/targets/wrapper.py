@@ -10,7 +10,7 @@ from surrokit.testing.measures.demands import demand
 from surrokit.testing.measures.evaluating import arguments, evaluations_of
 from surrokit.testing.results import Check, Factory
 from surrokit.testing.targets.counting import CountingPotential, Limited
-from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
+from surrokit.testing.targets.densities import AdjointBanana, Banana, Gaussian, Mixture
 from surrokit.testing.targets.summed import Summed
 from surrokit.types import Capabilities
 
@@ -29,9 +29,14 @@ SUBSETS: tuple[Capabilities, ...] = (
     frozenset({can.GRADIENT, can.METRIC, can.METRIC_DERIVATIVE}),
     frozenset({can.FORWARD}),
     frozenset({can.FORWARD, can.JACOBIAN, can.GRADIENT}),
+    frozenset({can.FORWARD, can.VJP, can.GRADIENT}),
     Banana().capabilities,
+    AdjointBanana().capabilities,
 )
 """Capabilities of the potentials to wrap."""
+
+
+_LIMITED = tuple(Limited(AdjointBanana(), offered) for offered in SUBSETS)
 
 
 def check_capabilities_kept(make: Factory) -> None:
@@ -41,7 +46,7 @@ def check_capabilities_kept(make: Factory) -> None:
     here has them.
     """
     for offered in SUBSETS:
-        wrapped = make()(Limited(Banana(), offered)).capabilities
+        wrapped = make()(Limited(AdjointBanana(), offered)).capabilities
         lost, invented = sorted(offered - wrapped), sorted(wrapped - offered)
         demand(
             not lost and not invented,
@@ -52,7 +57,7 @@ def check_capabilities_kept(make: Factory) -> None:
 
 def check_wrapped_potential(make: Factory) -> None:
     """A wrapped potential passes all checks of potentials, whatever its capabilities."""
-    inner = [Gaussian(), Mixture(), Summed(), *(Limited(Banana(), offered) for offered in SUBSETS)]
+    inner = [Gaussian(), Mixture(), Summed(), *_LIMITED]
     for one in inner:
         wrapped = make()(one)
         for check in potential.CHECKS + matrices.CHECKS + forward.CHECKS + rows.CHECKS:
@@ -71,7 +76,7 @@ def _run(check: Check, make: Factory, inner: object) -> None:
 
 def check_wrapped_calls(make: Factory) -> None:
     """An evaluation of the wrapped potential costs each position once, in one batch."""
-    target = Banana()
+    target = AdjointBanana()
     wrapped = make()(counting := CountingPotential(target))
     positions = target.sample(np.random.default_rng(21), 5)
     for name in sorted(evaluations_of(wrapped)):

@@ -1,0 +1,132 @@
+"""The benchmark of Aristoff and Bangerth (2023): 64 coefficients of a diffusion, from 169 data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.rowwise import row_by_row
+from surrokit.settings import one_of
+from surrokit.shapes import check_positions
+from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
+from surrokit.targets.outputs import PotentialOfOutputs
+from surrokit.types import Capabilities, FloatArray
+from surrokit_problems.pde.block_diffusion import BlockDiffusion, SolvedDiffusion
+
+_PRIOR = GaussianPrior(mean=4.0, sd=2.0)
+_NOISE_SD = 0.05
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class AristoffBangerth(PotentialOfOutputs):
+    """U of the logarithms of 64 coefficients, in nats.
+
+    u solves -div(theta grad u) = 10 on the unit square with u = 0 on its boundary. theta is
+    constant on each of 8 x 8 blocks, and a position is x = log theta, with the block's place
+    along x1 running fastest. The forward map gives u at the points (k / 14, l / 14) with k and l
+    from 1 to 13, by k and then l. The 169 measurements have normal errors of standard deviation
+    0.05. The authors' prior density of theta is proportional to exp(-sum x_k^2 / 8), so that
+    x_k ~ N(4, 2^2).
+
+    Methods raise :class:`~surrokit.errors.ShapeError` unless positions are rows of 64 numbers, and
+    :class:`~surrokit.errors.EvaluationError` at positions, far outside the prior, where the
+    linear system is not positive definite to rounding.
+
+    Parameters
+    ----------
+    jacobian
+        Whether the Jacobian of the forward map is offered, beside gradients by the adjoint.
+
+    Notes
+    -----
+    A value takes one banded Cholesky factorisation; with it the gradient takes one more solve, by
+    the adjoint, and the Jacobian 64.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting makes no sense.
+    """
+
+    dim: ClassVar[int] = 64
+    """Numbers in a position."""
+
+    jacobian: bool = attrs.field(default=True, validator=one_of(True, False))
+    diffusion: BlockDiffusion = attrs.field(init=False, repr=False)
+    energy: GaussianEnergy = attrs.field(init=False, repr=False)
+
+    @diffusion.default
+    def _diffusion(self) -> BlockDiffusion:
+        return BlockDiffusion(cells=32, blocks=8, load=10.0, observed=np.arange(1, 14) / 14)
+
+    @energy.default
+    def _energy(self) -> GaussianEnergy:
+        return GaussianEnergy(data=read_measurements(), noise_sd=_NOISE_SD, prior=_PRIOR)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Adjoint and ``initial``, and with ``jacobian`` the Jacobian and Gauss-Newton matrix."""
+        offered = {can.INITIAL, can.FORWARD, can.GRADIENT, can.VJP}
+        return frozenset(offered | ({can.JACOBIAN, can.METRIC} if self.jacobian else set()))
+
+    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the solutions where observed, and the gradient of U, shape (n, dim)."""
+
+        def evaluate(solved: SolvedDiffusion, row: FloatArray) -> tuple[FloatArray, ...]:
+            outputs = solved.outputs
+            _, by_outputs, prior = self.energy.value_and_gradients(outputs[None], row[None])
+            return outputs, solved.pull_back(by_outputs[0]) + prior[0]
+
+        m = len(self.energy.data)
+        outputs, gradients = self._each(evaluate, positions, (m,), (self.dim,))
+        return outputs, gradients
+
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the solutions where observed, shape (n, 169)."""
+
+        def evaluate(solved: SolvedDiffusion, _: FloatArray) -> tuple[FloatArray, ...]:
+            return (solved.outputs,)
+
+        return self._each(evaluate, positions, (len(self.energy.data),))[0]
+
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the solutions where observed, and their derivatives, shape (n, 169, dim)."""
+
+        def evaluate(solved: SolvedDiffusion, _: FloatArray) -> tuple[FloatArray, ...]:
+            return solved.outputs, solved.jacobian()
+
+        m = len(self.energy.data)
+        outputs, jacobians = self._each(evaluate, positions, (m,), (m, self.dim))
+        return outputs, jacobians
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return draws from the prior, shape (n, dim)."""
+        return _PRIOR.mean + _PRIOR.sd * rng.standard_normal((n, self.dim))
+
+    def _each(
+        self,
+        evaluate: Callable[[SolvedDiffusion, FloatArray], tuple[FloatArray, ...]],
+        positions: FloatArray,
+        *shapes: tuple[int, ...],
+    ) -> tuple[FloatArray, ...]:
+        """Return results of these shapes for each row, also where there are no rows."""
+        q = check_positions(positions, self.dim)
+        if not len(q):
+            return tuple(np.empty((0, *shape)) for shape in shapes)
+        return row_by_row(lambda row: evaluate(self.diffusion.solve(row), row), q)
+
+
+@cache
+def read_measurements() -> FloatArray:
+    """Return the 169 measurements, in the order of the forward map."""
+    data = resources.files("surrokit_problems.data").joinpath("aristoff-bangerth.txt")
+    with data.open(encoding="utf-8") as lines:
+        measurements: FloatArray = np.loadtxt(lines)
+    measurements.setflags(write=False)
+    return measurements

@@ -1,0 +1,98 @@
+"""What potentials with a forward map share: U(q) = energy(forward(q), q)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.contracts.forward import Energy
+from surrokit.rowwise import map_rows
+from surrokit.shapes import check_positions
+from surrokit.targets.curvature import gauss_newton
+from surrokit.types import Capabilities, FloatArray
+
+
+class PotentialOfOutputs(ABC):
+    """U(q) = energy(forward(q), q), computed from the outputs and their derivatives.
+
+    Where the map fails at some positions only, :class:`~surrokit.errors.EvaluationError` is raised
+    with the results at the others.
+    """
+
+    energy: Energy
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Numbers in a position."""
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> Capabilities:
+        """What it offers besides the value."""
+
+    @abstractmethod
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs, shape (n, m)."""
+
+    @abstractmethod
+    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        q = check_positions(positions, self.dim)
+
+        def value(outputs: FloatArray) -> tuple[FloatArray]:
+            return (self.energy.value(outputs, q),)
+
+        return map_rows(lambda: (self.forward(q),), value, len(q))[0]
+
+    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim).
+
+        By the Jacobian, unless a subclass has an adjoint.
+        """
+        q = check_positions(positions, self.dim)
+
+        def both(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return outputs, gradient_of_energy(self.energy, outputs, jacobian, q)[1]
+
+        return map_rows(lambda: self.forward_and_jacobian(q), both, len(q))
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, dim), by the adjoint if any."""
+        q = check_positions(positions, self.dim)
+
+        def valued(outputs: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return self.energy.value(outputs, q), gradient
+
+        def both(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return gradient_of_energy(self.energy, outputs, jacobian, q)
+
+        if can.VJP in self.capabilities:
+            return map_rows(lambda: self.forward_and_gradient(q), valued, len(q))
+        return map_rows(lambda: self.forward_and_jacobian(q), both, len(q))
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
+
+        C and R are the energy's curvatures (:class:`surrokit.contracts.forward.CurvedEnergy`).
+        """
+        q = check_positions(positions, self.dim)
+
+        def matrices(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray]:
+            return (gauss_newton(self.energy, outputs, jacobian, q),)
+
+        return map_rows(lambda: self.forward_and_jacobian(q), matrices, len(q))[0]
+
+
+def gradient_of_energy(
+    energy: Energy, outputs: FloatArray, jacobian: FloatArray, positions: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return U, shape (n,), and J^T dU/doutputs + dU/dq, shape (n, dim)."""
+    value, by_outputs, by_positions = energy.value_and_gradients(outputs, positions)
+    gradient = np.einsum("nm,nmd->nd", by_outputs, jacobian) + by_positions
+    return value, gradient
