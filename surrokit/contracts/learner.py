@@ -181,6 +181,9 @@ class LearningProblem:
     terms : SummedTerms, optional
         The terms of a summed potential, of which a surrogate may copy some; like the data of an
         ``energy`` they come from the user.
+    is_density
+        Whether U is -log density + constant, as it is in a run. Beyond what was observed a
+        surrogate may then rise as densities fall, so that paths on it come back.
     """
 
     dim: int
@@ -188,6 +191,7 @@ class LearningProblem:
     energy: Energy | None = None
     deployment_rate: float = 0.0
     terms: SummedTerms | None = None
+    is_density: bool = False
 
 
 class Learner(Protocol):

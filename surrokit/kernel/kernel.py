@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Correction, Decider, Sampler, StepInfo, Tuning
@@ -64,6 +65,17 @@ class Moves(Binding):
         """Take over the findings of an exploration so far."""
         self.chains, self.covariance = findings.chains, findings.covariance
         self.step_size = findings.step_size
+
+    def hand_over(self, findings: Findings) -> Findings:
+        """Return findings with the chains as they are, for another kernel to take over."""
+        return attrs.evolve(
+            findings,
+            chains=self.state,
+            covariance=self.covariance,
+            step_size=None,
+            tuning=None,
+            acceptance=None,
+        )
 
     def start_tuning(self, n_iterations: int, tuning: Tuning | None, *, arrived: bool) -> None:
         """Begin a warm-up of so many iterations, with all that is known."""
@@ -166,6 +178,11 @@ class ExactMoves(Binding):
     def step(self) -> float | None:
         """The step size in use."""
         return self.kernel.step
+
+    @property
+    def moves_by_gradients(self) -> bool:
+        """Whether its transitions follow gradients."""
+        return bool(self.sampler.needs & {GRADIENT, GRADIENT_ALONE})
 
     @property
     def identity(self) -> tuple[object, ...]:

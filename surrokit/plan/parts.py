@@ -181,6 +181,7 @@ def _learner(
         energy=with_forward(exact).energy if FORWARD in exact.capabilities else None,
         deployment_rate=schedule.deployment_rate / recipe.chains,
         terms=terms_of(exact),
+        is_density=True,
     )
     return surrogate.learner(problem, rng)
 

@@ -19,6 +19,12 @@ MOST_RESTARTS = 3
 
 _MIX = Limits("a probability of at least 0 and below 1", share.hold)
 
+POOR = 0.7
+"""Acceptance, foretold by an exploration, below which exact paths are learnt from."""
+
+LESSON, LESSONS = 40, 2
+"""Exact transitions at a time, and how many times at most."""
+
 PATHS_WORK = 0.1  # below this acceptance on its own potential a sampler does not work at all
 
 
@@ -78,11 +84,6 @@ class Safety:
     def is_futile(self, acceptance: float) -> bool:
         """Return whether exact transitions failed as well, so that no surrogate is to blame."""
         return acceptance < PATHS_WORK
-
-    @property
-    def shortest(self) -> int:
-        """Iterations that a repair needs: the exact block, and ``patience`` for tuning."""
-        return self.block + self.patience
 
 
 def check_safety(safety: object) -> Safety:

@@ -84,7 +84,8 @@ def _few_effective(run: Run) -> list[Finding]:
 def _energy(run: Run) -> list[Finding]:
     """Return whether momenta change the energy too little to reach the tails."""
     fractions = energy_information(run.kept.energy)
-    low = np.flatnonzero(fractions < LEAST_INFORMATION)
+    moving = run.kept.accepted.mean(axis=1) >= 0.5  # else rejections are to blame
+    low = np.flatnonzero((fractions < LEAST_INFORMATION) & moving)
     if len(run.kept) < FEWEST_ITERATIONS or not low.size:
         return []
     which = "chain" if low.size == 1 else "chains"

@@ -6,10 +6,9 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-import attrs
 import numpy as np
 
-from surrokit.capabilities import FORWARD, ROWS
+from surrokit.capabilities import FORWARD
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.sampler import ChainState, StepInfo
@@ -17,9 +16,9 @@ from surrokit.contracts.schedule import Decision, Stage
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.mode.starts import Began, start
 from surrokit.plan.recipe import JUDGED, TUNED_AFTER_DROP, Recipe, settling
+from surrokit.plan.safety import LESSON, LESSONS, POOR
 from surrokit.plan.standby import SOONER
 from surrokit.result.run import Adaptation, Rescue, Run
-from surrokit.result.verdict import judge
 from surrokit.run.book import Book
 from surrokit.run.explore import Exploring, bound_within
 from surrokit.run.kernels import Kernels
@@ -27,7 +26,6 @@ from surrokit.run.learning import Learning
 from surrokit.run.net import SafetyNet
 from surrokit.run.strays import Strays
 from surrokit.surrogate.rows import training_rows
-from surrokit.targets.bounds import parameters_of
 from surrokit.targets.check import warn_if_gradient_disagrees
 from surrokit.types import FloatArray
 
@@ -55,8 +53,8 @@ class Attempt:
         self.recipe = recipe
         self._book = book
         self._rng = rng
-        learns = recipe.learner is not None
         self._learning = Learning(recipe, book.clock)
+        learns = self._learning.learns
         self._target = book.target.fork(
             keep=learns or FORWARD in recipe.exact.capabilities,
             jacobians=self._learning.uses_jacobians,
@@ -127,6 +125,8 @@ class Attempt:
             elif self._learning.surrogate is None and not takes_over:
                 self._moves.move_on(self._target)  # the explorer's sampler need not be this one
         self._book.warm_up_for(n_iterations)
+        if found is not None and found.acceptance is not None:
+            self._learn_on_paths(found.acceptance)
         self._warm()
         return self._complaint_after_warm_up()
 
@@ -138,14 +138,7 @@ class Attempt:
     def hand_over(self) -> Findings:
         """Return the findings that the next attempt takes over, with the chains as they are."""
         assert self._found is not None
-        return attrs.evolve(
-            self._found,
-            chains=self._moves.state,
-            covariance=self._moves.covariance,
-            step_size=None,
-            tuning=None,
-            acceptance=None,
-        )
+        return self._moves.hand_over(self._found)
 
     # --- warm-up ---
 
@@ -172,9 +165,7 @@ class Attempt:
         while (room := book.room) > 0:
             trouble = self._net.trouble(self._learning.surrogate, room)
             if trouble is not None:
-                rescue = Rescue(iteration=book.recorder.iteration, reason=trouble)
-                self._net.rescues.append(rescue)
-                self._repair(trouble)
+                self._rescue(trouble, self.recipe.safety.block)
                 stopping.warmup_begins()
                 continue
             stopping.check_before_iteration(exact=self._kernels.pay_whole_positions)
@@ -205,6 +196,25 @@ class Attempt:
         book.warm_up_for(n_iterations)
         self._net.look_afresh()
         book.stopping.warmup_begins()
+
+    def _learn_on_paths(self, foretold: float) -> None:
+        """Learn from exact transitions as long as a surrogate foretells a poor acceptance.
+
+        Its own draws never come to where it is too high, as it is in many a tail. Exact paths do.
+        """
+        book, exact, net = self._book, self._kernels.exact, self._net
+        if exact is None or self._learning.surrogate is None or not exact.moves_by_gradients:
+            return
+        for _ in range(LESSONS):
+            room = book.room
+            if self.recipe.warmup is None:
+                room = LESSON + max(room, self.recipe.safety.patience)
+            hurries = book.stopping.is_used_up(self.recipe.hurry)
+            if foretold >= POOR or hurries or not net.may_rescue(room, LESSON):
+                return
+            book.warm_up_for(room)
+            self._rescue(f"an acceptance of {foretold:.2f} was foretold", LESSON)
+            foretold = self._learning.foretold(foretold)
 
     def _complaint_after_exploration(self, found: Findings | None) -> str | None:
         fallback = self.recipe.fallback
@@ -254,15 +264,21 @@ class Attempt:
         n_iterations = self.recipe.safety.block + TUNED_AFTER_RESTART
         self._kernels.begin_tuning(n_iterations, None)
         book.warm_up_for(n_iterations)
-        self._repair(trouble)
+        self._repair(trouble, self.recipe.safety.block)
         self._warm()
 
-    def _repair(self, trouble: str) -> None:
-        """Make exact transitions, learn from them, and refit."""
+    def _rescue(self, trouble: str, transitions: int) -> None:
+        """Repair the surrogate in warm-up, and note it."""
+        rescue = Rescue(iteration=self._book.recorder.iteration, reason=trouble)
+        self._net.rescues.append(rescue)
+        self._repair(trouble, transitions)
+
+    def _repair(self, trouble: str, transitions: int) -> None:
+        """Make so many exact transitions, learn from them, and refit."""
         book, net, exact = self._book, self._net, self._kernels.exact
         assert exact is not None
         exact.learn(self._moves.covariance)
-        for _ in range(self.recipe.safety.block):
+        for _ in range(transitions):
             book.stopping.check_before_iteration(exact=True)
             with book.clock.phase("warmup"), self._pay_as_wanted():
                 step = self._kernels.exact_transition(self._rng, tune=True)
@@ -339,7 +355,7 @@ class Attempt:
         self._book.add_surrogate(surrogate, learning.n_observed, reason)
 
     def _pay_as_wanted(self) -> AbstractContextManager[None]:
-        """Pay for gradients at proposals, where the schedule wants the learner to have them."""
+        """Pay for gradients at proposals, where the learner is to have them."""
         return self._target.pay_gradients() if self._wants_gradients else nullcontext()
 
     def _take_paid_rows(self) -> Evaluations | None:
@@ -359,8 +375,8 @@ class Attempt:
             self._check_gradient(self._moves.state)
 
     def _start(self, begin: Callable[[FloatArray], tuple[Began, ChainState]]) -> Began:
-        recipe = self.recipe
-        return start(begin, recipe.exact, recipe.initial, recipe.chains, self._rng)
+        asked = self.recipe
+        return start(begin, asked.exact, asked.initial, asked.chains, self._rng)
 
     def _check_gradient(self, state: ChainState) -> None:
         gradient = state.cache.get("gradient")
@@ -369,35 +385,16 @@ class Attempt:
 
     def outcome(self) -> Run:
         """Return the result, with the draws so far."""
-        book, learning = self._book, self._learning
-        exact, transform = self._target, self._target.transform
-        modes = None if self._found is None else self._found.modes
-        run = Run(
-            parameters=parameters_of(exact.target),
-            kept=book.recorder.kept.trace(transform),
-            warmup=book.recorder.warmup.trace(transform),
-            calls=exact.calls,
-            n_rows=exact.n_rows if ROWS in exact.capabilities else None,
-            failures=exact.failures,
-            broken_gradients=exact.broken_gradients,
-            seconds=dict(book.clock.seconds),
-            adaptation=Adaptation(
-                deployments=tuple(book.recorder.deployments),
-                training_rows=learning.n_observed,
-                frozen_before_draws=not learning.under_adaptation,
-                rescues=tuple(self._net.rescues),
-                restarts=tuple(self._net.restarts),
-                strays=tuple(self._strays.found),
-                mix=self.recipe.safety.mix,
-                deployed_though_frozen=tuple(learning.though_frozen),
-            ),
-            stopped=book.stopping.stopped,
-            length=book.stopping.length,
-            choice=self.recipe.choice,
-            parts=self.recipe.described,
-            surrogate=learning.surrogate,
-            sampler=self._moves.tuned_sampler,
-            kernel=self._moves.bound,
-            modes=None if modes is None else modes.tell(transform),
+        learning, net = self._learning, self._net
+        adaptation = Adaptation(
+            deployments=tuple(self._book.recorder.deployments),
+            training_rows=learning.n_observed,
+            frozen_before_draws=not learning.under_adaptation,
+            rescues=tuple(net.rescues),
+            restarts=tuple(net.restarts),
+            strays=tuple(self._strays.found),
+            mix=self.recipe.safety.mix,
+            deployed_though_frozen=tuple(learning.though_frozen),
         )
-        return attrs.evolve(run, verdict=judge(run))
+        parts = self._target, self._moves, learning.surrogate, self._found
+        return self._book.outcome(self.recipe, *parts, adaptation)

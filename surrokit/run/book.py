@@ -6,6 +6,8 @@ import math
 
 import attrs
 
+from surrokit.capabilities import ROWS
+from surrokit.contracts.explorer import Findings
 from surrokit.contracts.observation import RunInfo
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, StepInfo
@@ -13,13 +15,15 @@ from surrokit.contracts.schedule import Moment, Stage
 from surrokit.cost.budget import BudgetSpent, StopReason
 from surrokit.cost.clock import Clock
 from surrokit.cost.recording import RecordingPotential
+from surrokit.kernel.kernel import Moves
 from surrokit.plan.recipe import LAST_PART, Recipe, ending
 from surrokit.plan.standby import LATELY, Pace
 from surrokit.plan.stopping import Stopping
-from surrokit.result.run import Run
+from surrokit.result.run import Adaptation, Run
+from surrokit.result.verdict import judge
 from surrokit.run.observers import Observers
 from surrokit.run.recorder import Recorder
-from surrokit.targets.bounds import transform_of
+from surrokit.targets.bounds import parameters_of, transform_of
 
 ENDS = (BudgetSpent, KeyboardInterrupt, Exception)
 """Exceptions that end a run."""
@@ -166,6 +170,53 @@ class Book:
         """Tell observers that a surrogate of so many evaluations is in use."""
         told = {"surrogate": surrogate, "evaluations": evaluations, "reason": reason}
         self._tell("surrokit_surrogate_deployed", **told)
+
+    def outcome(
+        self,
+        recipe: Recipe,
+        exact: RecordingPotential,
+        moves: Moves,
+        surrogate: Potential | None,
+        found: Findings | None,
+        adaptation: Adaptation,
+    ) -> Run:
+        """Return the result, with its verdict.
+
+        Parameters
+        ----------
+        recipe
+            What the last attempt went by.
+        exact
+            The exact potential, as this attempt recorded it.
+        moves
+            Its kernel and chains.
+        surrogate, found
+            The last surrogate, and what the exploration found; None where there was none.
+        adaptation
+            What changed.
+        """
+        modes = None if found is None else found.modes
+        transform, recorder = exact.transform, self.recorder
+        run = Run(
+            parameters=parameters_of(exact.target),
+            kept=recorder.kept.trace(transform),
+            warmup=recorder.warmup.trace(transform),
+            calls=exact.calls,
+            n_rows=exact.n_rows if ROWS in exact.capabilities else None,
+            failures=exact.failures,
+            broken_gradients=exact.broken_gradients,
+            seconds=dict(self.clock.seconds),
+            adaptation=adaptation,
+            stopped=self.stopping.stopped,
+            length=self.stopping.length,
+            choice=recipe.choice,
+            parts=recipe.described,
+            surrogate=surrogate,
+            sampler=moves.tuned_sampler,
+            kernel=moves.bound,
+            modes=None if modes is None else modes.tell(transform),
+        )
+        return attrs.evolve(run, verdict=judge(run))
 
     def close(self) -> None:
         """Remove the budget's guard, and warn of failed evaluations."""

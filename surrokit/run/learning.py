@@ -9,6 +9,7 @@ from surrokit.cost.clock import Clock
 from surrokit.plan.parts import uses_derivatives
 from surrokit.plan.recipe import Recipe
 from surrokit.run.kernels import InUse
+from surrokit.surrogate.quality import fit_quality_of
 
 
 class Learning:
@@ -84,6 +85,11 @@ class Learning:
             with self._clock.phase("training"):
                 self._last = self.n_observed, self._learner.fit()
         return self._last[1]
+
+    def foretold(self, otherwise: float) -> float:
+        """Return the acceptance that the fit foretells; another where it does not."""
+        quality = None if self.surrogate is None else fit_quality_of(self.surrogate)
+        return otherwise if quality is None else quality.acceptance
 
     def begin_draws(self, kernel: InUse) -> None:
         """Take note of the kernel that the draws begin with."""

@@ -132,8 +132,15 @@ class SafetyNet:
 
     def trouble(self, surrogate: Potential | None, room: int) -> str | None:
         """Return why the surrogate must be repaired in a warm-up that has ``room`` left."""
-        enough = room >= self.safety.shortest and len(self.rescues) < self.safety.rescues
-        return self._complaint(surrogate) if enough else None
+        return self._complaint(surrogate) if self.may_rescue(room, self.safety.block) else None
+
+    def may_rescue(self, room: int, transitions: int) -> bool:
+        """Return whether a warm-up with ``room`` left has time for a repair of so many transitions.
+
+        After it ``patience`` is left for tuning.
+        """
+        enough = room >= transitions + self.safety.patience
+        return self._repairs and enough and len(self.rescues) < self.safety.rescues
 
     def late_trouble(self, surrogate: Potential | None) -> str | None:
         """Return why kept draws must begin again, if that was asked for."""

@@ -199,8 +199,12 @@ def _fill(variances: FloatArray) -> FloatArray:
 
 
 def _mean(rows: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return the weighted mean, free of rounding where all rows are equal."""
-    return np.asarray(rows[0] + shares @ (rows - rows[0]))
+    """Return the weighted mean, free of rounding where all rows are equal.
+
+    Rounding is that of the row that counts most, however large those are that count for nothing.
+    """
+    heaviest = rows[np.argmax(shares)]
+    return np.asarray(heaviest + shares @ (rows - heaviest))
 
 
 def _balance(

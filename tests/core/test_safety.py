@@ -46,12 +46,22 @@ class LeftHalf:
         return state, rows.take(rows.positions[:, 0] < 0)
 
 
+@attrs.frozen(eq=False)
+class Unbordered:
+    """A surrogate that is believed everywhere, however far from what it has learnt."""
+
+    inner: object
+
+    def learner(self, problem, rng):
+        return self.inner.learner(attrs.evolve(problem, is_density=False), rng)
+
+
 def one_sided(**settings):
     """Draw from two modes on a surrogate that was trained on one."""
     burn_in = sk.make("explorer", "sampler", sampler="hmc", correction="metropolis", iterations=60)
     explorer = LeftHalf(attrs.evolve(burn_in, approach=None))  # which would find both
     # a given ridge keeps the nodes, which know nothing of the other mode
-    surrogate = ("rbf", {"ridge": 1e-3})
+    surrogate = Unbordered(sk.make("surrogate", "rbf", ridge=1e-3))
     options = {"surrogate": surrogate, "initial": IN_BOTH, "explorer": explorer, **SIZES}
     options |= settings
     return sk.sample(TWO_MODES, **options)

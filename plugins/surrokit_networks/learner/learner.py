@@ -32,6 +32,7 @@ from surrokit_networks.learner.training import Training
 from surrokit_networks.nodes.nodes import Nodes
 from surrokit_networks.outputs.emulator import FittedEmulator, emulator_capabilities
 from surrokit_networks.outputs.regression import OutputRegression
+from surrokit_networks.regression.border import Border
 from surrokit_networks.regression.fitted import CAPABILITIES, NORMAL, FittedNetwork
 from surrokit_networks.regression.frame import Frame
 from surrokit_networks.regression.regression import Regression
@@ -103,6 +104,9 @@ class NetworkLearner(KeepingLearner):
         A bound on the nodes where their number is left to the learner.
     known : ExactRows, optional
         What is taken of U as it is; the network is fitted to the rest, and both are added.
+    bordered
+        Whether nodes are believed near the rows alone, where U is learnt as a whole; see
+        :class:`~surrokit_networks.regression.border.Border`.
     """
 
     n_nodes: int | None
@@ -112,6 +116,7 @@ class NetworkLearner(KeepingLearner):
     convex: bool = False
     most_nodes: int | None = None
     known: ExactRows | None = None
+    bordered: bool = False
 
     @property
     def needs(self) -> frozenset[str]:
@@ -159,7 +164,7 @@ class NetworkLearner(KeepingLearner):
             return fitted
         network = attrs.evolve(fitted, convex=self.convex)
         if self.known is None:
-            return network
+            return attrs.evolve(network, border=self._border(task))
         return FittedSum(known=task.known, network=network, capabilities=self.provides)
 
     def make_fit(self) -> Fit:
@@ -179,7 +184,16 @@ class NetworkLearner(KeepingLearner):
         assert isinstance(regression, Regression)
         assert task.known is None
         frame, network = regression.fit_frame(nodes, task.whitening, task.rows, held)
-        return Fit(regression=regression, frame=frame, network=network, rows=task.rows)
+        border = self._border(task)
+        return Fit(
+            regression=regression,
+            frame=attrs.evolve(frame, border=border),
+            network=attrs.evolve(network, border=border),
+            rows=task.rows,
+        )
+
+    def _border(self, task: Task) -> Border | None:
+        return Border.about(task.whitening, task.rows) if self.bordered else None
 
     def _task(self) -> Task:
         rows = self.rows()

@@ -107,6 +107,7 @@ def network_learner(
         energy=energy,
         convex=convex and energy is None,
         known=known,
+        bordered=problem.is_density and training.whiten,
     )
 
 

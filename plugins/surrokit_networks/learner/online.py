@@ -18,6 +18,7 @@ from surrokit_networks.nodes.nodes import Nodes
 from surrokit_networks.nodes.rbf import RbfNodes
 from surrokit_networks.online.fit import OnlineFit
 from surrokit_networks.online.updates import cheaper
+from surrokit_networks.regression.border import Border
 from surrokit_networks.regression.fitted import FittedNetwork
 from surrokit_networks.regression.frame import Frame
 from surrokit_networks.regression.training_rows import TailBound, TrainingRows
@@ -230,13 +231,15 @@ class OnlineLearner:
         mean = np.array(written["mean"], dtype=np.float64)
         network = self._nodes(written["nodes"], len(mean))
         trend = TrendFeatures(dim=len(mean), degree=1 if written["linear"] else 0)
-        matrix = written["matrix"]
+        matrix, border = written["matrix"], written["border"]
+        whitening = Whitening(mean=mean, factor=np.array(written["factor"], dtype=np.float64))
         return Frame(
-            whitening=Whitening(mean=mean, factor=np.array(written["factor"], dtype=np.float64)),
+            whitening=whitening,
             basis=Basis(trend=trend, network=network),
             matrix=None if matrix is None else np.array(matrix, dtype=np.float64),
             origin=float(written["origin"]),
             ridge=float(written["ridge"]),
+            border=None if border is None else Border(whitening=whitening, **border),
         )
 
     def _nodes(self, arrays: Mapping[str, FloatArray], dim: int) -> Nodes:
@@ -249,7 +252,7 @@ class OnlineLearner:
 
 
 def _write(frame: Frame) -> dict[str, Any]:
-    nodes = frame.basis.network
+    nodes, border = frame.basis.network, frame.border
     if isinstance(nodes, AdditiveNodes):
         arrays = {"directions": nodes.directions, "biases": nodes.biases}
     else:
@@ -263,4 +266,5 @@ def _write(frame: Frame) -> dict[str, Any]:
         "matrix": frame.matrix,
         "origin": frame.origin,
         "ridge": frame.ridge,
+        "border": None if border is None else {"radius": border.radius, "height": border.height},
     }

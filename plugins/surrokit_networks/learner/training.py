@@ -101,7 +101,10 @@ class Training:
         """
         return cls(
             regression=Regression(
-                level="minimum", trend="constant", train_on="values", ridge=ridge
+                level="minimum",
+                trend="constant",
+                train_on="values",
+                ridge=ridge,
             ),
             whiten=False,
             tail="full",

@@ -121,6 +121,8 @@ class OnlineFit:
         except np.linalg.LinAlgError as error:
             raise _unsolved(error) from error
         self.account.add(rows, equations)
+        if frame.border is not None:
+            self.frame = attrs.evolve(frame, border=frame.border.widen(rows))
         self.chosen_at = self.chosen_at or self.account.count
         if self._level_is_open:
             features = frame.basis.features(equations.whitened)

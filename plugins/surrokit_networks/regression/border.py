@@ -19,7 +19,7 @@ are."""
 OUTER = 0.7
 """Part of the radius beyond which rows tell how high the potential is at the border."""
 
-BEGINS, ENDS = 0.9, 1.2
+BEGINS, ENDS = 1.0, 1.3
 """Parts of the radius between which the potential goes over from the network to the tail."""
 
 TAIL = 3.0
@@ -125,7 +125,7 @@ class Beyond:
 
     @property
     def _power(self) -> float:
-        return self.units.shape[1] + TAIL
+        return float(self.units.shape[1] + TAIL)
 
     def _tail(self) -> FloatArray:
         """Return the tail's potential, shape (k,)."""

@@ -13,6 +13,7 @@ from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.surrogate.quality import FitQuality
 from surrokit.types import Capabilities, FloatArray
 from surrokit_networks.nodes.nodes import WeightedNodes
+from surrokit_networks.regression.border import Beyond, Border
 from surrokit_networks.regression.polynomial import Polynomial
 
 CAPABILITIES: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE}
@@ -55,6 +56,9 @@ class FittedNetwork:
         Error at points held out from a twin of the fit; None where there were too few.
     convex
         Whether it is known to be a trend of degree two alone, with a positive definite matrix.
+    border : Border or None
+        How far the nodes are believed. Values and gradients beyond are the border's; second
+        derivatives are everywhere those of the sum, which as a metric may be any.
     """
 
     dim: int
@@ -68,6 +72,7 @@ class FittedNetwork:
     gcv_error: float
     quality: FitQuality | None = None
     convex: bool = False
+    border: Border | None = None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -98,35 +103,26 @@ class FittedNetwork:
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        value = np.full(len(q), self.level)
-        if self.nodes is not None:
-            value += self.nodes.value(q)
-        if self.trend is not None:
-            value += self.trend.value(q)
-        return value
+        beyond = self._beyond(q)
+        value = self._value(q)
+        return value if beyond is None else beyond.mix_values(value)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        if self.nodes is None:
-            return np.zeros_like(q) if self.trend is None else self.trend.gradient(q)
-        gradient = self.nodes.gradient(q)
-        if self.trend is not None:
-            gradient += self.trend.gradient(q)
-        return gradient
+        beyond = self._beyond(q)
+        if beyond is not None:
+            return beyond.mix_gradients(*self._value_and_gradient(q))
+        return self._gradient(q)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        if self.nodes is None:
-            return self.value(q), self.gradient(q)
-        value, gradient = self.nodes.value_and_gradient(q)
-        value += self.level
-        if self.trend is not None:
-            trend, slope = self.trend.value_and_gradient(q)
-            value += trend
-            gradient += slope
-        return value, gradient
+        beyond = self._beyond(q)
+        value, gradient = self._value_and_gradient(q)
+        if beyond is None:
+            return value, gradient
+        return beyond.mix_values(value), beyond.mix_gradients(value, gradient)
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of V, shape (n, dim, dim)."""
@@ -197,6 +193,37 @@ class FittedNetwork:
             return prepare(q)
         method: Callable[[FloatArray, FloatArray], FloatArray] = getattr(self.nodes, plain)
         return lambda factors, rows: method(q[rows], factors)
+
+    def _beyond(self, q: FloatArray) -> Beyond | None:
+        """Return how far positions (n, dim) are beyond the border; None where none is."""
+        return None if self.border is None or self.nodes is None else self.border.cross(q)
+
+    def _value(self, q: FloatArray) -> FloatArray:
+        value = np.full(len(q), self.level)
+        if self.nodes is not None:
+            value += self.nodes.value(q)
+        if self.trend is not None:
+            value += self.trend.value(q)
+        return value
+
+    def _gradient(self, q: FloatArray) -> FloatArray:
+        if self.nodes is None:
+            return np.zeros_like(q) if self.trend is None else self.trend.gradient(q)
+        gradient = self.nodes.gradient(q)
+        if self.trend is not None:
+            gradient += self.trend.gradient(q)
+        return gradient
+
+    def _value_and_gradient(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if self.nodes is None:
+            return self._value(q), self._gradient(q)
+        value, gradient = self.nodes.value_and_gradient(q)
+        value += self.level
+        if self.trend is not None:
+            trend, slope = self.trend.value_and_gradient(q)
+            value += trend
+            gradient += slope
+        return value, gradient
 
     def _normal(self) -> tuple[FloatArray, FloatArray]:
         assert self.convex and self.trend is not None and self.nodes is None  # noqa: PT018

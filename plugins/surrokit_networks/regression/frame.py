@@ -7,6 +7,7 @@ import numpy as np
 
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray
+from surrokit_networks.regression.border import Border
 from surrokit_networks.regression.fitted import FittedNetwork
 from surrokit_networks.regression.polynomial import Polynomial
 from surrokit_networks.solving.basis import Basis
@@ -31,6 +32,8 @@ class Frame:
         What is taken off the values.
     ridge
         lambda in lambda |v|^2.
+    border : Border or None
+        How far nodes are believed; None for everywhere.
     """
 
     whitening: Whitening
@@ -38,6 +41,7 @@ class Frame:
     matrix: FloatArray | None
     origin: float
     ridge: float
+    border: Border | None = None
 
     def less(self, equations: Equations) -> Equations:
         """Return equations for what is left over the quadratic that is known."""
@@ -85,6 +89,7 @@ class Frame:
             ridge=solution.ridge,
             degrees=solution.degrees,
             gcv_error=solution.error,
+            border=self.border,
         )
 
     def _trend(self, solution: Solution) -> Polynomial | None:

@@ -230,3 +230,16 @@ def test_the_same_origin_and_no_other_change():
     whitening = Whitening.of(positions, np.ones(30))
     shifted = whitening.shift.apply(positions)
     np.testing.assert_array_equal(shifted, positions - whitening.mean)
+
+
+def test_rows_that_count_for_nothing_leave_no_rounding_whatever_their_size():
+    """A start from which a search came may be 1e100 nats up; the first row among all."""
+    rng = np.random.default_rng(5)
+    positions = rng.standard_normal((20, DIM))
+    gradients = positions * np.linspace(1.0, 4.0, DIM)
+    weights = np.ones(20)
+    known = Whitening.of_gradients(positions, gradients, weights)
+    far = np.vstack([np.full(DIM, 50.0), positions]), np.vstack([np.full(DIM, 1e100), gradients])
+    found = Whitening.of_gradients(*far, np.append(0.0, weights))
+    np.testing.assert_allclose(found.factor, known.factor, atol=1e-12)
+    np.testing.assert_allclose(found.mean, known.mean, atol=1e-9)

@@ -267,7 +267,7 @@ def test_all_draws_since_the_burn_in_count(sampled):
 
 
 def paid(value, gradient, jacobian=0):
-    calls = {"value": value, "gradient": gradient, "forward": 1, "jacobian": jacobian}
+    calls = {"value": value, "gradient": gradient, "forward": 1, "vjp": 0, "jacobian": jacobian}
     return IterationInfo(stage="sampling", iteration=1, step=None, calls=calls, seconds=9.0)
 
 
