@@ -100,7 +100,7 @@ def test_a_network_that_would_fall_for_ever_does_not():
     shown = Evaluations(positions=aside, values=potential(aside), gradients=slope(aside))
     lows = {}
     for is_density in (False, True):
-        learns = learner(is_density, trend="linear")
+        learns = learner(is_density, "rbf", trend="linear")
         learns.observe(shown)
         network = learns.fit()
         far = aside.mean(axis=0) - np.array([[100.0, 0.0, 0.0], [1000.0, 0.0, 0.0]])
