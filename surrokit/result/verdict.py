@@ -9,6 +9,7 @@ from surrokit.result.advice import FEWEST_ITERATIONS, advice
 from surrokit.result.finding import Finding, Verdict
 from surrokit.result.run import Adaptation, Run
 from surrokit.result.stray import Stray
+from surrokit.surrogate.border import part_beyond
 from surrokit.types import FloatArray
 
 LARGEST_RHAT = 1.01
@@ -17,6 +18,9 @@ LARGEST_RHAT = 1.01
 LEAST_INFORMATION = 0.3
 """Energy fraction of missing information below which tails are not reached (Betancourt 2016,
 arXiv:1604.00695)."""
+
+FEW_BEYOND = 0.01
+"""Part of the draws beyond a surrogate's border from which on it is told."""
 
 FEWEST_EFFECTIVE = 100
 """Effective draws below which means are uncertain by a tenth of a standard deviation, and R-hat
@@ -36,6 +40,7 @@ def judge(run: Run) -> Verdict:
     found = [Finding(name="draws", message=message, warns=True) for message in advice(run)]
     found += [*_mixing(run), *_energy(run)] if len(run.kept) else []
     found += [*_ending(run), *_adaptation(run.adaptation), *_replaced(run), *_divergences(run)]
+    found += _border(run)
     return Verdict(tuple(sorted(found, key=lambda each: not each.warns)))
 
 
@@ -142,6 +147,19 @@ def _replaced(run: Run) -> list[Finding]:
         if given_up:
             found.append(_note("fallback", f"{what} was given up for {reason}"))
     return found
+
+
+def _border(run: Run) -> list[Finding]:
+    """Return how many draws lie where the surrogate had learnt nothing."""
+    positions = run.kept.positions
+    part = part_beyond(run.surrogate, positions.reshape(-1, positions.shape[2]))
+    if part < FEW_BEYOND:
+        return []
+    message = (
+        f"{part:.2g} of the draws lie beyond all that the surrogate has learnt from; they are "
+        "exact, but chains go there and back slowly: a longer exploration would help"
+    )
+    return [_note("border", message)]
 
 
 def _adaptation(adaptation: Adaptation) -> list[Finding]:

@@ -118,3 +118,14 @@ def test_what_became_of_strays_is_told(sound):
     )
     assert own.warns
     assert own.message.startswith("modes of their own hold chain 1 (40 nats above the others);")
+
+
+@pytest.mark.parametrize(("beyond", "told"), [(0.005, False), (0.25, True)])
+def test_draws_beyond_what_the_surrogate_has_learnt_are_told_of(sound, beyond, told):
+    class Bordered(Gaussian):
+        def is_beyond(self, positions):
+            return np.arange(len(positions)) < beyond * len(positions)
+
+    found = judged(attrs.evolve(sound, surrogate=Bordered())).verdict.named("border")
+    assert [finding.warns for finding in found] == [False] * told
+    assert all(finding.message.startswith("0.25 of the draws lie beyond") for finding in found)

@@ -11,7 +11,7 @@ from surrokit import capabilities as can
 from surrokit.contracts.matrices import FormsAt
 from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.surrogate.quality import FitQuality
-from surrokit.types import Capabilities, FloatArray
+from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.nodes.nodes import WeightedNodes
 from surrokit_networks.regression.border import Beyond, Border
 from surrokit_networks.regression.polynomial import Polynomial
@@ -193,6 +193,15 @@ class FittedNetwork:
             return prepare(q)
         method: Callable[[FloatArray, FloatArray], FloatArray] = getattr(self.nodes, plain)
         return lambda factors, rows: method(q[rows], factors)
+
+    def is_beyond(self, positions: FloatArray) -> BoolArray:
+        """Return which positions (n, dim) lie beyond the border, shape (n,)."""
+        q = check_positions(positions, self.dim)
+        is_beyond = np.zeros(len(q), dtype=bool)
+        beyond = self._beyond(q)
+        if beyond is not None:
+            is_beyond[beyond.rows] = True
+        return is_beyond
 
     def _beyond(self, q: FloatArray) -> Beyond | None:
         """Return how far positions (n, dim) are beyond the border; None where none is."""
