@@ -14,6 +14,9 @@ ENOUGH = 40
 SELDOM = 0.1
 """Like :data:`ENOUGH`, but as a part of the moves that independent draws would make."""
 
+VISITED = 0.01
+"""Part of the draws nearest to a mode from which on it is not missed."""
+
 _MOST_NUMBERS = 4  # coordinates of a mode in a message: those in which modes differ most
 
 
@@ -30,7 +33,8 @@ class ModeVisits:
     shares : ndarray of shape (k,)
         Part of the draws at each mode.
     missed : ndarray of shape (k,)
-        Whether no draw has come near the mode.
+        Whether no draw has come near the mode, and hardly any is nearest to it. In many dimensions
+        draws may all be far from where the normal approximation at a mode has its mass.
     moves
         How often a chain went from one mode to another.
     expected
@@ -56,7 +60,9 @@ class ModeVisits:
             modes=modes,
             searches=searches,
             shares=shares,
-            missed=np.array([_missed(modes, k, rows) for k in range(len(modes))]),
+            missed=np.array(
+                [shares[k] < VISITED and _missed(modes, k, rows) for k in range(len(modes))]
+            ),
             moves=int((np.diff(visited, axis=1) != 0).sum()),
             expected=chains * (draws - 1) * float(1.0 - np.square(shares).sum()),
         )
