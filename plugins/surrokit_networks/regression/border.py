@@ -19,11 +19,13 @@ are."""
 OUTER = 0.7
 """Part of the radius beyond which rows tell how high the potential is at the border."""
 
-BEGINS, ENDS = 1.0, 1.3
-"""Parts of the radius between which the potential goes over from the network to the tail."""
+GIVE = 0.3
+"""Part of the radius by which arguments of the network go beyond it at most."""
 
 TAIL = 3.0
 """Degrees of freedom of the tail."""
+
+_HIGHEST = 1e6  # nats above the border from which on a height is no longer told apart
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -31,8 +33,9 @@ class Border:
     """The ellipsoid |z| <= radius, z whitened, about the rows that a network has learnt from.
 
     Beyond it a network says nothing: it may fall for ever, or into pits where no row is. There the
-    potential is a tail of Student's t, height + (dim + TAIL) log(r / radius) with r = |z|, and on
-    the way to it a mixture of both. So exp(-V) is a proper density, and paths come back.
+    potential is that of a point not far beyond the border in the same direction, or the height of
+    the border where that is less, and it rises by a tail of Student's t. So exp(-V) is a proper
+    density, paths come back, and where the target goes on, proposals go there.
 
     Parameters
     ----------
@@ -73,7 +76,7 @@ class Border:
         """Return how far ``positions (n, dim)`` are beyond it; None where none is."""
         whitened = self.whitening.apply(positions)
         squares = np.einsum("nd,nd->n", whitened, whitened)
-        rows = np.flatnonzero(squares > (BEGINS * self.radius) ** 2)
+        rows = np.flatnonzero(squares > self.radius**2)
         if not len(rows):
             return None
         distances = np.sqrt(squares[rows])
@@ -84,7 +87,7 @@ class Border:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Beyond:
-    """Positions near or beyond a border.
+    """Positions beyond a border.
 
     Parameters
     ----------
@@ -103,36 +106,61 @@ class Beyond:
     distances: FloatArray
     units: FloatArray
 
-    def mix_values(self, values: FloatArray) -> FloatArray:
-        """Return values (n,), from the network's."""
+    def pull_in(self, positions: FloatArray) -> FloatArray:
+        """Return the positions (n, dim) at which the network is asked instead."""
+        pulled = positions.copy()
+        reached, _ = self._reached()
+        pulled[self.rows] = self.border.whitening.undo(reached[:, None] * self.units)
+        return pulled
+
+    def raise_values(self, values: FloatArray) -> FloatArray:
+        """Return values (n,), from the network's at the positions pulled in."""
         values = values.copy()
-        share, _ = self._share()
-        inside = np.where(share < 1.0, values[self.rows], 0.0)
-        values[self.rows] = (1.0 - share) * inside + share * self._tail()
+        lift, _ = self._lift(values[self.rows])
+        values[self.rows] += self._share()[0] * lift + self._tail()[0]
         return values
 
-    def mix_gradients(self, values: FloatArray, gradients: FloatArray) -> FloatArray:
-        """Return gradients (n, dim), from the network's values (n,) and gradients."""
+    def turn_gradients(self, values: FloatArray, gradients: FloatArray) -> FloatArray:
+        """Return gradients (n, dim), from the network's values and gradients there."""
         gradients = gradients.copy()
-        share, slope = self._share()
-        within = share < 1.0
-        inside = np.where(within, values[self.rows], 0.0)
-        along = slope * (self._tail() - inside) + share * self._power / self.distances
-        turned = self.border.whitening.pull(along[:, None] * self.units)
-        own = np.where(within[:, None], gradients[self.rows], 0.0)
-        gradients[self.rows] = (1.0 - share)[:, None] * own + turned
+        (reached, slope), (share, growth) = self._reached(), self._share()
+        lift, lowered = self._lift(values[self.rows])
+        whitening = self.border.whitening
+        own = gradients[self.rows] @ whitening.factor
+        along = np.einsum("kd,kd->k", own, self.units)[:, None] * self.units
+        own = slope[:, None] * along + (reached / self.distances)[:, None] * (own - along)
+        outwards = growth * lift + self._tail()[1]
+        turned = (1.0 - share * lowered)[:, None] * own + outwards[:, None] * self.units
+        gradients[self.rows] = whitening.pull(turned)
         return gradients
 
-    @property
-    def _power(self) -> float:
-        return float(self.units.shape[1] + TAIL)
+    # Each of these returns a function of r and its derivative, or of the network's value.
 
-    def _tail(self) -> FloatArray:
-        """Return the tail's potential, shape (k,)."""
-        return self.border.height + self._power * np.log(self.distances / self.border.radius)
+    def _excess(self) -> tuple[FloatArray, float]:
+        """Return how far beyond in units of GIVE, shape (k,), and the derivative."""
+        give = GIVE * self.border.radius
+        return (self.distances - self.border.radius) / give, 1.0 / give
+
+    def _reached(self) -> tuple[FloatArray, FloatArray]:
+        """Return how far out the network is asked."""
+        excess, rate = self._excess()
+        bent = np.tanh(excess)
+        return self.border.radius + bent / rate, 1.0 - np.square(bent)
 
     def _share(self) -> tuple[FloatArray, FloatArray]:
-        """Return the tail's share, and its derivative by r, each of shape (k,)."""
-        width = (ENDS - BEGINS) * self.border.radius
-        part = np.minimum((self.distances - BEGINS * self.border.radius) / width, 1.0)
-        return part**2 * (3.0 - 2.0 * part), 6.0 * part * (1.0 - part) / width
+        """Return how much of what is missing to the border's height is added."""
+        excess, rate = self._excess()
+        bent = np.tanh(excess)
+        return np.square(bent), 2.0 * rate * bent * (1.0 - np.square(bent))
+
+    def _tail(self) -> tuple[FloatArray, FloatArray]:
+        """Return by how much a tail rises."""
+        excess, rate = self._excess()
+        power, squares = self.units.shape[1] + TAIL, np.square(excess)
+        return 0.5 * power * np.log1p(squares), power * rate * excess / (1.0 + squares)
+
+    def _lift(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what is missing to the border's height, smoothly, and minus its derivative."""
+        missing = np.maximum(self.border.height - values, -_HIGHEST)
+        root = np.sqrt(np.square(missing) + 1.0)
+        return 0.5 * (missing + root), 0.5 * (1.0 + missing / root)

@@ -104,25 +104,26 @@ class FittedNetwork:
         """Return V, shape (n,), at positions of shape (n, dim)."""
         q = check_positions(positions, self.dim)
         beyond = self._beyond(q)
-        value = self._value(q)
-        return value if beyond is None else beyond.mix_values(value)
+        if beyond is not None:
+            return beyond.raise_values(self._value(beyond.pull_in(q)))
+        return self._value(q)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
         q = check_positions(positions, self.dim)
         beyond = self._beyond(q)
         if beyond is not None:
-            return beyond.mix_gradients(*self._value_and_gradient(q))
+            return beyond.turn_gradients(*self._value_and_gradient(beyond.pull_in(q)))
         return self._gradient(q)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
         q = check_positions(positions, self.dim)
         beyond = self._beyond(q)
-        value, gradient = self._value_and_gradient(q)
         if beyond is None:
-            return value, gradient
-        return beyond.mix_values(value), beyond.mix_gradients(value, gradient)
+            return self._value_and_gradient(q)
+        value, gradient = self._value_and_gradient(beyond.pull_in(q))
+        return beyond.raise_values(value), beyond.turn_gradients(value, gradient)
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of V, shape (n, dim, dim)."""

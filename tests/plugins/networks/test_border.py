@@ -8,7 +8,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.contracts.learner import Evaluations, LearningProblem
-from surrokit_networks.regression.border import ENDS, TAIL
+from surrokit_networks.regression.border import TAIL
 
 DIM = 3
 
@@ -71,14 +71,14 @@ def test_all_rows_that_count_are_within(network):
 
 def test_far_out_it_is_a_proper_tail(network):
     """The slope of V by log r is dim + TAIL, so the integral of exp(-V) r^(dim - 1) is finite."""
-    near, far = at(network, 2.0, 200.0, seed=3), at(network, 4.0, 400.0, seed=3)
+    near, far = at(network, 200.0, 2e4, seed=3), at(network, 400.0, 4e4, seed=3)
     rise = (network.value(far) - network.value(near)) / np.log(2.0)
-    np.testing.assert_allclose(rise, DIM + TAIL, rtol=1e-6)
+    np.testing.assert_allclose(rise, DIM + TAIL, rtol=0.01)
     assert (network.value(near) > network.value(at(network, 0.1))).all()
 
 
 def test_gradients_are_those_of_the_values_everywhere(network):
-    positions = at(network, 0.5, 0.999, 1.001, 1.1, 1.2, ENDS - 1e-3, ENDS + 1e-3, 3.0)
+    positions = at(network, 0.5, 0.999, 1.001, 1.1, 1.2, 1.4, 3.0)
     value, gradient = network.value_and_gradient(positions)
     assert value.tolist() == network.value(positions).tolist()
     np.testing.assert_allclose(gradient, network.gradient(positions), rtol=1e-12)
