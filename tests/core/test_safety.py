@@ -14,7 +14,7 @@ import surrokit as sk
 from surrokit.contracts.sampler import StepInfo, Tuning
 from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError
 from surrokit.plan import parts
-from surrokit.plan.safety import MOST_RESTARTS
+from surrokit.plan.safety import LESSON, MOST_RESTARTS
 from surrokit.result.verdict import judge
 from surrokit.run.net import SafetyNet, Watch
 from surrokit.testing.checks.kernels.kernel import N_CHAINS, NARROW, WIDE, invariance
@@ -604,3 +604,57 @@ def test_a_healthy_run_is_not_complained_of():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "R-hat is|the draws of", SamplingWarning)
         sk.sample(Gaussian(), sampler="random-walk", **SIZES)
+
+
+# --- a poor acceptance that an exploration foretells ---
+
+
+@attrs.frozen(eq=False)
+class Foretelling:
+    """An explorer that foretells an acceptance."""
+
+    inner: object
+    acceptance: float
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def bind(self, potential, calls=None):
+        return Foretelling(self.inner.bind(potential, calls), self.acceptance)
+
+    def findings(self, state):
+        return attrs.evolve(self.inner.findings(state), acceptance=self.acceptance)
+
+
+def foretold(acceptance, **settings):
+    burn_in = sk.make("explorer", "sampler", sampler="hmc", correction="metropolis", iterations=60)
+    return corrected(ELSEWHERE, explorer=Foretelling(burn_in, acceptance), **settings)[0]
+
+
+def lessons(run):
+    return [rescue for rescue in run.adaptation.rescues if "was foretold" in rescue.reason]
+
+
+def test_a_surrogate_that_foretells_little_learns_from_exact_paths_first():
+    run = foretold(0.3)
+    (first, *_) = run.adaptation.rescues
+    assert (first.iteration, first.reason) == (60, "an acceptance of 0.30 was foretold")
+    gradients = run.warmup.calls["gradient"]
+    assert (np.diff(gradients[59 : 59 + LESSON]) > 0).all()
+    assert run.acceptance.mean() > 0.9  # the second fit is right
+    assert "an acceptance of 0.30 was foretold" in str(run.verdict)
+
+
+@pytest.mark.parametrize(
+    ("acceptance", "settings"),
+    [
+        (0.9, {}),
+        (0.3, {"safety": OFF}),
+        (0.3, {"warmup": 60 + LESSON}),  # no time is left to tune after it
+    ],
+)
+def test_nothing_is_learnt_so_where_it_is_not_needed_or_not_wanted(acceptance, settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = foretold(acceptance, **settings)
+    assert lessons(run) == []
