@@ -103,8 +103,14 @@ class Half:
         if taken.any():
             _overwrite(self.sample, taken, self.point)
 
-    def turn_back(self, metric: Metric) -> None:
-        """Drop halves in which a subtree that ends at the newest point turns back."""
+    def turn_back(self, metric: Metric, slowed: float = 0.0) -> None:
+        """Drop halves in which a subtree that ends at the newest point turns back.
+
+        Parameters
+        ----------
+        metric, slowed
+            See :func:`surrokit_hmc.turning.turns_back`.
+        """
         momenta, index = self.point.momenta, self._done - 1
         self.momentum_sum += momenta
         level = (index >> 1).bit_count()
@@ -114,7 +120,14 @@ class Half:
         ending = (~index & (index + 1)).bit_length() - 1  # subtrees of 2, 4, ... points end here
         levels = slice(level - ending + 1, level + 1)
         first = self._first[levels]
-        turning = turns_back(metric, first, momenta, self.momentum_sum - self._sum[levels] + first)
+        turning = turns_back(
+            metric,
+            first,
+            momenta,
+            self.momentum_sum - self._sum[levels] + first,
+            n_points=2 ** np.arange(ending, 0, -1),
+            slowed=slowed,
+        )
         if turning.any():
             self._keep(~turning)
 

@@ -11,7 +11,7 @@ from surrokit.contracts.sampler import ChainState, Proposal, Tuning
 from surrokit.kernel.hamiltonian import constant_integrator, constant_metric
 from surrokit.kernel.latest import latest
 from surrokit.kernel.paths import PathKernel
-from surrokit.settings import fraction, optional_positive, positive_integer
+from surrokit.settings import fraction, optional_positive, positive_integer, share
 from surrokit.types import Capabilities, FloatArray
 from surrokit_hmc.trajectories import Trajectories
 
@@ -22,9 +22,10 @@ class NUTS:
 
     Hoffman and Gelman (2014, arXiv:1111.4246), in the multinomial form of Betancourt (2017,
     arXiv:1701.02434, appendix A): points count by exp(-H), the sample of the newer half is
-    preferred, and the end of a path is where the sum of the momenta points back at either end.
-    Given a path, drawing from it satisfies detailed balance, and each of its points makes the
-    same path equally often. So a move is reversible for exp(-V), and c = V(q') - V(q).
+    preferred, and a path ends where going on at either end would soon shorten it. That test takes
+    both ends alike, and all subtrees. Given a path, drawing from it satisfies detailed balance,
+    and each of its points makes the same path equally often. So a move is reversible for exp(-V),
+    and c = V(q') - V(q).
 
     Parameters
     ----------
@@ -36,6 +37,11 @@ class NUTS:
         None leaves it to be tuned.
     max_depth
         A path has at most 2 to this power points.
+    slowed
+        A path ends where the momentum at one of its ends, along the way, is down to this share of
+        its mean over the path. At 0 that is where it turns back. Doubled just before it turns, a
+        path comes round to where it was: squares of positions then forget slowly, at twice the
+        cost. With 0.45 it ends after three quarters of half a period.
     target_acceptance
         Mean acceptance over the points of a path that tuning of the step size aims at.
 
@@ -49,6 +55,7 @@ class NUTS:
     metric: Metric
     step_size: float | None = attrs.field(default=None, validator=optional_positive)
     max_depth: int = attrs.field(default=10, validator=positive_integer)
+    slowed: float = attrs.field(default=0.45, validator=share)
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
 
     def __attrs_post_init__(self) -> None:
@@ -74,6 +81,7 @@ class NUTS:
             metric=self._adapt(tuning.covariance) or self.metric,
             step=tuning.step_size if self.step_size is None else self.step_size,
             depth=self._depth(tuning.n_steps),
+            slowed=self.slowed,
         )
 
     @latest
@@ -95,16 +103,21 @@ class NUTSKernel(PathKernel[Metric]):
     ----------
     depth
         Most doublings.
+    slowed
+        Where paths end.
     """
 
     depth: int
+    slowed: float
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Draw a point of a new path for each chain."""
         with np.errstate(all="ignore"):  # a path that overflows has diverged
             momenta = self.metric.draw(rng, *state.positions.shape)
             start = Phase(positions=state.positions, momenta=momenta, cache=state.cache)
-            trajectories = Trajectories(self.hamiltonian, self.integrator, start, self.step, rng)
+            trajectories = Trajectories(
+                self.hamiltonian, self.integrator, start, self.step, rng, slowed=self.slowed
+            )
             for depth in range(self.depth):
                 if not trajectories.double(depth):
                     break

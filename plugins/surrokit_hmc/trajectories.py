@@ -65,6 +65,8 @@ class Trajectories:
         Of the integrator.
     rng
         Draws directions and points.
+    slowed
+        See :func:`surrokit_hmc.turning.turns_back`.
     """
 
     def __init__(
@@ -74,11 +76,13 @@ class Trajectories:
         start: Phase,
         step_size: float,
         rng: np.random.Generator,
+        *,
+        slowed: float = 0.0,
     ) -> None:
         n = len(start.positions)
         self._hamiltonian, self._integrator = hamiltonian, integrator
         self._metric = constant_metric(hamiltonian.metric, "nuts")
-        self._step_size, self._rng = step_size, rng
+        self._step_size, self._rng, self._slowed = step_size, rng, slowed
         self._energy = hamiltonian.energy(start)
         self._ends = [_copy(start), _copy(start)]  # BACKWARD and FORWARD
         self._sample = _copy(start)
@@ -108,7 +112,7 @@ class Trajectories:
         self._n_steps[rows] += half.n_steps
         self._divergent[rows] |= half.divergent
         self._active = rows[half.rows]
-        self._join(half, side[half.rows])
+        self._join(half, side[half.rows], 2 ** (depth + 1))
         return len(self._active) > 0
 
     def draw(self) -> Drawn:
@@ -137,7 +141,7 @@ class Trajectories:
         steps = step_size
         for _ in range(2**depth):
             half.follow(self._integrator, self._hamiltonian, steps)
-            half.turn_back(self._metric)
+            half.turn_back(self._metric, self._slowed)
             if len(half.rows) < len(steps):
                 steps = step_size[half.rows]
                 if not len(steps):
@@ -145,7 +149,7 @@ class Trajectories:
         half.finish()
         return half
 
-    def _join(self, half: Half, side: IntArray) -> None:
+    def _join(self, half: Half, side: IntArray, n_points: int) -> None:
         """Join halves that are sound to their paths, draw anew, and look for a turn."""
         rows = self._active
         if not len(rows):
@@ -162,9 +166,11 @@ class Trajectories:
         self._lowest[rows], self._highest[rows] = half.lowest, half.highest
         self._momentum_sum[rows] += half.momentum_sum
         first, last = (self._ends[end].momenta[rows] for end in (BACKWARD, FORWARD))
-        self._active = rows[
-            ~turns_back(self._metric, first[None], last, self._momentum_sum[rows][None])
-        ]
+        sums = self._momentum_sum[rows]
+        turning = turns_back(
+            self._metric, first[None], last, sums[None], n_points=n_points, slowed=self._slowed
+        )
+        self._active = rows[~turning]
 
 
 def _copy(phase: Phase) -> Phase:

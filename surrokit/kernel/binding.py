@@ -69,6 +69,11 @@ class Binding:
 
     # --- tuning ---
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the last two windows of a warm-up agree about the covariance."""
+        return self._tuned.settled
+
     def tune(
         self,
         n_iterations: int,

@@ -20,7 +20,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Sampler, StepInfo, Tuning
 from surrokit.kernel.lengths import LengthSearch
 from surrokit.kernel.tuner_state import TunerState
-from surrokit.kernel.windows import collect, pool, windows
+from surrokit.kernel.windows import agree, collect, pool, windows
 from surrokit.types import BoolArray, FloatArray
 
 FIRST_STEP_SIZE = 0.5
@@ -28,6 +28,9 @@ FIRST_STEP_SIZE = 0.5
 
 STEPS_BEFORE_COVARIANCE = 10
 """Longest path, in steps, while the scales of the target are unknown."""
+
+LEAST_TO_SETTLE = 80
+"""Iterations of a window that may tell that the covariance is known well enough."""
 
 LEAST_TO_APPROACH = 20
 """Iterations from which on there is time to look where the mass is."""
@@ -300,11 +303,22 @@ class Tuner:
         if covariance is None:
             return emptied
         restarted = attrs.evolve(
-            emptied, covariance=covariance, searching=0, direction=0, lengths=state.lengths.age()
+            emptied,
+            covariance=covariance,
+            searching=0,
+            direction=0,
+            lengths=state.lengths.age(),
+            settled=_settled(state, covariance),
         )
         # in a metric that fits, the step is of order dim^-1/4, so 1 is the better guess
         fits = state.covariance is None and "metric" in self.tunes
         return attrs.evolve(restarted, log_step=0.0) if fits else restarted
+
+
+def _settled(state: TunerState, covariance: FloatArray) -> bool:
+    """Return whether a window leaves the covariance as it was."""
+    known = state.covariance
+    return state.count >= LEAST_TO_SETTLE and known is not None and agree(known, covariance)
 
 
 def _search(state: TunerState, acceptance: float, most: float) -> TunerState:

@@ -44,6 +44,8 @@ class TunerState:
         Search for the length of sub-chains.
     given : Tuning, optional
         Tuning known from the start, which is not searched.
+    settled
+        Whether a long window agreed with the one before it about the covariance.
     """
 
     iteration: int
@@ -63,6 +65,7 @@ class TunerState:
     covariance: FloatArray | None
     lengths: LengthSearch
     given: Tuning | None
+    settled: bool = False
 
     def empty_window(self) -> TunerState:
         """Return the state without the positions collected so far."""

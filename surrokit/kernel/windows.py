@@ -8,7 +8,11 @@ import numpy as np
 from surrokit.kernel.tuner_state import TunerState
 from surrokit.types import BoolArray, FloatArray
 
+LAST = 50
+"""Iterations after the last window, for the step size alone."""
+
 _FAINT = 1e-14  # of the largest eigenvalue, the least that is more than rounding
+_AGREED = 2.0  # factor by which variances of two windows may differ
 
 
 def windows(n_iterations: int, *, arrived: bool = False) -> tuple[int, tuple[int, ...]]:
@@ -23,7 +27,7 @@ def windows(n_iterations: int, *, arrived: bool = False) -> tuple[int, tuple[int
     if n_iterations < 40:
         return 0, ()
     first, length = (5, 10) if arrived else (75, 25)
-    last = 50
+    last = LAST
     if n_iterations < first + last + length:
         first, last = int(0.15 * n_iterations), int(0.25 * n_iterations)
         return first, (n_iterations - last,)
@@ -84,6 +88,17 @@ def pool(state: TunerState, moving: BoolArray) -> FloatArray | None:
     weight = n / (n + 5.0 + dim)
     diagonal = _diagonal(covariance, state.covariance)
     return np.asarray(weight * covariance + (1.0 - weight) * diagonal, dtype=np.float64)
+
+
+def agree(one: FloatArray, other: FloatArray) -> bool:
+    """Return whether two covariances (dim, dim) agree within a factor of 2 in every direction."""
+    try:
+        factor = np.linalg.cholesky(one)
+    except np.linalg.LinAlgError:
+        return False
+    between = np.linalg.solve(factor, np.linalg.solve(factor, other).T)
+    eigenvalues = np.linalg.eigvalsh(0.5 * (between + between.T))
+    return bool(eigenvalues[0] > 1.0 / _AGREED and eigenvalues[-1] < _AGREED)
 
 
 def _within(scatter: FloatArray, moving: BoolArray, n: int) -> FloatArray:

@@ -14,6 +14,7 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Decision, Stage
 from surrokit.errors import SamplingWarning, SurrogateFitError
+from surrokit.kernel.windows import LAST
 from surrokit.mode.starts import Began, start
 from surrokit.plan.recipe import JUDGED, TUNED_AFTER_DROP, Recipe, settling
 from surrokit.plan.safety import LESSON, LESSONS, POOR
@@ -30,7 +31,7 @@ from surrokit.targets.check import warn_if_gradient_disagrees
 from surrokit.types import FloatArray
 
 APPROACHED = 400
-"""Iterations of a warm-up of open length in which an exact sampler begins about modes."""
+"""Iterations at most of a warm-up of open length, where exact chains begin about modes."""
 
 TUNED_AFTER_RESTART = 100
 """Iterations of warm-up that follow the repair when draws begin again."""
@@ -177,7 +178,15 @@ class Attempt:
             self._after("warmup", step, self._take_paid_rows())
             stopping.iteration_done()
             self._relieve()
+            self._end_soon()
         self._kernels.settle()
+
+    def _end_soon(self) -> None:
+        """End a warm-up of open length once windows agree, if no chain was elsewhere."""
+        is_open = self.recipe.warmup is None and self._has_arrived(self._found)
+        if is_open and self._moves.is_settled and not self._strays.found and self._book.room > LAST:
+            self._book.warm_up_for(LAST)
+            self._book.expect(warmup=self._book.warmup_ends)
 
     def _relieve(self) -> None:
         """Go on with the sampler that stands by, if the run's own is not worth its cost."""

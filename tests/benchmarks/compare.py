@@ -74,6 +74,14 @@ def ordered(order: dict[str, Any], patience: float, worker: str = "peers.worker"
         return found
 
 
+def installed_version(name: str) -> str:
+    """Return a distribution's version; a checkout on the path has none."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
 def machine() -> dict[str, Any]:
     """Return what the figures depend on besides the methods."""
     model = platform.processor() or platform.machine()
@@ -81,12 +89,11 @@ def machine() -> dict[str, Any]:
     if info.is_file():
         names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
         model = names[0].partition(":")[2].strip() if names else model
-    names = ("numpy", "scipy", "surrokit")
     return {
         "processor": model,
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        **{name: metadata.version(name) for name in names},
+        **{name: installed_version(name) for name in ("numpy", "scipy", "surrokit")},
     }
 
 

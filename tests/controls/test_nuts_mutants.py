@@ -16,9 +16,10 @@ MARGIN = 1e-3
 """A mutant's p-value is to be so many times below the threshold."""
 
 
-def nuts():
+def nuts(slowed):
     # with shorter steps energies are too even for a wrong choice of points to show
-    return make("sampler", "nuts", step_size=1.2, max_depth=3, metric="identity")
+    settings = {"step_size": 1.2, "max_depth": 3, "metric": "identity", "slowed": slowed}
+    return lambda: make("sampler", "nuts", **settings)
 
 
 def check_kept(factory):
@@ -56,16 +57,16 @@ class EvenPoint(half.Half):
 class SubtreesUnseen(half.Half):
     """Only whole paths are asked whether they turn: from other points they would be shorter."""
 
-    def turn_back(self, metric):
-        del metric
+    def turn_back(self, metric, slowed):
+        del metric, slowed
         self.momentum_sum += self.point.momenta
 
 
 class OneWay(trajectories.Trajectories):
     """Paths that only ever grow forwards, so that their start is always their first point."""
 
-    def __init__(self, hamiltonian, integrator, start, step_size, rng):
-        super().__init__(hamiltonian, integrator, start, step_size, Forwards(rng))
+    def __init__(self, hamiltonian, integrator, start, step_size, rng, *, slowed):
+        super().__init__(hamiltonian, integrator, start, step_size, Forwards(rng), slowed=slowed)
 
 
 class Forwards:
@@ -89,8 +90,18 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_mutant_is_caught(name, monkeypatch):
+TURNED, SLOWED = 0.0, 0.45
+"""Where paths end: where they turn back, and by default."""
+
+CASES = [
+    *((name, TURNED) for name in BROKEN),
+    # paths of two points are as likely from either end: it takes longer ones to show directions
+    *((name, SLOWED) for name in BROKEN if name != "no random direction"),
+]
+
+
+@pytest.mark.parametrize(("name", "slowed"), CASES)
+def test_mutant_is_caught(name, slowed, monkeypatch):
     seen = []
     require = Verdict.require
 
@@ -102,11 +113,12 @@ def test_mutant_is_caught(name, monkeypatch):
     monkeypatch.setattr(*BROKEN[name])
 
     with pytest.raises(AssertionError):
-        check_kept(nuts)
+        check_kept(nuts(slowed))
 
     assert seen
     assert seen[-1] < MARGIN * CHECK_RATE
 
 
-def test_original_passes():
-    check_kept(nuts)
+@pytest.mark.parametrize("slowed", [TURNED, SLOWED])
+def test_original_passes(slowed):
+    check_kept(nuts(slowed))

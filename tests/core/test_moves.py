@@ -12,7 +12,7 @@ import surrokit as sk
 from surrokit.contracts.sampler import Tuning
 from surrokit.errors import SurrogateFitError
 from surrokit.kernel.kernel import Moves
-from surrokit.kernel.windows import windows
+from surrokit.kernel.windows import LAST, agree, windows
 from surrokit.plan.recipe import SETTLING
 from surrokit.testing.targets.densities import Gaussian
 
@@ -251,3 +251,32 @@ def test_what_is_forgotten_is_one_less_the_correlation(correlation):
     assert moves.forgotten(z @ scale.T) == pytest.approx(1.0 - correlation, abs=0.05)
     moves.covariance = np.zeros((2, 2))
     assert moves.forgotten(z) == 1.0
+
+
+# --- warm-ups that end once windows agree ---
+
+
+@pytest.mark.parametrize("factor", [1.9, 1 / 1.9])
+def test_covariances_agree_within_a_factor_in_every_direction(factor):
+    one = np.array([[4.0, 1.9], [1.9, 1.0]])
+    along = np.linalg.cholesky(one)
+    assert agree(one, along @ np.diag([1.0, factor]) @ along.T)
+    assert not agree(one, along @ np.diag([1.0, factor**2]) @ along.T)
+    assert not agree(np.zeros((2, 2)), one)
+
+
+@pytest.mark.parametrize("sampler", ["hmc", "nuts"])
+def test_a_warm_up_of_open_length_ends_once_windows_agree(sampler):
+    run = sk.sample(Gaussian(), sampler=sampler, draws=20, seed=1, progress=False)
+    assert 150 + LAST <= run.warmup.draws.shape[1] < 250
+
+
+def test_a_warm_up_goes_on_while_windows_do_not_agree(monkeypatch):
+    monkeypatch.setattr("surrokit.kernel.tuner.agree", lambda *_: False)
+    run = sk.sample(Gaussian(), sampler="hmc", draws=20, seed=1, progress=False)
+    assert run.warmup.draws.shape[1] >= 400
+
+
+def test_a_warm_up_of_given_length_has_it():
+    run = sk.sample(Gaussian(), sampler="hmc", warmup=400, draws=20, seed=1, progress=False)
+    assert run.warmup.draws.shape[1] == 400

@@ -270,7 +270,13 @@ def test_where_every_draw_takes_as_many_calls_their_number_is_no_matter_of_chanc
 @pytest.mark.parametrize("max_calls", [550, 600, 650])
 def test_draws_that_take_more_calls_in_places_are_settled_too(max_calls):
     """Trajectories of NUTS are as long as their place asks for."""
-    options = {"sampler": "nuts", "warmup": 60, "chains": 2, "seed": 5, "progress": False}
+    options = {
+        "sampler": ("nuts", {"slowed": 0.0}),
+        "warmup": 60,
+        "chains": 2,
+        "seed": 5,
+        "progress": False,
+    }
     whole = sk.sample(Gaussian(), draws=60, **options)
     assert len({int(n) for n in whole.kept.n_steps.ravel()}) > 2
     run = sk.sample(Gaussian(), draws=1000, max_calls=max_calls, **options)

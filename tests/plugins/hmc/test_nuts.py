@@ -41,22 +41,23 @@ def started(sampler, n=6, seed=0, target=BANANA):
 # --- where paths end ---
 
 
-def turns(momenta, metric):
-    """Whether a whole path turns back."""
+def turns(momenta, metric, slowed):
+    """Whether a whole path turns back, or has slowed down."""
     span = momenta.sum(axis=0) - 0.5 * (momenta[0] + momenta[-1])
     way = metric.velocity(span[None])[0]
-    return min(way @ momenta[0], way @ momenta[-1]) <= 0
+    mean = span / (len(momenta) - 1)
+    return min(way @ momenta[0], way @ momenta[-1]) <= slowed * (way @ mean)
 
 
-def any_turns(momenta, metric):
+def any_turns(momenta, metric, slowed):
     """Whether a path of 2^k points or any of its halves, of their halves, ... turns back."""
     if len(momenta) == 1:
         return False
     middle = len(momenta) // 2
     return (
-        turns(momenta, metric)
-        or any_turns(momenta[:middle], metric)
-        or any_turns(momenta[middle:], metric)
+        turns(momenta, metric, slowed)
+        or any_turns(momenta[:middle], metric, slowed)
+        or any_turns(momenta[middle:], metric, slowed)
     )
 
 
@@ -64,8 +65,10 @@ def any_turns(momenta, metric):
     "metric", [IdentityMetric(), DenseMetric(np.array([[2.0, 0.5], [0.5, 1]]))]
 )
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
-@pytest.mark.parametrize("step_size", [0.4, -0.4])
-def test_a_half_is_sound_just_if_no_subtree_of_it_turns(depth, metric, step_size):
+@pytest.mark.parametrize(
+    ("step_size", "slowed"), [(0.4, 0.0), (-0.4, 0.0), (0.2, 0.45), (-0.2, 0.45)]
+)
+def test_a_half_is_sound_just_if_no_subtree_of_it_turns(depth, metric, step_size, slowed):
     n, leapfrog, target = 300, Leapfrog(), Mixture()  # where no path loses its energy
     hamiltonian = Hamiltonian(potential=target, metric=metric)
     rng = np.random.default_rng(depth)
@@ -82,7 +85,7 @@ def test_a_half_is_sound_just_if_no_subtree_of_it_turns(depth, metric, step_size
     )
     for _ in range(2**depth):
         half.follow(leapfrog, hamiltonian, np.full(len(half.rows), step_size))
-        half.turn_back(metric)
+        half.turn_back(metric, slowed)
     half.finish()
 
     phase, path = start, []
@@ -92,7 +95,7 @@ def test_a_half_is_sound_just_if_no_subtree_of_it_turns(depth, metric, step_size
         )
         path.append(phase)
     momenta = np.stack([phase.momenta for phase in path], axis=1)
-    sound = [i for i in range(n) if not any_turns(momenta[i], metric)]
+    sound = [i for i in range(n) if not any_turns(momenta[i], metric, slowed)]
     assert 0 < len(sound) < n
     assert_array_equal(half.rows, sound)
     assert_allclose(half.momentum_sum, momenta[sound].sum(axis=1))
@@ -103,13 +106,15 @@ def test_a_half_is_sound_just_if_no_subtree_of_it_turns(depth, metric, step_size
     assert_array_equal(half.n_steps[sound], 2**depth)
 
 
-def test_turning_is_the_same_from_either_end(rng):
+@pytest.mark.parametrize("slowed", [0.0, 0.45])
+def test_turning_is_the_same_from_either_end(rng, slowed):
+    how = {"n_points": 3, "slowed": slowed}
     first, last, between = rng.standard_normal((3, 1, 50, 3))
     sums = first + last + between
     metric = IdentityMetric()
-    one = turns_back(metric, first, last[0], sums)
-    assert_array_equal(one, turns_back(metric, last, first[0], sums))
-    assert_array_equal(one, turns_back(metric, -last, -first[0], -sums))
+    one = turns_back(metric, first, last[0], sums, **how)
+    assert_array_equal(one, turns_back(metric, last, first[0], sums, **how))
+    assert_array_equal(one, turns_back(metric, -last, -first[0], -sums, **how))
     assert 0 < one.sum() < 50
 
 
@@ -120,6 +125,38 @@ def test_a_path_ends_about_where_it_turns():
     steps = sampler.propose(started(sampler, 500, target=target), np.random.default_rng(1)).n_steps
     assert 1.0 < steps.mean() * 0.1 < 6.3
     assert steps.max() <= 127
+
+
+def swept(angle, n_points=65):
+    """Momenta, shape (n_points, 1, 2), evenly spaced over an angle of a circle."""
+    t = np.linspace(0.0, angle, n_points)
+    return np.stack([np.cos(t), np.sin(t)], axis=1)[:, None]
+
+
+@pytest.mark.parametrize("slowed", [0.0, 0.3, 0.45, 0.6])
+@pytest.mark.parametrize("angle", [1.0, 1.6, 2.0, 2.3, 2.5, 2.8, 3.1, 3.2])
+def test_a_path_ends_once_it_has_slowed_to_a_share_of_its_mean(angle, slowed):
+    """On a circle the momentum at an end, along the way, has a closed form."""
+    p = swept(angle)
+    found = turns_back(
+        IdentityMetric(), p[:1], p[-1], p.sum(axis=0)[None], n_points=len(p), slowed=slowed
+    )
+    assert found[0] == (0.5 * angle / np.tan(0.5 * angle) <= slowed)
+
+
+def test_a_path_does_not_come_round_to_where_it_was():
+    """With this step four points sweep nearly half a period, and eight more than a whole one."""
+    target = sk.potential(
+        lambda q: 0.5 * np.square(q).sum(axis=1), lambda q: q, dim=12, batched=True
+    )
+    q, steps = np.random.default_rng(0).standard_normal((500, 12)), {}
+    for slowed in (0.0, NUTS(integrator=Leapfrog(), metric=IdentityMetric()).slowed):
+        sampler = kernel(potential=target, step_size=0.9, slowed=slowed)
+        state = ChainState(positions=q, values=target.value(q), cache=sampler.cache(q))
+        steps[slowed] = sampler.propose(state, np.random.default_rng(1)).n_steps.mean()
+    plain, default = steps.values()
+    assert plain > 5.0
+    assert default < 3.5
 
 
 # --- what is drawn ---
