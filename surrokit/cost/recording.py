@@ -153,9 +153,12 @@ class RecordingPotential:
         self._exact.guard = guard
 
     @contextmanager
-    def pay_gradients(self) -> Iterator[None]:
-        """Evaluate and keep, in the block, the gradient with every value, if the target has one."""
-        self._with_gradients = self._keeps and can.GRADIENT in self.capabilities
+    def pay_gradients(self, wanted: bool = True) -> Iterator[None]:
+        """Evaluate and keep, in the block, the gradient with every value, if there is one.
+
+        Not so if it is not ``wanted``.
+        """
+        self._with_gradients = wanted and self._keeps and can.GRADIENT in self.capabilities
         try:
             yield
         finally:

@@ -33,6 +33,12 @@ MOST_DRAWS = 100_000
 TUNED_AFTER_DROP = 300
 """Iterations of warm-up on the exact potential where a surrogate was not worth its cost."""
 
+APPROACHED = 400
+"""Iterations at most of a warm-up of open length, where exact chains begin about modes."""
+
+TUNED_AFTER_RESTART = 100
+"""Iterations of warm-up that follow the repair when draws begin again."""
+
 SETTLING, SETTLING_SOON = 25, 10
 """Iterations of warm-up after an exploration that has tuned the run's sampler; the latter if it
 predicts an acceptance of at least :data:`SURE`.

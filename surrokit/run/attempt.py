@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
@@ -16,7 +15,14 @@ from surrokit.contracts.schedule import Decision, Stage
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.kernel.windows import LAST
 from surrokit.mode.starts import Began, start
-from surrokit.plan.recipe import JUDGED, TUNED_AFTER_DROP, Recipe, settling
+from surrokit.plan.recipe import (
+    APPROACHED,
+    JUDGED,
+    TUNED_AFTER_DROP,
+    TUNED_AFTER_RESTART,
+    Recipe,
+    settling,
+)
 from surrokit.plan.safety import LESSON, LESSONS, POOR
 from surrokit.plan.standby import SOONER
 from surrokit.result.run import Adaptation, Rescue, Run
@@ -27,14 +33,8 @@ from surrokit.run.learning import Learning
 from surrokit.run.net import SafetyNet
 from surrokit.run.strays import Strays
 from surrokit.surrogate.rows import training_rows
-from surrokit.targets.check import warn_if_gradient_disagrees
+from surrokit.targets.check import check_start
 from surrokit.types import FloatArray
-
-APPROACHED = 400
-"""Iterations at most of a warm-up of open length, where exact chains begin about modes."""
-
-TUNED_AFTER_RESTART = 100
-"""Iterations of warm-up that follow the repair when draws begin again."""
 
 
 class Attempt:
@@ -81,7 +81,7 @@ class Attempt:
         exploring = Exploring(explorer, learning, self._take_paid, book.clock)
         with book.clock.phase("warmup"):
             begun = self._start(lambda at: (exploring.begin(at, recipe.most_warmup),) * 2)
-            self._check_gradient(begun)
+            check_start(self._target, begun)
         if recipe.evaluations is not None:
             learning.observe(recipe.evaluations)
         limit, done = recipe.exploration_limit, False
@@ -113,7 +113,7 @@ class Attempt:
             return complaint
         takes_over = found is not None and self._moves.chains is None
         n_iterations = self._length(found, takes_over=takes_over)
-        with self._book.clock.phase("warmup"), self._pay_as_wanted():
+        with self._book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
             if found is not None:
                 if takes_over:
                     self._moves.take_over(found)
@@ -170,7 +170,7 @@ class Attempt:
                 stopping.warmup_begins()
                 continue
             stopping.check_before_iteration(exact=self._kernels.pay_whole_positions)
-            with book.clock.phase("warmup"), self._pay_as_wanted():
+            with book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
                 step = self._transition(tune=True)
                 self._moves.chains = self._strays.look_at(
                     self._moves.state, book.recorder.iteration + 1, room - 1, self._rng
@@ -289,7 +289,7 @@ class Attempt:
         exact.learn(self._moves.covariance)
         for _ in range(transitions):
             book.stopping.check_before_iteration(exact=True)
-            with book.clock.phase("warmup"), self._pay_as_wanted():
+            with book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
                 step = self._kernels.exact_transition(self._rng, tune=True)
             net.saw_exact(step)
             self._after("warmup", step, self._take_paid_rows(), repairs=True)
@@ -363,10 +363,6 @@ class Attempt:
         self._moves.move_on(surrogate)
         self._book.add_surrogate(surrogate, learning.n_observed, reason)
 
-    def _pay_as_wanted(self) -> AbstractContextManager[None]:
-        """Pay for gradients at proposals, where the learner is to have them."""
-        return self._target.pay_gradients() if self._wants_gradients else nullcontext()
-
     def _take_paid_rows(self) -> Evaluations | None:
         return self._take_paid(self._moves.state) if self._target.keeps else None
 
@@ -381,16 +377,11 @@ class Attempt:
     def _begin_chains(self) -> None:
         self._moves.chains = self._start(lambda at: (self._moves.start(at),) * 2)
         if self._learning.surrogate is None:  # else the gradient at hand is the surrogate's
-            self._check_gradient(self._moves.state)
+            check_start(self._target, self._moves.state)
 
     def _start(self, begin: Callable[[FloatArray], tuple[Began, ChainState]]) -> Began:
         asked = self.recipe
         return start(begin, asked.exact, asked.initial, asked.chains, self._rng)
-
-    def _check_gradient(self, state: ChainState) -> None:
-        gradient = state.cache.get("gradient")
-        if gradient is not None:
-            warn_if_gradient_disagrees(self._target, state.positions[0], gradient[0])
 
     def outcome(self) -> Run:
         """Return the result, with the draws so far."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from surrokit.arguments import numbers
 from surrokit.contracts.potential import Potential, with_gradient
+from surrokit.contracts.sampler import ChainState
 from surrokit.errors import GradientWarning, ShapeError
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.precision import is_single, single_precision_of
@@ -115,7 +116,22 @@ def check_gradient(target: Potential, position: npt.ArrayLike) -> GradientCheck:
     )
 
 
-def warn_if_gradient_disagrees(
+def check_start(target: Potential, chains: ChainState) -> None:
+    """Warn if the gradient of the first chain, where it is known, disagrees with the slope.
+
+    Parameters
+    ----------
+    target
+        The potential.
+    chains
+        Where they begin.
+    """
+    gradient = chains.cache.get("gradient")
+    if gradient is not None:
+        _warn_if_gradient_disagrees(target, chains.positions[0], gradient[0])
+
+
+def _warn_if_gradient_disagrees(
     target: Potential, position: FloatArray, gradient: FloatArray
 ) -> None:
     """Warn if a known gradient disagrees with the slope along itself; pays two values.
