@@ -39,19 +39,47 @@ def test_a_gradient_counts_as_the_values_that_it_pays_for():
     assert {kind: n for kind, n in recording.calls.items() if n} == {"value": 3 * (2 * 2 + 1)}
 
 
-def test_beside_what_fails_there_is_no_gradient():
-    def value(q):
-        if q[0] > 1.0:
-            raise ValueError("no solution")
-        return 0.5 * q @ q
+def fails_beyond(q):
+    if abs(q[0]) > 1.0:
+        raise ValueError("no solution")
+    return 0.5 * q @ q
 
-    target = sk.potential(value, gradient="differences", parameters={"a": None, "b": None})
+
+def test_beside_what_fails_differences_are_those_to_the_other_side():
+    target = sk.potential(fails_beyond, gradient="differences", dim=2)
+    recording = RecordingPotential(target, keep=False)
+    positions = np.array([[1.0, 2.0], [-1.0, 0.0], [0.5, 0.0]])
+    with pytest.warns(UserWarning, match="no solution"):
+        values, gradients = recording.value_and_gradient(positions)
+    assert_allclose(values, 0.5 * np.square(positions).sum(axis=1))
+    assert_allclose(gradients, positions, atol=2e-4)  # one side is half a step off
+    assert_allclose(gradients[2], positions[2], atol=1e-8)
+
+
+def test_at_the_border_of_the_support_too():
+    target = sk.potential(
+        lambda q: 0.5 * q @ q if q[0] <= 1.0 else np.inf, gradient="differences", dim=2
+    )
+    gradients = target.value_and_gradient(np.array([[1.0, 2.0]]))[1]
+    assert_allclose(gradients, [[1.0, 2.0]], atol=2e-4)
+
+
+def test_between_two_that_fail_there_is_no_difference():
+    target = sk.potential(
+        lambda q: 0.5 * q @ q if q[0] == 1.0 else np.nan, gradient="differences", dim=2
+    )
+    gradients = target.value_and_gradient(np.array([[1.0, 2.0]]))[1]
+    assert np.isnan(gradients[0, 0])
+    assert_allclose(gradients[0, 1], 2.0)
+
+
+def test_where_all_fails_there_is_nothing():
+    target = sk.potential(fails_beyond, gradient="differences", dim=2)
     recording = RecordingPotential(target, keep=False)
     with pytest.warns(UserWarning, match="no solution"):
-        values, gradients = recording.value_and_gradient(np.array([[1.0, 2.0], [0.5, 0.0]]))
-    assert_allclose(values, [2.5, 0.125])
-    assert np.isnan(gradients[0, 0])
-    assert_allclose(gradients[1], [0.5, 0.0], atol=1e-8)
+        values, gradients = recording.value_and_gradient(np.array([[3.0, 2.0]]))
+    assert np.isinf(values).all()
+    assert np.isnan(gradients).all()
 
 
 def test_names_and_bounds_are_those_of_the_target():

@@ -5,15 +5,17 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GRADIENT, require
+from surrokit.capabilities import GRADIENT, HESSIAN, require
 from surrokit.contracts.explorer import Exploration, Findings
 from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.matrices import with_hessian
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Sampler
 from surrokit.errors import NumericalError, SurrogateFitError
 from surrokit.mode.search import find_mode
 from surrokit.types import FloatArray
 from surrokit_learning.modes.search import Limits
+from surrokit_learning.region.design import inverse_curvature, normal_design
 from surrokit_learning.region.independence import predicted_acceptance, resample, spread
 from surrokit_learning.region.region import Region, find_region
 from surrokit_learning.region.surrogate_draws import SurrogateDraws, surrogate_draws
@@ -39,6 +41,10 @@ TELLING = 0.1
 
 MOBILE = 0.1
 """Part of the moves on a surrogate that must be accepted if its draws are to say anything."""
+
+LOWER = 1.0
+"""Nats by which the mode of a surrogate must lie below the best point for the next ones to be about
+it, where draws do not move."""
 
 SEARCHED = 0.1
 """Part of the evaluations that may be paid to look for other modes than the first one found."""
@@ -328,7 +334,7 @@ class RoundsExploration:
         shown = self._show(state, surrogate)
         draws = self._draw(state, shown, self.settings.sampler, self.settings.transitions, rng)
         if draws.accepted < MOBILE:  # most of them were evaluated before
-            return state
+            return self._follow(state, surrogate, rng)
         queue = Queue(
             positions=draws.positions,
             expected=draws.values,
@@ -337,6 +343,26 @@ class RoundsExploration:
             temperature=shown.temperature if isinstance(shown, Tempered) else 1.0,
             trusted=shown is surrogate,
         )
+        return attrs.evolve(state, queue=queue)
+
+    def _follow(
+        self, state: RoundsState, surrogate: Potential, rng: np.random.Generator
+    ) -> RoundsState:
+        """Return the state with points about the surrogate's mode in its queue, if that is lower.
+
+        Draws that do not move may be held back by the region: the mass is beyond it, at the other
+        end of a valley in which the search for the mode has stopped.
+        """
+        if HESSIAN not in surrogate.capabilities or not self.pays_gradients:
+            return state
+        best = state.seen.positions[int(np.argmin(state.seen.values))]
+        at = _mode_of(surrogate, best)
+        values = surrogate.value(np.stack([at, best]))
+        if not values[0] < values[1] - LOWER:
+            return state
+        covariance = inverse_curvature(with_hessian(surrogate).hessian(at[None])[0])
+        design = normal_design(at, covariance, self.settings.batch, rng)
+        queue = state.queue.refill(design.positions, design.potentials)
         return attrs.evolve(state, queue=queue)
 
     def _settle(
