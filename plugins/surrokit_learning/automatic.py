@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, ROWS
+from surrokit.contracts.counting import calls_per_gradient
 from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
@@ -142,7 +143,7 @@ def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | No
     """
     purpose, seconds, steps = VALUES, costs.values * recipe.exact.dim / WALK_EFFICIENCY, None
     given: Mapping[str, Any] = {}
-    if costs.gradients is not None:
+    if costs.gradients is not None and _affords_gradients(recipe):
         purpose, steps, given = GRADIENTS, GRADIENTS_A_DRAW, recipe.settings
         seconds = costs.gradients * steps
     names = _names_serving(composer, sampler=purpose, correction=DEFAULT, schedule=NO_LEARNING)
@@ -163,6 +164,14 @@ def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | No
         steps_per_draw=steps,
         described={**names, "surrogate": "none"},
     )
+
+
+def _affords_gradients(recipe: Recipe) -> bool:
+    """Return whether half of the calls pay for tuning by gradients that cost several each."""
+    most, price = recipe.budget.max_calls, calls_per_gradient(recipe.exact)
+    if most is None or price == 1:
+        return True
+    return 2 * TUNED_AFTER_DROP * GRADIENTS_A_DRAW * recipe.chains * price <= most
 
 
 def _exploration(recipe: Recipe, costs: Costs) -> Budget:

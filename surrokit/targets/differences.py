@@ -21,6 +21,10 @@ MOST_DIM = 30
 With 20 correlated numbers, values alone pay for a random walk that does not arrive, and twice as
 many values in differences for a surrogate of acceptance 1."""
 
+LEAST_GRADIENTS = 100
+"""Gradients that a run's calls must pay for if differences are to be taken: half of them find the
+mode and a surrogate."""
+
 STEP = 1e-4
 """Step to either side, and part of the number that is added. It is longer than is best for values
 that are exact to the last digit: those of a solver are not, and central differences of what is
@@ -74,6 +78,11 @@ class Differences:
         """The map to the user's coordinates."""
         return transform_of(self.inner)
 
+    @property
+    def calls_per_gradient(self) -> int:
+        """Values that a gradient pays for."""
+        return 2 * self.dim + 1
+
     def with_count(self, count: Count) -> Differences:
         """Return a copy that counts the values it pays for."""
         return Differences(with_count(self.inner, count))
@@ -94,7 +103,7 @@ class Differences:
             If the potential raised at some positions, or beside them.
         """
         q = check_positions(positions, self.dim)
-        n, dim = q.shape
+        dim = self.dim
         moves = (STEP * (1.0 + np.abs(q)))[:, None, :] * np.eye(dim)
         rows = np.concatenate([q[:, None, :], q[:, None, :] + moves, q[:, None, :] - moves], axis=1)
         values, causes = self._values(rows)
@@ -131,7 +140,18 @@ def _slopes(rows: FloatArray, values: FloatArray) -> FloatArray:
         return np.asarray(rise / (np.where(has_up, ahead, at) - np.where(has_down, behind, at)))
 
 
-def suits_differences(potential: Potential) -> bool:
-    """Return whether differences are worth their values: values alone, and few dimensions."""
-    offered = potential.capabilities & {GRADIENT, FORWARD, ROWS}
-    return not offered and potential.dim <= MOST_DIM
+def suits_differences(potential: Potential, max_calls: int | None = None) -> bool:
+    """Return whether differences are worth their values.
+
+    They are for values alone, in few dimensions, where enough gradients can be paid for.
+
+    Parameters
+    ----------
+    potential
+        The target.
+    max_calls
+        Exact calls that a run may make; None for no limit.
+    """
+    if potential.capabilities & {GRADIENT, FORWARD, ROWS} or potential.dim > MOST_DIM:
+        return False
+    return max_calls is None or max_calls >= LEAST_GRADIENTS * (2 * potential.dim + 1)

@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
+from surrokit.contracts.counting import calls_per_gradient
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError
-from surrokit.targets.differences import MOST_DIM, Differences, suits_differences
+from surrokit.targets.differences import LEAST_GRADIENTS, MOST_DIM, Differences, suits_differences
 from surrokit.testing.targets.densities import Banana, Gaussian
 
 
@@ -108,6 +109,17 @@ def test_they_are_taken_by_themselves_where_there_are_values_alone_and_few_dimen
     assert not suits_differences(Gaussian())
     assert suits_differences(sk.potential(lambda q: q @ q, dim=MOST_DIM))
     assert not suits_differences(sk.potential(lambda q: q @ q, dim=MOST_DIM + 1))
+
+
+def test_they_are_not_taken_where_few_of_them_can_be_paid_for():
+    few = LEAST_GRADIENTS * 5
+    assert suits_differences(Values(), few)
+    assert not suits_differences(Values(), few - 1)
+
+
+def test_a_wrapper_tells_what_a_gradient_pays_for():
+    assert calls_per_gradient(RecordingPotential(Differences(Values()), keep=False)) == 5
+    assert calls_per_gradient(RecordingPotential(Gaussian(), keep=False)) == 1
 
 
 @pytest.mark.statistical
