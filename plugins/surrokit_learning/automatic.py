@@ -90,10 +90,11 @@ class Automatic:
     ) -> Recipe:
         """Pick parts by what the target offers and by what its calls cost; see the protocol."""
         picked = self._pick(_Picker(composer, recipe), target, costs, rng)
+        dear = _as_scarce(costs, self.cheap)
         return attrs.evolve(
             picked,
-            exploration=_exploration(recipe, costs),
-            fallback=_fallback(composer, recipe, costs),
+            exploration=_exploration(recipe, dear),
+            fallback=_fallback(composer, recipe, dear),
         )
 
     def plain(self, composer: Composer, recipe: Recipe, reason: str) -> Recipe:
@@ -164,6 +165,18 @@ def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | No
         steps_per_draw=steps,
         described={**names, "surrogate": "none"},
     )
+
+
+def _as_scarce(costs: Costs, seconds: float) -> Costs:
+    """Return costs in which a value takes so many seconds at least, if gradients are made of them.
+
+    Whoever has values alone counts them, and how long a surrogate takes is no reason to pay for ten
+    times as many.
+    """
+    if not costs.by_differences or costs.gradients is None or costs.value >= seconds:
+        return costs
+    scale = seconds / costs.value
+    return attrs.evolve(costs, values=scale * costs.values, gradients=scale * costs.gradients)
 
 
 def _affords_gradients(recipe: Recipe) -> bool:

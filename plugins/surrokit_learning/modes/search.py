@@ -160,7 +160,7 @@ class ModeSearch:
         return search
 
     def stop(self) -> ModeSearch:
-        """Return the search as it is when there is no time for more; the present one led nowhere."""
+        """Return the search when there is no time for more; the present one led nowhere."""
         cut_off = not self.over and self.modes is not None
         return attrs.evolve(self._lead_to(-1) if cut_off else self, over=True)
 
