@@ -176,7 +176,7 @@ def sample(
     )
     composer = Composer(default_catalogue())
     exact = check_target(composer.make("potential", target))
-    if sampler is None and surrogate is None and suits_differences(exact):
+    if sampler is None and surrogate is None and suits_differences(exact, max_calls):
         exact = Differences(exact)
     settings = {
         "integrator": integrator,

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, ROWS
+from surrokit.contracts.counting import calls_per_gradient
 from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
@@ -89,10 +90,11 @@ class Automatic:
     ) -> Recipe:
         """Pick parts by what the target offers and by what its calls cost; see the protocol."""
         picked = self._pick(_Picker(composer, recipe), target, costs, rng)
+        dear = _as_scarce(costs, self.cheap)
         return attrs.evolve(
             picked,
-            exploration=_exploration(recipe, costs),
-            fallback=_fallback(composer, recipe, costs),
+            exploration=_exploration(recipe, dear),
+            fallback=_fallback(composer, recipe, dear),
         )
 
     def plain(self, composer: Composer, recipe: Recipe, reason: str) -> Recipe:
@@ -142,7 +144,7 @@ def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | No
     """
     purpose, seconds, steps = VALUES, costs.values * recipe.exact.dim / WALK_EFFICIENCY, None
     given: Mapping[str, Any] = {}
-    if costs.gradients is not None:
+    if costs.gradients is not None and _affords_gradients(recipe):
         purpose, steps, given = GRADIENTS, GRADIENTS_A_DRAW, recipe.settings
         seconds = costs.gradients * steps
     names = _names_serving(composer, sampler=purpose, correction=DEFAULT, schedule=NO_LEARNING)
@@ -163,6 +165,26 @@ def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | No
         steps_per_draw=steps,
         described={**names, "surrogate": "none"},
     )
+
+
+def _as_scarce(costs: Costs, seconds: float) -> Costs:
+    """Return costs in which a value takes so many seconds at least, if gradients are made of them.
+
+    Whoever has values alone counts them, and how long a surrogate takes is no reason to pay for ten
+    times as many.
+    """
+    if not costs.by_differences or costs.gradients is None or costs.value >= seconds:
+        return costs
+    scale = seconds / costs.value
+    return attrs.evolve(costs, values=scale * costs.values, gradients=scale * costs.gradients)
+
+
+def _affords_gradients(recipe: Recipe) -> bool:
+    """Return whether half of the calls pay for tuning by gradients that cost several each."""
+    most, price = recipe.budget.max_calls, calls_per_gradient(recipe.exact)
+    if most is None or price == 1:
+        return True
+    return 2 * TUNED_AFTER_DROP * GRADIENTS_A_DRAW * recipe.chains * price <= most
 
 
 def _exploration(recipe: Recipe, costs: Costs) -> Budget:

@@ -49,6 +49,17 @@ def with_count(potential: Potential, count: Count) -> Potential:
     return CountedPotential(potential, count)
 
 
+def calls_per_gradient(potential: Potential) -> int:
+    """Return how many calls a gradient pays for: an attribute of that name, or one.
+
+    Parameters
+    ----------
+    potential
+        One with capability ``gradient``.
+    """
+    return int(getattr(potential, "calls_per_gradient", 1))
+
+
 class CountedPotential:
     """A wrapper that reports each call of a method, and changes nothing else.
 

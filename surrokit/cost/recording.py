@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.counting import with_count
+from surrokit.contracts.counting import calls_per_gradient, with_count
 from surrokit.contracts.forward import Energy, with_forward, with_vjp
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.methods import BY_NAME, Method
@@ -100,6 +100,11 @@ class RecordingPotential:
         return dict(self._exact.counts)
 
     @property
+    def calls_per_gradient(self) -> int:
+        """Exact calls that a gradient of the target pays for."""
+        return calls_per_gradient(self.target)
+
+    @property
     def paid(self) -> float:
         """Calls of all kinds so far; a data row counts as its share of all rows."""
         rows = self.n_rows if can.ROWS in self.capabilities else None
@@ -117,11 +122,8 @@ class RecordingPotential:
         if likeliest is None:
             return BrokenGradients()
         value, position = likeliest
-        return BrokenGradients(
-            count=self._exact.broken_gradients,
-            value=value,
-            position=transform_of(self.target).to_bounded(position),
-        )
+        at = self.transform.to_bounded(position)
+        return BrokenGradients(count=self._exact.broken_gradients, value=value, position=at)
 
     @property
     def failure_log(self) -> FailureLog:

@@ -46,11 +46,12 @@ def judge(run: Run) -> Verdict:
 
 def _mixing(run: Run) -> list[Finding]:
     """Return what R-hat and effective sample sizes say."""
+    limited = run.stopped in ("max_calls", "max_seconds")  # nobody asked for so few
     fewest = MIN_DRAWS if len(run.draws) > 1 else 2 * MIN_DRAWS
     if len(run.kept) < fewest:
         message = f"R-hat is missing, as it needs {fewest} draws of each chain; draw more"
-        return [_note("r_hat", message)]
-    warns = len(run.kept) >= FEWEST_ITERATIONS
+        return [Finding(name="r_hat", message=message, warns=limited)]
+    warns = limited or len(run.kept) >= FEWEST_ITERATIONS
     found = _disagreement(run, run.rhat(), warns=warns)
     return found + (_few_effective(run) if warns else [])
 
@@ -123,12 +124,23 @@ def _ending(run: Run) -> list[Finding]:
         found.append(_note("stopped", _STOPPED[run.stopped]))
     if not len(run.kept):
         found.append(_empty(run))
+    elif run.stopped == "max_calls" and _searched_once(run):
+        message = (
+            "of the searches for modes a single one came to its end, as max_calls allowed no more: "
+            "there may be a better mode elsewhere; raise it, or say in plausible= where to look"
+        )
+        found.append(Finding(name="one_search", message=message, warns=True))
     if run.failures:
         message = (
             f"the target could not be evaluated at {run.failures} positions, which were rejected"
         )
         found.append(_note("failures", message))
     return found
+
+
+def _searched_once(run: Run) -> bool:
+    modes = run.modes
+    return modes is not None and modes.unfinished > 0 and int(modes.ended.sum()) == 1
 
 
 def _empty(run: Run) -> Finding:

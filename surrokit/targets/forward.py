@@ -22,6 +22,7 @@ from surrokit.contracts.forward import (
 from surrokit.contracts.methods import CallKind
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
+from surrokit.coordinates.plausible import Plausible
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.rowwise import map_rows, row_by_row
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
@@ -53,6 +54,7 @@ def forward_potential(
     energy: Energy | None = None,
     dim: int | None = None,
     parameters: Mapping[str, Parameter | Bounds | None] | None = None,
+    plausible: Mapping[str, Any] | None = None,
     batched: bool = False,
 ) -> Potential:
     """Make a target from an expensive map and a cheap misfit.
@@ -80,7 +82,7 @@ def forward_potential(
     energy
         Instead of ``data``, ``noise_sd`` and ``prior``: any cheap function of outputs and
         positions.
-    dim, parameters, batched
+    dim, parameters, plausible, batched
         As for :func:`surrokit.potential`.
 
     Returns
@@ -116,6 +118,7 @@ def forward_potential(
         vjp=vjp,
         energy=_energy(data, noise_sd, prior, energy),
         batched=batched,
+        plausible=Plausible.declare(plausible, declared),
     )
     return with_bounds(inner, declared)
 
@@ -155,6 +158,7 @@ class MappedPotential(PotentialOfOutputs):
     vjp_function: Adjoint | None = attrs.field(default=None, alias="vjp")
     energy: Energy
     batched: bool
+    plausible: Plausible | None = None
     count: Count = count_nothing
     precision: Precision = attrs.field(factory=Precision, repr=False)
 
@@ -173,9 +177,9 @@ class MappedPotential(PotentialOfOutputs):
 
         With ``jacobian`` also ``metric`` if the energy offers curvatures. With second derivatives
         also ``forward-hessian``, and ``metric-derivative`` if the energy offers derivatives of its
-        curvatures.
+        curvatures. ``initial`` with a plausible place.
         """
-        offered = {can.FORWARD}
+        offered = {can.FORWARD} if self.plausible is None else {can.FORWARD, can.INITIAL}
         if self.vjp_function is not None:
             offered |= {can.VJP, can.GRADIENT}
         if self.jacobian_function is None:
@@ -188,6 +192,11 @@ class MappedPotential(PotentialOfOutputs):
             if offers_curvature_derivatives(self.energy):
                 offered.add(can.METRIC_DERIVATIVE)
         return frozenset(offered)
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return starting positions in the plausible place, shape (n, dim)."""
+        assert self.plausible is not None
+        return self.plausible.draw(rng, n)
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""

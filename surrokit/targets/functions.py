@@ -15,6 +15,7 @@ from surrokit.contracts.counting import Count, CountedPotential
 from surrokit.contracts.methods import CallKind
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
+from surrokit.coordinates.plausible import Plausible
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.rowwise import row_by_row
 from surrokit.settings import is_whole
@@ -36,6 +37,7 @@ def potential(
     value_and_gradient: Function | None = None,
     dim: int | None = None,
     parameters: Mapping[str, Parameter | Bounds | None] | None = None,
+    plausible: Mapping[str, Any] | None = None,
     batched: bool = False,
 ) -> Potential:
     """Make a target from functions.
@@ -57,6 +59,10 @@ def potential(
         Name to bounds: a pair, None, or :func:`surrokit.vector`. The functions receive the
         numbers in this order, inside their bounds, and return gradients in them; sampling happens
         in unbounded coordinates.
+    plausible
+        Name to a range (low, high), for every parameter: where it is likely to be found. Chains,
+        searches for modes and a surrogate's first points start in there; the density does not
+        change. A parameter with a shape takes one range for all its numbers, or a pair of arrays.
     batched
         Whether the functions take rows, shape (n, dim), and return (n,) and (n, dim).
 
@@ -69,7 +75,7 @@ def potential(
     ------
     ConfigurationError
         If the value is not given by exactly one function, or the number of parameters is unknown,
-        or something that should be a function is none.
+        or something that should be a function is none, or a plausible range cannot be one.
     """
     by_differences = isinstance(gradient, str) and gradient == "differences"
     check_functions(
@@ -84,7 +90,13 @@ def potential(
     slope = None if isinstance(gradient, str) else gradient
     function = _one_value_function(value, log_density, value_and_gradient, slope)
     inner = FunctionPotential(
-        declared, function, gradient=slope, joint=value_and_gradient, sign=sign, batched=batched
+        declared,
+        function,
+        gradient=slope,
+        joint=value_and_gradient,
+        sign=sign,
+        batched=batched,
+        plausible=Plausible.declare(plausible, declared),
     )
     bounded = with_bounds(inner, declared)
     return Differences(bounded) if by_differences else bounded
@@ -161,6 +173,8 @@ class FunctionPotential:
         1 for potentials, -1 for log densities.
     batched
         Whether the functions take rows.
+    plausible
+        Where positions start; None for no such place.
     precision
         Notes whether they compute in single precision.
     """
@@ -171,6 +185,7 @@ class FunctionPotential:
     joint: Function | None
     sign: float
     batched: bool
+    plausible: Plausible | None = None
     precision: Precision = attrs.field(factory=Precision, repr=False)
 
     @property
@@ -180,12 +195,13 @@ class FunctionPotential:
 
     @property
     def capabilities(self) -> Capabilities:
-        """``gradient`` if a function gives it."""
+        """``gradient`` if a function gives it, and ``initial`` with a plausible place."""
+        offered: Capabilities = frozenset() if self.plausible is None else frozenset({can.INITIAL})
         if self.joint is not None:
-            return frozenset({can.GRADIENT})
+            return offered | {can.GRADIENT}
         if self.gradient_function is not None:
-            return frozenset({can.GRADIENT, can.GRADIENT_ALONE})
-        return frozenset()
+            return offered | {can.GRADIENT, can.GRADIENT_ALONE}
+        return offered
 
     def with_count(self, count: Count) -> Potential:
         """Return a copy that reports its calls; one function for both pays for both."""
@@ -216,6 +232,11 @@ class FunctionPotential:
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U, shape (n, dim); raises as ``value`` does."""
         return self._evaluate(self._only_gradient, positions, (np.empty((0, self.dim)),))[0]
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return starting positions in the plausible place, shape (n, dim)."""
+        assert self.plausible is not None
+        return self.plausible.draw(rng, n)
 
     def _only_value(self, q: FloatArray) -> tuple[FloatArray, ...]:
         assert self.function is not None

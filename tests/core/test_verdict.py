@@ -8,6 +8,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.cli.report import print_run
+from surrokit.contracts.explorer import Modes
 from surrokit.errors import SamplingWarning
 from surrokit.result.stray import Stray
 from surrokit.result.verdict import judge
@@ -129,3 +130,31 @@ def test_draws_beyond_what_the_surrogate_has_learnt_are_told_of(sound, beyond, t
     found = judged(attrs.evolve(sound, surrogate=Bordered())).verdict.named("border")
     assert [finding.warns for finding in found] == [False] * told
     assert all(finding.message.startswith("0.25 of the draws lie beyond") for finding in found)
+
+
+def test_a_limit_that_leaves_a_few_draws_warns():
+    """Where as few were asked for, it is a note."""
+    asked = sk.sample(Gaussian(), sampler="hmc", warmup=50, draws=3, seed=1, progress=False)
+    (note,) = asked.verdict.named("r_hat")
+    assert not note.warns
+    with pytest.warns(SamplingWarning, match="R-hat is missing"):
+        run = sk.sample(
+            Gaussian(), sampler="random-walk", warmup=20, max_calls=96, seed=1, progress=False
+        )
+    assert 0 < run.draws.shape[1] < 4
+
+
+def test_a_limit_that_allows_for_a_single_search_is_told_of(sound):
+    modes = Modes(
+        positions=np.zeros((1, 2)),
+        values=np.zeros(1),
+        covariances=np.eye(2)[None],
+        ended=np.array([1]),
+        unfinished=1,
+    )
+    run = judged(attrs.evolve(sound, modes=modes, stopped="max_calls"))
+    (finding,) = run.verdict.named("one_search")
+    assert finding.warns
+    assert "a single one came to its end, as max_calls allowed no more" in finding.message
+    for others in ({"stopped": "draws"}, {"modes": attrs.evolve(modes, unfinished=0)}):
+        assert not judged(attrs.evolve(run, **others)).verdict.named("one_search")

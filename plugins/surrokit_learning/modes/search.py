@@ -160,8 +160,9 @@ class ModeSearch:
         return search
 
     def stop(self) -> ModeSearch:
-        """Return the search as it is when there is no time for more of it."""
-        return attrs.evolve(self, over=True)
+        """Return the search when there is no time for more; the present one led nowhere."""
+        cut_off = not self.over and self.modes is not None
+        return attrs.evolve(self._lead_to(-1) if cut_off else self, over=True)
 
     # --- one search ---
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GRADIENT, require
+from surrokit.capabilities import require
+from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Exploration, Findings
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Sampler
-from surrokit.errors import NumericalError, SurrogateFitError
-from surrokit.mode.search import find_mode
+from surrokit.errors import SurrogateFitError
 from surrokit.types import FloatArray
 from surrokit_learning.modes.search import Limits
 from surrokit_learning.region.independence import predicted_acceptance, resample, spread
 from surrokit_learning.region.region import Region, find_region
 from surrokit_learning.region.surrogate_draws import SurrogateDraws, surrogate_draws
 from surrokit_learning.region.tempered import OFFERED, Tempered, cautious
-from surrokit_learning.rounds.first_points import FirstPoints
+from surrokit_learning.rounds.descent import design_below, mode_of
+from surrokit_learning.rounds.first_points import FirstPoints, with_design
 from surrokit_learning.rounds.queue import Queue
 from surrokit_learning.rounds.settings import RoundsSettings, Start
 from surrokit_learning.rounds.state import RoundsState, Stage
@@ -200,10 +201,12 @@ class RoundsExploration:
     def _limits(self, state: RoundsState, paid: int) -> Limits:
         # a search is not an exploration: unless told, its cost does not shorten what follows
         most = self._most(len(state.best), 0)
-        limit = 2 * most if self.settings.evaluations is None else state.bill.most_paid // 2
+        limit = state.bill.most_paid // 2
+        if self.settings.evaluations is None:
+            limit = 2 * most if self._affordable is None else min(2 * most, self._affordable // 2)
         return Limits(
             total=limit - state.bill.paid + paid,
-            later=SEARCHED * (most if self.calls is None else self.calls),
+            later=SEARCHED * (most if self._affordable is None else self._affordable),
             searches=self.settings.searches,
         )
 
@@ -328,7 +331,10 @@ class RoundsExploration:
         shown = self._show(state, surrogate)
         draws = self._draw(state, shown, self.settings.sampler, self.settings.transitions, rng)
         if draws.accepted < MOBILE:  # most of them were evaluated before
-            return state
+            if not self.pays_gradients:
+                return state
+            below = design_below(surrogate, state.seen, self.settings.batch, rng)
+            return state if below is None else with_design(state, below)
         queue = Queue(
             positions=draws.positions,
             expected=draws.values,
@@ -351,7 +357,7 @@ class RoundsExploration:
             tuning = attrs.evolve(tuning, length=None)
         return attrs.evolve(
             state,
-            mode=_mode_of(surrogate, state.best) if state.mode is None else state.mode,
+            mode=mode_of(surrogate, state.best) if state.mode is None else state.mode,
             covariance=state.covariance if draws.covariance is None else draws.covariance,
             tuning=tuning if draws.accepted >= MOBILE else None,
         )
@@ -361,7 +367,17 @@ class RoundsExploration:
     def _most(self, dim: int, chains: int) -> int:
         if self.settings.evaluations is not None:
             return max(self.settings.evaluations, chains + 1)
-        return 100 + 10 * dim if self.pays_gradients else 200 + 20 * dim
+        most = 100 + 10 * dim if self.pays_gradients else 200 + 20 * dim
+        if self._affordable is None or self.start_by != "mode":
+            return most
+        return min(most, max(self._affordable // 2, chains + 1))
+
+    @property
+    def _affordable(self) -> int | None:
+        """Evaluations that the calls left pay for; None for no limit."""
+        if self.calls is None or not self.pays_gradients:
+            return self.calls
+        return max(self.calls // calls_per_gradient(self.potential), 1)
 
     def _evaluate(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         """Return U at positions (n, dim), infinite where anything failed, and its gradients."""
@@ -376,14 +392,3 @@ def _difference(predicted: FloatArray, values: FloatArray) -> FloatArray:
     """Return V - U, -inf where U is not finite."""
     finite = np.isfinite(values)
     return np.where(finite, predicted - np.where(finite, values, 0.0), -np.inf)
-
-
-def _mode_of(surrogate: Potential, start: FloatArray) -> FloatArray:
-    """Return the mode of a surrogate, or where there is none to be found, the best point seen."""
-    if GRADIENT not in surrogate.capabilities:
-        return start
-    try:
-        found = find_mode(surrogate, start)
-    except NumericalError:
-        return start
-    return found.position if found.converged else start

@@ -72,15 +72,15 @@ class FirstPoints:
         if self.in_box:
             state = self._box(state, rng)
             assert state.corners is not None
-            return _with(state, box_design(*state.corners, left, rng))
+            return with_design(state, box_design(*state.corners, left, rng))
         if modes is not None:
             state = attrs.evolve(state, covariance=modes.covariance)
-            return _with(state, mixed_design(modes.positions, modes.covariances, left, rng))
+            return with_design(state, mixed_design(modes.positions, modes.covariances, left, rng))
         if state.hessian is None:  # the covariance is better known with every batch
             left = self.batch
         covariance = self._covariance(state)
         state = attrs.evolve(state, covariance=covariance)
-        return _with(state, normal_design(state.best, covariance, left, rng))
+        return with_design(state, normal_design(state.best, covariance, left, rng))
 
     def queue_nearby(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         """Return the state with points in its queue about the best ones so far."""
@@ -88,7 +88,7 @@ class FirstPoints:
             region = find_region(state.seen, state.covariance, by_values=not self.with_gradients)
         except SurrogateFitError:
             return self.queue(state, rng)
-        return _with(state, normal_design(region.centre, region.covariance, self.batch, rng))
+        return with_design(state, normal_design(region.centre, region.covariance, self.batch, rng))
 
     def _covariance(self, state: RoundsState) -> FloatArray:
         """Return that of a Laplace approximation, or what gradients make of it."""
@@ -126,5 +126,6 @@ class FirstPoints:
         return state.best - self.scale, state.best + self.scale
 
 
-def _with(state: RoundsState, design: Design) -> RoundsState:
+def with_design(state: RoundsState, design: Design) -> RoundsState:
+    """Return the state with a design in its queue."""
     return attrs.evolve(state, queue=state.queue.refill(design.positions, design.potentials))
