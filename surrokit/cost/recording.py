@@ -156,10 +156,7 @@ class RecordingPotential:
 
     @contextmanager
     def pay_gradients(self, wanted: bool = True) -> Iterator[None]:
-        """Evaluate and keep, in the block, the gradient with every value, if there is one.
-
-        Not so if it is not ``wanted``.
-        """
+        """In the block, evaluate and keep gradients with values, if ``wanted`` and if there are any."""
         self._with_gradients = wanted and self._keeps and can.GRADIENT in self.capabilities
         try:
             yield
