@@ -156,7 +156,7 @@ class RecordingPotential:
 
     @contextmanager
     def pay_gradients(self, wanted: bool = True) -> Iterator[None]:
-        """In the block, evaluate and keep gradients with values, if ``wanted`` and if there are any."""
+        """Evaluate and keep, in the block, gradients with values, if ``wanted`` and offered."""
         self._with_gradients = wanted and self._keeps and can.GRADIENT in self.capabilities
         try:
             yield
