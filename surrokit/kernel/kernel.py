@@ -5,11 +5,11 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Correction, Decider, Sampler, StepInfo, Tuning
 from surrokit.kernel.binding import Binding
+from surrokit.kernel.tuner import moves_by_gradients
 from surrokit.kernel.tuner_state import TunerState
 from surrokit.types import FloatArray
 
@@ -182,7 +182,7 @@ class ExactMoves(Binding):
     @property
     def moves_by_gradients(self) -> bool:
         """Whether its transitions follow gradients."""
-        return bool(self.sampler.needs & {GRADIENT, GRADIENT_ALONE})
+        return moves_by_gradients(self.sampler)
 
     @property
     def identity(self) -> tuple[object, ...]:

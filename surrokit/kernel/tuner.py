@@ -52,16 +52,21 @@ def tuning_of(sampler: Sampler) -> Tuning | None:
     return tuning if isinstance(tuning, Tuning) else None
 
 
+def moves_by_gradients(sampler: Sampler) -> bool:
+    """Return whether a sampler's moves follow gradients."""
+    return bool(sampler.needs & {GRADIENT, GRADIENT_ALONE})
+
+
 def has_to_approach(sampler: Sampler, potential: Potential, n_iterations: int) -> bool:
     """Return whether a sampler's chains have to look for the mass before they are tuned.
 
     They do if they move by gradients, which the potential has, if the step size or the metric is
     left to be tuned, and if there is time for it.
     """
-    by_gradients = bool(sampler.needs & {GRADIENT, GRADIENT_ALONE})
     is_free = bool({"step_size", "metric"} & sampler.tunes)
     has_time = n_iterations >= LEAST_TO_APPROACH
-    return by_gradients and is_free and has_time and GRADIENT in potential.capabilities
+    offered = GRADIENT in potential.capabilities
+    return moves_by_gradients(sampler) and is_free and has_time and offered
 
 
 @attrs.frozen(kw_only=True)
