@@ -12,7 +12,8 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import with_rows
 from surrokit.contracts.sampler import ChainState, Proposal, StepInfo
 from surrokit.errors import CapabilityError, ConfigurationError
-from surrokit.mode.search import Mode, find_mode
+from surrokit.mode.mode import Mode
+from surrokit.mode.search import find_mode
 from surrokit.settings import Limits
 from surrokit.types import Cache, Capabilities, FloatArray
 from surrokit_corrections.decision import carry_out, decide_by_values, state_at

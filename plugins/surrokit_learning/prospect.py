@@ -11,7 +11,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Correction, Decider
 from surrokit.cost.recording import RecordingPotential
 from surrokit.mode.laplace import laplace_acceptance
-from surrokit.mode.search import Mode
+from surrokit.mode.mode import Mode
 from surrokit.registry.composer import Composer
 from surrokit.types import FloatArray
 

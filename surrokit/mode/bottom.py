@@ -6,7 +6,7 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.errors import TargetError
-from surrokit.mode.search import Mode
+from surrokit.mode.mode import Mode
 from surrokit.targets.bounds import describe_position
 
 BOTTOM, AWAY = -1e8, 1e4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surrokit.contracts.potential import Potential
-from surrokit.mode.search import Mode
+from surrokit.mode.mode import Mode
 
 N_DRAWS = 40
 """Number of draws that are evaluated."""

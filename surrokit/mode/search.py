@@ -19,6 +19,8 @@ from surrokit import capabilities as can
 from surrokit.contracts.matrices import HessianProductPotential
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.errors import EvaluationError, NumericalError, ShapeError
+from surrokit.mode.mode import Mode
+from surrokit.mode.scales import Scales
 from surrokit.mode.second_derivatives import (
     gauss_newton_at,
     matrix_of,
@@ -40,38 +42,6 @@ _MEMORY = 30  # corrections that L-BFGS keeps: cheap beside an evaluation
 _SHORTER = 0.5  # part of the way to a position that is not finite, as far as the next step may go
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Mode:
-    """The position of least potential that a search found.
-
-    Parameters
-    ----------
-    position : ndarray of shape (dim,)
-        The position.
-    value : float
-        The potential there, in nats.
-    gradient : ndarray of shape (dim,)
-        Its gradient there.
-    decrement : float or None
-        g^T H^-1 g / 2, the nats that one more Newton step would gain; None where no positive
-        definite matrix is known.
-    hessian : ndarray of shape (dim, dim) or None
-        Second derivatives there, or the Gauss-Newton or Fisher matrix in place of them.
-    converged : bool
-        Whether the search ended because there was nothing left to gain.
-    calls : int
-        Evaluations paid for, each of value and gradient or of second derivatives.
-    """
-
-    position: FloatArray
-    value: float
-    gradient: FloatArray
-    decrement: float | None
-    hessian: FloatArray | None
-    converged: bool
-    calls: int
-
-
 def find_mode(
     potential: Potential,
     start: FloatArray,
@@ -79,6 +49,7 @@ def find_mode(
     max_calls: int = 200,
     tolerance: float = TOLERANCE,
     until: Until | None = None,
+    scales: Scales | None = None,
 ) -> Mode:
     """Find the position of least potential near a start.
 
@@ -98,6 +69,9 @@ def find_mode(
     until
         Called with each finite position (dim,) that is paid for, the potential and its gradient
         there; the search ends where it returns True.
+    scales
+        What is known of the covariance of the mass; a search by gradients alone goes in coordinates
+        in which that is the identity. Where there are matrices it is not needed.
 
     Returns
     -------
@@ -131,7 +105,7 @@ def find_mode(
         elif can.HESSIAN_PRODUCT in potential.capabilities:
             _trust_region_of_products(search, start)
         else:
-            _quasi_newton(search, start)
+            _quasi_newton(search, start, scales)
     except _Enough:
         pass
     return search.mode()
@@ -144,9 +118,9 @@ class _Enough(Exception):  # noqa: N818 - not an error
 class _Outside(Exception):  # noqa: N818 - not an error
     """The potential is not finite where the search went."""
 
-    def __init__(self, position: FloatArray) -> None:
+    def __init__(self, step: FloatArray) -> None:
         super().__init__()
-        self.position = position
+        self.step = step
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -253,6 +227,12 @@ class _Search:
 
     last_value = np.inf
 
+    @property
+    def lowest(self) -> FloatArray:
+        """The best position so far, shape (dim,)."""
+        assert self.best is not None
+        return self.best.position
+
     def mode(self) -> Mode:
         """Return the best position so far."""
         assert self.best is not None
@@ -345,40 +325,44 @@ def _trust_region_of_products(search: _Search, start: FloatArray) -> None:
     )
 
 
-def _quasi_newton(search: _Search, start: FloatArray) -> None:
+def _quasi_newton(search: _Search, start: FloatArray, scales: Scales | None) -> None:
     """Run L-BFGS in a box that keeps it where the potential is finite."""
     from scipy.optimize import minimize
 
-    def fun(q: FloatArray) -> tuple[float, FloatArray]:
-        point = search.at(q)
-        if not point.finite:
-            raise _Outside(point.position)
-        return point.value, point.gradient
+    first = search.at(start)
+    root = np.eye(len(start)) if scales is None else scales.root(first.value, first.gradient)
+    half, at = np.inf, start
 
-    half = np.inf
-    at = start
+    def fun(y: FloatArray) -> tuple[float, FloatArray]:
+        point = search.at(at + root @ y)
+        if not point.finite:
+            raise _Outside(y)
+        return point.value, root.T @ point.gradient
+
+    def note(y: FloatArray) -> None:
+        search.note_iteration(search.at(at + root @ y).value)
+
     while True:
         try:
             search.converged = _quietly(
                 minimize,
                 fun,
-                at,
+                np.zeros_like(start),
                 True,
                 method="L-BFGS-B",
-                bounds=None if np.isinf(half) else np.stack([at - half, at + half], axis=1),
-                callback=lambda q: search.note_iteration(search.at(q).value),
+                bounds=None if np.isinf(half) else np.full((len(start), 2), [-half, half]),
+                callback=note,
                 options={"maxcor": _MEMORY, "maxfun": search.max_calls, "ftol": 0.0, "gtol": 0.0},
             )
         except _Outside as met:
-            assert search.best is not None
-            at = search.best.position
-            half = _SHORTER * float(np.abs(met.position - at).max())
+            at, before = search.lowest, at
+            away = np.linalg.solve(root, at - before)
+            half = _SHORTER * float(np.abs(met.step - away).max())
             continue
-        assert search.best is not None
-        if np.abs(search.best.position - at).max() < half:  # not at an edge of the box
+        at, before = search.lowest, at
+        if np.abs(np.linalg.solve(root, at - before)).max() < half:  # not at an edge of the box
             return
         search.converged = False
-        at = search.best.position
 
 
 def _quietly(

@@ -39,29 +39,33 @@ APPROACHED = 400
 TUNED_AFTER_RESTART = 100
 """Iterations of warm-up that follow the repair when draws begin again."""
 
-SETTLING, SETTLING_SOON = 25, 10
-"""Iterations of warm-up after an exploration that has tuned the run's sampler; the latter if it
-predicts an acceptance of at least :data:`SURE`.
+SETTLING, SHORTEST = 25, 4
+"""Iterations of warm-up after an exploration that has tuned the run's sampler, and the fewest where
+it foretells an acceptance of at least :data:`SURE`.
 
 Each iteration is paid for, and few are enough: chains begin at about draws of the surrogate, and
-proposals are nearly independent. With an acceptance of 0.8, one chain in ten million is still where
-it began after ten iterations.
+proposals are nearly independent.
 """
 
-SURE = 0.8
-"""Predicted acceptance from which on :data:`SETTLING_SOON` iterations are enough."""
+SURE, STANDING = 0.8, 1.1e-7
+"""Foretold acceptance from which on fewer iterations are enough: as many as leave a chain where it
+began with such a probability."""
 
 JUDGED = 20
-"""Last iterations of the warm-up by which a surrogate is judged again; half as many are enough if
-there are no more."""
+"""Last iterations of the warm-up by which a surrogate is judged again; :data:`SHORTEST` are enough
+if there are no more."""
 
 PART_BEFORE_DRAWS = 0.5
 """Part of the budget that exploration and a warm-up of open length may take together."""
 
 
 def settling(foretold: float | None) -> int:
-    """Return the iterations of warm-up after an exploration, by the acceptance that it predicts."""
-    return SETTLING_SOON if foretold is not None and foretold >= SURE else SETTLING
+    """Return the iterations of warm-up after an exploration, by the acceptance it foretells."""
+    if foretold is None or foretold < SURE:
+        return SETTLING
+    if foretold == 1.0:
+        return SHORTEST
+    return max(math.ceil(math.log(STANDING) / math.log1p(-foretold)), SHORTEST)
 
 
 LAST_PART = 0.1

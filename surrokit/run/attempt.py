@@ -18,6 +18,7 @@ from surrokit.mode.starts import Began, start
 from surrokit.plan.recipe import (
     APPROACHED,
     JUDGED,
+    SHORTEST,
     TUNED_AFTER_DROP,
     TUNED_AFTER_RESTART,
     Recipe,
@@ -235,7 +236,7 @@ class Attempt:
 
     def _complaint_after_warm_up(self) -> str | None:
         fallback, seen = self.recipe.fallback, self._book.since_explored
-        if fallback is None or self._learning.surrogate is None or seen < JUDGED // 2:
+        if fallback is None or self._learning.surrogate is None or seen < SHORTEST:
             return None
         enough, warmup = min(seen, JUDGED), self._book.recorder.warmup
         acceptance, seconds, steps = warmup.last(enough)
@@ -297,8 +298,6 @@ class Attempt:
         self._deploy(f"safety net, after iteration {book.recorder.iteration}: {trouble}")
         self._moves.tune_afresh()
         net.note_repair()
-
-    # --- one iteration ---
 
     def _transition(self, *, tune: bool) -> StepInfo:
         if self._net.mixes(self._learning.surrogate, self._rng):

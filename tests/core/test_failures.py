@@ -13,7 +13,7 @@ from surrokit.cost.failures import FailureLog
 from surrokit.errors import EvaluationWarning, SamplingWarning, TargetError
 
 SIZES = {"warmup": 200, "draws": 100, "seed": 1, "progress": False}
-X = np.random.default_rng(0).standard_normal((2000, 3))
+X = 2.0 * np.random.default_rng(0).standard_normal((2000, 3))
 Y = np.random.default_rng(1).random(2000) < 1.0 / (1.0 + np.exp(-X @ [1.0, -1.0, 0.5]))
 
 

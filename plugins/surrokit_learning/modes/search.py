@@ -11,7 +11,9 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.errors import NumericalError
 from surrokit.mode.bottom import demand_bottom
-from surrokit.mode.search import Mode, find_mode
+from surrokit.mode.mode import Mode
+from surrokit.mode.scales import Scales
+from surrokit.mode.search import find_mode
 from surrokit.types import FloatArray
 from surrokit_learning.modes.curvature import foretold_covariance
 from surrokit_learning.modes.starts import more_starts
@@ -20,6 +22,12 @@ from surrokit_learning.region.design import inverse_curvature
 
 SLICE = 50
 """Evaluations that one step may take, and a search that has begun a few more."""
+
+SPAN = 20
+"""Evaluations of one search between two looks at the scales that gradients tell of."""
+
+CLOSE = 0.01
+"""Nats above a mode at which a search may end: 0.14 standard deviations away."""
 
 LATER = 20
 """Evaluations that a later search may take, or twice those of the first one if these are more."""
@@ -169,10 +177,13 @@ class ModeSearch:
     def _continue(self, exact: Potential, limits: Limits) -> ModeSearch:
         at = self.starts[len(self.led)] if self.at is None else self.at
         watch = ModeWatch(self.modes, exact.dim)
-        slices = SLICE if not self.led else max(LATER, 2 * self.calls[0]) - self.spent
-        most = max(min(slices, limits.total - self.paid), 1)
+        span = SPAN if not self.led else max(LATER, 2 * self.calls[0]) - self.spent
+        most = max(min(span, limits.total - self.paid), 1)
+        scales = self._scales(at)
         try:
-            found = find_mode(exact, at, max_calls=most, until=watch)
+            found = find_mode(
+                exact, at, max_calls=most, tolerance=CLOSE, until=watch, scales=scales
+            )
         except NumericalError:  # the target is not finite at this start
             return attrs.evolve(self, spent=1)._lead_to(-1)
         search = attrs.evolve(self, spent=self.spent + found.calls)
@@ -184,11 +195,33 @@ class ModeSearch:
             demand_bottom(exact, found)
         if self.lowest is None or found.value < self.lowest.value:
             search = attrs.evolve(search, lowest=found)
-        if found.converged or np.array_equal(found.position, at):
+        ended = found.converged and (scales is not None or search._is_close(found))
+        if ended or np.array_equal(found.position, at):
             return search._end(exact, limits, found)
         if self.led and found.calls >= most:
             return search._lead_to(-1)
         return attrs.evolve(search, at=found.position)
+
+    def _scales(self, at: FloatArray) -> Scales | None:
+        """Return what is known by now of the covariance about where a search may lead."""
+        if self.modes is not None:
+            return Scales(covariance=self.modes.covariances[0], least=self.modes.values[0])
+        foretold = self._foretold(at)
+        return None if foretold is None else Scales(covariance=foretold)
+
+    def _foretold(self, at: FloatArray) -> FloatArray | None:
+        """Return the covariance foretold at a position (dim,) that a search by gradients saw."""
+        here = np.flatnonzero((self.rows.positions == at).all(axis=1))
+        if not len(here) or self.rows.gradients is None:
+            return None
+        return foretold_covariance(at, self.rows.gradients[here[0]], self.rows)
+
+    def _is_close(self, found: Mode) -> bool:
+        """Return whether a search that gains no more is near a mode by the scales foretold, too."""
+        covariance = self._foretold(found.position)
+        if covariance is None:
+            return True
+        return bool(0.5 * found.gradient @ covariance @ found.gradient < CLOSE)
 
     def _with_rows(self, rows: Evaluations) -> ModeSearch:
         joined = Evaluations.join([self.rows, rows], self.starts.shape[1])

@@ -7,7 +7,7 @@ import numpy as np
 from surrokit.contracts.explorer import Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential, with_gradient
-from surrokit.mode.search import Mode
+from surrokit.mode.mode import Mode
 from surrokit.types import FloatArray
 
 SAME_VALUE = 0.5

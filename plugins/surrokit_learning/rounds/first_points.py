@@ -62,13 +62,18 @@ class FirstPoints:
         """Return how many points a surrogate needs before its draws mean anything."""
         dim = self.exact.dim
         if self.with_gradients:
-            return max(self.batch, (dim + 5) * (1 if modes is None else len(modes)))
+            return max(self._several, (dim + 5) * (1 if modes is None else len(modes)))
         return max(self.batch, min((dim + 1) * (dim + 2) // 2 + 5, 4 * dim))
+
+    @property
+    def _several(self) -> int:
+        """Points at a time; beside the search by gradients half a batch tells enough."""
+        return max(self.batch // 2, 1) if self.with_gradients else self.batch
 
     def queue(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         """Return the state with more of the first points in its queue."""
         modes = state.several
-        left = max(self.enough(modes) - state.n_design, self.batch)
+        left = max(self.enough(modes) - state.n_design, self._several)
         if self.in_box:
             state = self._box(state, rng)
             assert state.corners is not None
@@ -77,7 +82,7 @@ class FirstPoints:
             state = attrs.evolve(state, covariance=modes.covariance)
             return with_design(state, mixed_design(modes.positions, modes.covariances, left, rng))
         if state.hessian is None:  # the covariance is better known with every batch
-            left = self.batch
+            left = self._several
         covariance = self._covariance(state)
         state = attrs.evolve(state, covariance=covariance)
         return with_design(state, normal_design(state.best, covariance, left, rng))

