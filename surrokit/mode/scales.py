@@ -37,6 +37,7 @@ class Scales:
         root = np.asarray(np.linalg.cholesky(self.covariance))
         if self.least is None or not value > self.least:
             return root
-        slope = float(np.linalg.norm(root.T @ gradient))
+        with np.errstate(over="ignore"):  # far from a mode
+            slope = float(np.linalg.norm(root.T @ gradient))
         step = 2.0 * (value - self.least) / slope if slope > 0.0 else 1.0
         return root * step if 0.0 < step < np.inf else root

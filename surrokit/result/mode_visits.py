@@ -86,7 +86,11 @@ class ModeVisits:
         heights = modes.values - modes.values[0]
         return "; ".join(
             f"{self._place(k, labels)} ("
-            + (f"potential {modes.values[0]:.6g}" if k == 0 else f"{round(heights[k], 1):g} nats higher")
+            + (
+                f"potential {modes.values[0]:.6g}"
+                if k == 0
+                else f"{round(heights[k], 1):g} nats higher"
+            )
             + f", {modes.ended[k]} of {self.searches} searches, "
             f"{100 * self.shares[k]:.3g} % of the draws)"
             for k in range(len(modes))

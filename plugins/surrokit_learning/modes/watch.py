@@ -98,12 +98,16 @@ class ModeWatch:
         """Take note of a position (dim,); return whether it leads to a known mode."""
         self._seen.append((position, value, gradient))
         for k in range(0 if self._modes is None else len(self._modes)):
-            assert self._modes is not None
-            step = self._modes.covariances[k] @ gradient
-            lowest = value - 0.5 * float(gradient @ step)
-            if same_mode(self._modes, position - step, lowest) == k:
-                self.mode = k
+            with np.errstate(over="ignore"):  # far from a mode
+                if self._leads_to(k, position, value, gradient):
+                    self.mode = k
         return self.mode is not None
+
+    def _leads_to(self, k: int, position: FloatArray, value: float, gradient: FloatArray) -> bool:
+        assert self._modes is not None
+        step = self._modes.covariances[k] @ gradient
+        lowest = value - 0.5 * float(gradient @ step)
+        return same_mode(self._modes, position - step, lowest) == k
 
     def seen(self) -> Evaluations:
         """Return what was evaluated, with gradients."""

@@ -101,7 +101,8 @@ class FirstPoints:
             return inverse_curvature(state.hessian)
         gradients = state.seen.gradients
         if gradients is not None:
-            rows = state.seen.take(np.asarray(np.isfinite(gradients).all(axis=1)))
+            with np.errstate(over="ignore"):  # far from a mode
+                rows = state.seen.take(np.asarray(np.isfinite(np.square(gradients)).all(axis=1)))
             if len(rows) >= 2 and rows.gradients is not None:
                 try:
                     return covariance_of_gradients(rows.positions, rows.values, rows.gradients)
@@ -109,6 +110,8 @@ class FirstPoints:
                     pass
         if state.covariance is not None:
             return state.covariance
+        if state.modes is not None:
+            return np.asarray(state.modes.covariances[0])
         return np.asarray(np.square(self.scale) * np.eye(self.exact.dim))
 
     def _box(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:

@@ -390,3 +390,29 @@ def test_gradients_that_are_asked_for_are_needed(settings):
 def test_the_same_generator_gives_the_same_exploration(banana):
     again = Drive(Banana(), explorer(), starts(2)).run()
     assert_array_equal(again.found.chains.positions, banana.found.chains.positions)
+
+
+@attrs.define
+class Steep:
+    """A narrow normal whose potential grows without measure a few standard deviations away."""
+
+    dim: int = 2
+    capabilities: frozenset[str] = frozenset({"gradient"})
+
+    def value(self, q):
+        return self.value_and_gradient(q)[0]
+
+    def value_and_gradient(self, q):
+        squares = np.sum(np.square(q / 0.01), axis=1)
+        growth = np.minimum(squares / 30.0, 5e4) ** 60
+        slopes = 1.0 + 120.0 * growth / squares
+        return 0.5 * squares + growth, slopes[:, None] * q / 1e-4
+
+
+@pytest.mark.filterwarnings("ignore:the target returned NaN")
+def test_gradients_too_large_to_square_do_not_hide_the_scale_of_the_first_points():
+    target, far = Steep(), np.array([[1.5, 1.0], [1.0, -1.5], [-1.0, 0.5], [0.03, 0.02]])
+    assert np.abs(target.value_and_gradient(far)[1]).max() > 1e160
+    drive = Drive(target, explorer(evaluations=80), far).run()
+    first = next(state for state in drive.states if state.stage == "rounds")
+    assert (np.sqrt(np.diag(first.covariance)) < 0.1).all()
