@@ -56,9 +56,8 @@ class HMC:
         of squares 0.40 instead of 0.5. They take a third more steps, which on a surrogate matter
         little.
     path_length
-        Longest path that tuning asks for, in standard deviations of the widest direction. Where
-        parameters have long flat tails, 5 and a ``shortest`` of 1/2 have been measured to give
-        half as many draws again for the same gradients.
+        Longest path that tuning asks for, in standard deviations of the widest direction. Longer
+        ones may suit parameters with long flat tails, with ``shortest`` of about 1/2.
     target_acceptance
         Mean acceptance on its own potential that tuning of the step size aims at.
 
