@@ -13,11 +13,17 @@ from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.kernel.hamiltonian import constant_integrator, constant_metric
 from surrokit.kernel.latest import latest
 from surrokit.kernel.paths import CountedPaths
-from surrokit.settings import fraction, optional_positive, optional_positive_integer, share
+from surrokit.settings import (
+    fraction,
+    optional_positive,
+    optional_positive_integer,
+    positive,
+    share,
+)
 from surrokit.types import Capabilities, FloatArray
 
 PATH_LENGTH = math.pi
-"""Longest path in standard deviations of the widest direction.
+"""Longest path in standard deviations of the widest direction, unless told otherwise.
 
 With the length uniform up to pi the expected cosine is 0: on a Gaussian, successive draws of the
 widest direction are then uncorrelated.
@@ -49,6 +55,9 @@ class HMC:
         positions round: on a normal target their expected correlation is -0.41 instead of 0, that
         of squares 0.40 instead of 0.5. They take a third more steps, which on a surrogate matter
         little.
+    path_length
+        Longest path that tuning asks for, in standard deviations of the widest direction. Longer
+        ones may suit parameters with long flat tails, with ``shortest`` of about 1/2.
     target_acceptance
         Mean acceptance on its own potential that tuning of the step size aims at.
 
@@ -64,6 +73,7 @@ class HMC:
     n_steps: int | None = attrs.field(default=None, validator=optional_positive_integer)
     randomize: bool = True
     shortest: float = attrs.field(default=0.0, validator=share)
+    path_length: float = attrs.field(default=PATH_LENGTH, validator=positive)
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
 
     def __attrs_post_init__(self) -> None:
@@ -103,7 +113,7 @@ class HMC:
     def _fit(self, covariance: FloatArray) -> tuple[Metric, float]:
         """Return the metric, and the longest path as a length."""
         metric = self.metric.adapt(covariance) if self.metric.tunable else self.metric
-        return metric, PATH_LENGTH * metric.longest_scale(covariance)
+        return metric, self.path_length * metric.longest_scale(covariance)
 
     def _max_steps(self, step: float, asked: int | None, longest_path: float | None) -> int:
         given = self.n_steps if self.n_steps is not None else asked

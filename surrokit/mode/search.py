@@ -1,28 +1,30 @@
 """The search for the mode by SciPy's optimisers, with the derivatives that a target offers.
 
 With second derivatives the search is Newton's method in a trust region. A forward map's
-Gauss-Newton matrix takes their place, since its Jacobian gives that without further calls. With
-gradients alone the search is L-BFGS. Positions are evaluated one at a time through the potential,
-so that a recording potential counts and keeps them.
+Gauss-Newton matrix takes their place, since its Jacobian gives that without further calls; in many
+dimensions, where an adjoint gives gradients for a fraction of a Jacobian, only where the search
+ends. With gradients alone the search is L-BFGS. Positions are evaluated one at a time through the
+potential, so that a recording potential counts and keeps them.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
-import attrs
 import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.contracts.matrices import HessianProductPotential
 from surrokit.contracts.potential import Potential, with_gradient
-from surrokit.errors import EvaluationError, NumericalError, ShapeError
+from surrokit.errors import NumericalError, ShapeError
 from surrokit.mode.mode import Mode
+from surrokit.mode.point import Point, evaluate
 from surrokit.mode.scales import Scales
 from surrokit.mode.second_derivatives import (
-    gauss_newton_at,
+    goes_by_adjoint,
     matrix_of,
     newton_decrement,
     scaling,
@@ -108,6 +110,8 @@ def find_mode(
             _quasi_newton(search, start, scales)
     except _Enough:
         pass
+    with suppress(_Enough):
+        search.look_around()
     return search.mode()
 
 
@@ -123,20 +127,6 @@ class _Outside(Exception):  # noqa: N818 - not an error
         self.step = step
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class _Point:
-    """A position that has been paid for."""
-
-    position: FloatArray
-    value: float
-    gradient: FloatArray
-    gauss_newton: FloatArray | None
-
-    @property
-    def finite(self) -> bool:
-        return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
-
-
 class _Search:
     """The evaluations of a search, and the best of them."""
 
@@ -148,15 +138,15 @@ class _Search:
         self.max_calls = max_calls
         self.tolerance = tolerance
         self.calls = 0
-        self.best: _Point | None = None
-        self.last: _Point | None = None
+        self.best: Point | None = None
+        self.last: Point | None = None
         self.hessian: FloatArray | None = None  # at the best
         self.decrement: float | None = None
         self.converged = False
         self.steady = 0
         self.matrix = matrix_of(potential)
 
-    def at(self, position: FloatArray) -> _Point:
+    def at(self, position: FloatArray) -> Point:
         """Return the evaluation at a position; the best and the last are not paid for again.
 
         Raises
@@ -175,12 +165,12 @@ class _Search:
             raise _Enough
         return point
 
-    def _seen_enough(self, point: _Point) -> bool:
+    def _seen_enough(self, point: Point) -> bool:
         if self.until is None or not point.finite:
             return False
         return self.until(point.position, point.value, point.gradient)
 
-    def matrix_at(self, point: _Point) -> FloatArray | None:
+    def matrix_at(self, point: Point) -> FloatArray | None:
         """Return second derivatives at the best point; None at any other, which the search leaves.
 
         Raises
@@ -205,11 +195,11 @@ class _Search:
                 raise _Enough
         return self.hessian
 
-    def product(self, position: FloatArray, vector: FloatArray) -> FloatArray:
+    def product(self, q: FloatArray, vector: FloatArray) -> FloatArray:
         """Return the Hessian times a vector."""
         self._pay()
         potential = cast(HessianProductPotential, self.potential)
-        return np.asarray(potential.hessian_product(position[None], vector[None])[0])
+        return np.asarray(potential.hessian_product(q[None], vector[None])[0])
 
     def note_iteration(self, value: float) -> None:
         """Take note of the value at the end of an iteration.
@@ -224,6 +214,22 @@ class _Search:
         if self.steady == _STEADY:
             self.converged = True
             raise _Enough
+
+    def look_around(self) -> None:
+        """Pay for the Gauss-Newton matrix where a search by the adjoint has converged.
+
+        Raises
+        ------
+        _Enough
+            If no more calls may be made, or the matrix is of no use.
+        """
+        if self.converged and goes_by_adjoint(self.potential):
+            assert self.best is not None
+            self._pay()
+            self.matrix = "gauss-newton"
+            point = self._evaluate(self.best.position)
+            self.best = point if point.finite else self.best
+            self.matrix_at(point)
 
     last_value = np.inf
 
@@ -251,23 +257,8 @@ class _Search:
             raise _Enough
         self.calls += 1
 
-    def _evaluate(self, position: FloatArray) -> _Point:
-        matrix: FloatArray | None = None
-        with np.errstate(all="ignore"):
-            try:
-                if self.matrix == "gauss-newton":
-                    value, gradient, matrix = gauss_newton_at(self.potential, position)
-                else:
-                    values, gradients = self.potential.value_and_gradient(position[None])
-                    value, gradient = float(values[0]), gradients[0]
-            except EvaluationError:
-                value, gradient = np.inf, np.full(len(position), np.nan)
-        return _Point(
-            position=position,
-            value=value if np.isfinite(value) else np.inf,
-            gradient=np.asarray(gradient, dtype=np.float64),
-            gauss_newton=matrix,
-        )
+    def _evaluate(self, position: FloatArray) -> Point:
+        return evaluate(self.potential, position, gauss_newton=self.matrix == "gauss-newton")
 
 
 def _trust_region(search: _Search, start: FloatArray) -> None:

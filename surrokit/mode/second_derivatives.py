@@ -16,17 +16,38 @@ from surrokit.types import FloatArray
 LARGEST_HESSIAN = 500
 """Largest dimension in which a whole matrix of second derivatives is evaluated."""
 
+ADJOINT_FROM = 32
+"""Least dimension in which a search goes by the adjoint where a forward map offers that as well.
+
+With a factor kept, a Jacobian takes a solve for each parameter and an adjoint one: in 64 dimensions
+eight gradients have been measured for a Jacobian, and searches by Jacobians take a third of the
+calls."""
+
 _FLAT = 1e-10  # least curvature that scales a direction, as a part of the largest
 
 
 def matrix_of(potential: Potential) -> str | None:
     """Return the name of the matrix to search with, ``gauss-newton`` or a capability, or None."""
     offered = potential.capabilities
-    if offered >= {can.FORWARD, can.JACOBIAN} and offers_curvatures(with_forward(potential).energy):
+    if goes_by_adjoint(potential):
+        return None
+    if has_gauss_newton(potential):
         return "gauss-newton"
     if potential.dim > LARGEST_HESSIAN:
         return None
     return next((name for name in (can.HESSIAN, can.METRIC) if name in offered), None)
+
+
+def has_gauss_newton(potential: Potential) -> bool:
+    """Return whether a Jacobian gives the Gauss-Newton matrix."""
+    offered = potential.capabilities >= {can.FORWARD, can.JACOBIAN}
+    return offered and offers_curvatures(with_forward(potential).energy)
+
+
+def goes_by_adjoint(potential: Potential) -> bool:
+    """Return whether Jacobians are too dear for each step of a search, where one could be had."""
+    adjoint = can.VJP in potential.capabilities and potential.dim >= ADJOINT_FROM
+    return adjoint and has_gauss_newton(potential)
 
 
 def second_derivatives(name: str | None, potential: Potential, q: FloatArray) -> FloatArray:

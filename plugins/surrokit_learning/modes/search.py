@@ -218,6 +218,8 @@ class ModeSearch:
 
     def _is_close(self, found: Mode) -> bool:
         """Return whether a search that gains no more is near a mode by the scales foretold, too."""
+        if found.decrement is not None:
+            return found.decrement < CLOSE
         covariance = self._foretold(found.position)
         if covariance is None:
             return True

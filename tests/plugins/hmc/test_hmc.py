@@ -102,6 +102,12 @@ def test_paths_reach_pi_of_the_widest_direction():
     assert sampler.max_steps == math.ceil(PATH_LENGTH * 3.0 / 0.1)
 
 
+def test_paths_reach_as_far_as_they_are_told_to():
+    tuning = Tuning(step_size=0.1, covariance=np.diag([1.0, 9.0, 4.0]))
+    assert hmc(path_length=5.0).bind(NORMAL, tuning).max_steps == math.ceil(5.0 * 3.0 / 0.1)
+    assert hmc(path_length=5.0, n_steps=7).bind(NORMAL, tuning).max_steps == 7
+
+
 def test_a_metric_that_fits_makes_paths_short():
     sampler = hmc(metric=DenseMetric())
     tuned = sampler.bind(NORMAL, Tuning(step_size=0.5, covariance=np.diag([1.0, 1e4, 4.0])))
@@ -237,6 +243,7 @@ def test_another_potential_makes_another_kernel():
         ("n_steps", 2.0, "a whole number of at least 1"),
         ("shortest", 1.0, "a number of at least 0 and below 1"),
         ("shortest", -0.1, "a number of at least 0 and below 1"),
+        ("path_length", 0.0, "a positive finite number"),
         ("target_acceptance", 1.0, "a number between 0 and 1"),
         ("target_acceptance", 0.0, "a number between 0 and 1"),
     ],
