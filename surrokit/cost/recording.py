@@ -107,8 +107,7 @@ class RecordingPotential:
     @property
     def paid(self) -> float:
         """Calls of all kinds so far; a data row counts as its share of all rows."""
-        rows = self.n_rows if can.ROWS in self.capabilities else None
-        return calls_paid(self._exact.counts, rows)
+        return calls_paid(self._exact.counts, self.n_rows if can.ROWS in self.capabilities else None)
 
     @property
     def failures(self) -> int:
@@ -136,8 +135,13 @@ class RecordingPotential:
         With ``jacobians`` gradients are made by Jacobians, if there are any, despite an adjoint.
         """
         other = copy.copy(self)
-        other._wants_jacobians = jacobians
-        other._keeps, other._blocks = keep, []
+        other._wants_jacobians, other._keeps, other._blocks = jacobians, keep, []
+        return other
+
+    def one_sided(self, curvatures: FloatArray | None) -> RecordingPotential:
+        """Return a wrapper of differences to one side; what it keeps is drained here."""
+        other = copy.copy(self)
+        other._paid = cast(Any, self._paid).one_sided(curvatures)
         return other
 
     @property
@@ -202,8 +206,7 @@ class RecordingPotential:
             return self.value_and_gradient(positions)[0]
         if can.FORWARD in self.capabilities:
             return self._valued_outputs(positions)[0]
-        target = self._paid
-        results = self._exact.evaluate("value", lambda q: (target.value(q),), positions)
+        results = self._exact.evaluate("value", lambda q: (self._paid.value(q),), positions)
         values = self._values(results, len(positions))
         self._store(positions=positions, values=values)
         return values
@@ -227,8 +230,8 @@ class RecordingPotential:
         """Return the exact gradient, shape (n, dim); the value is paid too where it is kept."""
         if self._keeps or self.capabilities & {can.JACOBIAN, can.VJP}:
             return self.value_and_gradient(positions)[1]
-        target = cast(GradientAlonePotential, self._paid)
-        results = self._exact.evaluate("gradient", lambda q: (target.gradient(q),), positions)
+        alone = cast(GradientAlonePotential, self._paid).gradient
+        results = self._exact.evaluate("gradient", lambda q: (alone(q),), positions)
         # remembered results hold the value too
         gradients = np.full(positions.shape, np.nan) if results is None else results[-1]
         self._look_at_lone(positions, gradients)
@@ -350,8 +353,8 @@ class RecordingPotential:
             values, gradients = gradient_of_energy(self.energy, outputs, jacobians, positions)
         values = self._exact.decidable(values)
         self._exact.count_broken_gradients(positions, values, gradients)
-        found = {"values": values, "gradients": gradients, "outputs": outputs}
-        self._store(positions=positions, jacobians=jacobians, **found)
+        found = {"values": values, "gradients": gradients, "jacobians": jacobians}
+        self._store(positions=positions, outputs=outputs, **found)
         return values, gradients
 
     def _through_vjp(self, at: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray | None]:
@@ -360,8 +363,7 @@ class RecordingPotential:
         if results is None:
             return *self._note_failed(at), None
         outputs, gradients = results
-        self._n_outputs = outputs.shape[1]
-        values = self._energies(outputs, at)
+        self._n_outputs, values = outputs.shape[1], self._energies(outputs, at)
         self._exact.count_broken_gradients(at, values, gradients)
         self._store(positions=at, values=values, gradients=gradients, outputs=outputs)
         return values, gradients, outputs

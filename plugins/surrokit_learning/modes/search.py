@@ -11,7 +11,8 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.errors import NumericalError
 from surrokit.mode.bottom import demand_bottom
-from surrokit.mode.search import Mode, find_mode
+from surrokit.mode.by_values import find_any_mode
+from surrokit.mode.search import Mode
 from surrokit.types import FloatArray
 from surrokit_learning.modes.curvature import foretold_covariance
 from surrokit_learning.modes.starts import more_starts
@@ -172,7 +173,7 @@ class ModeSearch:
         slices = SLICE if not self.led else max(LATER, 2 * self.calls[0]) - self.spent
         most = max(min(slices, limits.total - self.paid), 1)
         try:
-            found = find_mode(exact, at, max_calls=most, until=watch)
+            found = find_any_mode(exact, at, max_calls=most, until=watch)
         except NumericalError:  # the target is not finite at this start
             return attrs.evolve(self, spent=1)._lead_to(-1)
         search = attrs.evolve(self, spent=self.spent + found.calls)
