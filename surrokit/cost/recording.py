@@ -107,7 +107,8 @@ class RecordingPotential:
     @property
     def paid(self) -> float:
         """Calls of all kinds so far; a data row counts as its share of all rows."""
-        return calls_paid(self._exact.counts, self.n_rows if can.ROWS in self.capabilities else None)
+        rows = self.n_rows if can.ROWS in self.capabilities else None
+        return calls_paid(self._exact.counts, rows)
 
     @property
     def failures(self) -> int:
@@ -151,8 +152,7 @@ class RecordingPotential:
 
     def keep_evaluations(self, wanted: bool, *, jacobians: bool = False) -> None:
         """Keep evaluations from here on, perhaps with Jacobians, or only count them."""
-        self._keeps = wanted
-        self._wants_jacobians = jacobians
+        self._keeps, self._wants_jacobians = wanted, jacobians
 
     def guard(self, guard: Guard | None) -> None:
         """Ask a guard before each call from here on; None removes it."""
@@ -230,8 +230,8 @@ class RecordingPotential:
         """Return the exact gradient, shape (n, dim); the value is paid too where it is kept."""
         if self._keeps or self.capabilities & {can.JACOBIAN, can.VJP}:
             return self.value_and_gradient(positions)[1]
-        alone = cast(GradientAlonePotential, self._paid).gradient
-        results = self._exact.evaluate("gradient", lambda q: (alone(q),), positions)
+        target = cast(GradientAlonePotential, self._paid)
+        results = self._exact.evaluate("gradient", lambda q: (target.gradient(q),), positions)
         # remembered results hold the value too
         gradients = np.full(positions.shape, np.nan) if results is None else results[-1]
         self._look_at_lone(positions, gradients)
@@ -353,8 +353,8 @@ class RecordingPotential:
             values, gradients = gradient_of_energy(self.energy, outputs, jacobians, positions)
         values = self._exact.decidable(values)
         self._exact.count_broken_gradients(positions, values, gradients)
-        found = {"values": values, "gradients": gradients, "jacobians": jacobians}
-        self._store(positions=positions, outputs=outputs, **found)
+        found = {"values": values, "gradients": gradients, "outputs": outputs}
+        self._store(positions=positions, jacobians=jacobians, **found)
         return values, gradients
 
     def _through_vjp(self, at: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray | None]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-import attrs
 import numpy as np
 
 from surrokit.contracts.counting import calls_per_gradient
@@ -35,7 +34,8 @@ _POOR, _FAIR, _BETTER = 0.25, 0.75, 4.0
 second the region grows."""
 
 _WIDER = 3.0
-_ITERATIONS = 200
+_STANDING = 5  # evaluations in a row that are no lower
+_MATRICES = 8  # that are measured before it is the turn of L-BFGS again
 
 
 def find_any_mode(
@@ -74,6 +74,7 @@ class _ByValues:
 
     def __init__(self, potential: Potential, most: int, until: Until | None) -> None:
         self._potential = potential
+        # rough gradients, fine for a search, would spoil a fit in a narrow valley
         self._aside: Potential = (
             cast(Any, potential).fork(keep=False) if hasattr(potential, "fork") else potential
         )
@@ -81,28 +82,37 @@ class _ByValues:
         self._until = until
         self._ended = False
         self._spent = 0
+        self._matrices = 0
 
     def find(self, start: FloatArray) -> Mode:
         """Return the best position, converged or not."""
-        dim = len(start)
-        first = find_mode(
-            cast(Any, self._potential).one_sided(None),
-            start,
-            max_calls=max(self._most // (dim + 1), 1),
-            tolerance=NEAR,
-            until=None if self._until is None else self._watched,
-        )
-        self._spent += first.calls * (dim + 1)
-        self._model = Model(
-            position=first.position, value=first.value, gradient=first.gradient, hessian=None
-        )
+        self._descend(start, NEAR)
         converged = False
-        if not self._ended:
-            try:
+        try:
+            while not converged and not self._ended:
                 converged = self._improve()
-            except _Enough:
-                pass
+                if not converged:
+                    self._descend(self._model.position, TOLERANCE)
+        except _Enough:
+            pass
         return self._mode(converged)
+
+    def _descend(self, start: FloatArray, tolerance: float) -> None:
+        """Run L-BFGS by differences to one side until iterations gain less than a tolerance."""
+        price = len(start) + 1
+        if self._spent + price > self._most:
+            raise _Enough
+        found = find_mode(
+            cast(Any, self._aside).one_sided(None),
+            start,
+            max_calls=max((self._most - self._spent) // price, 1),
+            tolerance=tolerance,
+            until=_Standing(self._watched),
+        )
+        self._spent += found.calls * price
+        self._model = Model(
+            position=found.position, value=found.value, gradient=found.gradient, hessian=None
+        )
 
     def _mode(self, converged: bool) -> Mode:
         at = self._model
@@ -118,10 +128,14 @@ class _ByValues:
         )
 
     def _improve(self) -> bool:
-        """Run Newton's method; return whether there is nothing left to gain."""
+        """Run Newton's method; return whether there is nothing left to gain.
+
+        In a narrow valley that bends matrices are soon of no use, and L-BFGS gets on.
+        """
+        self._matrices = 0
         self._measure()
         radius = least_radius(self._model)
-        for _ in range(_ITERATIONS):
+        while self._matrices <= _MATRICES:
             step, gain, at_edge = step_within(self._model, radius)
             if gain < TOLERANCE and (self._model.is_fresh or not at_edge):
                 if self._model.is_fresh:
@@ -167,7 +181,7 @@ class _ByValues:
             return
         assert model.hessian is not None
         self._pay(len(step) + 1)
-        sided = with_gradient(cast(Any, self._potential).one_sided(np.diag(model.hessian)))
+        sided = with_gradient(cast(Any, self._aside).one_sided(np.diag(model.hessian)))
         gradient = self._evaluate(lambda: sided.value_and_gradient(position[None])[1][0])
         if gradient is None or not np.isfinite(gradient).all():
             self._measure()
@@ -184,6 +198,7 @@ class _ByValues:
         i, j = np.tril_indices(dim, -1)
         ahead, pairs = np.diag(steps), np.diag(downwards)[i] + np.diag(downwards)[j]
         moves = np.concatenate([ahead, -ahead, pairs])
+        self._matrices += 1
         self._pay(len(moves))
         values = self._evaluate(lambda: self._aside.value(model.position + moves))
         self._model = model.measured(steps, downwards, values)
@@ -207,11 +222,30 @@ class _ByValues:
         self._spent += values
 
     def _watched(self, position: FloatArray, value: float, gradient: FloatArray) -> bool:
-        assert self._until is not None
-        self._ended = self._until(position, value, gradient)
+        self._ended = self._until is not None and self._until(position, value, gradient)
         return self._ended
 
     def _watch(self) -> None:
         at = self._model
-        if self._until is not None and self._watched(at.position, at.value, at.gradient):
+        if self._watched(at.position, at.value, at.gradient):
             raise _Enough
+
+
+class _Standing:
+    """Ends L-BFGS where it does not get lower: rough gradients mislead it beside the mode.
+
+    Parameters
+    ----------
+    until
+        Ends it, too.
+    """
+
+    def __init__(self, until: Until) -> None:
+        self._until = until
+        self._least, self._since = np.inf, 0
+
+    def __call__(self, position: FloatArray, value: float, gradient: FloatArray) -> bool:
+        """Take note of a position (dim,); return whether the search may end."""
+        self._since = 0 if value < self._least else self._since + 1
+        self._least = min(value, self._least)
+        return self._until(position, value, gradient) or self._since >= _STANDING

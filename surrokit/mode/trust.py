@@ -51,9 +51,7 @@ class Model:
         """Return the model moved to another position (dim,), with a gradient that it foretells."""
         assert self.hessian is not None
         gradient = self.gradient + self.hessian @ (position - self.position)
-        return attrs.evolve(
-            self, position=position, value=value, gradient=gradient, is_fresh=False
-        )
+        return attrs.evolve(self, position=position, value=value, gradient=gradient, is_fresh=False)
 
     def corrected(self, step: FloatArray, value: float, gradient: FloatArray) -> Model:
         """Return the model at the end of a step, with the symmetric correction of rank one.

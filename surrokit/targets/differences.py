@@ -37,6 +37,9 @@ RISE = 1e-5
 """Nats by which curvature alone should change U over a step, where curvature is known: a step of
 0.0045 conditional standard deviations, over which higher orders do not count."""
 
+LONGEST = 10.0
+"""Usual steps that a difference to one side takes at most: the curvature may be another one."""
+
 _ROUNDING = 1e-8  # of U, what is safely above rounding and small errors of solvers
 _SHORTEST, _LONGEST = 1e-3, 1e4  # of the usual step
 
@@ -143,7 +146,9 @@ class Differences:
         if not self.to_one_side:
             ahead = (STEP * (1.0 + np.abs(positions)))[:, None, :] * np.eye(dim)
             return np.concatenate([none, ahead, -ahead], axis=1)
-        ahead = steps_by(self.curvatures, positions)[:, None, :] * np.eye(dim)
+        longest = LONGEST * STEP * (1.0 + np.abs(positions))
+        steps = np.minimum(steps_by(self.curvatures, positions), longest)
+        ahead = steps[:, None, :] * np.eye(dim)
         return np.concatenate([none, ahead], axis=1)
 
     def _turn_back(

@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import CONVEX
+from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
@@ -24,6 +25,9 @@ SLICE = 50
 
 LATER = 20
 """Evaluations that a later search may take, or twice those of the first one if these are more."""
+
+STALLED = 1.0
+"""Nats that a first search by values must gain in :data:`SLICE` evaluations to go on."""
 
 LEAST = 3
 """Searches that are made as long as there are starts, whatever they cost."""
@@ -185,11 +189,20 @@ class ModeSearch:
             demand_bottom(exact, found)
         if self.lowest is None or found.value < self.lowest.value:
             search = attrs.evolve(search, lowest=found)
-        if found.converged or np.array_equal(found.position, at):
+        if found.converged or np.array_equal(found.position, at) or self._stalls(exact, found):
             return search._end(exact, limits, found)
         if self.led and found.calls >= most:
             return search._lead_to(-1)
         return attrs.evolve(search, at=found.position)
+
+    def _stalls(self, exact: Potential, found: Mode) -> bool:
+        """Return whether the first search gains next to nothing for many values.
+
+        In a narrow valley that bends there is no end to it, and other starts may do better.
+        """
+        if self.led or self.at is None or self.lowest is None or calls_per_gradient(exact) == 1:
+            return False
+        return self.lowest.value - found.value < STALLED
 
     def _with_rows(self, rows: Evaluations) -> ModeSearch:
         joined = Evaluations.join([self.rows, rows], self.starts.shape[1])
