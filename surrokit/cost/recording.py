@@ -136,8 +136,13 @@ class RecordingPotential:
         With ``jacobians`` gradients are made by Jacobians, if there are any, despite an adjoint.
         """
         other = copy.copy(self)
-        other._wants_jacobians = jacobians
-        other._keeps, other._blocks = keep, []
+        other._wants_jacobians, other._keeps, other._blocks = jacobians, keep, []
+        return other
+
+    def one_sided(self, curvatures: FloatArray | None) -> RecordingPotential:
+        """Return a wrapper of differences to one side; what it keeps is drained here."""
+        other = copy.copy(self)
+        other._paid = cast(Any, self._paid).one_sided(curvatures)
         return other
 
     @property
@@ -147,8 +152,7 @@ class RecordingPotential:
 
     def keep_evaluations(self, wanted: bool, *, jacobians: bool = False) -> None:
         """Keep evaluations from here on, perhaps with Jacobians, or only count them."""
-        self._keeps = wanted
-        self._wants_jacobians = jacobians
+        self._keeps, self._wants_jacobians = wanted, jacobians
 
     def guard(self, guard: Guard | None) -> None:
         """Ask a guard before each call from here on; None removes it."""
@@ -202,8 +206,7 @@ class RecordingPotential:
             return self.value_and_gradient(positions)[0]
         if can.FORWARD in self.capabilities:
             return self._valued_outputs(positions)[0]
-        target = self._paid
-        results = self._exact.evaluate("value", lambda q: (target.value(q),), positions)
+        results = self._exact.evaluate("value", lambda q: (self._paid.value(q),), positions)
         values = self._values(results, len(positions))
         self._store(positions=positions, values=values)
         return values
@@ -360,8 +363,7 @@ class RecordingPotential:
         if results is None:
             return *self._note_failed(at), None
         outputs, gradients = results
-        self._n_outputs = outputs.shape[1]
-        values = self._energies(outputs, at)
+        self._n_outputs, values = outputs.shape[1], self._energies(outputs, at)
         self._exact.count_broken_gradients(at, values, gradients)
         self._store(positions=at, values=values, gradients=gradients, outputs=outputs)
         return values, gradients, outputs

@@ -30,18 +30,36 @@ STEP = 1e-4
 that are exact to the last digit: those of a solver are not, and central differences of what is
 nearly quadratic hardly depend on it."""
 
+SHORT_STEP = 1e-5
+"""The same, for differences to one side where no curvature is known."""
+
+RISE = 1e-5
+"""Nats by which curvature alone should change U over a step, where curvature is known: a step of
+0.0045 conditional standard deviations, over which higher orders do not count."""
+
+LONGEST = 10.0
+"""Usual steps that a difference to one side takes at most: the curvature may be another one."""
+
+_ROUNDING = 1e-8  # of U, what is safely above rounding and small errors of solvers
+_SHORTEST, _LONGEST = 1e-3, 1e4  # of the usual step
+
 
 @attrs.frozen(eq=False)
 class Differences:
-    """A potential whose gradient is made of central differences of its values.
+    """A potential whose gradient is made of differences of its values.
 
-    A gradient pays for 2 dim + 1 values, and counts as so many. Draws stay exact, since acceptance
-    goes by values alone.
+    A gradient by central differences pays for 2 dim + 1 values, one to one side for dim + 1. Draws
+    stay exact, since acceptance goes by values alone.
 
     Parameters
     ----------
     inner
         The potential, in the sampling coordinates.
+    to_one_side
+        Whether differences are to one side.
+    curvatures : ndarray of shape (dim,), optional
+        About the second derivatives along each coordinate. Differences to one side are corrected by
+        them, and their steps are chosen by them.
 
     Raises
     ------
@@ -50,6 +68,8 @@ class Differences:
     """
 
     inner: Potential
+    to_one_side: bool = False
+    curvatures: FloatArray | None = None
 
     def __attrs_post_init__(self) -> None:
         if GRADIENT in self.inner.capabilities:
@@ -81,11 +101,15 @@ class Differences:
     @property
     def calls_per_gradient(self) -> int:
         """Values that a gradient pays for."""
-        return 2 * self.dim + 1
+        return (1 if self.to_one_side else 2) * self.dim + 1
 
     def with_count(self, count: Count) -> Differences:
         """Return a copy that counts the values it pays for."""
-        return Differences(with_count(self.inner, count))
+        return attrs.evolve(self, inner=with_count(self.inner, count))
+
+    def one_sided(self, curvatures: FloatArray | None) -> Differences:
+        """Return a copy with differences to one side; see the parameter ``curvatures``."""
+        return attrs.evolve(self, to_one_side=True, curvatures=curvatures)
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
@@ -103,14 +127,43 @@ class Differences:
             If the potential raised at some positions, or beside them.
         """
         q = check_positions(positions, self.dim)
-        dim = self.dim
-        moves = (STEP * (1.0 + np.abs(q)))[:, None, :] * np.eye(dim)
-        rows = np.concatenate([q[:, None, :], q[:, None, :] + moves, q[:, None, :] - moves], axis=1)
+        rows = q[:, None, :] + self._moves(q)
         values, causes = self._values(rows)
-        gradients = _slopes(rows, values)
+        if self.to_one_side:
+            rows, values, more = self._turn_back(rows, values)
+            causes = {**causes, **more}
+            gradients = _slopes_to_one_side(rows, values, self.curvatures)
+        else:
+            gradients = _slopes(rows, values)
         if causes:
             raise EvaluationError(causes, (values[:, 0], gradients))
         return values[:, 0], gradients
+
+    def _moves(self, positions: FloatArray) -> FloatArray:
+        """Return moves (n, k, dim) from ``positions (n, dim)``, the first of them none."""
+        n, dim = positions.shape
+        none = np.zeros((n, 1, dim))
+        if not self.to_one_side:
+            ahead = (STEP * (1.0 + np.abs(positions)))[:, None, :] * np.eye(dim)
+            return np.concatenate([none, ahead, -ahead], axis=1)
+        longest = LONGEST * STEP * (1.0 + np.abs(positions))
+        steps = np.minimum(steps_by(self.curvatures, positions), longest)
+        ahead = steps[:, None, :] * np.eye(dim)
+        return np.concatenate([none, ahead], axis=1)
+
+    def _turn_back(
+        self, rows: FloatArray, values: FloatArray
+    ) -> tuple[FloatArray, FloatArray, dict[int, Exception]]:
+        """Return rows and values with the neighbours that failed on the other side."""
+        failed = np.isfinite(values[:, :1]) & ~np.isfinite(values[:, 1:])
+        which, along = np.nonzero(failed)
+        if not len(which):
+            return rows, values, {}
+        rows, values = rows.copy(), values.copy()
+        rows[which, 1 + along] = 2.0 * rows[which, 0] - rows[which, 1 + along]
+        again, causes = self._values(rows[which, 1 + along][:, None, :])
+        values[which, 1 + along] = again[:, 0]
+        return rows, values, {int(which[k]): cause for k, cause in causes.items()}
 
     def _values(self, rows: FloatArray) -> tuple[FloatArray, dict[int, Exception]]:
         """Return U (n, k) at ``rows (n, k, dim)``, and one of what the k raised."""
@@ -125,6 +178,40 @@ class Differences:
         """Return the inner potential's own starting positions, shape (n, dim)."""
         inner: InitialPotential = self.inner  # type: ignore[assignment]
         return inner.initial(rng, n)
+
+
+def steps_by(
+    curvatures: FloatArray | None, positions: FloatArray, size: FloatArray | float = 0.0
+) -> FloatArray:
+    """Return steps of differences along each coordinate, shape (n, dim).
+
+    Parameters
+    ----------
+    curvatures : ndarray of shape (dim,), optional
+        About the second derivatives along each coordinate.
+    positions : ndarray of shape (n, dim)
+        Where.
+    size
+        |U| there, of which a part may be rounding.
+    """
+    usual = STEP * (1.0 + np.abs(positions))
+    if curvatures is None:
+        return np.asarray(usual * (SHORT_STEP / STEP))
+    steepness = np.maximum(np.abs(curvatures), np.finfo(np.float64).tiny)
+    steps = np.sqrt(2.0 * (RISE + _ROUNDING * np.abs(size)) / steepness)
+    return np.asarray(np.clip(steps, _SHORTEST * usual, _LONGEST * usual))
+
+
+def _slopes_to_one_side(
+    rows: FloatArray, values: FloatArray, curvatures: FloatArray | None
+) -> FloatArray:
+    """Return differences (n, dim) of ``values (n, dim + 1)``, NaN where one is not finite."""
+    steps = np.einsum("nii->ni", rows[:, 1:]) - rows[:, 0]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slopes = (values[:, 1:] - values[:, :1]) / steps
+    if curvatures is not None:
+        slopes -= 0.5 * steps * curvatures
+    return np.where(np.isfinite(slopes), slopes, np.nan)
 
 
 def _slopes(rows: FloatArray, values: FloatArray) -> FloatArray:

@@ -148,3 +148,29 @@ def test_values_that_take_no_time_are_saved_all_the_same():
     assert (np.abs(run.draws.mean(axis=(0, 1)) - valley.mean) < 5 * error).all()
     assert run.acceptance.mean() > 0.9
     assert run.calls["value"] < 2500
+
+
+def test_differences_to_one_side_are_corrected_by_curvatures():
+    curvatures = np.array([4.0, 0.25])
+    target = sk.potential(lambda q: 0.5 * curvatures @ q**2, gradient="differences", dim=2)
+    positions = np.array([[1.0, 2.0], [-0.5, 3.0]])
+    recording = RecordingPotential(target, keep=True)
+    found = recording.one_sided(curvatures).value_and_gradient(positions)[1]
+    assert_allclose(found, positions * curvatures, rtol=1e-7)
+    plain = RecordingPotential(target, keep=True).one_sided(None).value_and_gradient(positions)[1]
+    assert not np.allclose(plain, positions * curvatures, rtol=1e-7, atol=0.0)
+    assert_allclose(plain, positions * curvatures, rtol=1e-4)
+    assert recording.paid == 2 * (2 + 1)
+    assert_allclose(recording.drain().gradients, found)
+
+
+def test_to_one_side_differences_turn_back_from_what_fails():
+    target = sk.potential(fails_beyond, gradient="differences", dim=2)
+    recording = RecordingPotential(target, keep=False)
+    with pytest.warns(UserWarning, match="no solution"):
+        values, gradients = recording.one_sided(np.ones(2)).value_and_gradient(
+            np.array([[1.0, 2.0], [-1.0, 0.0]])
+        )
+    assert_allclose(values, [2.5, 0.5])
+    assert_allclose(gradients, [[1.0, 2.0], [-1.0, 0.0]], atol=1e-6)
+    assert recording.paid == 2 * 3 + 1

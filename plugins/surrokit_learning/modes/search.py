@@ -6,19 +6,21 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import CONVEX
+from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.errors import NumericalError
 from surrokit.mode.bottom import demand_bottom
+from surrokit.mode.by_values import find_any_mode
 from surrokit.mode.mode import Mode
 from surrokit.mode.scales import Scales
-from surrokit.mode.search import find_mode
 from surrokit.types import FloatArray
 from surrokit_learning.modes.curvature import foretold_covariance
 from surrokit_learning.modes.starts import more_starts
 from surrokit_learning.modes.watch import ModeWatch, same_mode, valley_of
 from surrokit_learning.region.design import inverse_curvature
+from surrokit_learning.region.region import WIDE
 
 SLICE = 50
 """Evaluations that one step may take, and a search that has begun a few more."""
@@ -31,6 +33,9 @@ CLOSE = 0.01
 
 LATER = 20
 """Evaluations that a later search may take, or twice those of the first one if these are more."""
+
+STALLED = 1.0
+"""Nats that a first search by values must gain in :data:`SLICE` evaluations to go on."""
 
 LEAST = 3
 """Searches that are made as long as there are starts, whatever they cost."""
@@ -177,11 +182,13 @@ class ModeSearch:
     def _continue(self, exact: Potential, limits: Limits) -> ModeSearch:
         at = self.starts[len(self.led)] if self.at is None else self.at
         watch = ModeWatch(self.modes, exact.dim)
-        span = SPAN if not self.led else max(LATER, 2 * self.calls[0]) - self.spent
+        span = SPAN if calls_per_gradient(exact) == 1 else SLICE
+        if self.led:
+            span = max(LATER, 2 * self.calls[0]) - self.spent
         most = max(min(span, limits.total - self.paid), 1)
         scales = self._scales(at)
         try:
-            found = find_mode(
+            found = find_any_mode(
                 exact, at, max_calls=most, tolerance=CLOSE, until=watch, scales=scales
             )
         except NumericalError:  # the target is not finite at this start
@@ -196,11 +203,18 @@ class ModeSearch:
         if self.lowest is None or found.value < self.lowest.value:
             search = attrs.evolve(search, lowest=found)
         ended = found.converged and (scales is not None or search._is_close(found))
-        if ended or np.array_equal(found.position, at):
+        if ended or np.array_equal(found.position, at) or self._stalls(exact, found):
             return search._end(exact, limits, found)
         if self.led and found.calls >= most:
-            return search._lead_to(-1)
+            return search._give_up(exact, limits, found)
         return attrs.evolve(search, at=found.position)
+
+    def _give_up(self, exact: Potential, limits: Limits, found: Mode) -> ModeSearch:
+        """Return the state after a search that took too long; low places count as where it ends."""
+        assert self.lowest is not None
+        if found.value <= self.lowest.value + exact.dim + WIDE:
+            return self._end(exact, limits, found)
+        return self._lead_to(-1)
 
     def _scales(self, at: FloatArray) -> Scales | None:
         """Return what is known by now of the covariance about where a search may lead."""
@@ -224,6 +238,15 @@ class ModeSearch:
         if covariance is None:
             return True
         return bool(0.5 * found.gradient @ covariance @ found.gradient < CLOSE)
+
+    def _stalls(self, exact: Potential, found: Mode) -> bool:
+        """Return whether the first search gains next to nothing for many values.
+
+        In a narrow valley that bends there is no end to it, and other starts may do better.
+        """
+        if self.led or self.at is None or self.lowest is None or calls_per_gradient(exact) == 1:
+            return False
+        return self.lowest.value - found.value < STALLED
 
     def _with_rows(self, rows: Evaluations) -> ModeSearch:
         joined = Evaluations.join([self.rows, rows], self.starts.shape[1])

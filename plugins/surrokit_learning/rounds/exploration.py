@@ -23,6 +23,11 @@ from surrokit_learning.rounds.first_points import FirstPoints, with_design
 from surrokit_learning.rounds.queue import Queue
 from surrokit_learning.rounds.settings import RoundsSettings, Start
 from surrokit_learning.rounds.state import RoundsState, Stage
+from surrokit_learning.rounds.values import (
+    difference,
+    evaluate_alone,
+    evaluate_sparingly,
+)
 from surrokit_learning.standing import demand_warmup, evaluate_with_gradients, idle
 
 LAST_TRANSITIONS = 150
@@ -31,9 +36,6 @@ LAST_TRANSITIONS = 150
 RISE, FALL = 0.02, 0.9
 """Rounds are a gain if their mean acceptance is so much above that of those before, or the spread
 falls to such a part."""
-
-JUDGES = 5
-"""Points that say something of a surrogate; the last round may have fewer."""
 
 TELLING = 0.1
 """Predicted acceptance from which on the covariance of a surrogate's draws is believed."""
@@ -94,7 +96,8 @@ class RoundsExploration:
             # half of the warm-up at most, as of the evaluations
             burst = self.burst.start(positions, max(warmup // 2, 1))
             return RoundsState.at(burst.chains, stage="burst", burst=burst, **bounds)
-        values, gradients = self._evaluate(positions)
+        # where a gradient is made of values, starts alone are not worth it
+        values, gradients = self._evaluate(positions, gradients=not self._by_differences)
         cache = {"value": values} if gradients is None else {"value": values, "gradient": gradients}
         state = ChainState(positions=positions, values=values, cache=cache)
         stage: Stage = "mode" if self.start_by == "mode" else "design"
@@ -241,17 +244,21 @@ class RoundsExploration:
         """Evaluate the next batch of the queue, judge what it was drawn from, move the chains."""
         n = max(min(self.settings.batch, state.bill.most_paid - state.bill.paid), 1)
         now, later = state.queue.split(n)
-        values = self._evaluate(now.positions)[0]
+        if self._by_differences:
+            good = self.settings.acceptance
+            values = evaluate_sparingly(self.potential, now, state.hessian, good)
+        else:
+            values = self._evaluate(now.positions)[0]
         moves = not (state.stage == "design" and self.start_by == "sobol")
-        log_weights = _difference(now.expected, values) if moves else np.full(n, -np.inf)
+        log_weights = difference(now.expected, values) if moves else np.full(n, -np.inf)
         state = attrs.evolve(
             state,
             queue=later,
             bill=state.bill.pay(len(now)),
             n_design=state.n_design + (state.stage == "design") * len(now),
         )
-        if len(now) >= JUDGES and not np.isnan(now.predicted).any():
-            errors = _difference(now.predicted, values)
+        if now.judges:
+            errors = difference(now.predicted, values)
             acceptance = predicted_acceptance(errors)
             state = attrs.evolve(
                 state,
@@ -379,16 +386,15 @@ class RoundsExploration:
             return self.calls
         return max(self.calls // calls_per_gradient(self.potential), 1)
 
-    def _evaluate(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    @property
+    def _by_differences(self) -> bool:
+        """Whether gradients are paid for and made of differences of values."""
+        return self.pays_gradients and calls_per_gradient(self.potential) > 1
+
+    def _evaluate(
+        self, positions: FloatArray, *, gradients: bool = True
+    ) -> tuple[FloatArray, FloatArray | None]:
         """Return U at positions (n, dim), infinite where anything failed, and its gradients."""
-        if self.pays_gradients:
+        if self.pays_gradients and gradients:
             return evaluate_with_gradients(self.potential, positions)
-        with np.errstate(all="ignore"):
-            values = self.potential.value(positions)
-        return np.where(np.isnan(values), np.inf, values), None
-
-
-def _difference(predicted: FloatArray, values: FloatArray) -> FloatArray:
-    """Return V - U, -inf where U is not finite."""
-    finite = np.isfinite(values)
-    return np.where(finite, predicted - np.where(finite, values, 0.0), -np.inf)
+        return evaluate_alone(self.potential, positions), None

@@ -7,6 +7,9 @@ import numpy as np
 
 from surrokit.types import FloatArray
 
+JUDGES = 5
+"""Points that say something of a surrogate; the last round may have fewer."""
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class Queue:
@@ -39,6 +42,11 @@ class Queue:
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    @property
+    def judges(self) -> bool:
+        """Whether the points are draws of a surrogate, and enough of them to say how good it is."""
+        return len(self) >= JUDGES and not bool(np.isnan(self.predicted).any())
 
     def split(self, n: int) -> tuple[Queue, Queue]:
         """Return the first n points, and the others."""

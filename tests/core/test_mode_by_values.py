@@ -1,0 +1,137 @@
+"""The search for the mode where gradients are made of differences of values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from surrokit.cost.recording import RecordingPotential
+from surrokit.mode.by_values import find_any_mode
+from surrokit.mode.search import find_mode
+from surrokit.mode.trust import Model, least_radius, step_within
+from surrokit.targets.differences import Differences
+from surrokit.testing.targets.densities import Banana, Gaussian
+
+
+class Values:
+    """Values alone of a target."""
+
+    capabilities = frozenset()
+
+    def __init__(self, target):
+        self.target = target
+        self.dim = target.dim
+
+    def value(self, positions):
+        return self.target.value(positions)
+
+
+class Collinear:
+    """A regression on columns that are far from zero, with an unknown scale."""
+
+    dim, capabilities = 3, frozenset()
+    x = 1950.0 + np.arange(60.0)
+    y = 0.02 * x - 60.0 + np.random.default_rng(1).standard_normal(60)
+
+    def value(self, positions):
+        left = self.y - positions[:, :1] - positions[:, 1:2] * self.x
+        log_scale = positions[:, 2]
+        return 60 * log_scale + 0.5 * np.square(left).sum(axis=1) * np.exp(-2 * log_scale)
+
+    @property
+    def least(self):
+        """U at the mode."""
+        design = np.column_stack([np.ones(60), self.x])
+        left = self.y - design @ np.linalg.lstsq(design, self.y)[0]
+        return 30 * np.log(left @ left / 60) + 30
+
+
+def recording(target):
+    return RecordingPotential(Differences(target), keep=True)
+
+
+def test_the_mode_of_a_normal_is_found_with_its_curvature():
+    target = Gaussian(mean=(1.0, -2.0), covariance=((1.0, 0.9), (0.9, 1.0)))
+    exact = recording(Values(target))
+    found = find_any_mode(exact, np.full(2, 5.0))
+    assert found.converged
+    assert_allclose(found.position, [1.0, -2.0], atol=1e-3)
+    assert_allclose(found.hessian, np.linalg.inv(target.covariance), rtol=1e-4)
+    assert exact.paid <= found.calls * 5 < exact.paid + 5
+
+
+def test_the_mode_of_collinear_parameters_is_found():
+    found = find_any_mode(recording(Collinear()), np.array([1.0, -1.0, 0.5]), max_calls=300)
+    assert found.converged
+    assert found.value < Collinear().least + 0.01
+
+
+def test_a_bend_takes_fewer_values_than_central_differences():
+    start = np.array([-3.0, 8.0])
+    by_matrices, plain = recording(Values(Banana())), recording(Values(Banana()))
+    found, slower = find_any_mode(by_matrices, start), find_mode(plain, start)
+    assert found.converged
+    assert found.value < slower.value + 0.01
+    assert by_matrices.paid < plain.paid
+
+
+def test_no_more_is_paid_than_may_be():
+    exact = recording(Collinear())
+    found = find_any_mode(exact, np.array([1.0, -1.0, 0.5]), max_calls=10)
+    assert not found.converged
+    assert exact.paid <= 70
+
+
+def test_a_search_may_be_ended():
+    seen = []
+    found = find_any_mode(
+        recording(Values(Banana())),
+        np.array([-3.0, 8.0]),
+        until=lambda q, *_: seen.append(q) or True,
+    )
+    assert len(seen) == 1
+    assert not found.converged
+    assert_allclose(found.position, [-3.0, 8.0])
+
+
+class TwoModes:
+    """Normals about (3, 3) and (-3, -3)."""
+
+    dim, capabilities = 2, frozenset()
+
+    def value(self, positions):
+        up, down = (0.5 * np.square(positions - m).sum(axis=1) for m in (3.0, -3.0))
+        return -np.logaddexp(np.log(2 / 3) - up, np.log(1 / 3) - down)
+
+
+def test_rough_gradients_beside_the_mode_do_not_use_up_the_search():
+    start = np.array([-0.75267419, -0.3066942])
+    found = find_any_mode(recording(TwoModes()), start, max_calls=20)
+    assert found.converged
+    assert_allclose(found.position, [-3.0, -3.0], atol=1e-3)
+
+
+def test_rough_gradients_are_not_kept():
+    exact = recording(Collinear())
+    find_any_mode(exact, np.array([1.0, -1.0, 0.5]))
+    gradients = exact.drain().gradients
+    assert gradients is None or np.isnan(gradients).all()
+
+
+@pytest.mark.parametrize("curvature", [2.0, -2.0])
+def test_a_step_stays_within_the_radius(curvature):
+    model = Model(
+        position=np.zeros(2),
+        value=0.0,
+        gradient=np.array([3.0, 4.0]),
+        hessian=np.diag([1.0, curvature]),
+    )
+    step, gain, at_edge = step_within(model, 0.5)
+    assert at_edge
+    assert 0.49 < np.linalg.norm(step) <= 0.5 + 1e-12
+    assert gain > 0.0
+    if curvature > 0:
+        step, _, at_edge = step_within(model, least_radius(model))
+        assert not at_edge
+        assert_allclose(step, [-3.0, -2.0])
