@@ -23,11 +23,7 @@ from surrokit_learning.rounds.first_points import FirstPoints, with_design
 from surrokit_learning.rounds.queue import Queue
 from surrokit_learning.rounds.settings import RoundsSettings, Start
 from surrokit_learning.rounds.state import RoundsState, Stage
-from surrokit_learning.rounds.values import (
-    difference,
-    evaluate_alone,
-    evaluate_sparingly,
-)
+from surrokit_learning.rounds.values import difference, evaluate_alone, evaluate_sparingly
 from surrokit_learning.standing import demand_warmup, evaluate_with_gradients, idle
 
 LAST_TRANSITIONS = 150
@@ -40,8 +36,9 @@ falls to such a part."""
 TELLING = 0.1
 """Predicted acceptance from which on the covariance of a surrogate's draws is believed."""
 
-MOBILE = 0.1
-"""Part of the moves on a surrogate that must be accepted if its draws are to say anything."""
+MOBILE, FREE = 0.1, 0.5
+"""Parts of the moves on a surrogate that must be accepted if its draws are to say anything, and to
+judge it. Where most would leave the region of the points seen, the mass is elsewhere."""
 
 SEARCHED = 0.1
 """Part of the evaluations that may be paid to look for other modes than the first one found."""
@@ -348,7 +345,7 @@ class RoundsExploration:
             predicted=surrogate.value(draws.positions),
             covariance=state.covariance if draws.covariance is None else draws.covariance,
             temperature=shown.temperature if isinstance(shown, Tempered) else 1.0,
-            trusted=shown is surrogate,
+            trusted=shown is surrogate and draws.accepted >= FREE,
         )
         return attrs.evolve(state, queue=queue)
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.capabilities import FORWARD, GRADIENT
 from surrokit.contracts.forward import with_forward
-from surrokit.contracts.learner import LearningProblem
+from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, SurrogateFitError
 from surrokit.testing.targets.densities import Banana, Gaussian
@@ -416,3 +416,27 @@ def test_gradients_too_large_to_square_do_not_hide_the_scale_of_the_first_points
     drive = Drive(target, explorer(evaluations=80), far).run()
     first = next(state for state in drive.states if state.stage == "rounds")
     assert (np.sqrt(np.diag(first.covariance)) < 0.1).all()
+
+
+@pytest.mark.parametrize(("part", "judges"), [(1.0, True), (0.2, False)])
+def test_draws_that_would_leave_the_region_do_not_judge_a_surrogate(part, judges):
+    """Points in a fifth of the posterior's length: a round there says nothing of the rest."""
+    drive = Drive(FLAT, explorer(acceptance=0.5), starts(2)).run()
+    truth = FLAT.sample(np.random.default_rng(2), 40)
+    seen = truth[:1] + part * (truth - truth[:1])
+    values, gradients = FLAT.value_and_gradient(seen)
+    state = attrs.evolve(
+        drive.state,
+        seen=Evaluations(positions=seen, values=values, gradients=gradients),
+        covariance=part**2 * np.array(FLAT.covariance),
+        finished=False,
+        settled=False,
+        unfitted=True,
+        acceptances=(),
+    )
+    state = drive.explorer.inform(state, FLAT)
+    assert len(state.queue) > 0
+    assert state.queue.trusted == judges
+    state = drive.explorer.step(state, np.random.default_rng(3))
+    assert state.acceptances[-1] == 1.0
+    assert state.finished == judges
