@@ -23,9 +23,10 @@ from surrokit.plan.policy import Policy
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.safety import Safety, check_safety
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.composer import Composer, Spec, describe
+from surrokit.registry.composer import Composer, Spec, describe, name_and_settings
 from surrokit.registry.discovery import default_plugins
 from surrokit.registry.kinds import Kind
+from surrokit.registry.purposes import DIFFERENCES
 from surrokit.result.run import Run
 from surrokit.run.observers import Observers, list_observers
 from surrokit.settings import is_whole
@@ -116,7 +117,7 @@ def sample(
     warmup
         Iterations before the first kept draw, exploration included. None means 1000. Where the
         exploration tunes the sampler, as ``rounds`` does, None means the length of the exploration
-        and 10 or 25 iterations more; the exploration then spends about half of the budget.
+        and 4 to 25 iterations more; the exploration then spends about half of the budget.
     draws
         Draws kept of each chain. None means 1000; with ``target_ess`` or ``target_rhat`` it means
         as many as the target takes.
@@ -176,7 +177,8 @@ def sample(
     )
     composer = Composer(default_catalogue())
     exact = check_target(composer.make("potential", target))
-    if sampler is None and surrogate is None and suits_differences(exact, max_calls):
+    is_open = sampler is None and surrogate is None
+    if (is_open or _explores_by_differences(explorer)) and suits_differences(exact, max_calls):
         exact = Differences(exact)
     settings = {
         "integrator": integrator,
@@ -207,6 +209,17 @@ def sample(
         listeners = Observers([*observers, *bar])
         listeners.add_hooks(default_plugins().manager.hook)
         return run(asked, composer, _generator(seed), listeners)
+
+
+def _explores_by_differences(explorer: object) -> bool:
+    """Return whether an explorer is named to which all is left, and that prefers gradients."""
+    if explorer is None:
+        return False
+    named, wanted = (
+        name_and_settings(explorer),
+        default_catalogue().serving("explorer", DIFFERENCES),
+    )
+    return wanted is not None and named == (wanted.name, {})
 
 
 def _check_sizes(chains: int, warmup: int | None, draws: int | None, on_error: str) -> None:

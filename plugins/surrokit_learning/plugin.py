@@ -90,7 +90,7 @@ _COMPONENTS = (
     Component(
         kind="explorer",
         name="rounds",
-        serves=("surrogate",),
+        serves=("surrogate", "differences"),
         factory="surrokit_learning.rounds.rounds:Rounds",
         summary="A search for the mode, then rounds of evaluations where the surrogate points",
         references=("Liu (1996), Metropolized independent sampling, doi:10.1007/BF00162521",),

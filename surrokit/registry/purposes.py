@@ -17,3 +17,6 @@ NO_LEARNING = "no-learning"
 
 STARTS = "starts"
 """An explorer that takes the chains of an exact sampler to where the mass is."""
+
+DIFFERENCES = "differences"
+"""An explorer for which gradients made of differences of values are worth what they cost."""

@@ -117,6 +117,25 @@ def test_they_are_not_taken_where_few_of_them_can_be_paid_for():
     assert not suits_differences(Values(), few - 1)
 
 
+@pytest.mark.parametrize(
+    ("explorer", "by_gradients"),
+    [("rounds", True), (("rounds", {}), True), (("rounds", {"batch": 30}), False), (None, False)],
+)
+def test_rounds_that_are_left_to_themselves_take_differences(explorer, by_gradients):
+    run = sk.sample(
+        Values(),
+        surrogate="additive",
+        sampler="sub-chain",
+        explorer=explorer,
+        seed=1,
+        warmup=60,
+        draws=5,
+        progress=False,
+        safety=sk.Safety(rescues=0),
+    )
+    assert (run.modes is not None) == by_gradients
+
+
 def test_a_wrapper_tells_what_a_gradient_pays_for():
     assert calls_per_gradient(RecordingPotential(Differences(Values()), keep=False)) == 5
     assert calls_per_gradient(RecordingPotential(Gaussian(), keep=False)) == 1
