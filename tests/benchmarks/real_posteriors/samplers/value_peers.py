@@ -9,8 +9,9 @@ them improper, are in the density.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -18,6 +19,9 @@ import numpy as np
 from real_posteriors.samplers.outcome import Drawn
 from real_posteriors.targets import Posterior
 from surrokit.types import FloatArray
+
+Settings: TypeAlias = Mapping[str, Any]
+NO_SETTINGS: Settings = MappingProxyType({})
 
 HALF_BOX, PLAUSIBLE = 10.0, 3.0
 """In scales about the centre: the box, and where the bulk may be."""
@@ -103,8 +107,10 @@ def emcee_ensemble(posterior: Posterior, seed: int) -> Drawn:
     return look.hand_over(z.swapaxes(0, 1), before, began, ess=ess)
 
 
-def pocomc_particles(posterior: Posterior, seed: int) -> Drawn:
-    """Run pocoMC; its particles are resampled by their weights."""
+def pocomc_particles(
+    posterior: Posterior, seed: int, made: Settings = NO_SETTINGS, **run: Any
+) -> Drawn:
+    """Run pocoMC, ``made`` and ``run`` with settings; particles are resampled by their weights."""
     import pocomc
     from scipy.stats import uniform
 
@@ -112,14 +118,16 @@ def pocomc_particles(posterior: Posterior, seed: int) -> Drawn:
     lower, upper = look.within(HALF_BOX)
     prior = pocomc.Prior([uniform(a, b - a) for a, b in zip(lower, upper, strict=True)])
     began = time.perf_counter()
-    sampler = pocomc.Sampler(prior, look.density, vectorize=True, random_state=seed)
-    sampler.run(progress=False)
+    sampler = pocomc.Sampler(prior, look.density, vectorize=True, random_state=seed, **made)
+    sampler.run(progress=False, **run)
     points, weights, *_ = sampler.posterior()
     return _from_weights(look, points, np.log(weights), began, seed)
 
 
-def nautilus_nested(posterior: Posterior, seed: int) -> Drawn:
-    """Run nautilus; its points are resampled by their weights."""
+def nautilus_nested(
+    posterior: Posterior, seed: int, made: Settings = NO_SETTINGS, **run: Any
+) -> Drawn:
+    """Run nautilus, ``made`` and ``run`` with settings; points are resampled by their weights."""
     import nautilus
 
     look = Looking.at(posterior)
@@ -132,8 +140,9 @@ def nautilus_nested(posterior: Posterior, seed: int) -> Drawn:
         pass_dict=False,
         vectorized=True,
         seed=seed,
+        **made,
     )
-    sampler.run(verbose=False)
+    sampler.run(verbose=False, **run)
     points, log_weights, _ = sampler.posterior()
     return _from_weights(look, points, log_weights, began, seed)
 
