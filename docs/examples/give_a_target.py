@@ -135,7 +135,7 @@ print(*(kind for kind, n in run.calls.items() if n))
 
 # [energy]
 class HeavyTailed:
-    """Misfit with Student's t errors, 4 degrees of freedom, and a flat prior."""
+    """Misfit with Student's t errors, 4 degrees of freedom; flat within the bounds."""
 
     def value(self, outputs, positions):
         return self.value_and_gradients(outputs, positions)[0]
@@ -151,7 +151,7 @@ target = sk.forward_potential(
     forward,
     jacobian,
     energy=HeavyTailed(),
-    parameters={"height": (0, None), "rate": (0, None)},
+    parameters={"height": (0, 10), "rate": (0, 5)},
 )
 run = sk.sample(target, surrogate="additive", initial=[2.0, 0.5], warmup=200, draws=200, seed=1)
 
