@@ -242,12 +242,12 @@ def test_a_whole_run_on_rows():
         initial=MODE + FACTOR @ np.ones(DIM),
         chains=2,
         warmup=150,
-        draws=50,
+        draws=200,
         seed=1,
         progress=False,
     )
 
-    assert run.acceptance.mean() > 0.8
+    assert abs(run.acceptance.mean() - 0.8) < 0.15  # what steps are tuned to; 0.74 to 0.83 by seed
     assert run.calls["value"] <= 2 * 300  # once the surrogate is there, one value a proposal
 
 
