@@ -1,0 +1,1 @@
+"""Answers from draws of a surrogate, corrected by exact potentials at a few of them."""

@@ -1,0 +1,46 @@
+"""An estimate with its Monte Carlo error."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+from scipy.stats import t as student
+
+from surrokit.types import FloatArray
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Estimate:
+    """What draws say about an expectation.
+
+    Parameters
+    ----------
+    value : ndarray
+        The estimate, of any shape; the other arrays have the same.
+    error : ndarray
+        Its standard error.
+    effective : ndarray
+        Independent exact draws that would be as good.
+    degrees : ndarray
+        Degrees of freedom that the error has.
+    calls : float
+        Exact calls of the whole run.
+    """
+
+    value: FloatArray
+    error: FloatArray
+    effective: FloatArray
+    degrees: FloatArray
+    calls: float
+
+    def interval(self, probability: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Return both ends of an interval that holds the truth with a probability."""
+        half = student.ppf(0.5 + 0.5 * probability, self.degrees) * self.error
+        return self.value - half, self.value + half
+
+    def __repr__(self) -> str:
+        if np.ndim(self.value) == 0:
+            about = f"{self.value:.6g} +- {self.error:.2g}"
+        else:
+            about = f"{np.array2string(self.value)} +- {np.array2string(self.error, precision=2)}"
+        return f"<Estimate {about}; {np.min(self.effective):.0f} effective draws>"
