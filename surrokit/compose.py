@@ -81,6 +81,7 @@ def sample(
     max_seconds: float | None = None,
     target_ess: float | None = None,
     target_rhat: float | None = None,
+    target_mcse: float | None = None,
 ) -> Run:
     """Draw from a target exactly, on a surrogate where one is named or saves calls.
 
@@ -119,8 +120,8 @@ def sample(
         exploration tunes the sampler, as ``rounds`` does, None means the length of the exploration
         and 4 to 25 iterations more; the exploration then spends about half of the budget.
     draws
-        Draws kept of each chain. None means 1000; with ``target_ess`` or ``target_rhat`` it means
-        as many as the target takes.
+        Draws kept of each chain. None means 1000; with a goal for them, such as ``target_ess``, it
+        means as many as the goal takes.
     step_size, n_steps
         Used as given; None has them tuned in warm-up. ``n_steps`` is the longest path: each
         iteration draws its number of steps from {1, ..., n_steps}, unless the sampler's settings
@@ -145,9 +146,11 @@ def sample(
     max_calls, max_seconds
         Limits of the whole run, exploration and warm-up included; see
         :class:`~surrokit.cost.budget.Budget`.
-    target_ess, target_rhat
-        Effective sample size (the least of its three kinds) or R-hat at which the run stops, once
-        every parameter reaches it. The first of the four limits to be reached ends the run.
+    target_ess, target_rhat, target_mcse
+        Effective sample size (the least of its three kinds), R-hat, or Monte Carlo error of mean,
+        standard deviation and 5, 50 and 95 % quantile (in posterior standard deviations) at which
+        the run stops, once every parameter reaches it. The first of the five limits to be reached
+        ends the run.
 
     Returns
     -------
@@ -173,7 +176,11 @@ def sample(
     check_flag("progress", progress)
     observers = list_observers(observers)
     budget = Budget(
-        max_calls=max_calls, max_seconds=max_seconds, target_ess=target_ess, target_rhat=target_rhat
+        max_calls=max_calls,
+        max_seconds=max_seconds,
+        target_ess=target_ess,
+        target_rhat=target_rhat,
+        target_mcse=target_mcse,
     )
     composer = Composer(default_catalogue())
     exact = check_target(composer.make("potential", target))

@@ -222,6 +222,44 @@ def mean_error(draws: npt.ArrayLike) -> FloatArray:
     return np.where(_moving(array), found, np.nan)
 
 
+QUANTILES = (0.05, 0.5, 0.95)
+"""Quantiles that are reported."""
+
+
+def relative_error(draws: npt.ArrayLike) -> FloatArray:
+    """Return the largest Monte Carlo error of each parameter, in its standard deviations.
+
+    It is the largest of those of mean, standard deviation and the :data:`QUANTILES`.
+
+    Parameters
+    ----------
+    draws : array_like of shape (chains, draws, dim)
+        Kept draws.
+
+    Returns
+    -------
+    ndarray of shape (dim,)
+        NaN for parameters that no chain moved, or with fewer than four draws.
+
+    Raises
+    ------
+    ShapeError
+        If draws are not three-dimensional.
+    """
+    array = _check(draws)
+    if array.shape[1] < MIN_DRAWS:
+        return np.full(array.shape[2], np.nan)
+    from arviz_stats.base import array_stats
+
+    scaled = array / units(array)
+    ways: list[dict[str, Any]] = [{"method": "mean"}, {"method": "sd"}]
+    ways += [{"method": "quantile", "prob": probability} for probability in QUANTILES]
+    errors = [_by_parameter(array_stats.mcse, scaled, **way) for way in ways]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.max(errors, axis=0) / scaled.std(axis=(0, 1))
+    return np.where(_moving(array), found, np.nan)
+
+
 def relative_error_of_mean(draws: npt.ArrayLike, mean: npt.ArrayLike) -> FloatArray:
     """Return |mean of the first t draws - E q| / |E q| for every t (section 5.3 of the paper).
 

@@ -13,6 +13,17 @@ _COMPONENTS = (
     ),
     Component(
         kind="correction",
+        name="weights",
+        serves=("answers",),
+        factory="surrokit_corrections.weights:Weights",
+        summary="Answers from draws of the surrogate, corrected by exact potentials at a few",
+        references=(
+            "Vehtari, Simpson, Gelman, Yao and Gabry (2024), arXiv:1507.02646, for the weights",
+            "Owen and Zhou (2019), arXiv:1901.02976, for the rounds",
+        ),
+    ),
+    Component(
+        kind="correction",
         name="subsampled",
         serves=("rows",),
         factory="surrokit_corrections.subsampled:Subsampled",

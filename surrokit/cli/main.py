@@ -74,6 +74,12 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
 @click.option("--max-seconds", type=float, default=None, help="Stop after so many seconds.")
 @click.option("--target-ess", type=float, default=None, help="Stop when every ESS is this high.")
 @click.option("--target-rhat", type=float, default=None, help="Stop when every R-hat is this low.")
+@click.option(
+    "--target-mcse",
+    type=float,
+    default=None,
+    help="Stop when every mean, sd and quantile is this sure, in posterior sds.",
+)
 @click.option("--step-size", type=float, default=None, help="Size of a step.  [default: tuned]")
 @click.option("--n-steps", type=int, default=None, help="Longest path.  [default: tuned]")
 @click.option("--seed", type=int, default=None, help="Seed, for reproducible draws.")

@@ -11,14 +11,22 @@ import attrs
 from surrokit.settings import Limits, is_number, optional_positive_integer
 
 StopReason: TypeAlias = Literal[
-    "draws", "max_calls", "max_seconds", "target_ess", "target_rhat", "interrupted", "error"
+    "draws",
+    "max_calls",
+    "max_seconds",
+    "target_ess",
+    "target_rhat",
+    "target_mcse",
+    "interrupted",
+    "error",
 ]
 """Why a run stopped: it made all draws, it reached a limit of its :class:`Budget`, or an interrupt
 or an error ended it."""
 
 Length: TypeAlias = Literal["fixed", "judged", "cut"]
 """What set the number of kept draws: it was ``fixed`` before the first draw, ``judged`` by the
-draws (``target_ess``, ``target_rhat``), or ``cut`` by a limit, an interrupt or an error."""
+draws (``target_ess``, ``target_rhat``, ``target_mcse``), or ``cut`` by a limit, an interrupt or an
+error."""
 
 
 _WHOLE = Limits(
@@ -42,7 +50,7 @@ class Budget:
     vary and draws are few. Where this matters, the number of draws is predicted from the costs of
     the warm-up, and settled before the first draw. A call that would exceed ``max_calls`` is never
     made. When the seconds are over, the run waits for the call in progress, and drops the iteration
-    in progress. ``target_ess`` and ``target_rhat`` are checked now and then, on kept draws only.
+    in progress. The goals for draws are checked now and then, on kept draws only.
 
     Parameters
     ----------
@@ -56,6 +64,9 @@ class Budget:
         squared distances from the mean.
     target_rhat
         Largest R-hat of any parameter.
+    target_mcse
+        Largest Monte Carlo error of the mean, the standard deviation and the 5, 50 and 95 %
+        quantile of any parameter, in its posterior standard deviations.
 
     Raises
     ------
@@ -67,11 +78,13 @@ class Budget:
     max_seconds: float | None = attrs.field(default=None, validator=_above(0.0))
     target_ess: float | None = attrs.field(default=None, validator=_above(0.0))
     target_rhat: float | None = attrs.field(default=None, validator=_above(1.0))
+    target_mcse: float | None = attrs.field(default=None, validator=_above(0.0))
 
     @property
     def looks_at_draws(self) -> bool:
         """Whether the draws themselves may end the run."""
-        return self.target_ess is not None or self.target_rhat is not None
+        goals = (self.target_ess, self.target_rhat, self.target_mcse)
+        return any(goal is not None for goal in goals)
 
     def part(self, fraction: float) -> Budget:
         """Return a budget of part of the calls and seconds, without the other limits."""

@@ -81,6 +81,10 @@ def ending(iteration: int) -> int:
     return iteration + math.ceil(LAST_PART * iteration)
 
 
+_OF_TAILS = 4.5
+"""Variance of the 5 % quantile of a normal distribution, times the draws, in its variances."""
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Recipe:
     """The parts, sizes and limits of a run.
@@ -177,6 +181,10 @@ class Recipe:
     @property
     def wanted_draws(self) -> int:
         """Number of about independent draws of each chain that would be enough."""
+        if self.budget.target_mcse is not None:
+            return min(
+                self.most_draws, math.ceil(_OF_TAILS / self.budget.target_mcse**2 / self.chains)
+            )
         if self.budget.target_ess is None:
             return min(self.most_draws, DRAWS) if self.draws is None else self.draws
         return min(self.most_draws, math.ceil(self.budget.target_ess / self.chains))

@@ -12,7 +12,7 @@ from surrokit.cost.budget import Budget, BudgetSpent, Length, StopReason, calls_
 from surrokit.cost.clock import Clock
 from surrokit.cost.pace import Pace
 from surrokit.cost.recording import RecordingPotential
-from surrokit.diagnostics import LEAST_OF, effective_sample_size, r_hat
+from surrokit.diagnostics import LEAST_OF, effective_sample_size, r_hat, relative_error
 from surrokit.result.trace import History
 from surrokit.types import FloatArray
 
@@ -172,6 +172,13 @@ class Stopping:
             growth = min(growth, _GROWTH)
             if float(np.max(r_hat(draws))) <= self.budget.target_rhat:
                 return self._judge("target_rhat")
+        if self.budget.target_mcse is not None:
+            error = float(np.max(relative_error(draws)))
+            if error <= self.budget.target_mcse:
+                return self._judge("target_mcse")
+            if self.budget.target_rhat is None and error < np.inf:
+                needed = np.square(error / self.budget.target_mcse)
+                growth = max(growth, min(float(needed), _MOST_GROWTH))
         self._next_look = math.ceil(growth * len(kept))
         return None
 
@@ -180,6 +187,10 @@ class Stopping:
         """Kept draws of each chain at which the run may end, as far as that is known."""
         looked = self._next_look if self.budget.looks_at_draws else self._most_draws
         return min(self._most_draws, looked)
+
+    def judge(self, reason: StopReason) -> None:
+        """Take note of the goal that answers have reached."""
+        self._judge(reason)
 
     def _judge(self, reason: StopReason) -> StopReason:
         self.stopped, self.length = reason, "judged"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.explorer import Modes
@@ -16,83 +17,23 @@ from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.broken_gradients import BrokenGradients
 from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
+from surrokit.errors import ConfigurationError
+from surrokit.result.adaptation import Adaptation
+from surrokit.result.expectation import expectation
 from surrokit.result.finding import Verdict
-from surrokit.result.stray import Stray
 from surrokit.result.summary import Summary
 from surrokit.result.trace import Trace
+from surrokit.result.weights import Weights
+from surrokit.settings import is_whole
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
 from surrokit.types import FloatArray, IntArray
+from surrokit.weighted.answer import Answer
+from surrokit.weighted.estimate import Estimate
 
 if TYPE_CHECKING:
     from surrokit.contracts.potential import Potential
     from surrokit.contracts.sampler import Kernel, Sampler
     from surrokit.output.arviz import Draws
-
-
-@attrs.frozen(kw_only=True)
-class Rescue:
-    """One repair of a surrogate.
-
-    Parameters
-    ----------
-    iteration
-        Iteration of the run, counted from 1, after which it began.
-    reason
-        What was wrong, in words.
-    """
-
-    iteration: int
-    reason: str
-
-
-@attrs.frozen(kw_only=True)
-class Adaptation:
-    """What changed in the course of a run.
-
-    Parameters
-    ----------
-    deployments
-        Iterations, counted from 1 over the whole run, after which a new surrogate was deployed.
-    training_rows
-        Exact evaluations that the learner observed.
-    frozen_before_draws
-        Whether every kept draw had the same kernel, which no schedule could have changed. If not,
-        draws were kept under adaptation, and are exact only in the limit of vanishing adaptation.
-        The run sees this for itself, whatever the schedule says.
-    rescues
-        Repairs of the surrogate by the safety net, in warm-up.
-    restarts
-        Repairs at which the draws so far became warm-up, and draws began again.
-    strays
-        Chains that were far above the others in warm-up.
-    mix
-        Probability with which a kept iteration was an exact transition.
-    deployed_though_frozen
-        Iterations after which the schedule deployed a surrogate though it had said that it was
-        frozen.
-    """
-
-    deployments: tuple[int, ...]
-    training_rows: int
-    frozen_before_draws: bool
-    rescues: tuple[Rescue, ...] = ()
-    restarts: tuple[Rescue, ...] = ()
-    strays: tuple[Stray, ...] = ()
-    mix: float = 0.0
-    deployed_though_frozen: tuple[int, ...] = ()
-
-    @property
-    def last_deployment(self) -> int | None:
-        """The iteration of the last deployment; None if there was none."""
-        return self.deployments[-1] if self.deployments else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields, the number of deployments and the last of them as plain data."""
-        return {
-            **attrs.asdict(self),
-            "n_deployments": len(self.deployments),
-            "last_deployment": self.last_deployment,
-        }
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -137,6 +78,8 @@ class Run:
         Data rows of a target that is a sum over rows.
     modes
         Where searches for modes ended; None without searches.
+    weights
+        What came of weighted answers; None where none were asked for.
     verdict
         All that a reader of the figures must know.
     """
@@ -158,12 +101,88 @@ class Run:
     n_rows: int | None = None
     length: Length = "fixed"
     modes: Modes | None = None
+    weights: Weights | None = None
     verdict: Verdict = attrs.field(factory=Verdict)
 
     @property
     def draws(self) -> FloatArray:
-        """Kept draws in the user's coordinates, shape (chains, draws, dim)."""
+        """Kept draws in the user's coordinates, shape (chains, draws, dim).
+
+        Of weighted answers they are draws of the surrogate, those that were paid for;
+        ``log_weights`` make them draws of the target.
+        """
         return self.kept.draws
+
+    @property
+    def exact(self) -> bool:
+        """Whether the draws are the target's, unweighted."""
+        return self.answer is None
+
+    @property
+    def answer(self) -> Answer | None:
+        """Weighted answers; None where draws are the target's."""
+        return None if self.weights is None else self.weights.answer
+
+    @property
+    def log_weights(self) -> FloatArray | None:
+        """Log weights of the kept draws, of mean one, shape (chains, draws); None if all are one.
+
+        The weights make averages over the draws averages over the target. ``expectation`` and
+        ``summary`` are much more precise, since they use all the surrogate's draws.
+        """
+        if self.answer is None:
+            return None
+        return self.answer.log_weights.reshape(-1, len(self.draws)).T
+
+    def resampled(self, n: int, rng: np.random.Generator | int | None = None) -> FloatArray:
+        """Return draws of equal weight, shape (n, dim), some of them alike.
+
+        They are drawn from the kept draws, with replacement and by their weights.
+
+        Parameters
+        ----------
+        n
+            How many.
+        rng
+            Generator, or its seed.
+
+        Raises
+        ------
+        ConfigurationError
+            If n is no whole number of at least 1, or there are no draws.
+        """
+        flat = self.draws.reshape(-1, self.draws.shape[2])
+        if not is_whole(n, 1) or not len(flat):
+            raise ConfigurationError(
+                f"n must be a whole number of at least 1, and there must be draws, got n={n!r} and "
+                f"{len(flat)} draws"
+            )
+        log_weights = np.zeros(len(flat)) if self.log_weights is None else self.log_weights.ravel()
+        weights = np.exp(log_weights - log_weights.max())
+        rows = np.random.default_rng(rng).choice(len(flat), int(n), p=weights / weights.sum())
+        return np.asarray(flat[rows])
+
+    def expectation(
+        self, function: Callable[[FloatArray], npt.ArrayLike], *, batched: bool = False
+    ) -> Estimate:
+        """Return the mean of a function under the target, with its Monte Carlo error.
+
+        Parameters
+        ----------
+        function
+            Of a position in the user's coordinates, shape (dim,), to a number or a vector; with
+            ``batched`` of positions (n, dim) to values (n,) or (n, k).
+        batched
+            Whether the function takes many positions at once.
+
+        Raises
+        ------
+        ShapeError
+            If the function returns something else, or NaN.
+        ConfigurationError
+            If there are no draws.
+        """
+        return expectation(self, function, batched=batched)
 
     @property
     def outputs(self) -> FloatArray | None:
@@ -228,12 +247,22 @@ class Run:
         """Return the effective sample size of each number, shape (dim,).
 
         By default the least of three: ``bulk`` for means, ``tail``, and ``square`` for spreads;
-        see :func:`surrokit.diagnostics.effective_sample_size`.
+        see :func:`surrokit.diagnostics.effective_sample_size`. Of weighted answers it is the number
+        of independent exact draws that would be as good: for the worst of mean, standard deviation
+        and quantiles by default, else for the mean.
         """
+        if self.weights is not None and self.answer is not None:
+            figures = self.weights.figures
+            return figures.effective if kind == "least" else figures.mean.effective
         return effective_sample_size(self.draws, kind)
 
     def rhat(self) -> FloatArray:
-        """Return R-hat of each number, shape (dim,); see :func:`surrokit.diagnostics.r_hat`."""
+        """Return R-hat of each number, shape (dim,); see :func:`surrokit.diagnostics.r_hat`.
+
+        Of weighted answers it is that of the chains on the surrogate.
+        """
+        if self.weights is not None and self.answer is not None:
+            return self.weights.rhat
         return r_hat(self.draws)
 
     @property
@@ -247,7 +276,13 @@ class Run:
 
     def summary(self) -> Summary:
         """Return mean, sd, quantiles, ESS, R-hat, Monte Carlo error and cost of each number."""
-        summary = Summary.of(self.draws, self.labels, self.total_calls)
+        if self.weights is not None and self.answer is not None:
+            weights = self.weights
+            summary = Summary.of_figures(
+                weights.figures, self.labels, self.total_calls, rhat=weights.rhat
+            )
+        else:
+            summary = Summary.of(self.draws, self.labels, self.total_calls)
         return attrs.evolve(summary, remarks=str(self.verdict))
 
     def to_dict(self) -> dict[str, Any]:
@@ -262,6 +297,7 @@ class Run:
             "stopped": self.stopped,
             "length": self.length,
             "complete": self.complete,
+            "exact": self.exact,
             "chains": self.draws.shape[0],
             "draws": self.draws.shape[1],
             "acceptance": self.acceptance.tolist(),
@@ -324,7 +360,7 @@ class Run:
             labels=self.labels,
             groups={
                 "posterior": {name: self[name] for name in self.parameters.specs},
-                "sample_stats": self.kept.statistics(),
+                "sample_stats": self._statistics(),
                 "warmup_sample_stats": self.warmup.statistics(),
             },
             attributes={
@@ -332,14 +368,24 @@ class Run:
                 "sampling_time": self.seconds["sampling"],
                 "stopped": self.stopped,
                 "length": self.length,
+                "exact": int(self.exact),
                 **({} if self.choice is None else {"choice": self.choice}),
                 **{f"calls_{kind}": n for kind, n in self.calls.items()},
             },
         )
 
+    def _statistics(self) -> dict[str, npt.NDArray[Any]]:
+        weights = self.log_weights
+        return {
+            **self.kept.statistics(),
+            **({} if weights is None else {"log_weight": weights}),
+        }
+
     def __repr__(self) -> str:
         chains, draws, dim = self.draws.shape
         state = "" if self.complete else ", incomplete"
+        if not self.exact:
+            state = f", weighted draws of the surrogate{state}"
         return (
             f"<Run: {chains} chains of {draws} draws of {dim} numbers{state}; "
             f"{self.total_calls:.0f} exact calls>"

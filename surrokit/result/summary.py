@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
+from surrokit.diagnostics import QUANTILES as REPORTED
 from surrokit.diagnostics import effective_sample_size, mean_error, r_hat, units
 from surrokit.types import FloatArray
+from surrokit.weighted.figures import Figures
 
-QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
+QUANTILES = {f"q{100 * each:02.0f}": each for each in REPORTED}
 """Column names of the quantiles."""
 
 MISSING = "missing"
@@ -32,7 +34,9 @@ class Summary:
         ``ess`` (the least of the three that follow), ``ess_bulk`` (for means), ``ess_tail``,
         ``ess_square`` (for spreads), ``rhat``, ``mcse`` (Monte Carlo standard error of the mean)
         and ``calls_per_ess`` (exact calls of any kind, exploration and training included, for
-        each effective draw). NaN where a figure cannot be computed.
+        each effective draw). NaN where a figure cannot be computed. Of weighted answers ``ess`` is
+        the number of independent exact draws that would be as good, alone; ``mcse_sd``,
+        ``mcse_q05``, ``mcse_q50`` and ``mcse_q95`` are errors of the other figures.
     """
 
     labels: list[str]
@@ -55,6 +59,35 @@ class Summary:
             "rhat": r_hat(draws),
             "mcse": mean_error(draws),
             "calls_per_ess": calls / ess,
+        }
+        return cls(labels=labels, columns=columns)
+
+    @classmethod
+    def of_figures(
+        cls, figures: Figures, labels: list[str], calls: float, *, rhat: FloatArray
+    ) -> Summary:
+        """Return the summary of weighted answers, with an error for each figure.
+
+        Parameters
+        ----------
+        figures
+            The answers.
+        labels
+            A name for each number.
+        calls
+            Exact calls that they cost.
+        rhat : ndarray of shape (dim,)
+            Of chains on the surrogate.
+        """
+        named = dict(zip(QUANTILES, figures.quantiles, strict=True))
+        estimates = {"mean": figures.mean, "sd": figures.sd, **named}
+        columns = {
+            **{name: each.value for name, each in estimates.items()},
+            "ess": figures.effective,
+            "rhat": rhat,
+            "mcse": figures.mean.error,
+            **{f"mcse_{name}": each.error for name, each in estimates.items() if name != "mean"},
+            "calls_per_ess": calls / figures.effective,
         }
         return cls(labels=labels, columns=columns)
 

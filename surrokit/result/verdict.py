@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from surrokit.diagnostics import MIN_DRAWS, energy_information
+from surrokit.result.adaptation import Adaptation
 from surrokit.result.advice import FEWEST_ITERATIONS, advice
 from surrokit.result.finding import Finding, Verdict
-from surrokit.result.run import Adaptation, Run
+from surrokit.result.run import Run
 from surrokit.result.stray import Stray
+from surrokit.result.weights_findings import weights_findings
 from surrokit.surrogate.border import part_beyond
 from surrokit.types import FloatArray
 
@@ -37,10 +39,12 @@ def judge(run: Run) -> Verdict:
     run
         With any number of draws, even none.
     """
-    found = [Finding(name="draws", message=message, warns=True) for message in advice(run)]
-    found += [*_mixing(run), *_energy(run)] if len(run.kept) else []
+    found = list(weights_findings(run))
+    if run.exact:
+        found += [Finding(name="draws", message=message, warns=True) for message in advice(run)]
+        found += [*_mixing(run), *_energy(run)] if len(run.kept) else []
     found += [*_ending(run), *_adaptation(run.adaptation), *_replaced(run), *_divergences(run)]
-    found += _border(run)
+    found += _border(run) if run.exact else []
     return Verdict(tuple(sorted(found, key=lambda each: not each.warns)))
 
 
@@ -108,6 +112,7 @@ _STOPPED = {
     "max_calls": "the run stopped because max_calls was reached",
     "max_seconds": "the run stopped because max_seconds was reached",
     "target_ess": "the run stopped because target_ess was reached",
+    "target_mcse": "the run stopped because the answers are as sure as was asked for",
     "target_rhat": "the run stopped because target_rhat was reached",
     "interrupted": "the run was interrupted; these are the draws until then",
     "error": "the run ended in an error; these are the draws until then",

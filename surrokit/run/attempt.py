@@ -12,6 +12,7 @@ from surrokit.contracts.explorer import Findings
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Decision, Stage
+from surrokit.contracts.weigher import weighs
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.kernel.windows import LAST
 from surrokit.mode.starts import Began, start
@@ -26,13 +27,15 @@ from surrokit.plan.recipe import (
 )
 from surrokit.plan.safety import LESSON, LESSONS, POOR
 from surrokit.plan.standby import SOONER
-from surrokit.result.run import Adaptation, Rescue, Run
+from surrokit.result.adaptation import Adaptation, Rescue
+from surrokit.result.run import Run
 from surrokit.run.book import Book
 from surrokit.run.explore import Exploring, bound_within
 from surrokit.run.kernels import Kernels
 from surrokit.run.learning import Learning
 from surrokit.run.net import SafetyNet
 from surrokit.run.strays import Strays
+from surrokit.run.weighing import Weighing
 from surrokit.surrogate.rows import training_rows
 from surrokit.targets.check import check_start
 from surrokit.types import FloatArray
@@ -94,6 +97,15 @@ class Attempt:
             self._moves.take_in(found)
             self._after("exploration", exploring.info, rows, explored=done)
         return found
+
+    def weigh(self, found: Findings | None) -> bool:
+        """Return whether weighted answers were to be had, and are believed or all there is."""
+        correction = self.recipe.correction
+        if found is None or self._learning.surrogate is None or not weighs(correction):
+            return False
+        parts = self._book, self._learning, self._target, self._rng
+        self._found = found
+        return Weighing(self.recipe, correction, *parts).run(found, self._deploy)
 
     def warm_up(self, found: Findings | None) -> str | None:
         """Tune what is left free, on the potential that the sampler moves on by then.

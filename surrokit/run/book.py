@@ -19,8 +19,10 @@ from surrokit.kernel.kernel import Moves
 from surrokit.plan.recipe import LAST_PART, Recipe, ending
 from surrokit.plan.standby import LATELY, Pace
 from surrokit.plan.stopping import Stopping
-from surrokit.result.run import Adaptation, Run
+from surrokit.result.adaptation import Adaptation
+from surrokit.result.run import Run
 from surrokit.result.verdict import judge
+from surrokit.result.weights import Weights
 from surrokit.run.observers import Observers
 from surrokit.run.recorder import Recorder
 from surrokit.targets.bounds import parameters_of, transform_of
@@ -58,6 +60,8 @@ class Book:
         The recipe in use, and what observers know of it; None before there is one.
     warmup_ends
         The last iteration of the warm-up, as far as is known.
+    weights
+        What came of weighted answers so far; None where none were asked for.
     """
 
     def __init__(self, asked: Recipe, observers: Observers) -> None:
@@ -73,6 +77,7 @@ class Book:
         self._hurry = asked.hurry if asked.warmup is None else None
         self._explored_at: int | None = None
         self._explorer_steps = math.inf
+        self.weights: Weights | None = None
         self.recipe: Recipe | None = None
         self.info: RunInfo | None = None
         self._observers = observers
@@ -215,6 +220,7 @@ class Book:
             sampler=moves.tuned_sampler,
             kernel=moves.bound,
             modes=None if modes is None else modes.tell(transform),
+            weights=self.weights,
         )
         return attrs.evolve(run, verdict=judge(run))
 

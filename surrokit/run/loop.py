@@ -47,12 +47,14 @@ def run(asked: Recipe, composer: Composer, rng: np.random.Generator, observers: 
         book.begin(recipe)
         attempt = Attempt(recipe, book, rng)
         found = attempt.explore()
-        while (complaint := attempt.warm_up(found)) is not None:
+        weighed = attempt.weigh(found)
+        while not weighed and (complaint := attempt.warm_up(found)) is not None:
             found = attempt.hand_over()
             recipe = recipe.drop_surrogate(complaint)
             book.begin(recipe)
             attempt = Attempt(recipe, book, rng)
-        attempt.draw()
+        if not weighed:
+            attempt.draw()
     except ENDS as end:
         if book.recipe is None:  # the recipe cannot work
             raise

@@ -10,7 +10,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import StepInfo
 from surrokit.contracts.schedule import Stage
 from surrokit.plan.safety import MOST_RESTARTS, PATHS_WORK, Safety
-from surrokit.result.run import Rescue
+from surrokit.result.adaptation import Rescue
 from surrokit.surrogate.quality import fit_quality_of
 from surrokit.types import FloatArray, IntArray
 

@@ -92,7 +92,7 @@ def _degrees(moves: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         kurtosis = n * np.square(squares).sum(axis=0) / np.square(squares.sum(axis=0))
         degrees = 2.0 * n / (kurtosis - 1.0)
-    return np.clip(np.nan_to_num(degrees, nan=n - 1.0), 2.0, n - 1.0)
+    return np.asarray(np.clip(np.nan_to_num(degrees, nan=n - 1.0), 2.0, n - 1.0))
 
 
 def _rest(weights: FloatArray, total: float) -> FloatArray:

@@ -18,7 +18,7 @@ Yao and Gabry 2024, arXiv:1507.02646)."""
 LEAST_EFFECTIVE = 0.1
 """Part of the paid draws that equally weighted ones must be worth."""
 
-FEWEST = 24
+FEWEST = 25
 """Draws paid for in a round, below which the tail of their weights tells nothing."""
 
 FALSE_ALARM = 1e-3

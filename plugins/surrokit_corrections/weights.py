@@ -1,0 +1,151 @@
+"""The correction of answers by weights at a few draws of the surrogate."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import Sampler
+from surrokit.contracts.weigher import SurrogateSample
+from surrokit.diagnostics import effective_sample_size
+from surrokit.kernel.binding import Binding
+from surrokit.settings import positive, positive_integer
+from surrokit.types import Capabilities, FloatArray
+from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
+
+SPREAD = 2.0
+"""Standard deviations about the mass that chains begin at: farther apart than draws, or else a
+comparison of chains could not see that they have yet to spread."""
+
+ROOM = 20.0
+"""Nats, beside one for each dimension, that a start may lie above the lowest of them."""
+
+HALVINGS = 8
+"""How often a start that lies higher is moved half of the way back."""
+
+LONGER = 3
+"""How often chains are made twice as long, if they are worth too little."""
+
+GROWTH = 1.5
+"""By how much more is paid for in each round."""
+
+LEARNT = 0.25
+"""Part of the evaluations learnt from that a round pays for at least."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Weights:
+    """Draw from the surrogate for nothing, pay at a few draws, and correct means and quantiles.
+
+    The answers of a run are then those of the target, with errors that are told, but its draws
+    are not: they are weighted draws of the surrogate. Rounds pay for draws of a surrogate that
+    has learnt from all rounds before. Where the weights are bad, chains go on with the proposals
+    of the surrogate, on which the exact potential decides as :class:`Metropolis` does.
+
+    Parameters
+    ----------
+    least
+        Draws that a round pays for at least; with fewer the tail of the weights is not seen.
+    aim
+        Error of every mean, standard deviation and 5, 50 and 95 % quantile, in posterior standard
+        deviations, at which a run without another goal ends.
+    chains
+        Chains on the surrogate.
+    warmup
+        Their transitions before the first draw.
+    effective
+        Effective draws of the surrogate to be had at least, of every parameter.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting is out of range.
+    """
+
+    least: int = attrs.field(default=28, validator=positive_integer)
+    aim: float = attrs.field(default=0.02, validator=positive)
+    chains: int = attrs.field(default=32, validator=positive_integer)
+    warmup: int = attrs.field(default=300, validator=positive_integer)
+    effective: int = attrs.field(default=10_000, validator=positive_integer)
+
+    @property
+    def needs(self) -> Capabilities:
+        """Nothing but values."""
+        return frozenset()
+
+    @property
+    def weighs(self) -> bool:
+        """True: a run weighs, before it lets chains go on."""
+        return True
+
+    def bind(self, potential: Potential) -> MetropolisDecider:
+        """Return what decides by an exact potential where weights are bad."""
+        return Metropolis().bind(potential)
+
+    def next_size(self, learnt: int, before: int, left: float) -> int:
+        """Return how many draws to pay for in the next round; 0 where too few calls are left."""
+        if left < self.least:
+            return 0
+        wanted = max(self.least, int(GROWTH * before), int(LEARNT * learnt))
+        # what is left over must be enough for a round of its own
+        return wanted if left >= wanted + self.least else int(min(left, 2 * wanted))
+
+    def draw(
+        self,
+        surrogate: Potential,
+        sampler: Sampler,
+        about: FloatArray,
+        covariance: FloatArray | None,
+        rng: np.random.Generator,
+    ) -> SurrogateSample:
+        """Return draws of long chains on V, begun farther apart than draws."""
+        moves = Binding(getattr(sampler, "kernel", sampler), surrogate, self.chains)
+        moves.tune(self.warmup, covariance=covariance, step_size=None)
+        decider = Metropolis().bind(surrogate)
+        starts = self._starts(surrogate, about, covariance, rng)
+        state = decider.start(starts, moves.cache(starts), moves.kernel.potential)
+        for _ in range(self.warmup):
+            state = moves.renew(state)
+            state, info = decider.decide(state, moves.kernel.propose(state, rng), rng)
+            moves.update(state, info)
+        moves.freeze()
+        state = moves.renew(state)
+        positions: list[FloatArray] = []
+        values: list[FloatArray] = []
+        length = -(-self.effective // self.chains)
+        for _ in range(LONGER + 1):
+            for _ in range(length):
+                state, _ = decider.decide(state, moves.kernel.propose(state, rng), rng)
+                positions.append(state.positions)
+                values.append(state.values)
+            sample = np.stack(positions, axis=1)
+            if np.min(effective_sample_size(sample)) >= self.effective:
+                break
+            length = len(positions)
+        return SurrogateSample(positions=sample, values=np.stack(values, axis=1))
+
+    def _starts(
+        self,
+        surrogate: Potential,
+        about: FloatArray,
+        covariance: FloatArray | None,
+        rng: np.random.Generator,
+    ) -> FloatArray:
+        """Return where chains begin, shape (chains, dim)."""
+        centres = about[np.arange(self.chains) % len(about)]
+        factor = np.eye(centres.shape[1]) if covariance is None else _factor(covariance)
+        moves = SPREAD * rng.standard_normal(centres.shape) @ factor.T
+        most = surrogate.value(centres).min() + ROOM + centres.shape[1]
+        for _ in range(HALVINGS):
+            over = ~(surrogate.value(centres + moves) <= most)
+            if not over.any():
+                break
+            moves[over] *= 0.5
+        return np.asarray(centres + moves)
+
+
+def _factor(covariance: FloatArray) -> FloatArray:
+    """Return a factor of a covariance (dim, dim) that may be singular."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

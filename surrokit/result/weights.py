@@ -1,0 +1,44 @@
+"""What came of weighted answers."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import attrs
+import numpy as np
+
+from surrokit.diagnostics import r_hat
+from surrokit.types import FloatArray
+from surrokit.weighted.answer import Answer
+from surrokit.weighted.figures import Figures
+
+
+@attrs.frozen(kw_only=True, eq=False, slots=False)
+class Weights:
+    """Weighted answers of a run, or why there are none.
+
+    Parameters
+    ----------
+    answer
+        What the rounds that are believed say; None where none is.
+    refused
+        Why weights were not believed, the last time; None if they are.
+    rejected
+        Rounds that were not believed; what they paid for was learnt from.
+    """
+
+    answer: Answer | None
+    refused: str | None
+    rejected: int
+
+    @cached_property
+    def figures(self) -> Figures:
+        """Mean, sd and quantiles of the answer."""
+        assert self.answer is not None
+        return Figures.of(self.answer)
+
+    @cached_property
+    def rhat(self) -> FloatArray:
+        """The largest R-hat of chains on the surrogate in any round, shape (dim,)."""
+        assert self.answer is not None
+        return np.asarray(np.max([r_hat(each.draws) for each in self.answer.rounds], axis=0))

@@ -1,0 +1,61 @@
+"""What a reader of weighted answers must know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surrokit.result.finding import Finding
+
+if TYPE_CHECKING:
+    from surrokit.result.run import Run
+
+FEWEST_EFFECTIVE = 100
+"""Independent draws that answers should be worth at least."""
+
+
+def weights_findings(run: Run) -> Iterator[Finding]:
+    """Yield findings about weighted answers, or why there are none."""
+    weights, answer = run.weights, run.answer
+    if weights is None:
+        return
+    if answer is None:
+        yield Finding(name="weights", message=_refusal(run), warns=True)
+        return
+    n, rounds = sum(map(len, answer.rounds)), len(answer.rounds)
+    message = (
+        f"the answers are weighted: {answer.rounds[-1].flat.shape[0]} draws of the surrogate in "
+        f"each of {rounds} {'round' if rounds == 1 else 'rounds'}, corrected by the exact "
+        f"potential at {n} of them; the draws themselves are the surrogate's, with log_weights"
+    )
+    yield Finding(name="weights", message=message, warns=False)
+    if rounds == 1:
+        message = (
+            "there was one round of weighted answers alone, so that nothing says whether another "
+            "would agree; raise max_calls"
+        )
+        yield Finding(name="one_round", message=message, warns=True)
+    if weights.refused is not None:
+        yield Finding(
+            name="weights", message=f"the last weights are bad: {weights.refused}", warns=True
+        )
+    ess = run.ess()
+    if not np.min(ess) >= FEWEST_EFFECTIVE:
+        worst = int(np.argmin(np.nan_to_num(ess)))
+        message = (
+            f"the answers about {run.labels[worst]!r} are worth {ess[worst]:.0f} independent draws "
+            f"where {FEWEST_EFFECTIVE} are the least to go by; raise max_calls"
+        )
+        yield Finding(name="effective_draws", message=message, warns=True)
+
+
+def _refusal(run: Run) -> str:
+    assert run.weights is not None
+    message = f"weighted answers are refused: {run.weights.refused}"
+    if len(run.kept):
+        return f"{message}; the draws are those of chains on which the exact potential decided"
+    return (
+        f"{message}; raise max_calls, so that the surrogate learns from more, or chains can go on"
+    )

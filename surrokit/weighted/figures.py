@@ -1,0 +1,51 @@
+"""The figures that a summary has of weighted answers."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.diagnostics import QUANTILES
+from surrokit.types import FloatArray
+from surrokit.weighted.answer import Answer
+from surrokit.weighted.estimate import Estimate
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Figures:
+    """Mean, standard deviation and quantiles of each number of a position, with their errors.
+
+    Parameters
+    ----------
+    mean, sd
+        The moments.
+    quantiles
+        Those of :data:`~surrokit.diagnostics.QUANTILES`.
+    """
+
+    mean: Estimate
+    sd: Estimate
+    quantiles: tuple[Estimate, ...]
+
+    @classmethod
+    def of(cls, answer: Answer) -> Figures:
+        """Return the figures of an answer."""
+        quantiles = tuple(answer.quantile(probability) for probability in QUANTILES)
+        return cls(mean=answer.mean(), sd=answer.sd(), quantiles=quantiles)
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """All of them."""
+        return (self.mean, self.sd, *self.quantiles)
+
+    @property
+    def effective(self) -> FloatArray:
+        """Independent exact draws that would be as good for each of them, shape (dim,)."""
+        return np.asarray(np.min([each.effective for each in self.estimates], axis=0))
+
+    @property
+    def relative_error(self) -> FloatArray:
+        """The largest error of each number, in its standard deviations, shape (dim,)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            errors = np.max([each.error for each in self.estimates], axis=0) / self.sd.value
+        return np.where(np.isnan(errors), np.inf, errors)
