@@ -12,9 +12,9 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.errors import NumericalError
 from surrokit.mode.bottom import demand_bottom
-from surrokit.mode.by_values import find_any_mode
 from surrokit.mode.mode import Mode
 from surrokit.mode.scales import Scales
+from surrokit.mode.search import find_mode
 from surrokit.types import FloatArray
 from surrokit_learning.modes.curvature import foretold_covariance
 from surrokit_learning.modes.starts import more_starts
@@ -188,7 +188,7 @@ class ModeSearch:
         most = max(min(span, limits.total - self.paid), 1)
         scales = self._scales(at)
         try:
-            found = find_any_mode(
+            found = find_mode(
                 exact, at, max_calls=most, tolerance=CLOSE, until=watch, scales=scales
             )
         except NumericalError:  # the target is not finite at this start

@@ -441,6 +441,6 @@ def test_a_search_that_gains_no_more_goes_on_if_scales_foretell_that_it_would(mo
         mode = find_mode(*args, scales=scales, **settings)
         return attrs.evolve(mode, converged=mode.converged or scales is None)
 
-    monkeypatch.setattr(searches, "find_any_mode", stop_short)
+    monkeypatch.setattr(searches, "find_mode", stop_short)
     found = searched(target, starts=starts, allowed=limits(6, searches=1))
     assert found.lowest.value < target.least() + 0.05
