@@ -26,6 +26,13 @@ def demand_warmup(explorer: str, warmup: int) -> None:
         )
 
 
+def evaluate_alone(potential: Potential, positions: FloatArray) -> FloatArray:
+    """Return U at positions (n, dim), infinite where anything failed."""
+    with np.errstate(all="ignore"):
+        values = potential.value(positions)
+    return np.where(np.isnan(values), np.inf, values)
+
+
 def evaluate_with_gradients(
     potential: Potential, positions: FloatArray
 ) -> tuple[FloatArray, FloatArray]:

@@ -1,4 +1,4 @@
-"""The search for the mode from values, where a gradient is made of differences of them.
+"""The way down to a mode from values, where a gradient is made of differences of them.
 
 First L-BFGS goes down by differences to one side. Where it gains little, a matrix of second
 differences takes over: Newton's method in a trust region, with corrections of rank one between
@@ -16,17 +16,12 @@ import numpy as np
 from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.errors import EvaluationError
+from surrokit.mode.descent import TOLERANCE, Until, descend
 from surrokit.mode.mode import Mode
-from surrokit.mode.scales import Scales
-from surrokit.mode.search import TOLERANCE, Until, find_mode
 from surrokit.mode.second_derivatives import newton_decrement
 from surrokit.mode.trust import Model, least_radius, step_within
 from surrokit.targets.differences import steps_by
 from surrokit.types import FloatArray
-
-MOST_DIM = 60
-"""Numbers in a position up to which there is a matrix of second differences, of dim^2 / 2 values
-and a few."""
 
 NEAR = 20.0
 """Nats that an iteration of L-BFGS gains at least, as long as it pays to go on with it."""
@@ -40,40 +35,43 @@ _STANDING = 5  # evaluations in a row that are no lower
 _MATRICES = 8  # that are measured before it is the turn of L-BFGS again
 
 
-def find_any_mode(
+def descend_by_values(
     potential: Potential,
     start: FloatArray,
     *,
-    max_calls: int = 200,
-    tolerance: float = TOLERANCE,
+    max_calls: int,
     until: Until | None = None,
-    scales: Scales | None = None,
 ) -> Mode:
-    """Find the position of least potential near a start, by values if gradients are made of them.
+    """Go down to the position of least potential near a start, by values.
+
+    It finds its own scales.
 
     Parameters
     ----------
     potential
-        One with capability ``gradient``.
+        One whose gradients are differences of values.
     start : ndarray of shape (dim,)
         A position where potential and gradient are finite.
     max_calls
-        Gradients, or as many values as these cost, after which the best position is returned.
-    tolerance, until, scales
-        See :func:`~surrokit.mode.search.find_mode`; by values the search finds its own scales, and
-        ends by a tolerance of its own.
+        Gradients that as many values would pay for, after which the best position is returned.
+    until
+        Called with finite positions (dim,) that the search comes to, the potential and its gradient
+        there; the search ends where it returns True.
+
+    Returns
+    -------
+    Mode
+        The best position seen, converged or not.
 
     Raises
     ------
     NumericalError
         If the potential or its gradient is not finite at the start.
+    ShapeError
+        If ``start`` is not one position.
     """
-    price = calls_per_gradient(potential)
-    if price == 1 or potential.dim > MOST_DIM:
-        return find_mode(
-            potential, start, max_calls=max_calls, tolerance=tolerance, until=until, scales=scales
-        )
-    return _ByValues(potential, max_calls * price, until).find(np.array(start, dtype=np.float64))
+    most = max_calls * calls_per_gradient(potential)
+    return _ByValues(potential, most, until).find(np.array(start, dtype=np.float64))
 
 
 class _Enough(Exception):  # noqa: N818 - not an error
@@ -110,10 +108,10 @@ class _ByValues:
 
     def _descend(self, start: FloatArray, tolerance: float) -> None:
         """Run L-BFGS by differences to one side until iterations gain less than a tolerance."""
-        price = len(start) + 1
+        price = self._potential.dim + 1
         if self._spent + price > self._most:
             raise _Enough
-        found = find_mode(
+        found = descend(
             cast(Any, self._aside).one_sided(None),
             start,
             max_calls=max((self._most - self._spent) // price, 1),

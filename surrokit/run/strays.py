@@ -8,7 +8,7 @@ from surrokit.capabilities import GRADIENT
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.contracts.sampler import ChainState
 from surrokit.errors import NumericalError
-from surrokit.mode.by_values import find_any_mode
+from surrokit.mode.search import find_mode
 from surrokit.result.stray import Stray
 from surrokit.types import BoolArray, FloatArray, IntArray
 
@@ -104,7 +104,7 @@ class Strays:
             return False
         start, ceiling = state.positions[chain], state.values[other]
         try:
-            found = find_any_mode(
+            found = find_mode(
                 self._target,
                 start,
                 max_calls=SEARCHED + self._target.dim,

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
-from surrokit.mode.by_values import find_any_mode
-from surrokit.mode.search import find_mode
+from surrokit.errors import NumericalError, ShapeError
+from surrokit.mode.descent import descend
+from surrokit.mode.search import MOST_DIM, find_mode, goes_by_values
 from surrokit.mode.trust import Model, least_radius, step_within
 from surrokit.targets.differences import Differences
 from surrokit.testing.targets.densities import Banana, Gaussian
@@ -51,10 +53,40 @@ def recording(target):
     return RecordingPotential(Differences(target), keep=True)
 
 
+def bowl(dim, gradient="differences"):
+    return sk.potential(lambda q: 0.5 * q @ q, gradient, dim=dim)
+
+
+def test_a_search_goes_by_values_where_gradients_are_made_of_them_in_few_dimensions():
+    assert goes_by_values(bowl(MOST_DIM))
+    assert not goes_by_values(bowl(MOST_DIM + 1))
+    assert not goes_by_values(bowl(2, lambda q: q))
+
+
+def test_a_search_in_many_dimensions_goes_by_differences():
+    start = np.ones(MOST_DIM + 1)
+    found, plain = (search(bowl(len(start)), start) for search in (find_mode, descend))
+    assert found.converged
+    assert found.hessian is None
+    assert_allclose(found.position, plain.position, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("start", [0.0, np.ones(9), np.ones((1, 2))])
+def test_a_start_by_values_is_one_position(start):
+    with pytest.raises(ShapeError, match=r"start must be one position of shape \(2,\), got"):
+        find_mode(bowl(2), start, max_calls=1)
+
+
+def test_a_start_by_values_can_be_evaluated():
+    walled = sk.potential(lambda q: np.inf, "differences", dim=2)
+    with pytest.raises(NumericalError, match="not finite at the start of the search"):
+        find_mode(walled, np.ones(2))
+
+
 def test_the_mode_of_a_normal_is_found_with_its_curvature():
     target = Gaussian(mean=(1.0, -2.0), covariance=((1.0, 0.9), (0.9, 1.0)))
     exact = recording(Values(target))
-    found = find_any_mode(exact, np.full(2, 5.0))
+    found = find_mode(exact, np.full(2, 5.0))
     assert found.converged
     assert_allclose(found.position, [1.0, -2.0], atol=1e-3)
     assert_allclose(found.hessian, np.linalg.inv(target.covariance), rtol=1e-4)
@@ -62,7 +94,7 @@ def test_the_mode_of_a_normal_is_found_with_its_curvature():
 
 
 def test_the_mode_of_collinear_parameters_is_found():
-    found = find_any_mode(recording(Collinear()), np.array([1.0, -1.0, 0.5]), max_calls=300)
+    found = find_mode(recording(Collinear()), np.array([1.0, -1.0, 0.5]), max_calls=300)
     assert found.converged
     assert found.value < Collinear().least + 0.01
 
@@ -70,7 +102,7 @@ def test_the_mode_of_collinear_parameters_is_found():
 def test_a_bend_takes_fewer_values_than_central_differences():
     start = np.array([-3.0, 8.0])
     by_matrices, plain = recording(Values(Banana())), recording(Values(Banana()))
-    found, slower = find_any_mode(by_matrices, start), find_mode(plain, start)
+    found, slower = find_mode(by_matrices, start), descend(plain, start)
     assert found.converged
     assert found.value < slower.value + 0.01
     assert by_matrices.paid < plain.paid
@@ -78,14 +110,14 @@ def test_a_bend_takes_fewer_values_than_central_differences():
 
 def test_no_more_is_paid_than_may_be():
     exact = recording(Collinear())
-    found = find_any_mode(exact, np.array([1.0, -1.0, 0.5]), max_calls=10)
+    found = find_mode(exact, np.array([1.0, -1.0, 0.5]), max_calls=10)
     assert not found.converged
     assert exact.paid <= 70
 
 
 def test_a_search_may_be_ended():
     seen = []
-    found = find_any_mode(
+    found = find_mode(
         recording(Values(Banana())),
         np.array([-3.0, 8.0]),
         until=lambda q, *_: seen.append(q) or True,
@@ -107,14 +139,14 @@ class TwoModes:
 
 def test_rough_gradients_beside_the_mode_do_not_use_up_the_search():
     start = np.array([-0.75267419, -0.3066942])
-    found = find_any_mode(recording(TwoModes()), start, max_calls=20)
+    found = find_mode(recording(TwoModes()), start, max_calls=20)
     assert found.converged
     assert_allclose(found.position, [-3.0, -3.0], atol=1e-3)
 
 
 def test_rough_gradients_are_not_kept():
     exact = recording(Collinear())
-    find_any_mode(exact, np.array([1.0, -1.0, 0.5]))
+    find_mode(exact, np.array([1.0, -1.0, 0.5]))
     gradients = exact.drain().gradients
     assert gradients is None or np.isnan(gradients).all()
 

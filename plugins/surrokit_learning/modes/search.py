@@ -12,9 +12,9 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.errors import NumericalError
 from surrokit.mode.bottom import demand_bottom
-from surrokit.mode.by_values import find_any_mode
 from surrokit.mode.mode import Mode
 from surrokit.mode.scales import Scales
+from surrokit.mode.search import find_mode, goes_by_values
 from surrokit.types import FloatArray
 from surrokit_learning.modes.curvature import foretold_covariance
 from surrokit_learning.modes.starts import more_starts
@@ -186,9 +186,10 @@ class ModeSearch:
         if self.led:
             span = max(LATER, 2 * self.calls[0]) - self.spent
         most = max(min(span, limits.total - self.paid), 1)
-        scales = self._scales(at)
+        # by values a search would leave them aside
+        scales = None if goes_by_values(exact) else self._scales(at)
         try:
-            found = find_any_mode(
+            found = find_mode(
                 exact, at, max_calls=most, tolerance=CLOSE, until=watch, scales=scales
             )
         except NumericalError:  # the target is not finite at this start
@@ -202,7 +203,7 @@ class ModeSearch:
             demand_bottom(exact, found)
         if self.lowest is None or found.value < self.lowest.value:
             search = attrs.evolve(search, lowest=found)
-        ended = found.converged and (scales is not None or search._is_close(found))
+        ended = found.converged and (self._knows_scales(at) or search._is_close(found))
         if ended or np.array_equal(found.position, at) or self._stalls(exact, found):
             return search._end(exact, limits, found)
         if self.led and found.calls >= most:
@@ -216,6 +217,10 @@ class ModeSearch:
             return self._end(exact, limits, found)
         return self._lead_to(-1)
 
+    def _knows_scales(self, at: FloatArray) -> bool:
+        """Return whether anything is known of the covariance about where a search may lead."""
+        return self.modes is not None or self._slope(at) is not None
+
     def _scales(self, at: FloatArray) -> Scales | None:
         """Return what is known by now of the covariance about where a search may lead."""
         if self.modes is not None:
@@ -225,10 +230,15 @@ class ModeSearch:
 
     def _foretold(self, at: FloatArray) -> FloatArray | None:
         """Return the covariance foretold at a position (dim,) that a search by gradients saw."""
+        slope = self._slope(at)
+        return None if slope is None else foretold_covariance(at, slope, self.rows)
+
+    def _slope(self, at: FloatArray) -> FloatArray | None:
+        """Return the gradient (dim,) that a search saw at a position (dim,); None at any other."""
         here = np.flatnonzero((self.rows.positions == at).all(axis=1))
         if not len(here) or self.rows.gradients is None:
             return None
-        return foretold_covariance(at, self.rows.gradients[here[0]], self.rows)
+        return np.asarray(self.rows.gradients[here[0]])
 
     def _is_close(self, found: Mode) -> bool:
         """Return whether a search that gains no more is near a mode by the scales foretold, too."""

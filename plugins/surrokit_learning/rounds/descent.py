@@ -9,7 +9,7 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.matrices import with_hessian
 from surrokit.contracts.potential import Potential
 from surrokit.errors import NumericalError
-from surrokit.mode.search import find_mode
+from surrokit.mode.descent import descend
 from surrokit.types import FloatArray
 from surrokit_learning.region.design import Design, inverse_curvature, normal_design
 
@@ -23,7 +23,8 @@ def mode_of(surrogate: Potential, start: FloatArray) -> FloatArray:
     if GRADIENT not in surrogate.capabilities:
         return start
     try:
-        found = find_mode(surrogate, start)
+        # a surrogate's gradients cost no exact calls, whatever they are made of
+        found = descend(surrogate, start)
     except NumericalError:
         return start
     return found.position if found.converged else start

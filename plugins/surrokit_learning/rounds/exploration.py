@@ -23,8 +23,8 @@ from surrokit_learning.rounds.first_points import FirstPoints, with_design
 from surrokit_learning.rounds.queue import Queue
 from surrokit_learning.rounds.settings import RoundsSettings, Start
 from surrokit_learning.rounds.state import RoundsState, Stage
-from surrokit_learning.rounds.values import difference, evaluate_alone, evaluate_sparingly
-from surrokit_learning.standing import demand_warmup, evaluate_with_gradients, idle
+from surrokit_learning.rounds.values import difference, evaluate_sparingly
+from surrokit_learning.standing import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
 
 LAST_TRANSITIONS = 150
 """Transitions on the last surrogate, on which the run's own sampler is tuned."""

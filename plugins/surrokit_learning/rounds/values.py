@@ -12,7 +12,7 @@ from surrokit.types import FloatArray
 from surrokit_learning.region.design import inverse_curvature
 from surrokit_learning.region.independence import predicted_acceptance
 from surrokit_learning.rounds.queue import Queue
-from surrokit_learning.standing import evaluate_with_gradients
+from surrokit_learning.standing import evaluate_alone, evaluate_with_gradients
 
 ERROR = 0.02
 """Error of a gradient, where a standard deviation is one unit, up to which differences to one side
@@ -29,13 +29,6 @@ def suits_one_side(hessian: FloatArray) -> bool:
     bent = 0.5 * _VARIES * np.sqrt(2.0 * RISE * diagonal)
     # errors of correlated parameters may add up
     return bool(np.sqrt(bent @ np.abs(inverse_curvature(hessian)) @ bent) <= ERROR)
-
-
-def evaluate_alone(potential: Potential, positions: FloatArray) -> FloatArray:
-    """Return U at positions (n, dim), infinite where anything failed."""
-    with np.errstate(all="ignore"):
-        values = potential.value(positions)
-    return np.where(np.isnan(values), np.inf, values)
 
 
 def evaluate_sparingly(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.contracts.learner import Evaluations
-from surrokit.testing.targets.densities import Gaussian
-from surrokit_learning.rounds.descent import design_below
+from surrokit.mode.descent import descend
+from surrokit.mode.search import find_mode
+from surrokit.testing.targets.densities import Banana, Gaussian
+from surrokit_learning.rounds.descent import design_below, mode_of
 
 SDS, SLOPE = np.array([1e4, 10.0]), -0.015  # as of an intercept and a slope: 0.998 correlated
 VALLEY = Gaussian(
@@ -40,3 +42,12 @@ def test_there_are_none_where_the_best_point_is_as_low():
 def test_there_are_none_without_second_derivatives():
     plain = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2)
     assert design_below(plain, seen([0.0, 400.0]), 20, np.random.default_rng(1)) is None
+
+
+def test_the_mode_of_a_surrogate_is_found_by_its_gradients_even_if_these_are_differences():
+    start = np.array([-3.0, 8.0])
+    bent = sk.potential(lambda q: Banana().value(q[None])[0], "differences", dim=2)
+    found = descend(bent, start)
+    assert found.converged
+    assert_array_equal(mode_of(bent, start), found.position)
+    assert not np.array_equal(mode_of(bent, start), find_mode(bent, start).position)

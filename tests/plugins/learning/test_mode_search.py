@@ -441,6 +441,25 @@ def test_a_search_that_gains_no_more_goes_on_if_scales_foretell_that_it_would(mo
         mode = find_mode(*args, scales=scales, **settings)
         return attrs.evolve(mode, converged=mode.converged or scales is None)
 
-    monkeypatch.setattr(searches, "find_any_mode", stop_short)
+    monkeypatch.setattr(searches, "find_mode", stop_short)
     found = searched(target, starts=starts, allowed=limits(6, searches=1))
     assert found.lowest.value < target.least() + 0.05
+
+
+@pytest.mark.parametrize(("gradient", "expected"), [("differences", False), (lambda q: q, True)])
+def test_scales_are_worked_out_for_searches_that_go_by_them(monkeypatch, gradient, expected):
+    given = []
+
+    def note(*args, scales, **settings):
+        given.append(scales is not None)
+        return find_mode(*args, scales=scales, **settings)
+
+    monkeypatch.setattr(searches, "find_mode", note)
+    at = np.array([2.0, 1.0])
+    seen = Evaluations(positions=at[None], values=np.array([2.5]), gradients=at[None])
+    begun = ModeSearch.among(np.stack([at, -at]), np.array([2.5, 2.5]))
+    search = attrs.evolve(begun, at=at, rows=seen, searched=(0,))
+    bowl = sk.potential(lambda q: 0.5 * q @ q, gradient, dim=2)
+    search.step(bowl, limits(2), np.random.default_rng(0))
+    assert len(given) > 2
+    assert set(given) == {expected}
