@@ -16,14 +16,13 @@ from surrokit.contracts.weigher import weighs
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.kernel.windows import LAST
 from surrokit.mode.starts import Began, start
+from surrokit.plan.length import has_arrived, warmup_length
 from surrokit.plan.recipe import (
-    APPROACHED,
     JUDGED,
     SHORTEST,
     TUNED_AFTER_DROP,
     TUNED_AFTER_RESTART,
     Recipe,
-    settling,
 )
 from surrokit.plan.safety import LESSON, LESSONS, POOR
 from surrokit.plan.standby import SOONER
@@ -125,14 +124,18 @@ class Attempt:
         if complaint is not None:
             return complaint
         takes_over = found is not None and self._moves.chains is None
-        n_iterations = self._length(found, takes_over=takes_over)
+        n_iterations = warmup_length(
+            self.recipe, found, self._book.recorder.iteration, takes_over=takes_over
+        )
         with self._book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
             if found is not None:
                 if takes_over:
                     self._moves.take_over(found)
                 self._kernels.prepare(found.mode)
             tuning = None if found is None else found.tuning
-            self._kernels.begin_tuning(n_iterations, tuning, arrived=self._has_arrived(found))
+            self._kernels.begin_tuning(
+                n_iterations, tuning, arrived=has_arrived(self.recipe, found)
+            )
             if found is None:
                 self._begin_chains()
                 self._kernels.prepare(None)
@@ -155,22 +158,6 @@ class Attempt:
         return self._moves.hand_over(self._found)
 
     # --- warm-up ---
-
-    def _length(self, found: Findings | None, *, takes_over: bool) -> int:
-        """Return the iterations of warm-up."""
-        rest = self.recipe.most_warmup - self._book.recorder.iteration
-        is_open = self.recipe.warmup is None
-        if takes_over:
-            return TUNED_AFTER_DROP if is_open else max(rest, TUNED_AFTER_RESTART)
-        if is_open and found is not None and found.tuning is not None:
-            return settling(found.acceptance)
-        if is_open and found is not None:
-            rest = min(rest, getattr(self.recipe.sampler, "longest_warmup", rest))
-        return max(min(rest, APPROACHED) if is_open and self._has_arrived(found) else rest, 0)
-
-    def _has_arrived(self, found: Findings | None) -> bool:
-        """Return whether exact chains begin about modes that were found."""
-        return found is not None and found.modes is not None and self.recipe.learner is None
 
     def _warm(self) -> None:
         book, stopping = self._book, self._book.stopping
@@ -196,7 +183,7 @@ class Attempt:
 
     def _end_soon(self) -> None:
         """End a warm-up of open length once windows agree, if no chain was elsewhere."""
-        is_open = self.recipe.warmup is None and self._has_arrived(self._found)
+        is_open = self.recipe.warmup is None and has_arrived(self.recipe, self._found)
         if is_open and self._moves.is_settled and not self._strays.found and self._book.room > LAST:
             self._book.warm_up_for(LAST)
             self._book.expect(warmup=self._book.warmup_ends)
