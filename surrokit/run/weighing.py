@@ -30,7 +30,7 @@ from surrokit.weighted.round import Round
 LARGEST_RHAT = 1.02
 """R-hat of chains on the surrogate above which their draws are not its own."""
 
-MOST_BEYOND = 0.01
+MOST_BEYOND = 0.05
 """Part of the surrogate's draws beyond its border above which its mass is not known."""
 
 PATIENCE = 3
