@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from surrokit.types import FloatArray
+from surrokit.weighted.combination import combine_degrees, count_rounds
 from surrokit.weighted.correction import correct, correct_means, shares
 from surrokit.weighted.distribution import Distribution
 from surrokit.weighted.estimate import Estimate
@@ -25,9 +28,7 @@ class Answer:
     Each round corrects draws of a surrogate that was learnt before, so its estimate is unbiased
     whatever came before. What a round counts may not depend on the noise of its correction: a
     precision that is estimated from the same weights is largest where the weights missed what
-    they should have seen. It goes by the numbers of evaluations alone, as in the square root rule
-    (Owen and Zhou 2019, arXiv:1901.02976): n, the evaluations that correct, times the evaluations
-    that were learnt from, since errors of surrogates fall with these.
+    they should have seen. See :mod:`surrokit.weighted.combination`.
 
     Parameters
     ----------
@@ -43,8 +44,7 @@ class Answer:
     @property
     def counts(self) -> FloatArray:
         """What each round counts, shape (rounds,); the sum is one."""
-        counts = np.array([len(each) * max(each.learnt, 1) for each in self.rounds], dtype=float)
-        return np.asarray(counts / counts.sum())
+        return count_rounds(self.rounds)
 
     @property
     def draws(self) -> FloatArray:
@@ -70,7 +70,7 @@ class Answer:
             From positions (n, dim) to values (n, k).
         """
         values = [self._apply(function, each) for each in self.rounds]
-        return self._estimate(values, self._variances(values))
+        return self._estimate(values, [None] * len(values))
 
     def mean(self) -> Estimate:
         """Return the mean of each number of a position."""
@@ -98,9 +98,11 @@ class Answer:
         """
         of = self._distribution
         at = of.invert(np.full(len(of.points), probability))
-        below = self.expectation(lambda positions: (positions <= at).astype(float))
+        values = [(each.draws <= at).astype(float) for each in self.rounds]
+        below = self._estimate(values, self._scores)
         low, high = (of.invert(probability + sign * below.error) for sign in (-1.0, 1.0))
-        return attrs.evolve(below, value=at, error=0.5 * (high - low))
+        ended = (at <= of.points[:, 0]) | (at >= of.points[:, -1])
+        return attrs.evolve(below, value=at, error=np.where(ended, np.inf, 0.5 * (high - low)))
 
     def summary(self) -> dict[str, Estimate]:
         """Return mean, sd and the 5, 50 and 95 % quantiles of each number of a position."""
@@ -111,15 +113,17 @@ class Answer:
         values = np.asarray(function(found.flat), dtype=np.float64)
         return np.asarray(values.reshape(*found.draws.shape[:2], -1))
 
-    def _variances(self, values: list[FloatArray]) -> FloatArray:
+    def _variances(self, values: Sequence[FloatArray]) -> FloatArray:
         """Return the variance of each function under the target, shape (k,)."""
         parts = zip(self.rounds, values, strict=True)
         squares = [correct_means(each, np.square(x - x.mean(axis=(0, 1)))) for each, x in parts]
         return np.asarray(np.maximum(self.counts @ np.stack(squares), 0.0))
 
-    def _estimate(self, values: list[FloatArray], variances: FloatArray) -> Estimate:
+    def _estimate(
+        self, values: Sequence[FloatArray], trends: Sequence[FloatArray | None]
+    ) -> Estimate:
         counts = self.counts
-        found = [correct(each, x) for each, x in zip(self.rounds, values, strict=True)]
+        found = [correct(*each) for each in zip(self.rounds, values, trends, strict=True)]
         squares = np.square(counts)[:, None]
         corrections = squares * np.stack([each.of_correction for each in found])
         chains = squares * np.stack([each.of_chains for each in found])
@@ -127,10 +131,17 @@ class Answer:
         return Estimate(
             value=counts @ np.stack([each.means for each in found]),
             error=np.sqrt(variance),
-            effective=_ratio(variances, variance),
-            degrees=_combine_degrees(corrections, np.stack([each.degrees for each in found]), variance),
+            effective=_ratio(self._variances(values), variance),
+            degrees=combine_degrees(
+                corrections, np.stack([each.degrees for each in found]), variance
+            ),
             calls=self.calls,
         )
+
+    @functools.cached_property
+    def _scores(self) -> list[FloatArray]:
+        """Normal scores of all draws, by number: quantiles do not depend on scales."""
+        return [ndtri((rankdata(each.flat, axis=0) - 0.5) / len(each.flat)) for each in self.rounds]
 
     @functools.cached_property
     def _distribution(self) -> Distribution:
@@ -141,17 +152,6 @@ class Answer:
             masses.append(count * mass)
         points = np.concatenate([each.flat for each in self.rounds])
         return Distribution.of(points, np.concatenate(masses))
-
-
-def _combine_degrees(parts: FloatArray, degrees: FloatArray, total: FloatArray) -> FloatArray:
-    """Return the degrees of freedom (k,) of a total variance (k,) with parts (rounds, k).
-
-    After Welch and Satterthwaite (doi:10.2307/3002019). What the total has beside the parts is
-    known well.
-    """
-    with np.errstate(invalid="ignore"):
-        fractions = np.where(np.isinf(total), np.isinf(parts), parts / total)
-    return _ratio(np.ones_like(total), (np.square(np.nan_to_num(fractions)) / degrees).sum(axis=0))
 
 
 def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:

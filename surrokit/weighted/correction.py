@@ -12,6 +12,9 @@ from surrokit.weighted.round import Round
 LEAST_DEGREES = 1.0
 """Degrees of freedom that an error has at least; its interval is then that of Cauchy's law."""
 
+FEWEST_OF_A_TREND = 8
+"""Paid draws that a trend of their log weights is fitted to at least."""
+
 
 def shares(weights: FloatArray) -> FloatArray:
     """Return what each draw paid for adds to a mean under the target, shape (n,); the sum is one.
@@ -26,7 +29,7 @@ def shares(weights: FloatArray) -> FloatArray:
     weights : ndarray of shape (n,)
         Not negative.
     """
-    n, rest = len(weights), _rest(weights)
+    n, rest = len(weights), sum_without(weights)
     plain = weights / weights.sum()
     if not rest.all():
         return np.asarray(plain)
@@ -57,17 +60,27 @@ class Corrected:
 
 
 def correct_means(found: Round, values: FloatArray) -> FloatArray:
-    """Return the means under the target, shape (k,), of functions with values (chains, draws, k)."""
+    """Return the means under the target, shape (k,), by the values (chains, draws, k)."""
     flat = values.reshape(-1, values.shape[2])
     mean = flat.mean(axis=0)
     return np.asarray(mean + (shares(found.weights) - 1.0 / len(found)) @ (flat[found.paid] - mean))
 
 
-def correct(found: Round, values: FloatArray) -> Corrected:
+def correct(found: Round, values: FloatArray, trend: FloatArray | None = None) -> Corrected:
     """Return the means under the target of functions with values (chains, draws, k) at the draws.
 
-    The variance of the correction is the jackknife's, but at least what it would be if weights had
-    nothing to do with the function: the few paid draws in a tail may miss what happens there.
+    The variance of the correction is the jackknife's, but at least what it would be if weights rose
+    and fell with the function as a line says that is fitted to them: the few paid draws in a
+    tail may miss what happens there, or none may be there.
+
+    Parameters
+    ----------
+    found
+        The round.
+    values : ndarray of shape (chains, draws, k)
+        Of the functions.
+    trend : ndarray of shape (chains * draws, k) or None
+        Numbers that log weights may rise or fall with; the values if None.
 
     The two variances may be added. The correction's mean, given all M draws, has a covariance with
     m of order sd(f) sd((w - 1) (f - m)) / M, which is at most a part sqrt(n / M) of their sum.
@@ -78,37 +91,73 @@ def correct(found: Round, values: FloatArray) -> Corrected:
     centred, still = flat - flat.mean(axis=0), flat.max(axis=0) == flat.min(axis=0)
     moves, n = _moves(found.weights, centred[found.paid]), len(found)
     jackknife = (n - 1) / n * np.square(moves).sum(axis=0)
-    usual = found.variance * np.square(centred).mean(axis=0) / n
-    unknown = not _rest(found.weights).all()
+    least = _foretell_variance(found, centred, centred if trend is None else trend) / n
+    unknown = not sum_without(found.weights).all()
     return Corrected(
         means=means,
         of_chains=np.where(still, 0.0, np.square(mean_error(values))),
-        of_correction=np.where(still, 0.0, np.inf if unknown else np.maximum(jackknife, usual)),
-        degrees=_degrees(moves, found.weights, centred),
+        of_correction=np.where(still, 0.0, np.inf if unknown else np.maximum(jackknife, least)),
+        degrees=measure_degrees(moves, centred),
     )
+
+
+def _foretell_variance(found: Round, centred: FloatArray, trend: FloatArray) -> FloatArray:
+    """Return the variance of (w - 1) (f - m) that a line through log weights foretells, (k,).
+
+    Its slope is shrunk by its noise (James and Stein), and weights that it foretells do not leave
+    the range of those seen.
+    """
+    weights, logs = found.weights, found.log_weights
+    known, squares = np.isfinite(logs), np.square(centred)
+    if known.sum() < FEWEST_OF_A_TREND:
+        return np.asarray(found.variance * squares.mean(axis=0))
+    slope = _slope(trend[found.paid][known], logs[known])
+    foretold = np.exp(slope * (trend - trend[found.paid].mean(axis=0)))
+    foretold = np.clip(foretold / foretold.mean(axis=0), weights.min(), weights.max()) - 1.0
+    rest = np.square(weights[:, None] - 1.0 - foretold[found.paid]).mean(axis=0)
+    mean = np.mean(foretold * centred, axis=0)
+    return np.asarray(np.mean((np.square(foretold) + rest) * squares, axis=0) - np.square(mean))
+
+
+def _slope(trend: FloatArray, logs: FloatArray) -> FloatArray:
+    """Return slopes of logs (n,) against columns (n, k), less their noise; zero if none is seen."""
+    apart, centred = trend - trend.mean(axis=0), logs - logs.mean()
+    squares = np.square(apart).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = centred @ apart / squares
+        rest = np.square(centred[:, None] - slope * apart).sum(axis=0) / (len(logs) - 2)
+        kept = np.maximum(1.0 - rest / squares / np.square(slope), 0.0)
+    return np.asarray(np.nan_to_num(slope * kept, posinf=0.0, neginf=0.0))
 
 
 def _moves(weights: FloatArray, paid: FloatArray) -> FloatArray:
     """Return by how much corrections move when a draw is left out, less the mean, shape (n, k)."""
-    n, rest = len(weights), np.maximum(_rest(weights), np.finfo(float).tiny)
+    n, rest = len(weights), np.maximum(sum_without(weights), np.finfo(float).tiny)
     without = (weights @ paid - weights[:, None] * paid) / rest[:, None]
     plain = (paid.sum(axis=0) - paid) / max(n - 1, 1)
     moves = without - plain
     return np.asarray(moves - moves.mean(axis=0))
 
 
-def _degrees(moves: FloatArray, weights: FloatArray, centred: FloatArray) -> FloatArray:
+def measure_degrees(moves: FloatArray, function: FloatArray | None = None) -> FloatArray:
     """Return the degrees of freedom of the variance of moves (n, k): few where few make it up.
 
     A variance s^2 of n numbers of kurtosis g has relative variance (g - 1) / n, and one with f
     degrees 2 / f. The kurtosis of n numbers is at most n, and small if none of them lies in the
-    tail that matters. So it is at least that of a product of independent factors, the weights less
-    one and the function, of which the latter is known from all draws (M, k).
+    tail that matters. So it is at least that of the function itself.
+
+    Parameters
+    ----------
+    moves : ndarray of shape (n, k)
+        Of mean zero.
+    function : ndarray of shape (M, k) or None
+        The function at all draws, less its mean.
     """
-    n = len(moves)
-    independent = _kurtosis((weights - 1.0)[:, None]) * _kurtosis(centred)
+    n, kurtosis = len(moves), _kurtosis(moves)
+    if function is not None:
+        kurtosis = np.fmax(kurtosis, _kurtosis(function))
     with np.errstate(divide="ignore"):
-        degrees = 2.0 * n / (np.fmax(_kurtosis(moves), independent) - 1.0)
+        degrees = 2.0 * n / (kurtosis - 1.0)
     return np.clip(np.nan_to_num(degrees, nan=n - 1.0), LEAST_DEGREES, max(n - 1.0, LEAST_DEGREES))
 
 
@@ -119,7 +168,7 @@ def _kurtosis(numbers: FloatArray) -> FloatArray:
         return np.asarray(np.square(squares).mean(axis=0) / np.square(squares.mean(axis=0)))
 
 
-def _rest(weights: FloatArray) -> FloatArray:
+def sum_without(weights: FloatArray) -> FloatArray:
     """Return the sums of all weights but one (n,), each to rounding error."""
     before, after = np.cumsum(weights), np.cumsum(weights[::-1])[::-1]
-    return np.append(0.0, before[:-1]) + np.append(after[1:], 0.0)
+    return np.asarray(np.append(0.0, before[:-1]) + np.append(after[1:], 0.0))

@@ -39,4 +39,6 @@ class Distribution:
     def invert(self, probabilities: FloatArray) -> FloatArray:
         """Return where each function has a value of its own, shape (k,); ends are not left."""
         rows = zip(probabilities, self.below, self.points, strict=True)
-        return np.array([np.interp(probability, below, points) for probability, below, points in rows])
+        return np.array(
+            [np.interp(probability, below, points) for probability, below, points in rows]
+        )
