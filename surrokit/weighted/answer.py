@@ -89,7 +89,7 @@ class Answer:
         """Return a quantile of each number of a position.
 
         Its error is that of the distribution function there, seen from the other axis (Woodruff
-        1952, doi:10.1080/01621459.1952.10483443).
+        1952, doi:10.1080/01621459.1952.10483443). It is infinite at an end of all draws.
 
         Parameters
         ----------
@@ -101,7 +101,8 @@ class Answer:
         values = [(each.draws <= at).astype(float) for each in self.rounds]
         below = self._estimate(values, self._scores)
         low, high = (of.invert(probability + sign * below.error) for sign in (-1.0, 1.0))
-        ended = (at <= of.points[:, 0]) | (at >= of.points[:, -1])
+        least, largest = of.points[:, 0], of.points[:, -1]
+        ended = (least < largest) & ((at == least) | (at == largest))
         return attrs.evolve(below, value=at, error=np.where(ended, np.inf, 0.5 * (high - low)))
 
     def summary(self) -> dict[str, Estimate]:
@@ -140,8 +141,9 @@ class Answer:
 
     @functools.cached_property
     def _scores(self) -> list[FloatArray]:
-        """Normal scores of all draws, by number: quantiles do not depend on scales."""
-        return [ndtri((rankdata(each.flat, axis=0) - 0.5) / len(each.flat)) for each in self.rounds]
+        """Normal scores of all draws by number, and their squares: what quantiles see of scales."""
+        ranks = [rankdata(each.flat, axis=0) / (len(each.flat) + 1.0) for each in self.rounds]
+        return [np.stack([z, np.square(z)]) for z in map(ndtri, ranks)]
 
     @functools.cached_property
     def _distribution(self) -> Distribution:

@@ -15,6 +15,9 @@ LEAST_DEGREES = 1.0
 FEWEST_OF_A_TREND = 8
 """Paid draws that a trend of their log weights is fitted to at least."""
 
+LARGEST_LINE = 50.0
+"""Largest log weight that a line foretells; exponentials of it are far above all weights seen."""
+
 
 def shares(weights: FloatArray) -> FloatArray:
     """Return what each draw paid for adds to a mean under the target, shape (n,); the sum is one.
@@ -66,12 +69,12 @@ def correct_means(found: Round, values: FloatArray) -> FloatArray:
     return np.asarray(mean + (shares(found.weights) - 1.0 / len(found)) @ (flat[found.paid] - mean))
 
 
-def correct(found: Round, values: FloatArray, trend: FloatArray | None = None) -> Corrected:
+def correct(found: Round, values: FloatArray, trends: FloatArray | None = None) -> Corrected:
     """Return the means under the target of functions with values (chains, draws, k) at the draws.
 
-    The variance of the correction is the jackknife's, but at least what it would be if weights rose
-    and fell with the function as a line says that is fitted to them: the few paid draws in a
-    tail may miss what happens there, or none may be there.
+    The variance of the correction is the jackknife's, but at least what it would be if weights had
+    nothing to do with the function, or rose and fell with it as fitted lines say: the few paid
+    draws in a tail may miss what happens there, or none may be there.
 
     Parameters
     ----------
@@ -79,8 +82,8 @@ def correct(found: Round, values: FloatArray, trend: FloatArray | None = None) -
         The round.
     values : ndarray of shape (chains, draws, k)
         Of the functions.
-    trend : ndarray of shape (chains * draws, k) or None
-        Numbers that log weights may rise or fall with; the values if None.
+    trends : ndarray of shape (trends, chains * draws, k) or None
+        Numbers that log weights may rise or fall with; the values alone if None.
 
     The two variances may be added. The correction's mean, given all M draws, has a covariance with
     m of order sd(f) sd((w - 1) (f - m)) / M, which is at most a part sqrt(n / M) of their sum.
@@ -91,7 +94,7 @@ def correct(found: Round, values: FloatArray, trend: FloatArray | None = None) -
     centred, still = flat - flat.mean(axis=0), flat.max(axis=0) == flat.min(axis=0)
     moves, n = _moves(found.weights, centred[found.paid]), len(found)
     jackknife = (n - 1) / n * np.square(moves).sum(axis=0)
-    least = _foretell_variance(found, centred, centred if trend is None else trend) / n
+    least = _foretell_variance(found, centred, centred[None] if trends is None else trends) / n
     unknown = not sum_without(found.weights).all()
     return Corrected(
         means=means,
@@ -101,33 +104,37 @@ def correct(found: Round, values: FloatArray, trend: FloatArray | None = None) -
     )
 
 
-def _foretell_variance(found: Round, centred: FloatArray, trend: FloatArray) -> FloatArray:
-    """Return the variance of (w - 1) (f - m) that a line through log weights foretells, (k,).
+def _foretell_variance(found: Round, centred: FloatArray, trends: FloatArray) -> FloatArray:
+    """Return the variance of (w - 1) (f - m) that trends of log weights foretell, shape (k,).
 
-    Its slope is shrunk by its noise (James and Stein), and weights that it foretells do not leave
+    Slopes are shrunk by their noise (James and Stein), and weights that are foretold do not leave
     the range of those seen.
     """
-    weights, logs = found.weights, found.log_weights
-    known, squares = np.isfinite(logs), np.square(centred)
-    if known.sum() < FEWEST_OF_A_TREND:
-        return np.asarray(found.variance * squares.mean(axis=0))
-    slope = _slope(trend[found.paid][known], logs[known])
-    foretold = np.exp(slope * (trend - trend[found.paid].mean(axis=0)))
+    weights, squares = found.weights, np.square(centred)
+    usual = np.asarray(found.variance * squares.mean(axis=0))
+    if np.isfinite(found.log_weights).sum() < FEWEST_OF_A_TREND:
+        return usual
+    foretold = np.exp(sum(_fit_line(found, trend) for trend in trends))
     foretold = np.clip(foretold / foretold.mean(axis=0), weights.min(), weights.max()) - 1.0
     rest = np.square(weights[:, None] - 1.0 - foretold[found.paid]).mean(axis=0)
     mean = np.mean(foretold * centred, axis=0)
-    return np.asarray(np.mean((np.square(foretold) + rest) * squares, axis=0) - np.square(mean))
+    variance = np.mean((np.square(foretold) + rest) * squares, axis=0) - np.square(mean)
+    return np.asarray(np.maximum(usual, variance))
 
 
-def _slope(trend: FloatArray, logs: FloatArray) -> FloatArray:
-    """Return slopes of logs (n,) against columns (n, k), less their noise; zero if none is seen."""
-    apart, centred = trend - trend.mean(axis=0), logs - logs.mean()
+def _fit_line(found: Round, trend: FloatArray) -> FloatArray:
+    """Return lines through log weights along columns (M, k), flat where no slope is to be seen."""
+    known = np.isfinite(found.log_weights)
+    paid, logs = trend[found.paid][known], found.log_weights[known]
+    centre, centred = paid.mean(axis=0), logs - logs.mean()
+    apart = paid - centre
     squares = np.square(apart).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = centred @ apart / squares
         rest = np.square(centred[:, None] - slope * apart).sum(axis=0) / (len(logs) - 2)
-        kept = np.maximum(1.0 - rest / squares / np.square(slope), 0.0)
-    return np.asarray(np.nan_to_num(slope * kept, posinf=0.0, neginf=0.0))
+        slope *= np.maximum(1.0 - rest / squares / np.square(slope), 0.0)
+    slope = np.nan_to_num(slope, posinf=0.0, neginf=0.0)
+    return np.asarray(np.minimum(slope * (trend - centre), LARGEST_LINE))
 
 
 def _moves(weights: FloatArray, paid: FloatArray) -> FloatArray:
