@@ -103,7 +103,8 @@ class Answer:
         low, high = (of.invert(probability + sign * below.error) for sign in (-1.0, 1.0))
         least, largest = of.points[:, 0], of.points[:, -1]
         ended = (least < largest) & ((at == least) | (at == largest))
-        return attrs.evolve(below, value=at, error=np.where(ended, np.inf, 0.5 * (high - low)))
+        unknown = ended | np.isinf(below.error)
+        return attrs.evolve(below, value=at, error=np.where(unknown, np.inf, 0.5 * (high - low)))
 
     def summary(self) -> dict[str, Estimate]:
         """Return mean, sd and the 5, 50 and 95 % quantiles of each number of a position."""

@@ -107,15 +107,16 @@ def correct(found: Round, values: FloatArray, trends: FloatArray | None = None) 
 def _foretell_variance(found: Round, centred: FloatArray, trends: FloatArray) -> FloatArray:
     """Return the variance of (w - 1) (f - m) that trends of log weights foretell, shape (k,).
 
-    Slopes are shrunk by their noise (James and Stein), and weights that are foretold do not leave
-    the range of those seen.
+    Slopes are shrunk by their noise (James and Stein), and logarithms of weights that are foretold
+    do not leave twice the range of those seen.
     """
     weights, squares = found.weights, np.square(centred)
     usual = np.asarray(found.variance * squares.mean(axis=0))
     if np.isfinite(found.log_weights).sum() < FEWEST_OF_A_TREND:
         return usual
     foretold = np.exp(sum(_fit_line(found, trend) for trend in trends))
-    foretold = np.clip(foretold / foretold.mean(axis=0), weights.min(), weights.max()) - 1.0
+    least, largest = np.square([weights.min(), weights.max()])
+    foretold = np.clip(foretold / foretold.mean(axis=0), least, largest) - 1.0
     rest = np.square(weights[:, None] - 1.0 - foretold[found.paid]).mean(axis=0)
     mean = np.mean(foretold * centred, axis=0)
     variance = np.mean((np.square(foretold) + rest) * squares, axis=0) - np.square(mean)

@@ -37,17 +37,20 @@ def pareto_k(log_weights: FloatArray) -> float:
     ----------
     log_weights : ndarray of shape (n,)
         Up to a constant; -inf where a weight is zero. Where all are the same but for
-        :data:`LEVEL`, k is -inf. Where they are fewer than :data:`FEWEST`, or all zero, it is inf.
+        :data:`LEVEL`, k is -inf. Where they are fewer than :data:`FEWEST`, or most are zero,
+        it is inf.
     """
     largest = log_weights.max(initial=-np.inf)
     if not np.isfinite(largest):
         return np.inf
     weights = np.exp(log_weights - largest)
-    tail = np.sort(weights)[-max(len(weights) // 5, 1) :]
-    # where as many are as large as the largest there is no tail
-    if weights.mean() >= np.exp(-LEVEL) or tail[0] == tail[-1]:
+    if weights.mean() >= np.exp(-LEVEL):
         return -np.inf
-    return _k_of_arviz(weights)
+    tail = np.sort(weights)[-max(len(weights) // 5, 1) :]
+    if len(weights) < FEWEST or tail[0] == 0.0:
+        return np.inf
+    # where as many are as large as the largest there is no tail
+    return -np.inf if tail[0] == tail[-1] else _k_of_arviz(weights)
 
 
 def _k_of_arviz(weights: FloatArray) -> float:
@@ -55,10 +58,7 @@ def _k_of_arviz(weights: FloatArray) -> float:
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        try:
-            k = array_stats.pareto_khat(weights[None], r_eff=1.0, tail="right")
-        except ValueError:  # a tail of fewer than five
-            return np.inf
+        k = array_stats.pareto_khat(weights[None], r_eff=1.0, tail="right")
     found = float(np.squeeze(k))
     return np.inf if np.isnan(found) else found
 

@@ -22,7 +22,7 @@ class Normal:
     def potential(self, z):
         return 0.5 * np.square(np.linalg.solve(self.factor, (z - 3.0).T)).sum(axis=0)
 
-    def draws(self, rng, n=120):
+    def draws(self, rng, n=200):
         return 3.0 + chains(rng, 8, n, len(self.factor), PHI) @ self.factor.T
 
     @property
@@ -37,7 +37,7 @@ class Student(Normal):
         power = 0.5 * (self.degrees + len(self.factor))
         return power * np.log1p(2.0 * super().potential(z) / self.degrees)
 
-    def draws(self, rng, n=120):
+    def draws(self, rng, n=200):
         scales = np.sqrt(rng.chisquare(self.degrees, (8, n, 1)) / self.degrees)
         return 3.0 + (super().draws(rng, n) - 3.0) / scales
 
@@ -75,7 +75,7 @@ def test_a_bridge_that_takes_draws_for_independent_is_told(rng):
     law = Normal(np.eye(2))
     hits, blind = 0, 0
     for _ in range(40):
-        draws = chains(rng, 8, 400, 2, 0.97) + 3.0
+        draws = chains(rng, 8, 250, 2, 0.97) + 3.0
         found = bridge(law.potential, draws, rng)
         shuffled = rng.permutation(draws.reshape(-1, 2)).reshape(draws.shape)
         error = abs(found.value - law.log_constant)

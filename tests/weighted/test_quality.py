@@ -82,7 +82,7 @@ def test_rounds_of_one_target_agree(rng):
 
 def test_rounds_of_two_places_disagree(rng):
     one = tilted(rng, dim=2, tilt=0.1)
-    other = attrs.evolve(one, draws=one.draws + [0.0, 0.5])
+    other = attrs.evolve(one, draws=one.draws + np.array([0.0, 0.5]))
     assert "the mean of number 1" in disagreement(one, other)
     assert "standard errors apart" in disagreement(one, other)
 
@@ -98,5 +98,5 @@ def test_constants_agree_if_they_are_equal(rng):
     draws = np.concatenate([chains(rng), np.ones((4, 100, 1))], axis=2)
     one = pay(rng, draws, 40, lambda z: 0.0 * z[:, 0])
     assert disagreement(one, one) is None
-    other = attrs.evolve(one, draws=one.draws + [0.0, 1e-3])
+    other = attrs.evolve(one, draws=one.draws + np.array([0.0, 1e-3]))
     assert "number 1 inf standard errors" in disagreement(one, other)
