@@ -76,6 +76,9 @@ def correct(found: Round, values: FloatArray, trends: FloatArray | None = None) 
     nothing to do with the function, or rose and fell with it as fitted lines say: the few paid
     draws in a tail may miss what happens there, or none may be there.
 
+    The two variances may be added. The correction's mean, given all M draws, has a covariance with
+    m of order sd(f) sd((w - 1) (f - m)) / M, which is at most a part sqrt(n / M) of their sum.
+
     Parameters
     ----------
     found
@@ -84,9 +87,6 @@ def correct(found: Round, values: FloatArray, trends: FloatArray | None = None) 
         Of the functions.
     trends : ndarray of shape (trends, chains * draws, k) or None
         Numbers that log weights may rise or fall with; the values alone if None.
-
-    The two variances may be added. The correction's mean, given all M draws, has a covariance with
-    m of order sd(f) sd((w - 1) (f - m)) / M, which is at most a part sqrt(n / M) of their sum.
     """
     means = correct_means(found, values)
     values = values - values[0, 0]  # exact for constants, and squares keep their digits
