@@ -10,8 +10,10 @@ from problems import bias_in_errors, chains, fewest_hits, pay, tilted
 from scipy.stats import norm
 
 from surrokit.weighted.answer import Answer
+from surrokit.weighted.combination import combine_degrees
 from surrokit.weighted.correction import correct
 from surrokit.weighted.distribution import Distribution
+from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.round import Round
 
 REPEATS = 100
@@ -171,3 +173,16 @@ def test_an_estimate_tells_its_error(rng):
     narrow, wide = one.interval(0.5), one.interval(0.99)
     assert (wide[0] < narrow[0]).all()
     assert (narrow[1] < wide[1]).all()
+
+
+def test_degrees_are_those_of_the_part_that_is_known_badly():
+    parts, degrees = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]), np.full((2, 3), 5.0)
+    got = combine_degrees(parts, degrees, np.array([1.0, 4.0, 2.0]))
+    assert_allclose(got, [5.0, 40.0, np.inf])
+
+
+def test_an_interval_is_students():
+    one = Estimate(
+        **{n: np.array(2.0) for n in ("value", "error", "effective", "degrees")}, calls=0
+    )
+    assert_allclose(one.interval(), [2.0 - 2.0 * 4.302652730, 2.0 + 2.0 * 4.302652730])
