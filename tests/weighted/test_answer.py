@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
+from known_rounds import bias_in_errors, chains, fewest_hits, pay, tilted
 from numpy.testing import assert_allclose, assert_array_equal
-from problems import bias_in_errors, chains, fewest_hits, pay, tilted
 from scipy.stats import norm
 
 from surrokit.weighted.answer import Answer

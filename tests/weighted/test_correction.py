@@ -8,8 +8,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
+from known_rounds import bias_in_errors, chains, pay, tilted
 from numpy.testing import assert_allclose, assert_array_equal
-from problems import bias_in_errors, chains, pay, tilted
 
 from surrokit.weighted.correction import correct, correct_means, shares, sum_without
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
+from known_rounds import bias_in_errors, chains, fewest_hits, pay
 from numpy.testing import assert_allclose
-from problems import bias_in_errors, chains, fewest_hits, pay
 from scipy.special import gammaln
 
 from surrokit.errors import ConfigurationError, ShapeError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from problems import chains, pay, tilted
+from known_rounds import chains, pay, tilted
 
 from surrokit.weighted.quality import FEWEST, LARGEST_K, complaint, disagreement, pareto_k
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
+from known_rounds import chains, pay, tilted
 from numpy.testing import assert_allclose
-from problems import chains, pay, tilted
 
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.weighted.round import Round
