@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 
 import attrs
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from surrokit.types import FloatArray
-from surrokit.weighted.correction import correct, shares
+from surrokit.weighted.combination import combine_degrees, count_rounds
+from surrokit.weighted.correction import correct, correct_means, shares
+from surrokit.weighted.distribution import Distribution
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.round import Round
 
@@ -23,9 +28,7 @@ class Answer:
     Each round corrects draws of a surrogate that was learnt before, so its estimate is unbiased
     whatever came before. What a round counts may not depend on the noise of its correction: a
     precision that is estimated from the same weights is largest where the weights missed what
-    they should have seen. It goes by the numbers of evaluations alone, as in the square root rule
-    (Owen and Zhou 2019, arXiv:1901.02976): n, the evaluations that correct, times the evaluations
-    that were learnt from, since errors of surrogates fall with these.
+    they should have seen. See :mod:`surrokit.weighted.combination`.
 
     Parameters
     ----------
@@ -41,8 +44,7 @@ class Answer:
     @property
     def counts(self) -> FloatArray:
         """What each round counts, shape (rounds,); the sum is one."""
-        counts = np.array([len(each) * max(each.learnt, 1) for each in self.rounds], dtype=float)
-        return np.asarray(counts / counts.sum())
+        return count_rounds(self.rounds)
 
     @property
     def draws(self) -> FloatArray:
@@ -68,7 +70,7 @@ class Answer:
             From positions (n, dim) to values (n, k).
         """
         values = [self._apply(function, each) for each in self.rounds]
-        return self._estimate(values, self._variances(values))
+        return self._estimate(values, [None] * len(values))
 
     def mean(self) -> Estimate:
         """Return the mean of each number of a position."""
@@ -76,9 +78,10 @@ class Answer:
 
     def sd(self) -> Estimate:
         """Return the standard deviation of each number of a position."""
-        centre = self.mean().value
-        square = self.expectation(lambda positions: np.square(positions - centre))
-        sd = np.sqrt(np.maximum(square.value, 0.0))
+        mean = self.mean()
+        square = self.expectation(lambda positions: np.square(positions - mean.value))
+        # about the estimated mean squares are smaller by its variance
+        sd = np.sqrt(np.maximum(square.value + np.square(mean.error), 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             return attrs.evolve(square, value=sd, error=square.error / (2.0 * sd))
 
@@ -86,86 +89,75 @@ class Answer:
         """Return a quantile of each number of a position.
 
         Its error is that of the distribution function there, seen from the other axis (Woodruff
-        1952, doi:10.1080/01621459.1952.10483443).
+        1952, doi:10.1080/01621459.1952.10483443). It is infinite at an end of all draws.
+
+        Parameters
+        ----------
+        probability
+            Between zero and one.
         """
-        functions = [self._distribution(i) for i in range(self.rounds[0].draws.shape[2])]
-        at = np.array([function.invert(probability) for function in functions])
-        below = self.expectation(lambda positions: (positions <= at).astype(float))
-        low, high = (
-            np.array(
-                [
-                    function.invert(probability + sign * error)
-                    for function, error in zip(functions, below.error, strict=True)
-                ]
-            )
-            for sign in (-1.0, 1.0)
-        )
-        return attrs.evolve(below, value=at, error=0.5 * (high - low))
+        of = self._distribution
+        at = of.invert(np.full(len(of.points), probability))
+        values = [(each.draws <= at).astype(float) for each in self.rounds]
+        below = self._estimate(values, self._scores)
+        low, high = (of.invert(probability + sign * below.error) for sign in (-1.0, 1.0))
+        least, largest = of.points[:, 0], of.points[:, -1]
+        ended = (least < largest) & ((at == least) | (at == largest))
+        unknown = ended | np.isinf(below.error)
+        return attrs.evolve(below, value=at, error=np.where(unknown, np.inf, 0.5 * (high - low)))
+
+    def summary(self) -> dict[str, Estimate]:
+        """Return mean, sd and the 5, 50 and 95 % quantiles of each number of a position."""
+        quantiles = {f"q{100 * p:02.0f}": self.quantile(p) for p in (0.05, 0.5, 0.95)}
+        return {"mean": self.mean(), "sd": self.sd(), **quantiles}
 
     def _apply(self, function: Function, found: Round) -> FloatArray:
         values = np.asarray(function(found.flat), dtype=np.float64)
         return np.asarray(values.reshape(*found.draws.shape[:2], -1))
 
-    def _variances(self, values: list[FloatArray]) -> FloatArray:
+    def _variances(self, values: Sequence[FloatArray]) -> FloatArray:
         """Return the variance of each function under the target, shape (k,)."""
-        counts, parts = self.counts, zip(self.rounds, values, strict=True)
-        squares = [correct(each, np.square(x - x.mean(axis=(0, 1)))).means for each, x in parts]
-        return np.asarray(np.maximum(counts @ np.stack(squares), 0.0))
+        parts = zip(self.rounds, values, strict=True)
+        squares = [correct_means(each, np.square(x - x.mean(axis=(0, 1)))) for each, x in parts]
+        return np.asarray(np.maximum(self.counts @ np.stack(squares), 0.0))
 
-    def _estimate(self, values: list[FloatArray], variances: FloatArray) -> Estimate:
+    def _estimate(
+        self, values: Sequence[FloatArray], trends: Sequence[FloatArray | None]
+    ) -> Estimate:
         counts = self.counts
-        found = [correct(each, x) for each, x in zip(self.rounds, values, strict=True)]
+        found = [correct(*each) for each in zip(self.rounds, values, trends, strict=True)]
         squares = np.square(counts)[:, None]
         corrections = squares * np.stack([each.of_correction for each in found])
         chains = squares * np.stack([each.of_chains for each in found])
         variance = (chains + corrections).sum(axis=0)
-        degrees = np.stack([each.degrees for each in found])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # by Welch and Satterthwaite; the chains' own error is known well
-            degrees = np.square(variance) / (np.square(corrections) / degrees).sum(axis=0)
-            effective = variances / variance
         return Estimate(
             value=counts @ np.stack([each.means for each in found]),
             error=np.sqrt(variance),
-            effective=effective,
-            degrees=np.where(np.isnan(degrees), np.inf, degrees),
+            effective=_ratio(self._variances(values), variance),
+            degrees=combine_degrees(
+                corrections, np.stack([each.degrees for each in found]), variance
+            ),
             calls=self.calls,
         )
 
-    def _distribution(self, i: int) -> _Distribution:
-        points, masses = [], []
+    @functools.cached_property
+    def _scores(self) -> list[FloatArray]:
+        """Normal scores of all draws by number, and their squares: what quantiles see of scales."""
+        ranks = [rankdata(each.flat, axis=0) / (len(each.flat) + 1.0) for each in self.rounds]
+        return [np.stack([z, np.square(z)]) for z in map(ndtri, ranks)]
+
+    @functools.cached_property
+    def _distribution(self) -> Distribution:
+        masses = []
         for count, each in zip(self.counts, self.rounds, strict=True):
-            points.append(each.flat[:, i])
-            mass = np.full(len(points[-1]), 1.0 / len(points[-1]))
+            mass = np.full(len(each.flat), 1.0 / len(each.flat))
             mass[each.paid] += shares(each.weights) - 1.0 / len(each)
             masses.append(count * mass)
-        return _Distribution.of(np.concatenate(points), np.concatenate(masses))
+        points = np.concatenate([each.flat for each in self.rounds])
+        return Distribution.of(points, np.concatenate(masses))
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class _Distribution:
-    """A distribution function of one number, made monotone: masses may be negative.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n,)
-        In order.
-    below : ndarray of shape (n,)
-        Its values half-way through the step at each of them.
-    """
-
-    points: FloatArray
-    below: FloatArray
-
-    @classmethod
-    def of(cls, points: FloatArray, masses: FloatArray) -> _Distribution:
-        order = np.argsort(points, kind="stable")
-        upto = np.cumsum(masses[order])
-        half = upto - 0.5 * masses[order]
-        # as much too high as too low
-        rising = np.maximum.accumulate(half)
-        falling = np.minimum.accumulate(half[::-1])[::-1]
-        return cls(points=points[order], below=0.5 * (rising + falling))
-
-    def invert(self, probability: float) -> float:
-        return float(np.interp(probability, self.below, self.points))
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    """Return a ratio that is infinite where the denominator is zero."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(below == 0.0, np.inf, above / below)

@@ -9,23 +9,35 @@ from surrokit.diagnostics import mean_error
 from surrokit.types import FloatArray
 from surrokit.weighted.round import Round
 
+LEAST_DEGREES = 1.0
+"""Degrees of freedom that an error has at least; its interval is then that of Cauchy's law."""
+
+FEWEST_OF_A_TREND = 8
+"""Paid draws that a trend of their log weights is fitted to at least."""
+
+LARGEST_LINE = 50.0
+"""Largest log weight that a line foretells; exponentials of it are far above all weights seen."""
+
 
 def shares(weights: FloatArray) -> FloatArray:
     """Return what each draw paid for adds to a mean under the target, shape (n,); the sum is one.
 
     Plain shares w / sum(w) are biased by about Var(w) / n, as the sum is random too. These are
     the delete-one jackknife's: n w_j / S - (n - 1) / n sum over i != j of w_j / (S - w_i), with
-    S the sum of the weights (Quenouille 1956, doi:10.1093/biomet/43.3-4.353).
+    S the sum of the weights (Quenouille 1956, doi:10.1093/biomet/43.3-4.353). Where all weight is
+    on one draw nothing is left without it, and the plain ones are returned.
 
     Parameters
     ----------
     weights : ndarray of shape (n,)
-        Not negative; n is at least two.
+        Not negative.
     """
-    n, total = len(weights), float(weights.sum())
-    inverse = 1.0 / _rest(weights, total)
-    without = weights * (inverse.sum() - inverse)
-    return np.asarray(n * weights / total - (n - 1) / n * without)
+    n, rest = len(weights), sum_without(weights)
+    plain = weights / weights.sum()
+    if not rest.all():
+        return np.asarray(plain)
+    inverse = 1.0 / rest
+    return np.asarray(n * plain - (n - 1) / n * weights * (inverse.sum() - inverse))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -39,7 +51,7 @@ class Corrected:
     of_chains
         Variance of m.
     of_correction
-        Variance of the rest.
+        Variance of the rest; infinite where all weight is on one draw.
     degrees
         Degrees of freedom that the latter has.
     """
@@ -50,51 +62,121 @@ class Corrected:
     degrees: FloatArray
 
 
-def correct(found: Round, values: FloatArray) -> Corrected:
+def correct_means(found: Round, values: FloatArray) -> FloatArray:
+    """Return the means under the target, shape (k,), by the values (chains, draws, k)."""
+    flat = values.reshape(-1, values.shape[2])
+    mean = flat.mean(axis=0)
+    return np.asarray(mean + (shares(found.weights) - 1.0 / len(found)) @ (flat[found.paid] - mean))
+
+
+def correct(found: Round, values: FloatArray, trends: FloatArray | None = None) -> Corrected:
     """Return the means under the target of functions with values (chains, draws, k) at the draws.
 
     The variance of the correction is the jackknife's, but at least what it would be if weights had
-    nothing to do with the function: the few paid draws in a tail may miss what happens there.
+    nothing to do with the function, or rose and fell with it as fitted lines say: the few paid
+    draws in a tail may miss what happens there, or none may be there.
+
+    The two variances may be added. The correction's mean, given all M draws, has a covariance with
+    m of order sd(f) sd((w - 1) (f - m)) / M, which is at most a part sqrt(n / M) of their sum.
+
+    Parameters
+    ----------
+    found
+        The round.
+    values : ndarray of shape (chains, draws, k)
+        Of the functions.
+    trends : ndarray of shape (trends, chains * draws, k) or None
+        Numbers that log weights may rise or fall with; the values alone if None.
     """
+    means = correct_means(found, values)
+    values = values - values[0, 0]  # exact for constants, and squares keep their digits
     flat = values.reshape(-1, values.shape[2])
-    mean, weights = flat.mean(axis=0), found.weights
-    paid = flat[found.paid] - mean
-    moves = _moves(weights, paid)
-    n = len(moves)
+    centred, still = flat - flat.mean(axis=0), flat.max(axis=0) == flat.min(axis=0)
+    moves, n = _moves(found.weights, centred[found.paid]), len(found)
     jackknife = (n - 1) / n * np.square(moves).sum(axis=0)
-    usual = found.variance * flat.var(axis=0) / n
-    still = flat.max(axis=0) == flat.min(axis=0)
+    least = _foretell_variance(found, centred, centred[None] if trends is None else trends) / n
+    unknown = not sum_without(found.weights).all()
     return Corrected(
-        means=mean + (shares(weights) - 1.0 / n) @ paid,
+        means=means,
         of_chains=np.where(still, 0.0, np.square(mean_error(values))),
-        of_correction=np.maximum(jackknife, usual),
-        degrees=_degrees(moves),
+        of_correction=np.where(still, 0.0, np.inf if unknown else np.maximum(jackknife, least)),
+        degrees=measure_degrees(moves, centred),
     )
+
+
+def _foretell_variance(found: Round, centred: FloatArray, trends: FloatArray) -> FloatArray:
+    """Return the variance of (w - 1) (f - m) that trends of log weights foretell, shape (k,).
+
+    Slopes are shrunk by their noise (James and Stein), and logarithms of weights that are foretold
+    do not leave twice the range of those seen.
+    """
+    weights, squares = found.weights, np.square(centred)
+    usual = np.asarray(found.variance * squares.mean(axis=0))
+    if np.isfinite(found.log_weights).sum() < FEWEST_OF_A_TREND:
+        return usual
+    foretold = np.exp(sum(_fit_line(found, trend) for trend in trends))
+    least, largest = np.square([weights.min(), weights.max()])
+    foretold = np.clip(foretold / foretold.mean(axis=0), least, largest) - 1.0
+    rest = np.square(weights[:, None] - 1.0 - foretold[found.paid]).mean(axis=0)
+    mean = np.mean(foretold * centred, axis=0)
+    variance = np.mean((np.square(foretold) + rest) * squares, axis=0) - np.square(mean)
+    return np.asarray(np.maximum(usual, variance))
+
+
+def _fit_line(found: Round, trend: FloatArray) -> FloatArray:
+    """Return lines through log weights along columns (M, k), flat where no slope is to be seen."""
+    known = np.isfinite(found.log_weights)
+    paid, logs = trend[found.paid][known], found.log_weights[known]
+    centre, centred = paid.mean(axis=0), logs - logs.mean()
+    apart = paid - centre
+    squares = np.square(apart).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = centred @ apart / squares
+        rest = np.square(centred[:, None] - slope * apart).sum(axis=0) / (len(logs) - 2)
+        slope *= np.maximum(1.0 - rest / squares / np.square(slope), 0.0)
+    slope = np.nan_to_num(slope, posinf=0.0, neginf=0.0)
+    return np.asarray(np.minimum(slope * (trend - centre), LARGEST_LINE))
 
 
 def _moves(weights: FloatArray, paid: FloatArray) -> FloatArray:
     """Return by how much corrections move when a draw is left out, less the mean, shape (n, k)."""
-    n, total = len(weights), float(weights.sum())
-    without = (weights @ paid - weights[:, None] * paid) / _rest(weights, total)[:, None]
-    plain = (paid.sum(axis=0) - paid) / (n - 1)
+    n, rest = len(weights), np.maximum(sum_without(weights), np.finfo(float).tiny)
+    without = (weights @ paid - weights[:, None] * paid) / rest[:, None]
+    plain = (paid.sum(axis=0) - paid) / max(n - 1, 1)
     moves = without - plain
     return np.asarray(moves - moves.mean(axis=0))
 
 
-def _degrees(moves: FloatArray) -> FloatArray:
+def measure_degrees(moves: FloatArray, function: FloatArray | None = None) -> FloatArray:
     """Return the degrees of freedom of the variance of moves (n, k): few where few make it up.
 
     A variance s^2 of n numbers of kurtosis g has relative variance (g - 1) / n, and one with f
-    degrees 2 / f.
+    degrees 2 / f. The kurtosis of n numbers is at most n, and small if none of them lies in the
+    tail that matters. So it is at least that of the function itself.
+
+    Parameters
+    ----------
+    moves : ndarray of shape (n, k)
+        Of mean zero.
+    function : ndarray of shape (M, k) or None
+        The function at all draws, less its mean.
     """
-    n = len(moves)
-    squares = np.square(moves)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        kurtosis = n * np.square(squares).sum(axis=0) / np.square(squares.sum(axis=0))
+    n, kurtosis = len(moves), _kurtosis(moves)
+    if function is not None:
+        kurtosis = np.fmax(kurtosis, _kurtosis(function))
+    with np.errstate(divide="ignore"):
         degrees = 2.0 * n / (kurtosis - 1.0)
-    return np.asarray(np.clip(np.nan_to_num(degrees, nan=n - 1.0), 2.0, n - 1.0))
+    return np.clip(np.nan_to_num(degrees, nan=n - 1.0), LEAST_DEGREES, max(n - 1.0, LEAST_DEGREES))
 
 
-def _rest(weights: FloatArray, total: float) -> FloatArray:
-    """Return the sums of all weights but one (n,), never zero."""
-    return np.maximum(total - weights, np.finfo(float).tiny)
+def _kurtosis(numbers: FloatArray) -> FloatArray:
+    """Return the fourth moment over the square of the second, of columns of mean zero (n, k)."""
+    squares = np.square(numbers)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.square(squares).mean(axis=0) / np.square(squares.mean(axis=0)))
+
+
+def sum_without(weights: FloatArray) -> FloatArray:
+    """Return the sums of all weights but one (n,), each to rounding error."""
+    before, after = np.cumsum(weights), np.cumsum(weights[::-1])[::-1]
+    return np.asarray(np.append(0.0, before[:-1]) + np.append(after[1:], 0.0))

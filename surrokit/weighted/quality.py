@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import t as student
 
 from surrokit.types import FloatArray
-from surrokit.weighted.answer import Answer
+from surrokit.weighted.answer import Answer, Function
+from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.round import Round
 
 LARGEST_K = 0.7
@@ -19,13 +20,14 @@ LEAST_EFFECTIVE = 0.1
 """Part of the paid draws that equally weighted ones must be worth."""
 
 FEWEST = 25
-"""Draws paid for in a round, below which the tail of their weights tells nothing."""
+"""Draws paid for in a round, below which the largest fifth is fewer than the five that a tail is
+fitted to."""
 
 FALSE_ALARM = 1e-3
 """Probability with which two rounds that are right are said to disagree."""
 
 LEVEL = 0.05
-"""Largest log weight, less their mean, up to which there is no tail to speak of."""
+"""Logarithm of the largest weight over their mean up to which there is no tail to speak of."""
 
 
 def pareto_k(log_weights: FloatArray) -> float:
@@ -34,16 +36,29 @@ def pareto_k(log_weights: FloatArray) -> float:
     Parameters
     ----------
     log_weights : ndarray of shape (n,)
-        Up to a constant. Where all are the same but for :data:`LEVEL`, k is -inf.
+        Up to a constant; -inf where a weight is zero. Where all are the same but for
+        :data:`LEVEL`, k is -inf. Where they are fewer than :data:`FEWEST`, or most are zero,
+        it is inf.
     """
+    largest = log_weights.max(initial=-np.inf)
+    if not np.isfinite(largest):
+        return np.inf
+    weights = np.exp(log_weights - largest)
+    if weights.mean() >= np.exp(-LEVEL):
+        return -np.inf
+    tail = np.sort(weights)[-max(len(weights) // 5, 1) :]
+    if len(weights) < FEWEST or tail[0] == 0.0:
+        return np.inf
+    # where as many are as large as the largest there is no tail
+    return -np.inf if tail[0] == tail[-1] else _k_of_arviz(weights)
+
+
+def _k_of_arviz(weights: FloatArray) -> float:
     from arviz_stats.base import array_stats
 
-    finite = log_weights[np.isfinite(log_weights)]
-    if not finite.size or finite.max() - finite.mean() <= LEVEL:
-        return -np.inf if finite.size else np.inf
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        _, k = array_stats.psislw(finite[None])
+        k = array_stats.pareto_khat(weights[None], r_eff=1.0, tail="right")
     found = float(np.squeeze(k))
     return np.inf if np.isnan(found) else found
 
@@ -65,13 +80,36 @@ def complaint(found: Round) -> str | None:
 
 
 def disagreement(one: Round, other: Round) -> str | None:
-    """Return by how much two rounds disagree about a mean, if by more than their errors allow."""
-    first, second = (Answer(rounds=(each,), calls=0.0).mean() for each in (one, other))
-    error = np.hypot(first.error, second.error)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        apart = np.abs(first.value - second.value) / error
-    apart = np.where(np.isnan(apart), 0.0, apart)
-    worst = int(np.argmax(apart))
-    if apart[worst] <= norm.isf(0.5 * FALSE_ALARM / len(apart)) * 1.2:
+    """Return by how much two rounds disagree about a mean, if by more than their errors allow.
+
+    The means are those of the numbers and of their squares: false modes may change either.
+    """
+    centre = one.flat.mean(axis=0)
+    pair = [
+        Answer(rounds=(each,), calls=0.0).expectation(_moments(centre)) for each in (one, other)
+    ]
+    apart, degrees = _compare(*pair)
+    likely = 2.0 * student.sf(apart, degrees) * len(apart)
+    worst = int(np.argmin(likely))
+    if likely[worst] >= FALSE_ALARM:
         return None
-    return f"two rounds put the mean of number {worst} {apart[worst]:.1f} standard errors apart"
+    dim = len(centre)
+    of = "mean" if worst < dim else "mean square"
+    return (
+        f"two rounds put the {of} of number {worst % dim} {apart[worst]:.1f} standard errors apart"
+    )
+
+
+def _moments(centre: FloatArray) -> Function:
+    return lambda positions: np.hstack([positions - centre, np.square(positions - centre)])
+
+
+def _compare(one: Estimate, other: Estimate) -> tuple[FloatArray, FloatArray]:
+    """Return differences in standard errors, and their degrees of freedom; of constants zero."""
+    first, second = np.square(one.error), np.square(other.error)
+    difference = np.abs(one.value - other.value)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = difference / np.sqrt(first + second)
+        parts = np.square(first / (first + second)) / one.degrees
+        degrees = 1.0 / (parts + np.square(second / (first + second)) / other.degrees)
+    return np.where(difference == 0.0, 0.0, apart), np.where(np.isnan(degrees), np.inf, degrees)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray, IntArray
 
 
@@ -26,12 +27,34 @@ class Round:
         V - U there, up to a constant; -inf where the target is zero.
     learnt : int
         Exact evaluations that V has learnt from.
+
+    Raises
+    ------
+    ShapeError
+        If draws are not three-dimensional, or paid draws and log weights not as many, at least one.
+    ConfigurationError
+        If a paid draw is not among the draws, or a log weight is NaN or plus infinity.
     """
 
     draws: FloatArray
     paid: IntArray
     log_weights: FloatArray
     learnt: int
+
+    def __attrs_post_init__(self) -> None:
+        n = len(self.paid)
+        if (
+            self.draws.ndim != 3
+            or self.paid.shape != (n,)
+            or self.log_weights.shape != (n,)
+            or not n
+        ):
+            raise ShapeError(
+                "a round needs draws of shape (chains, draws, dim) and as many log weights as paid "
+                f"draws, got shapes {self.draws.shape}, {self.log_weights.shape} and "
+                f"{self.paid.shape}; pass a log weight for each draw that was paid for"
+            )
+        _check_numbers(self.paid, len(self.flat), self.log_weights)
 
     def __len__(self) -> int:
         return len(self.paid)
@@ -61,3 +84,16 @@ class Round:
         """Number of equally weighted draws that the weights are worth."""
         weights = self.weights
         return float(np.square(weights.sum()) / np.square(weights).sum())
+
+
+def _check_numbers(paid: IntArray, n: int, log_weights: FloatArray) -> None:
+    if paid.min() < 0 or paid.max() >= n:
+        raise ConfigurationError(
+            f"paid draws must be from 0 to {n - 1}, got {paid.min()} to {paid.max()}; "
+            "number the draws chain by chain"
+        )
+    if np.isnan(log_weights).any() or log_weights.max() == np.inf:
+        raise ConfigurationError(
+            "log weights must be finite, or -inf where the target is zero, got NaN or inf; "
+            "look at the potentials there"
+        )

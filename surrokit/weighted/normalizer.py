@@ -1,0 +1,206 @@
+"""Logarithms of normalising constants: of a surrogate from its draws, of the target from rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, gammaln
+
+from surrokit.diagnostics import mean_error
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.types import FloatArray
+from surrokit.weighted.combination import combine_degrees, count_rounds
+from surrokit.weighted.correction import measure_degrees, sum_without
+from surrokit.weighted.estimate import Estimate
+from surrokit.weighted.round import Round
+
+DEGREES = (3.0, 5.0, 10.0, 30.0, 1e3)
+"""Of the t distributions that are tried; the last is as good as normal."""
+
+FEWEST = 8
+"""Draws of each chain that a bridge takes at least."""
+
+STEPS = 30
+"""Of the fit of a t distribution."""
+
+
+def bridge(
+    potential: Callable[[FloatArray], FloatArray], draws: FloatArray, rng: np.random.Generator
+) -> Estimate:
+    """Return the logarithm of the integral of exp(-V), by bridge sampling from draws of V.
+
+    A multivariate t is fitted to the first half of each chain. The second half and as many draws of
+    the t make the iterated optimal bridge (Meng and Wong 1996, Statistica Sinica 6:831-860). Its
+    error is the one of Fruehwirth-Schnatter (2004, doi:10.1111/j.1368-423X.2004.00125.x), with the
+    autocorrelation of the chains by :func:`surrokit.diagnostics.mean_error`.
+
+    Parameters
+    ----------
+    potential
+        V, from positions (n, dim) to values (n,); infinite outside its support.
+    draws : ndarray of shape (chains, n, dim)
+        Of chains on V, in the coordinates that V is a density in.
+    rng
+        Draws from the t distribution.
+
+    Returns
+    -------
+    Estimate
+        A number. As effective draws it has 1 / error^2.
+
+    Raises
+    ------
+    ShapeError
+        If draws have another shape, or chains are too short.
+    ConfigurationError
+        If V is not finite at one of the draws.
+    """
+    if draws.ndim != 3 or draws.shape[1] < FEWEST:
+        raise ShapeError(
+            f"a bridge needs draws of shape (chains, n, dim) with n at least {FEWEST}, "
+            f"got {draws.shape}; draw longer chains"
+        )
+    half, dim = draws.shape[1] // 2, draws.shape[2]
+    law = _fit(draws[:, :half].reshape(-1, dim))
+    at = draws[:, half:].reshape(-1, dim)
+    other = law.draw(len(at), rng)
+    ours, theirs = (-np.asarray(potential(z)) - law.log_density(z) for z in (at, other))
+    if not np.isfinite(ours).all():
+        raise ConfigurationError(
+            "the potential must be finite at its own draws, and is not at some of them; "
+            "pass the potential that the draws are of"
+        )
+    return _solve(ours.reshape(len(draws), -1), theirs)
+
+
+def log_normalizer(
+    rounds: Sequence[Round], surrogates: Sequence[Estimate], calls: float
+) -> Estimate:
+    """Return the logarithm of the integral of exp(-U), log Z = log Z_V + log mean exp(V - U).
+
+    The bias of the logarithm, about -Var(w) / 2n, is removed by the jackknife, which also tells the
+    error. Rounds are combined as in :class:`surrokit.weighted.answer.Answer`.
+
+    Parameters
+    ----------
+    rounds
+        At least one. Their log weights are V - U itself, not up to a constant.
+    surrogates
+        What :func:`bridge` says of the V of each round.
+    calls
+        Exact calls of the whole run.
+
+    Returns
+    -------
+    Estimate
+        A number; the error is infinite where all weight of a round is on one draw.
+    """
+    counts = count_rounds(rounds)
+    found = [_log_mean(each.log_weights) for each in rounds]
+    values = [mean + v.value for (mean, _, _), v in zip(found, surrogates, strict=True)]
+    parts = np.square(counts) * [variance for _, variance, _ in found]
+    total = parts.sum() + np.square(counts) @ np.square([v.error for v in surrogates])
+    degrees = np.array([[degrees] for _, _, degrees in found])
+    of_total = combine_degrees(parts[:, None], degrees, np.atleast_1d(total))[0]
+    return _estimate(float(counts @ values), float(total), float(of_total), calls)
+
+
+def _log_mean(logs: FloatArray) -> tuple[float, float, float]:
+    """Return the log mean of exp(logs), its variance, and the degrees of freedom of that."""
+    n, largest = len(logs), logs.max()
+    if not np.isfinite(largest):
+        return -np.inf, np.inf, 1.0
+    weights = np.exp(logs - largest)
+    plain, rest = np.log(weights.mean()), sum_without(weights)
+    if not rest.all():
+        return float(largest + plain), np.inf, 1.0
+    without = np.log(rest / (n - 1))
+    moves = without - without.mean()
+    variance = (n - 1) / n * np.square(moves).sum()
+    mean = largest + n * plain - (n - 1) * without.mean()
+    return float(mean), float(variance), float(measure_degrees(moves[:, None])[0])
+
+
+def _estimate(value: float, variance: float, degrees: float, calls: float) -> Estimate:
+    with np.errstate(divide="ignore"):
+        effective = 1.0 / np.asarray(variance)
+    return Estimate(
+        value=np.asarray(value),
+        error=np.sqrt(np.asarray(variance)),
+        effective=np.asarray(effective),
+        degrees=np.asarray(degrees),
+        calls=calls,
+    )
+
+
+def _solve(ours: FloatArray, theirs: FloatArray) -> Estimate:
+    """Return the bridge's estimate from log ratios of densities at both sets of draws.
+
+    With x a log ratio less the logarithm sought, and as many draws on both sides, mean of
+    expit(x) over theirs equals mean of expit(-x) over ours. One side falls, the other rises.
+    """
+
+    def gap(log_constant: float) -> float:
+        return float(expit(theirs - log_constant).mean() - expit(log_constant - ours).mean())
+
+    seen = np.concatenate([ours.ravel(), theirs[np.isfinite(theirs)]])
+    found = float(brentq(gap, seen.min() - 40.0, seen.max() + 40.0, xtol=1e-10))
+    at_ours, at_theirs = expit(found - ours), expit(theirs - found)
+    first = mean_error(at_ours[..., None])[0] / at_ours.mean()
+    second = at_theirs.std() / at_theirs.mean() / np.sqrt(len(theirs))
+    return _estimate(found, first**2 + second**2, np.inf, 0.0)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _StudentT:
+    """A multivariate t distribution; ``factor`` is the lower Cholesky factor of its scale."""
+
+    centre: FloatArray
+    factor: FloatArray
+    degrees: float
+
+    def distances(self, positions: FloatArray) -> FloatArray:
+        """Return squared distances from the centre, in units of the scale, shape (n,)."""
+        standard = np.linalg.solve(self.factor, (positions - self.centre).T)
+        return np.asarray(np.square(standard).sum(axis=0))
+
+    def log_density(self, positions: FloatArray) -> FloatArray:
+        dim, degrees = len(self.centre), self.degrees
+        constant = gammaln(0.5 * (degrees + dim)) - gammaln(0.5 * degrees)
+        constant -= 0.5 * dim * np.log(np.pi * degrees) + np.log(np.diag(self.factor)).sum()
+        far = np.log1p(self.distances(positions) / degrees)
+        return np.asarray(constant - 0.5 * (degrees + dim) * far)
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        normal = rng.standard_normal((n, len(self.centre))) @ self.factor.T
+        scales = np.sqrt(self.degrees / rng.chisquare(self.degrees, n))
+        return np.asarray(self.centre + scales[:, None] * normal)
+
+    def improved(self, positions: FloatArray) -> _StudentT:
+        """Return the next step of expectation and maximisation, with the same degrees."""
+        weights = (self.degrees + len(self.centre)) / (self.degrees + self.distances(positions))
+        centre = weights @ positions / weights.sum()
+        apart = positions - centre
+        scale = (weights[:, None] * apart).T @ apart / len(positions)
+        return attrs.evolve(self, centre=centre, factor=_factor(scale))
+
+
+def _fit(positions: FloatArray) -> _StudentT:
+    """Return the likeliest t distribution of positions (n, dim)."""
+    centre = np.median(positions, axis=0)
+    factor = _factor(np.atleast_2d(np.cov(positions.T)))
+    laws = []
+    for degrees in DEGREES:
+        law = _StudentT(centre=centre, factor=factor, degrees=degrees)
+        for _ in range(STEPS):
+            law = law.improved(positions)
+        laws.append(law)
+    return max(laws, key=lambda law: float(law.log_density(positions).sum()))
+
+
+def _factor(scale: FloatArray) -> FloatArray:
+    ridge = 1e-12 * np.diag(np.diag(scale)) + np.finfo(float).tiny * np.eye(len(scale))
+    return np.asarray(np.linalg.cholesky(scale + ridge))

@@ -1,0 +1,36 @@
+"""Rounds with known answers: V is standard normal, and U tilts it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.signal import lfilter
+from scipy.stats import binom
+
+from surrokit.weighted.round import Round
+
+
+def chains(rng, chains=4, draws=100, dim=1, phi=0.0):
+    noise = rng.standard_normal((chains, draws + 60, dim)) * np.sqrt(1.0 - phi**2)
+    return lfilter([1.0], [1.0, -phi], noise, axis=1)[:, 60:]
+
+
+def pay(rng, draws, n, log_weight, learnt=100):
+    flat = draws.reshape(-1, draws.shape[2])
+    paid = rng.choice(len(flat), n, replace=False)
+    return Round(draws=draws, paid=paid, log_weights=log_weight(flat[paid]), learnt=learnt)
+
+
+def tilted(rng, n=40, tilt=0.3, learnt=100, **sizes):
+    """Return a round whose target is normal, of mean ``tilt`` in each number."""
+    return pay(rng, chains(rng, **sizes), n, lambda z: tilt * z.sum(axis=1), learnt)
+
+
+def fewest_hits(repeats, probability=0.95, false_alarm=1e-4):
+    """Return the hits that intervals which hold make with all but a false alarm's probability."""
+    return int(binom.ppf(false_alarm, repeats, probability))
+
+
+def bias_in_errors(errors):
+    """Return the mean of errors, in standard errors."""
+    errors = np.asarray(errors)
+    return errors.mean(axis=0) / errors.std(axis=0, ddof=1) * np.sqrt(len(errors))

@@ -1,0 +1,102 @@
+"""Whether weights may be believed: Pareto's k, complaints, rounds that disagree."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from known_rounds import chains, pay, tilted
+
+from surrokit.weighted.quality import FEWEST, LARGEST_K, complaint, disagreement, pareto_k
+
+
+def heavy(rng, n=200, k=1.5):
+    return k * rng.exponential(size=n)  # of weights whose tail has Pareto's k
+
+
+@pytest.mark.statistical
+def test_k_is_that_of_the_largest_weights(rng):
+    """At 1,000 weights the error of k is about 0.15; five times that is a false alarm."""
+    logs = heavy(rng, 1000)
+    assert abs(pareto_k(logs) - 1.5) < 0.75
+    assert pareto_k(-logs) < 0.0  # bounded from above
+    assert pareto_k(logs - 700.0) == pytest.approx(pareto_k(logs), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("logs", "k"),
+    [
+        (np.full(30, 5.0), -np.inf),
+        (0.01 * np.arange(4.0), -np.inf),
+        (np.append(np.zeros(20), np.full(20, -5.0)), -np.inf),
+        (np.full(30, -np.inf), np.inf),
+        (np.append(np.zeros(3), 4.0), np.inf),
+        (np.append(np.full(29, -np.inf), 0.0), np.inf),
+    ],
+    ids=["same", "nearly the same", "many largest", "all zero", "few", "one"],
+)
+def test_k_at_its_ends(logs, k):
+    assert pareto_k(logs) == k
+
+
+@pytest.mark.statistical
+def test_good_weights_are_believed(rng):
+    """Of 100 rounds of log weights with standard deviation 0.3 few are not: 0.8 % were in 2,000."""
+    found = (pay(rng, chains(rng), 60, lambda z: 0.3 * z[:, 0]) for _ in range(100))
+    assert sum(complaint(each) is not None for each in found) <= 7
+
+
+def test_heavy_weights_are_not_believed(rng):
+    found = pay(rng, chains(rng), 200, lambda z: heavy(rng, len(z)))
+    assert f"above {LARGEST_K}" in complaint(found)
+
+
+def test_few_weights_are_not_believed(rng):
+    assert f"{FEWEST} are the least" in complaint(tilted(rng, n=FEWEST - 1, tilt=0.01))
+    assert complaint(tilted(rng, n=FEWEST, tilt=0.01)) is None
+
+
+def test_weights_that_are_all_zero_are_told(rng):
+    found = pay(rng, chains(rng), 30, lambda z: np.full(len(z), -np.inf))
+    assert complaint(found) == "the target is zero at all draws of the surrogate"
+
+
+def test_weights_worth_too_few_are_told(rng):
+    logs = np.append(np.full(95, -np.inf), np.zeros(5))
+    found = pay(rng, chains(rng), 100, lambda z: logs)
+    assert complaint(attrs.evolve(found, log_weights=logs)) is not None
+
+
+def test_half_of_the_weights_zero_is_no_tail(rng):
+    assert (
+        complaint(pay(rng, chains(rng), 80, lambda z: np.where(z[:, 0] > 0, 0.0, -np.inf))) is None
+    )
+
+
+@pytest.mark.statistical
+def test_rounds_of_one_target_agree(rng):
+    """A false alarm has probability 1e-3 each: two in fifty pairs have one of 1.2e-3."""
+    pairs = [(tilted(rng, dim=2, tilt=0.1), tilted(rng, dim=2, tilt=0.1)) for _ in range(50)]
+    assert sum(disagreement(*pair) is not None for pair in pairs) <= 1
+
+
+def test_rounds_of_two_places_disagree(rng):
+    one = tilted(rng, dim=2, tilt=0.1)
+    other = attrs.evolve(one, draws=one.draws + np.array([0.0, 0.5]))
+    assert "the mean of number 1" in disagreement(one, other)
+    assert "standard errors apart" in disagreement(one, other)
+
+
+def test_rounds_of_two_widths_disagree(rng):
+    one = tilted(rng, dim=2, tilt=0.0)
+    assert "mean square of number 0" in disagreement(
+        one, attrs.evolve(one, draws=one.draws * [2.0, 1.0])
+    )
+
+
+def test_constants_agree_if_they_are_equal(rng):
+    draws = np.concatenate([chains(rng), np.ones((4, 100, 1))], axis=2)
+    one = pay(rng, draws, 40, lambda z: 0.0 * z[:, 0])
+    assert disagreement(one, one) is None
+    other = attrs.evolve(one, draws=one.draws + np.array([0.0, 1e-3]))
+    assert "number 1 inf standard errors" in disagreement(one, other)

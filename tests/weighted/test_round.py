@@ -1,0 +1,65 @@
+"""Rounds: their weights, what these are worth, and rounds that cannot be."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from known_rounds import chains, pay, tilted
+from numpy.testing import assert_allclose
+
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.weighted.round import Round
+
+
+def of(logs):
+    draws = np.arange(12.0).reshape(2, 6, 1)
+    logs = np.array(logs)
+    return Round(draws=draws, paid=np.arange(len(logs)), log_weights=logs, learnt=10)
+
+
+def test_weights_have_mean_one_and_are_worth_what_kish_says():
+    found = of([-2000.0, -2000.0, -np.inf, -2000.0 + np.log(2.0)])
+    assert_allclose(found.weights, [1.0, 1.0, 0.0, 2.0])
+    assert_allclose(found.effective, 16.0 / 6.0)
+    assert_allclose(found.variance, 2.0 / 3.0)
+    assert len(found) == 4
+
+
+def test_equal_weights_are_worth_their_number(rng):
+    assert pay(rng, chains(rng), 30, lambda z: np.zeros(len(z))).effective == pytest.approx(30.0)
+
+
+def test_one_weight_has_no_variance():
+    assert of([3.0]).effective == 1.0
+    assert np.isnan(of([3.0]).variance)
+
+
+def test_draws_are_numbered_chain_by_chain(rng):
+    found = tilted(rng)
+    assert found.flat[100] == found.draws[1, 0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"draws": np.zeros((4, 3))},
+        {"log_weights": np.zeros(3)},
+        {"paid": np.zeros(0, dtype=int), "log_weights": np.zeros(0)},
+    ],
+)
+def test_shapes_that_do_not_fit_are_told(rng, change):
+    with pytest.raises(ShapeError, match="pass a log weight for each draw"):
+        attrs.evolve(tilted(rng), **change)
+
+
+@pytest.mark.parametrize("at", [-1, 400])
+def test_a_paid_draw_that_is_none_is_told(rng, at):
+    with pytest.raises(ConfigurationError, match=r"paid draws must be from 0 to 399, got"):
+        attrs.evolve(tilted(rng, n=1), paid=np.array([at]))
+
+
+@pytest.mark.parametrize("log", [np.nan, np.inf])
+def test_a_log_weight_that_is_no_number_is_told(rng, log):
+    with pytest.raises(ConfigurationError, match="log weights must be finite, or -inf"):
+        attrs.evolve(tilted(rng, n=1), log_weights=np.array([log]))
