@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from scipy.stats import rankdata
 
 from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.dynamics import Status
@@ -35,6 +36,12 @@ MOST_BEYOND = 0.05
 
 PATIENCE = 3
 """Rounds in a row that may fail before chains take over."""
+
+TO_TAILS = 0.5
+"""Part of the payments that goes to the surrogate's tails."""
+
+RAREST = 1e-3
+"""Tail probability of the surrogate beyond which draws are no likelier to be paid for."""
 
 MOST_ROUNDS = 30
 """Rounds after which the answers are what they are."""
@@ -140,7 +147,8 @@ class Weighing:
         with clock.phase("sampling"):
             about, covariance = found.chains.positions, found.covariance
             sample = self._weigher.draw(surrogate, recipe.sampler, about, covariance, self._rng)
-            paid = _thin(sample, n, self._rng)
+            chances = _chances(sample)
+            paid = _thin(chances, n, self._rng)
             doubt = self._doubt(sample)
         learnt = self._learning.n_observed
         values = self._pay(sample, paid, believed=doubt is None)
@@ -149,6 +157,7 @@ class Weighing:
             paid=paid,
             log_weights=sample.values.ravel()[paid] - values,
             learnt=learnt,
+            chances=chances[paid],
         )
         doubt = doubt or complaint(fresh)
         if doubt is None and self.rounds:
@@ -215,12 +224,25 @@ class Weighing:
         return bool(enough)
 
 
-def _thin(sample: SurrogateSample, n: int, rng: np.random.Generator) -> IntArray:
-    """Return n draws as far apart as can be, numbered chain by chain."""
-    chains, draws = sample.values.shape
-    order = rng.permutation(chains)
-    times = (np.arange(n) // chains + rng.random(n)) / (-(-n // chains))
-    return np.asarray(order[np.arange(n) % chains] * draws + (times * draws).astype(np.int64))
+def _chances(sample: SurrogateSample) -> FloatArray:
+    """Return how much likelier than others each draw is to be paid for, shape (chains * draws,).
+
+    Where the surrogate is too high, it has few draws, and of evenly chosen ones none may be there:
+    weights would look good while a tail is missing. So half of the payments are spread evenly over
+    the logarithm of the surrogate's tail probability, by V.
+    """
+    values = sample.values.ravel()
+    n = len(values)
+    tail = np.maximum((n - rankdata(values, method="ordinal") + 0.5) / n, RAREST)
+    rare = 1.0 / tail
+    return np.asarray(1.0 - TO_TAILS + TO_TAILS * rare / rare.mean())
+
+
+def _thin(chances: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
+    """Return n different draws, chosen by their chances, and as far apart as can be."""
+    upto = np.cumsum(chances)
+    at = (np.arange(n) + rng.random(n)) / n * upto[-1]
+    return np.asarray(np.unique(np.minimum(np.searchsorted(upto, at), len(chances) - 1)))
 
 
 def _state(positions: FloatArray, values: FloatArray) -> ChainState:

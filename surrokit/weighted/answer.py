@@ -151,7 +151,7 @@ class Answer:
         masses = []
         for count, each in zip(self.counts, self.rounds, strict=True):
             mass = np.full(len(each.flat), 1.0 / len(each.flat))
-            mass[each.paid] += shares(each.weights) - 1.0 / len(each)
+            np.add.at(mass, each.paid, shares(each.weights) - shares(each.evenings))
             masses.append(count * mass)
         points = np.concatenate([each.flat for each in self.rounds])
         return Distribution.of(points, np.concatenate(masses))

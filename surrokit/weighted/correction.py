@@ -47,7 +47,7 @@ class Corrected:
     Parameters
     ----------
     means
-        m + sum over the paid of (share - 1/n) (f - m), with m the mean over all draws.
+        m + sum over the paid of (share - even share) (f - m), with m the mean over all draws.
     of_chains
         Variance of m.
     of_correction
@@ -66,7 +66,8 @@ def correct_means(found: Round, values: FloatArray) -> FloatArray:
     """Return the means under the target, shape (k,), by the values (chains, draws, k)."""
     flat = values.reshape(-1, values.shape[2])
     mean = flat.mean(axis=0)
-    return np.asarray(mean + (shares(found.weights) - 1.0 / len(found)) @ (flat[found.paid] - mean))
+    moved = shares(found.weights) - shares(found.evenings)
+    return np.asarray(mean + moved @ (flat[found.paid] - mean))
 
 
 def correct(found: Round, values: FloatArray, trends: FloatArray | None = None) -> Corrected:
@@ -92,7 +93,7 @@ def correct(found: Round, values: FloatArray, trends: FloatArray | None = None) 
     values = values - values[0, 0]  # exact for constants, and squares keep their digits
     flat = values.reshape(-1, values.shape[2])
     centred, still = flat - flat.mean(axis=0), flat.max(axis=0) == flat.min(axis=0)
-    moves, n = _moves(found.weights, centred[found.paid]), len(found)
+    moves, n = _moves(found, centred[found.paid]), len(found)
     jackknife = (n - 1) / n * np.square(moves).sum(axis=0)
     least = _foretell_variance(found, centred, centred[None] if trends is None else trends) / n
     unknown = not sum_without(found.weights).all()
@@ -110,14 +111,15 @@ def _foretell_variance(found: Round, centred: FloatArray, trends: FloatArray) ->
     Slopes are shrunk by their noise (James and Stein), and logarithms of weights that are foretold
     do not leave twice the range of those seen.
     """
-    weights, squares = found.weights, np.square(centred)
+    densities, squares = found.densities, np.square(centred)
     usual = np.asarray(found.variance * squares.mean(axis=0))
     if np.isfinite(found.log_weights).sum() < FEWEST_OF_A_TREND:
         return usual
     foretold = np.exp(sum(_fit_line(found, trend) for trend in trends))
-    least, largest = np.square([weights.min(), weights.max()])
+    least, largest = np.square([densities.min(), densities.max()])
     foretold = np.clip(foretold / foretold.mean(axis=0), least, largest) - 1.0
-    rest = np.square(weights[:, None] - 1.0 - foretold[found.paid]).mean(axis=0)
+    apart = densities[:, None] - 1.0 - foretold[found.paid]
+    rest = found.evenings @ np.square(apart) / len(found)
     mean = np.mean(foretold * centred, axis=0)
     variance = np.mean((np.square(foretold) + rest) * squares, axis=0) - np.square(mean)
     return np.asarray(np.maximum(usual, variance))
@@ -138,13 +140,16 @@ def _fit_line(found: Round, trend: FloatArray) -> FloatArray:
     return np.asarray(np.minimum(slope * (trend - centre), LARGEST_LINE))
 
 
-def _moves(weights: FloatArray, paid: FloatArray) -> FloatArray:
+def _moves(found: Round, paid: FloatArray) -> FloatArray:
     """Return by how much corrections move when a draw is left out, less the mean, shape (n, k)."""
-    n, rest = len(weights), np.maximum(sum_without(weights), np.finfo(float).tiny)
-    without = (weights @ paid - weights[:, None] * paid) / rest[:, None]
-    plain = (paid.sum(axis=0) - paid) / max(n - 1, 1)
-    moves = without - plain
+    moves = _without(found.weights, paid) - _without(found.evenings, paid)
     return np.asarray(moves - moves.mean(axis=0))
+
+
+def _without(weights: FloatArray, paid: FloatArray) -> FloatArray:
+    """Return weighted means of all values (n, k) but one, shape (n, k)."""
+    rest = np.maximum(sum_without(weights), np.finfo(float).tiny)
+    return np.asarray((weights @ paid - weights[:, None] * paid) / rest[:, None])
 
 
 def measure_degrees(moves: FloatArray, function: FloatArray | None = None) -> FloatArray:

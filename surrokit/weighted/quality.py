@@ -69,7 +69,7 @@ def complaint(found: Round) -> str | None:
         return f"{len(found)} weights tell nothing of their tail, {FEWEST} are the least"
     if not np.isfinite(found.log_weights).any():
         return "the target is zero at all draws of the surrogate"
-    if (k := pareto_k(found.log_weights)) > LARGEST_K:
+    if (k := pareto_k(found.log_ratios)) > LARGEST_K:
         return f"Pareto's k of the weights is {k:.2f}, above {LARGEST_K}"
     least = LEAST_EFFECTIVE * len(found)
     if found.effective < least:

@@ -27,6 +27,9 @@ class Round:
         V - U there, up to a constant; -inf where the target is zero.
     learnt : int
         Exact evaluations that V has learnt from.
+    chances : ndarray of shape (n,), optional
+        How much likelier than others each of them was to be paid for; all the same by default.
+        Where rare draws are likelier, it is seen whether V is too high in its tails.
 
     Raises
     ------
@@ -40,6 +43,11 @@ class Round:
     paid: IntArray
     log_weights: FloatArray
     learnt: int
+    chances: FloatArray = attrs.field()
+
+    @chances.default
+    def _even(self) -> FloatArray:
+        return np.ones(len(self.paid))
 
     def __attrs_post_init__(self) -> None:
         n = len(self.paid)
@@ -65,19 +73,39 @@ class Round:
         return np.asarray(self.draws.reshape(-1, self.draws.shape[2]))
 
     @property
-    def weights(self) -> FloatArray:
-        """Weights of the draws paid for, of mean one, shape (n,); NaN if the target is zero at all.
+    def evenings(self) -> FloatArray:
+        """What makes the draws paid for even draws of the surrogate, of mean one, shape (n,)."""
+        return np.asarray(1.0 / self.chances / (1.0 / self.chances).mean())
 
-        Only ratios are known, as V and U are potentials up to constants.
+    @property
+    def log_ratios(self) -> FloatArray:
+        """Log of the target's density over that of what was paid for, up to a constant, (n,)."""
+        return np.asarray(self.log_weights - np.log(self.chances))
+
+    @property
+    def weights(self) -> FloatArray:
+        """What makes the draws paid for draws of the target, of mean one, shape (n,).
+
+        NaN if the target is zero at all. Only ratios are known, as V and U are potentials up to
+        constants.
         """
+        ratios = self.log_ratios
         with np.errstate(invalid="ignore"):
-            weights = np.exp(self.log_weights - self.log_weights.max(initial=-np.inf))
+            weights = np.exp(ratios - ratios.max(initial=-np.inf))
         return np.asarray(weights / weights.mean())
 
     @property
+    def densities(self) -> FloatArray:
+        """The target's density over the surrogate's, of mean one over the latter, shape (n,)."""
+        return np.asarray(self.weights / self.evenings)
+
+    @property
     def variance(self) -> float:
-        """Variance of the weights: independent exact draws would be worth 1 / variance of these."""
-        return float(self.weights.var(ddof=1)) if len(self) > 1 else np.nan
+        """Variance of the densities: 1 / it independent exact draws are worth a paid draw."""
+        n = len(self)
+        if n < 2:
+            return np.nan
+        return float((self.evenings @ np.square(self.densities - 1.0)) / (n - 1))
 
     @property
     def effective(self) -> float:
