@@ -39,6 +39,9 @@ NORMAL = "normal"
 OF_ROWS = "rows"
 """Purpose of a surrogate for sums over rows of data."""
 
+ANSWERS = "answers"
+"""Purpose of a correction of answers rather than of draws."""
+
 GRADIENTS_A_DRAW = 10
 """What plain HMC, well tuned, is expected to pay for an iteration."""
 
@@ -65,6 +68,9 @@ class Automatic:
         The same for a forward map: what its Jacobians tell is learnt in less than a second.
     cheap_rows
         Seconds of a gradient below which it is not tried whether a few rows of the data would do.
+    weighing
+        Seconds of a value from which on answers are weighted, if ``max_calls`` is less than chains
+        need: what a thousand steps on a surrogate take, which a call saves.
     short
         Seconds of a gradient below which draws are the ends of single paths on an emulator: the
         many of a sub-chain would take longer than the exact value.
@@ -79,6 +85,7 @@ class Automatic:
     cheap_outputs: float = attrs.field(default=5e-4, validator=not_negative)
     cheap_rows: float = attrs.field(default=1e-4, validator=not_negative)
     short: float = attrs.field(default=1e-3, validator=not_negative)
+    weighing: float = attrs.field(default=1e-3, validator=not_negative)
 
     def choose(
         self,
@@ -90,12 +97,27 @@ class Automatic:
     ) -> Recipe:
         """Pick parts by what the target offers and by what its calls cost; see the protocol."""
         picked = self._pick(_Picker(composer, recipe), target, costs, rng)
+        picked = self._weigh(composer, picked, costs)
         dear = _as_scarce(costs, self.cheap)
         return attrs.evolve(
             picked,
             exploration=_exploration(recipe, dear),
             fallback=_fallback(composer, recipe, dear),
         )
+
+    def _weigh(self, composer: Composer, picked: Recipe, costs: Costs) -> Recipe:
+        """Return a recipe of weighted answers where the calls do not pay for chains."""
+        serving = composer.catalogue.serving("correction", ANSWERS)
+        given = (picked.correction, picked.draws, picked.budget.target_rhat)
+        learns = picked.surrogate not in (None, "none")
+        if serving is None or not learns or any(each is not None for each in given):
+            return picked
+        needed, most = _needed(picked), picked.budget.max_calls
+        if costs.value < self.weighing or most is None or most >= needed:
+            return picked
+        _, _, reason = (picked.choice or "").partition(": ")
+        few = f"{reason}; chains would take {needed} calls, so answers are weighted"
+        return picked.fill(few, correction=serving.name)
 
     def plain(self, composer: Composer, recipe: Recipe, reason: str) -> Recipe:
         """Return an exact kernel that the target allows for; see the protocol."""
@@ -165,6 +187,11 @@ def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | No
         steps_per_draw=steps,
         described={**names, "surrogate": "none"},
     )
+
+
+def _needed(recipe: Recipe) -> int:
+    """Return the calls that chains take for the draws wanted, where nearly all are accepted."""
+    return recipe.chains * recipe.wanted_draws
 
 
 def _as_scarce(costs: Costs, seconds: float) -> Costs:

@@ -24,6 +24,17 @@ _COLUMNS = {
     "rhat": "R-hat",
 }
 
+_OF_WEIGHTS = {
+    "mean": "mean",
+    "mcse": "error",
+    "sd": "sd",
+    "q05": "5 %",
+    "q50": "50 %",
+    "q95": "95 %",
+    "ess": "ESS",
+    "rhat": "R-hat",
+}
+
 
 def print_run(run: Run, baseline: Run | None = None) -> None:
     """Print the summary and the costs of a run, next to the costs of a baseline if there is one."""
@@ -42,9 +53,10 @@ def print_run(run: Run, baseline: Run | None = None) -> None:
 
 
 def _summary_table(run: Run) -> Any:
-    table = plain_table(["parameter"], list(_COLUMNS.values()))
+    columns = _COLUMNS if run.exact else _OF_WEIGHTS
+    table = plain_table(["parameter"], list(columns.values()))
     for label, row in run.summary().rows():
-        table.add_row(label, *(format_figure(column, row[column]) for column in _COLUMNS))
+        table.add_row(label, *(format_figure(column, row[column]) for column in columns))
     return table
 
 

@@ -191,9 +191,10 @@ class Run:
 
     @property
     def acceptance(self) -> FloatArray:
-        """Part of the kept iterations in which each chain moved, shape (chains,)."""
+        """Part of the kept iterations in which each chain moved, (chains,); NaN without any."""
         accepted = self.kept.accepted
-        return accepted.mean(axis=1) if accepted.shape[1] else np.full(len(accepted), np.nan)
+        none = not accepted.shape[1] or not self.exact
+        return np.full(len(accepted), np.nan) if none else accepted.mean(axis=1)
 
     @property
     def divergences(self) -> IntArray:
