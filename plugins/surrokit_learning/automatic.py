@@ -11,6 +11,7 @@ import numpy as np
 
 from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, ROWS
 from surrokit.contracts.counting import calls_per_gradient
+from surrokit.contracts.weigher import weighs
 from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
@@ -265,7 +266,13 @@ class _Picker:
 
     @property
     def needs_surrogate(self) -> bool:
-        return self.recipe.needs_surrogate(self.composer.catalogue)
+        return self.recipe.needs_surrogate(self.composer.catalogue) or self.is_to_weigh
+
+    @property
+    def is_to_weigh(self) -> bool:
+        """Whether the correction given is that of answers."""
+        given = self.recipe.correction
+        return given is not None and weighs(self.composer.make("correction", given))
 
     def serving(self, kind: Kind, purpose: str) -> str | None:
         found = self.composer.catalogue.serving(kind, purpose)

@@ -99,7 +99,7 @@ def _modes(run: Run) -> str:
 
 
 _COSTS: dict[str, Callable[[Run], str]] = {
-    "acceptance rate": lambda run: _figure(float(np.mean(run.acceptance)), 3),
+    "acceptance rate": lambda run: _figure(float(np.mean(run.acceptance)), 3) if run.exact else "-",
     "surrogate, held-out Var(V - U)": lambda run: _describe_held_out(run, "variance"),
     "surrogate, held-out error of gradients": lambda run: _describe_held_out(run, "gradient_error"),
     "surrogate, predicted acceptance": lambda run: _describe_held_out(run, "acceptance"),

@@ -103,14 +103,18 @@ def check_folder(path: str | os.PathLike[str]) -> None:
 def columns_of(draws: Draws) -> Columns:
     """Return chain, draw (both counted from 0) and every number of a position, one row a draw.
 
-    Arrays have shape (chains * draws,), chain after chain. A parameter that is called ``chain`` or
-    ``draw`` keeps its name, and the index gets an underscore.
+    Arrays have shape (chains * draws,), chain after chain. Weighted draws have ``log_weight`` as
+    well. A parameter that is called by one of these names keeps it, and the other gets an
+    underscore.
     """
     n_chains, n_draws, dim = draws.draws.shape
     index = {
         "chain": np.repeat(np.arange(n_chains), n_draws),
         "draw": np.tile(np.arange(n_draws), n_chains),
     }
+    weights = draws.groups["sample_stats"].get("log_weight")
+    if weights is not None:
+        index["log_weight"] = weights.ravel()
     taken = set(draws.labels)
     numbers = draws.draws.reshape(n_chains * n_draws, dim)
     return {

@@ -17,6 +17,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import terms_of
 from surrokit.contracts.sampler import Sampler, Tuning
 from surrokit.contracts.schedule import Schedule
+from surrokit.contracts.weigher import weighs
 from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning, ShapeError
 from surrokit.kernel.tuner import has_to_approach, tuning_of
 from surrokit.plan.recipe import Recipe
@@ -322,11 +323,13 @@ def check_recipe(recipe: Recipe) -> Recipe:
     Raises
     ------
     ConfigurationError
-        If evaluations or a setting of safety are given that the parts cannot use.
+        If evaluations or a setting of safety are given that the parts cannot use, or answers are to
+        be weighted and there is nothing to weigh, or too little.
     ShapeError
         If the sampler was tuned on a target of another dimension.
     """
     _check_safety(recipe)
+    _check_weighing(recipe)
     _check_tuning(tuning_of(recipe.sampler), recipe.exact.dim)
     if recipe.learner is None and recipe.evaluations is not None:
         why = _nothing_learns(recipe.surrogate)
@@ -339,6 +342,29 @@ def check_recipe(recipe: Recipe) -> Recipe:
             stacklevel=5,  # the caller of sample
         )
     return recipe
+
+
+def _check_weighing(recipe: Recipe) -> None:
+    weigher, draws = recipe.correction, recipe.draws
+    if not weighs(weigher):
+        return
+    if recipe.learner is None:
+        what = "there is none" if recipe.surrogate is None else "a ready one does not"
+        raise ConfigurationError(
+            f"weighted answers need a surrogate that learns from what is paid for, and {what}; "
+            "name one in surrogate=, where surrokit.batch_surrogate makes one of a function that "
+            "returns a ready one, or leave correction out"
+        )
+    if draws is not None and not weigher.next_size(0, 0, draws * recipe.chains):
+        raise ConfigurationError(
+            f"draws={draws} of {recipe.chains} chains are fewer than a round of weighted answers "
+            "pays for; ask for more, or leave draws out and say target_mcse or max_calls"
+        )
+    if recipe.budget.target_rhat is not None:
+        raise ConfigurationError(
+            "target_rhat is for chains, and weighted answers have none; say target_mcse or "
+            "target_ess in its place, or leave correction out"
+        )
 
 
 def _check_tuning(tuning: Tuning | None, dim: int) -> None:

@@ -339,7 +339,8 @@ class Run:
         """Write the draws to a file, in the form that its ending asks for.
 
         ``.nc`` (netCDF) and ``.zarr`` hold draws and statistics as ArviZ reads them. ``.csv`` and
-        ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw`` and one for
+        ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw``, of weighted
+        draws ``log_weight``, and one for
         each of ``labels``.
 
         Raises

@@ -79,8 +79,7 @@ class Summary:
         rhat : ndarray of shape (dim,)
             Of chains on the surrogate.
         """
-        named = dict(zip(QUANTILES, figures.quantiles, strict=True))
-        estimates = {"mean": figures.mean, "sd": figures.sd, **named}
+        estimates = figures.named
         columns = {
             **{name: each.value for name, each in estimates.items()},
             "ess": figures.effective,

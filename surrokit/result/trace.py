@@ -86,6 +86,9 @@ class Trace:
         }
 
 
+_GATHERED = ("_positions", "_values", "_infos", "_numbers", "_outputs")
+
+
 class History:
     """Gathers a :class:`Trace`.
 
@@ -127,8 +130,16 @@ class History:
 
     def extend(self, later: History) -> None:
         """Take in all iterations of a later history."""
-        for name in ("_positions", "_values", "_infos", "_numbers", "_outputs"):
+        for name in _GATHERED:
             getattr(self, name).extend(getattr(later, name))
+
+    def split(self, n: int) -> tuple[History, History]:
+        """Return the first n iterations, and the later ones."""
+        first, later = (History(self._chains, self._dim) for _ in range(2))
+        for name in _GATHERED:
+            setattr(first, name, getattr(self, name)[:n])
+            setattr(later, name, getattr(self, name)[n:])
+        return first, later
 
     def positions(self) -> FloatArray:
         """Return the positions of the chains, shape (chains, iterations, dim)."""

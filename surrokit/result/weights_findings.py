@@ -25,10 +25,11 @@ def weights_findings(run: Run) -> Iterator[Finding]:
         yield Finding(name="weights", message=_refusal(run), warns=True)
         return
     n, rounds = sum(map(len, answer.rounds)), len(answer.rounds)
+    drawn = sum(each.flat.shape[0] for each in answer.rounds)
     message = (
-        f"the answers are weighted: {answer.rounds[-1].flat.shape[0]} draws of the surrogate in "
-        f"each of {rounds} {'round' if rounds == 1 else 'rounds'}, corrected by the exact "
-        f"potential at {n} of them; the draws themselves are the surrogate's, with log_weights"
+        f"the answers are weighted: {drawn} draws of surrogates in {rounds} "
+        f"{'round' if rounds == 1 else 'rounds'}, corrected by the exact potential at {n} of them; "
+        f"the draws themselves are the surrogates', with log_weights"
     )
     yield Finding(name="weights", message=message, warns=False)
     if rounds == 1:
@@ -37,10 +38,6 @@ def weights_findings(run: Run) -> Iterator[Finding]:
             "would agree; raise max_calls"
         )
         yield Finding(name="one_round", message=message, warns=True)
-    if weights.refused is not None:
-        yield Finding(
-            name="weights", message=f"the last weights are bad: {weights.refused}", warns=True
-        )
     ess = run.ess()
     if not np.min(ess) >= FEWEST_EFFECTIVE:
         worst = int(np.argmin(np.nan_to_num(ess)))

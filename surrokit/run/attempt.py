@@ -28,6 +28,7 @@ from surrokit.plan.safety import LESSON, LESSONS, POOR
 from surrokit.plan.standby import SOONER
 from surrokit.result.adaptation import Adaptation, Rescue
 from surrokit.result.run import Run
+from surrokit.result.weights import Weights
 from surrokit.run.book import Book
 from surrokit.run.explore import Exploring, bound_within
 from surrokit.run.kernels import Kernels
@@ -100,7 +101,11 @@ class Attempt:
     def weigh(self, found: Findings | None) -> bool:
         """Return whether weighted answers were to be had, and are believed or all there is."""
         correction = self.recipe.correction
-        if found is None or self._learning.surrogate is None or not weighs(correction):
+        if found is None or not weighs(correction):
+            return False
+        if self._learning.surrogate is None:
+            refused = "no surrogate could be fitted"
+            self._book.weights = Weights(answer=None, refused=refused, rejected=0)
             return False
         parts = self._book, self._learning, self._target, self._rng
         self._found = found

@@ -80,6 +80,11 @@ class Recorder:
         self.warmup.extend(self.kept)
         self.kept = History(self._chains, self._target.dim)
 
+    def keep_first(self, n: int) -> None:
+        """Turn draws after the first n of each chain into warm-up."""
+        self.kept, later = self.kept.split(n)
+        self.warmup.extend(later)
+
     def _remember(self, paid: FloatArray, found: IntArray) -> None:
         if self._outputs is None:
             self._outputs = np.full((self._chains, paid.shape[1]), np.nan)

@@ -43,6 +43,13 @@ TO_TAILS = 0.5
 RAREST = 1e-3
 """Tail probability of the surrogate beyond which draws are no likelier to be paid for."""
 
+LARGEST_PART = 0.1
+"""Part of the surrogate's draws that a round pays for at most; else they would not be about
+independent."""
+
+TOO_FEW_CALLS = "too few calls were left to pay for any"
+"""Why there are no answers where an exploration has used up the calls."""
+
 MOST_ROUNDS = 30
 """Rounds after which the answers are what they are."""
 
@@ -79,7 +86,7 @@ class Weighing:
         rng: np.random.Generator,
     ) -> None:
         self.rounds: list[Round] = []
-        self._refused: str | None = None
+        self._refused: str | None = "no round came to its end"
         self._rejected = 0
         self._recipe, self._weigher = recipe, weigher
         self._book, self._learning, self._target, self._rng = book, learning, target, rng
@@ -101,29 +108,46 @@ class Weighing:
         deploy
             Fits a new surrogate, for a reason.
         """
-        failed, before = 0, 0
+        self._note()
         self._book.target.failure_log.draws_begin(self._book.recorder.lately())
+        try:
+            return self._weigh(found, deploy)
+        except BaseException:
+            self._drop_unfinished()
+            raise
+
+    def _weigh(self, found: Findings, deploy: Callable[[str], None]) -> bool:
+        failed, before = 0, 0
         while len(self.rounds) < MOST_ROUNDS:
-            before = self._weigher.next_size(self._learning.n_observed, before, self._left)
-            before -= before % self._recipe.chains
+            before = self._next_size(before)
             if not before:
-                if self._recipe.draws is None:
-                    self._book.stopping.cut("max_calls")
                 break
             doubt = self._refused = self._round(found, before)
             self._rejected += doubt is not None
             self._note()
             failed = 0 if doubt is None else failed + 1
-            if failed == PATIENCE:
-                return False
-            if doubt is None and self._is_enough():
+            if failed == PATIENCE or (doubt is None and self._is_enough()):
                 break
             if self._left >= self._recipe.chains:
                 deploy("weighed with more evaluations")
-        if self._refused is None and not self.rounds:
-            self._refused = "too few calls were left to pay for any"
         self._note()
         return self._refused is None
+
+    def _drop_unfinished(self) -> None:
+        """Forget what is recorded of a round that something cut short."""
+        n = sum(map(len, self.rounds)) // self._recipe.chains
+        self._book.recorder.keep_first(n)
+        self._note()
+
+    def _next_size(self, before: int) -> int:
+        """Return how many draws the next round pays for, the same of each chain; 0 for none."""
+        chains, left = self._recipe.chains, self._left
+        whole = left - left % chains if left < math.inf else left
+        n = self._weigher.next_size(self._learning.n_observed, before, whole)
+        if not n and self._calls_left < self._draws_left:
+            self._refused = self._refused if self._rejected or self.rounds else TOO_FEW_CALLS
+            self._book.stopping.cut("max_calls")
+        return -(-n // chains) * chains
 
     def _note(self) -> None:
         """Write down what there is by now."""
@@ -132,13 +156,21 @@ class Weighing:
         )
 
     @property
-    def _left(self) -> float:
-        """Calls left, and draws left to pay for."""
-        budget, recipe = self._book.stopping.budget, self._recipe
-        calls = math.inf if budget.max_calls is None else budget.max_calls - self._target.paid
+    def _calls_left(self) -> float:
+        most = self._book.stopping.budget.max_calls
+        return math.inf if most is None else most - self._target.paid
+
+    @property
+    def _draws_left(self) -> float:
+        recipe = self._recipe
         if recipe.draws is None:
-            return calls
-        return min(calls, recipe.draws * recipe.chains - sum(map(len, self.rounds)))
+            return math.inf
+        return recipe.draws * recipe.chains - sum(map(len, self.rounds))
+
+    @property
+    def _left(self) -> float:
+        """Calls left, or draws left to pay for, whichever are fewer."""
+        return min(self._calls_left, self._draws_left)
 
     def _round(self, found: Findings, n: int) -> str | None:
         """Draw, pay and correct; return why that is not believed, or None."""
@@ -147,11 +179,12 @@ class Weighing:
         with clock.phase("sampling"):
             about, covariance = found.chains.positions, found.covariance
             sample = self._weigher.draw(surrogate, recipe.sampler, about, covariance, self._rng)
-            chances = _chances(sample)
+            n = min(n, _most(sample, recipe.chains))
+            chances = _chances(sample, n)
             paid = _thin(chances, n, self._rng)
             doubt = self._doubt(sample)
         learnt = self._learning.n_observed
-        values = self._pay(sample, paid, believed=doubt is None)
+        positions, values, rows = self._pay(sample, paid)
         fresh = Round(
             draws=self._target.transform.to_bounded(sample.positions),
             paid=paid,
@@ -159,14 +192,20 @@ class Weighing:
             learnt=learnt,
             chances=chances[paid],
         )
-        doubt = doubt or complaint(fresh)
-        if doubt is None and self.rounds:
-            doubt = disagreement(self.rounds[-1], fresh)
+        doubt = doubt or self._complaint(fresh)
         if doubt is not None:
             self._forget()
-            return doubt
-        self.rounds.append(fresh)
-        return None
+        self._record(positions, values, rows, "sampling" if doubt is None else "warmup")
+        if doubt is None:
+            self.rounds.append(fresh)
+        return doubt
+
+    def _complaint(self, fresh: Round) -> str | None:
+        """Return why weights are not to be believed, by themselves or beside the last, or None."""
+        doubt = complaint(fresh)
+        if doubt is None and self.rounds:
+            doubt = disagreement(self.rounds[-1], fresh)
+        return doubt
 
     def _doubt(self, sample: SurrogateSample) -> str | None:
         """Return why the draws are not the surrogate's, or not to be used, or None."""
@@ -179,27 +218,29 @@ class Weighing:
             return f"{beyond:.2g} of the surrogate's draws lie beyond all that it has learnt from"
         return None
 
-    def _pay(self, sample: SurrogateSample, paid: IntArray, *, believed: bool) -> FloatArray:
-        """Return U at draws (n,), which are recorded as draws of the run if they are believed."""
+    def _pay(
+        self, sample: SurrogateSample, paid: IntArray
+    ) -> tuple[FloatArray, FloatArray, Evaluations]:
+        """Return draws (n, dim), U at them (n,), and all that this has told; learn from it."""
         positions = sample.positions.reshape(-1, sample.positions.shape[2])[paid]
-        book, target, learning = self._book, self._target, self._learning
+        target, learning = self._target, self._learning
         uses_gradients = learning.uses_derivatives and calls_per_gradient(target) == 1
         target.keep_evaluations(True, jacobians=learning.uses_jacobians)
-        with book.clock.phase("sampling"), target.pay_gradients(uses_gradients):
+        with self._book.clock.phase("sampling"), target.pay_gradients(uses_gradients):
             values = target.value(positions)
         rows = target.drain()
-        chains = self._recipe.chains
-        stage: Stage = "sampling" if believed else "warmup"
-        for at in range(0, len(paid), chains):
-            state = _state(positions[at : at + chains], values[at : at + chains])
-            book.recorder.take_outputs(rows, state)
-            book.add(stage, state, _still(chains), None, explored=False)
-        self._learn(rows)
-        return values
+        learning.observe(rows)
+        return positions, values, rows
 
-    def _learn(self, rows: Evaluations) -> None:
-        if self._learning.learns:
-            self._learning.observe(rows)
+    def _record(
+        self, positions: FloatArray, values: FloatArray, rows: Evaluations, stage: Stage
+    ) -> None:
+        """Record what was paid for, as draws of the run only where it is believed."""
+        chains = self._recipe.chains
+        for at in range(0, len(positions), chains):
+            state = _state(positions[at : at + chains], values[at : at + chains])
+            self._book.recorder.take_outputs(rows, state)
+            self._book.add(stage, state, _still(chains), None, explored=False)
 
     def _forget(self) -> None:
         """Turn draws so far into warm-up: what was believed before is in doubt too."""
@@ -216,33 +257,47 @@ class Weighing:
         if budget.target_ess is not None and np.min(figures.effective) >= budget.target_ess:
             stopping.judge("target_ess")
             return True
-        if budget.target_ess is not None or self._recipe.draws is not None:
-            return False
-        enough = np.max(figures.relative_error) <= (budget.target_mcse or self._weigher.aim)
+        aim = budget.target_mcse
+        if aim is None and budget.target_ess is None and self._recipe.draws is None:
+            aim = self._weigher.aim
+        enough = aim is not None and np.max(figures.relative_error) <= aim
         if enough:
             stopping.judge("target_mcse")
         return bool(enough)
 
 
-def _chances(sample: SurrogateSample) -> FloatArray:
+def _most(sample: SurrogateSample, chains: int) -> int:
+    """Return how many draws may be paid for at most, the same of each chain of the run."""
+    most = int(LARGEST_PART * sample.values.size)
+    return most - most % chains
+
+
+def _chances(sample: SurrogateSample, n: int) -> FloatArray:
     """Return how much likelier than others each draw is to be paid for, shape (chains * draws,).
 
     Where the surrogate is too high, it has few draws, and of evenly chosen ones none may be there:
     weights would look good while a tail is missing. So half of the payments are spread evenly over
-    the logarithm of the surrogate's tail probability, by V.
+    the logarithm of the surrogate's tail probability, by V. Of n payments no draw gets two.
     """
-    values = sample.values.ravel()
-    n = len(values)
-    tail = np.maximum((n - rankdata(values, method="ordinal") + 0.5) / n, RAREST)
-    rare = 1.0 / tail
-    return np.asarray(1.0 - TO_TAILS + TO_TAILS * rare / rare.mean())
+    values, rarest = sample.values.ravel(), RAREST
+    size = len(values)
+    tail = (size - rankdata(values, method="ordinal") + 0.5) / size
+    while True:
+        rare = 1.0 / np.maximum(tail, rarest)
+        chances = 1.0 - TO_TAILS + TO_TAILS * rare / rare.mean()
+        if chances.max() * n <= size:
+            return np.asarray(chances)
+        rarest *= 2.0
 
 
 def _thin(chances: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
-    """Return n different draws, chosen by their chances, and as far apart as can be."""
+    """Return n different draws, chosen by their chances, and as far apart as can be.
+
+    No chance may be more than an n-th of their sum.
+    """
     upto = np.cumsum(chances)
-    at = (np.arange(n) + rng.random(n)) / n * upto[-1]
-    return np.asarray(np.unique(np.minimum(np.searchsorted(upto, at), len(chances) - 1)))
+    at = (np.arange(n) + rng.random()) / n * upto[-1]
+    return np.asarray(np.minimum(np.searchsorted(upto, at, side="right"), len(chances) - 1))
 
 
 def _state(positions: FloatArray, values: FloatArray) -> ChainState:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 
 import attrs
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from surrokit.types import FloatArray
 from surrokit.weighted.combination import combine_degrees, count_rounds
@@ -106,11 +104,6 @@ class Answer:
         unknown = ended | np.isinf(below.error)
         return attrs.evolve(below, value=at, error=np.where(unknown, np.inf, 0.5 * (high - low)))
 
-    def summary(self) -> dict[str, Estimate]:
-        """Return mean, sd and the 5, 50 and 95 % quantiles of each number of a position."""
-        quantiles = {f"q{100 * p:02.0f}": self.quantile(p) for p in (0.05, 0.5, 0.95)}
-        return {"mean": self.mean(), "sd": self.sd(), **quantiles}
-
     def _apply(self, function: Function, found: Round) -> FloatArray:
         values = np.asarray(function(found.flat), dtype=np.float64)
         return np.asarray(values.reshape(*found.draws.shape[:2], -1))
@@ -143,6 +136,10 @@ class Answer:
     @functools.cached_property
     def _scores(self) -> list[FloatArray]:
         """Normal scores of all draws by number, and their squares: what quantiles see of scales."""
+        # imported late, so that importing the package stays fast
+        from scipy.special import ndtri
+        from scipy.stats import rankdata
+
         ranks = [rankdata(each.flat, axis=0) / (len(each.flat) + 1.0) for each in self.rounds]
         return [np.stack([z, np.square(z)]) for z in map(ndtri, ranks)]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import attrs
 import numpy as np
-from scipy.stats import t as student
 
 from surrokit.types import FloatArray
 
@@ -35,6 +34,9 @@ class Estimate:
 
     def interval(self, probability: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return both ends of an interval that holds the truth with a probability."""
+        # imported late, so that importing the package stays fast
+        from scipy.stats import t as student
+
         half = student.ppf(0.5 + 0.5 * probability, self.degrees) * self.error
         return self.value - half, self.value + half
 

@@ -34,8 +34,14 @@ class Figures:
         return cls(mean=answer.mean(), sd=answer.sd(), quantiles=quantiles)
 
     @property
+    def named(self) -> dict[str, Estimate]:
+        """All of them: ``mean``, ``sd``, ``q05``, ``q50`` and ``q95``."""
+        names = [f"q{100 * each:02.0f}" for each in QUANTILES]
+        return {"mean": self.mean, "sd": self.sd, **dict(zip(names, self.quantiles, strict=True))}
+
+    @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """All of them."""
+        """All of them, without names."""
         return (self.mean, self.sd, *self.quantiles)
 
     @property

@@ -14,6 +14,7 @@ from surrokit.weighted.combination import combine_degrees
 from surrokit.weighted.correction import correct
 from surrokit.weighted.distribution import Distribution
 from surrokit.weighted.estimate import Estimate
+from surrokit.weighted.figures import Figures
 from surrokit.weighted.round import Round
 
 REPEATS = 100
@@ -40,7 +41,7 @@ def test_intervals_hold(rng, tilt):
     """Each of five kinds, of two numbers a hundred times, makes a false alarm at 1e-4."""
     truth, hits = truths(tilt), dict.fromkeys(truths(tilt), 0)
     for _ in range(REPEATS):
-        for name, estimate in ask(rng, tilt).summary().items():
+        for name, estimate in Figures.of(ask(rng, tilt)).named.items():
             hits[name] += holds(estimate, truth[name])
     assert min(hits.values()) >= fewest_hits(2 * REPEATS), hits
 
@@ -120,7 +121,7 @@ def test_functions_may_be_any(rng):
 def test_a_number_that_never_changes_is_known(rng):
     draws = np.concatenate([chains(rng), np.full((4, 100, 1), 2.0)], axis=2)
     found = pay(rng, draws, 40, lambda z: 0.1 * z[:, 0])
-    for name, estimate in Answer(rounds=(found,), calls=0.0).summary().items():
+    for name, estimate in Figures.of(Answer(rounds=(found,), calls=0.0)).named.items():
         assert_allclose(estimate.value[1], 0.0 if name == "sd" else 2.0, atol=1e-12)
         assert name == "sd" or estimate.error[1] == 0.0
 
@@ -129,12 +130,12 @@ def test_one_paid_draw_leaves_the_error_infinite(rng):
     found = Answer(rounds=(tilted(rng, n=1),), calls=0.0)
     low, high = found.mean().interval()
     assert (low, high) == (-np.inf, np.inf)
-    assert np.isinf(found.summary()["q50"].error).all()
+    assert np.isinf(found.quantile(0.5).error).all()
 
 
-def test_summaries_are_the_answers_one_by_one(rng):
+def test_figures_are_the_answers_one_by_one(rng):
     answer = ask(rng, 0.1)
-    got = answer.summary()
+    got = Figures.of(answer).named
     assert list(got) == ["mean", "sd", "q05", "q50", "q95"]
     assert_array_equal(got["q95"].value, answer.quantile(0.95).value)
     assert_array_equal(got["sd"].error, answer.sd().error)
