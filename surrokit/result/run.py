@@ -192,9 +192,8 @@ class Run:
     @property
     def acceptance(self) -> FloatArray:
         """Part of the kept iterations in which each chain moved, (chains,); NaN without any."""
-        accepted = self.kept.accepted
-        none = not accepted.shape[1] or not self.exact
-        return np.full(len(accepted), np.nan) if none else accepted.mean(axis=1)
+        accepted, decided = self.kept.accepted, self.exact and len(self.kept)
+        return accepted.mean(axis=1) if decided else np.full(len(accepted), np.nan)
 
     @property
     def divergences(self) -> IntArray:
