@@ -134,6 +134,23 @@ class Run:
             return None
         return self.answer.log_weights.reshape(-1, len(self.draws)).T
 
+    def log_normalizer(self) -> Estimate:
+        """Return the logarithm of the integral of exp(-U), the evidence of a posterior.
+
+        U is as the target gives it: constants that are left out there are missing here.
+
+        Raises
+        ------
+        ConfigurationError
+            If there are no weighted answers.
+        """
+        if self.weights is None or self.answer is None:
+            raise ConfigurationError(
+                "a normalising constant takes weighted answers, and this run has none; pass "
+                "correction='weights'"
+            )
+        return self.weights.log_normalizer
+
     def resampled(self, n: int, rng: np.random.Generator | int | None = None) -> FloatArray:
         """Return draws of equal weight, shape (n, dim), some of them alike.
 

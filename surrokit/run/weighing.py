@@ -24,7 +24,9 @@ from surrokit.run.learning import Learning
 from surrokit.surrogate.border import part_beyond
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.answer import Answer
+from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.figures import Figures
+from surrokit.weighted.normalizer import bridge
 from surrokit.weighted.quality import complaint, disagreement
 from surrokit.weighted.round import Round
 
@@ -81,6 +83,7 @@ class Weighing:
         self.rounds: list[Round] = []
         self._refused: str | None = None
         self._rejected = 0
+        self._constants: list[Estimate] = []
         self._recipe, self._weigher = recipe, weigher
         self._book, self._learning, self._target, self._rng = book, learning, target, rng
 
@@ -115,7 +118,8 @@ class Weighing:
             self._note()
             failed = 0 if doubt is None else failed + 1
             if failed == PATIENCE:
-                return False
+                self._forget()
+                break
             if doubt is None and self._is_enough():
                 break
             if self._left >= self._recipe.chains:
@@ -123,12 +127,15 @@ class Weighing:
         if self._refused is None and not self.rounds:
             self._refused = "too few calls were left to pay for any"
         self._note()
-        return self._refused is None
+        return bool(self.rounds)
 
     def _note(self) -> None:
         """Write down what there is by now."""
         self._book.weights = Weights(
-            answer=self.answer, refused=self._refused, rejected=self._rejected
+            answer=self.answer,
+            refused=self._refused,
+            rejected=self._rejected,
+            of_surrogates=tuple(self._constants),
         )
 
     @property
@@ -149,9 +156,11 @@ class Weighing:
             sample = self._weigher.draw(surrogate, recipe.sampler, about, covariance, self._rng)
             chances = _chances(sample)
             paid = _thin(chances, n, self._rng)
+            paid = paid[: len(paid) - len(paid) % recipe.chains]
             doubt = self._doubt(sample)
+        positions = sample.positions.reshape(-1, sample.positions.shape[2])
         learnt = self._learning.n_observed
-        values = self._pay(sample, paid, believed=doubt is None)
+        values, rows = self._pay(positions[paid])
         fresh = Round(
             draws=self._target.transform.to_bounded(sample.positions),
             paid=paid,
@@ -160,13 +169,15 @@ class Weighing:
             chances=chances[paid],
         )
         doubt = doubt or complaint(fresh)
-        if doubt is None and self.rounds:
-            doubt = disagreement(self.rounds[-1], fresh)
-        if doubt is not None:
+        apart = disagreement(self.rounds[-1], fresh) if doubt is None and self.rounds else None
+        if doubt is not None or apart is not None:
             self._forget()
-            return doubt
-        self.rounds.append(fresh)
-        return None
+        self._record(positions[paid], values, rows, believed=doubt is None)
+        if doubt is None:
+            self.rounds.append(fresh)
+            with clock.phase("sampling"):
+                self._constants.append(bridge(surrogate.value, sample.positions, self._rng))
+        return doubt or apart
 
     def _doubt(self, sample: SurrogateSample) -> str | None:
         """Return why the draws are not the surrogate's, or not to be used, or None."""
@@ -179,23 +190,26 @@ class Weighing:
             return f"{beyond:.2g} of the surrogate's draws lie beyond all that it has learnt from"
         return None
 
-    def _pay(self, sample: SurrogateSample, paid: IntArray, *, believed: bool) -> FloatArray:
-        """Return U at draws (n,), which are recorded as draws of the run if they are believed."""
-        positions = sample.positions.reshape(-1, sample.positions.shape[2])[paid]
-        book, target, learning = self._book, self._target, self._learning
+    def _pay(self, positions: FloatArray) -> tuple[FloatArray, Evaluations]:
+        """Return U at positions (n, dim), and all that was paid for."""
+        target, learning = self._target, self._learning
         uses_gradients = learning.uses_derivatives and calls_per_gradient(target) == 1
         target.keep_evaluations(True, jacobians=learning.uses_jacobians)
-        with book.clock.phase("sampling"), target.pay_gradients(uses_gradients):
+        with self._book.clock.phase("sampling"), target.pay_gradients(uses_gradients):
             values = target.value(positions)
-        rows = target.drain()
-        chains = self._recipe.chains
+        return values, target.drain()
+
+    def _record(
+        self, positions: FloatArray, values: FloatArray, rows: Evaluations, *, believed: bool
+    ) -> None:
+        """Record what was paid for, as draws of the run if they are believed, and learn from it."""
+        book, chains = self._book, self._recipe.chains
         stage: Stage = "sampling" if believed else "warmup"
-        for at in range(0, len(paid), chains):
+        for at in range(0, len(positions), chains):
             state = _state(positions[at : at + chains], values[at : at + chains])
             book.recorder.take_outputs(rows, state)
             book.add(stage, state, _still(chains), None, explored=False)
         self._learn(rows)
-        return values
 
     def _learn(self, rows: Evaluations) -> None:
         if self._learning.learns:
@@ -204,6 +218,7 @@ class Weighing:
     def _forget(self) -> None:
         """Turn draws so far into warm-up: what was believed before is in doubt too."""
         self.rounds.clear()
+        self._constants.clear()
         self._book.recorder.begin_again()
 
     def _is_enough(self) -> bool:
