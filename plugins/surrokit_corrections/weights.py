@@ -6,8 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import Sampler
-from surrokit.contracts.weigher import SurrogateSample
+from surrokit.contracts.sampler import Sampler, SurrogateSample
 from surrokit.diagnostics import effective_sample_size
 from surrokit.kernel.binding import Binding
 from surrokit.settings import positive, positive_integer
@@ -26,6 +25,9 @@ HALVINGS = 8
 
 LONGER = 3
 """How often chains are made twice as long, if they are worth too little."""
+
+SHORTEST = 8
+"""Draws of each chain at least: what a surrogate's normalising constant takes."""
 
 GROWTH = 1.5
 """By how much more is paid for in each round."""
@@ -113,7 +115,7 @@ class Weights:
         state = moves.renew(state)
         positions: list[FloatArray] = []
         values: list[FloatArray] = []
-        length = -(-self.effective // self.chains)
+        length = max(-(-self.effective // self.chains), SHORTEST)
         for _ in range(LONGER + 1):
             for _ in range(length):
                 state, _ = decider.decide(state, moves.kernel.propose(state, rng), rng)

@@ -11,7 +11,7 @@ import numpy as np
 
 from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, ROWS
 from surrokit.contracts.counting import calls_per_gradient
-from surrokit.contracts.weigher import weighs
+from surrokit.contracts.sampler import weighs
 from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential

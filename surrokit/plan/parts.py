@@ -15,9 +15,8 @@ from surrokit.contracts.forward import with_forward
 from surrokit.contracts.learner import Learner, LearningProblem, Surrogate
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import terms_of
-from surrokit.contracts.sampler import Sampler, Tuning
+from surrokit.contracts.sampler import Sampler, Tuning, weighs
 from surrokit.contracts.schedule import Schedule
-from surrokit.contracts.weigher import weighs
 from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning, ShapeError
 from surrokit.kernel.tuner import has_to_approach, tuning_of
 from surrokit.plan.recipe import Recipe

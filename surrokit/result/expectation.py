@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -11,26 +11,71 @@ import numpy.typing as npt
 
 from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.settings import is_whole
 from surrokit.types import FloatArray
+from surrokit.weighted.answer import Answer
 from surrokit.weighted.estimate import Estimate
-
-if TYPE_CHECKING:
-    from surrokit.result.run import Run
 
 
 def expectation(
-    run: Run, function: Callable[[FloatArray], npt.ArrayLike], *, batched: bool
+    draws: FloatArray,
+    answer: Answer | None,
+    calls: float,
+    function: Callable[[FloatArray], npt.ArrayLike],
+    *,
+    batched: bool,
 ) -> Estimate:
-    """Return the mean of a function; see :meth:`surrokit.result.run.Run.expectation`."""
-    if not len(run.kept):
+    """Return the mean of a function; see :meth:`surrokit.result.run.Run.expectation`.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (chains, draws, dim)
+        In the user's coordinates.
+    answer
+        Weighted answers; None where the draws are the target's.
+    calls
+        Exact calls of the whole run.
+    function, batched
+        As there.
+    """
+    if not draws.shape[1]:
         raise ConfigurationError("there are no draws to take a mean over; draw some first")
     values = _Values(function, batched)
     estimate = (
-        _of_draws(run.draws, values(run.draws.reshape(-1, run.draws.shape[2])), run.total_calls)
-        if run.answer is None
-        else attrs.evolve(run.answer, calls=run.total_calls).expectation(values)
+        _of_draws(draws, values(draws.reshape(-1, draws.shape[2])), calls)
+        if answer is None
+        else attrs.evolve(answer, calls=calls).expectation(values)
     )
     return estimate if values.many else _first(estimate)
+
+
+def resample(
+    draws: FloatArray,
+    log_weights: FloatArray | None,
+    n: int,
+    rng: np.random.Generator | int | None,
+) -> FloatArray:
+    """Return draws of equal weight; see :meth:`surrokit.result.run.Run.resampled`.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (chains, draws, dim)
+        Any.
+    log_weights : ndarray of shape (chains, draws) or None
+        Of the draws; None if all are one.
+    n, rng
+        As there.
+    """
+    flat = draws.reshape(-1, draws.shape[2])
+    if not is_whole(n, 1) or not len(flat):
+        raise ConfigurationError(
+            f"n must be a whole number of at least 1, and there must be draws, got n={n!r} and "
+            f"{len(flat)} draws"
+        )
+    logs = np.zeros(len(flat)) if log_weights is None else log_weights.ravel()
+    weights = np.exp(logs - logs.max())
+    rows = np.random.default_rng(rng).choice(len(flat), int(n), p=weights / weights.sum())
+    return np.asarray(flat[rows])
 
 
 class _Values:
@@ -43,7 +88,12 @@ class _Values:
         function: Any = self._function
         n = len(positions)
         found = function(positions) if self._batched else [function(each) for each in positions]
-        values = np.asarray(found, dtype=np.float64)
+        try:
+            values = np.asarray(found, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ShapeError(
+                f"the function must return a number, or a vector of one length: {error}"
+            ) from error
         if values.ndim not in (1, 2) or len(values) != n:
             raise ShapeError(
                 f"the function must return a number or a vector for each position, got an array of "

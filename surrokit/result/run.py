@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,13 +17,13 @@ from surrokit.cost.broken_gradients import BrokenGradients
 from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
 from surrokit.errors import ConfigurationError
+from surrokit.output.json import plain
 from surrokit.result.adaptation import Adaptation
-from surrokit.result.expectation import expectation
+from surrokit.result.expectation import expectation, resample
 from surrokit.result.finding import Verdict
 from surrokit.result.summary import Summary
 from surrokit.result.trace import Trace
 from surrokit.result.weights import Weights
-from surrokit.settings import is_whole
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.answer import Answer
@@ -134,6 +133,23 @@ class Run:
             return None
         return self.answer.log_weights.reshape(-1, len(self.draws)).T
 
+    def log_normalizer(self) -> Estimate:
+        """Return the logarithm of the integral of exp(-U), the evidence of a posterior.
+
+        U is as the target gives it: constants that are left out there are missing here.
+
+        Raises
+        ------
+        ConfigurationError
+            If there are no weighted answers.
+        """
+        if self.weights is None or self.answer is None:
+            raise ConfigurationError(
+                "a normalising constant takes weighted answers, and this run has none; pass "
+                "correction='weights'"
+            )
+        return self.weights.log_normalizer
+
     def resampled(self, n: int, rng: np.random.Generator | int | None = None) -> FloatArray:
         """Return draws of equal weight, shape (n, dim), some of them alike.
 
@@ -151,16 +167,7 @@ class Run:
         ConfigurationError
             If n is no whole number of at least 1, or there are no draws.
         """
-        flat = self.draws.reshape(-1, self.draws.shape[2])
-        if not is_whole(n, 1) or not len(flat):
-            raise ConfigurationError(
-                f"n must be a whole number of at least 1, and there must be draws, got n={n!r} and "
-                f"{len(flat)} draws"
-            )
-        log_weights = np.zeros(len(flat)) if self.log_weights is None else self.log_weights.ravel()
-        weights = np.exp(log_weights - log_weights.max())
-        rows = np.random.default_rng(rng).choice(len(flat), int(n), p=weights / weights.sum())
-        return np.asarray(flat[rows])
+        return resample(self.draws, self.log_weights, n, rng)
 
     def expectation(
         self, function: Callable[[FloatArray], npt.ArrayLike], *, batched: bool = False
@@ -182,7 +189,8 @@ class Run:
         ConfigurationError
             If there are no draws.
         """
-        return expectation(self, function, batched=batched)
+        parts = self.draws, self.answer, self.total_calls
+        return expectation(*parts, function, batched=batched)
 
     @property
     def outputs(self) -> FloatArray | None:
@@ -192,9 +200,8 @@ class Run:
     @property
     def acceptance(self) -> FloatArray:
         """Part of the kept iterations in which each chain moved, (chains,); NaN without any."""
-        accepted = self.kept.accepted
-        none = not accepted.shape[1] or not self.exact
-        return np.full(len(accepted), np.nan) if none else accepted.mean(axis=1)
+        accepted, decided = self.kept.accepted, self.exact and len(self.kept)
+        return accepted.mean(axis=1) if decided else np.full(len(accepted), np.nan)
 
     @property
     def divergences(self) -> IntArray:
@@ -277,13 +284,11 @@ class Run:
 
     def summary(self) -> Summary:
         """Return mean, sd, quantiles, ESS, R-hat, Monte Carlo error and cost of each number."""
+        named = self.labels, self.total_calls
         if self.weights is not None and self.answer is not None:
-            weights = self.weights
-            summary = Summary.of_figures(
-                weights.figures, self.labels, self.total_calls, rhat=weights.rhat
-            )
+            summary = Summary.of_figures(self.weights.figures, *named, rhat=self.weights.rhat)
         else:
-            summary = Summary.of(self.draws, self.labels, self.total_calls)
+            summary = Summary.of(self.draws, *named)
         return attrs.evolve(summary, remarks=str(self.verdict))
 
     def to_dict(self) -> dict[str, Any]:
@@ -321,7 +326,8 @@ class Run:
             "verdict": self.verdict.to_dict(),
             "summary": self.summary().to_dict(),
         }
-        return {name: _without_nan(value) for name, value in figures.items()}
+        found: dict[str, Any] = plain(figures)
+        return found
 
     def to_arviz(self) -> Any:
         """Return the draws as the installed ArviZ keeps them: a DataTree, or InferenceData.
@@ -362,7 +368,10 @@ class Run:
             labels=self.labels,
             groups={
                 "posterior": {name: self[name] for name in self.parameters.specs},
-                "sample_stats": self._statistics(),
+                "sample_stats": {
+                    **self.kept.statistics(),
+                    **({} if self.log_weights is None else {"log_weight": self.log_weights}),
+                },
                 "warmup_sample_stats": self.warmup.statistics(),
             },
             attributes={
@@ -376,27 +385,11 @@ class Run:
             },
         )
 
-    def _statistics(self) -> dict[str, npt.NDArray[Any]]:
-        weights = self.log_weights
-        return {
-            **self.kept.statistics(),
-            **({} if weights is None else {"log_weight": weights}),
-        }
-
     def __repr__(self) -> str:
         chains, draws, dim = self.draws.shape
-        state = "" if self.complete else ", incomplete"
-        if not self.exact:
-            state = f", weighted draws of the surrogate{state}"
+        state = "" if self.exact else ", weighted draws of the surrogate"
+        state += "" if self.complete else ", incomplete"
         return (
             f"<Run: {chains} chains of {draws} draws of {dim} numbers{state}; "
             f"{self.total_calls:.0f} exact calls>"
         )
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_nan(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

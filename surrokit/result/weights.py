@@ -10,6 +10,7 @@ import numpy as np
 from surrokit.diagnostics import r_hat
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer
+from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.figures import Figures
 
 
@@ -25,17 +26,29 @@ class Weights:
         Why weights were not believed, the last time; None if they are.
     rejected
         Rounds that were not believed; what they paid for was learnt from.
+    of_surrogates
+        Logarithm of the normalising constant of each surrogate, in the rounds believed.
     """
 
-    answer: Answer | None
-    refused: str | None
-    rejected: int
+    answer: Answer | None = None
+    refused: str | None = None
+    rejected: int = 0
+    of_surrogates: tuple[Estimate, ...] = ()
 
     @cached_property
     def figures(self) -> Figures:
         """Mean, sd and quantiles of the answer."""
         assert self.answer is not None
         return Figures.of(self.answer)
+
+    @cached_property
+    def log_normalizer(self) -> Estimate:
+        """Logarithm of the integral of exp(-U)."""
+        assert self.answer is not None
+        # imported late, so that importing the package stays fast
+        from surrokit.weighted.normalizer import log_normalizer
+
+        return log_normalizer(self.answer.rounds, self.of_surrogates, self.answer.calls)
 
     @cached_property
     def rhat(self) -> FloatArray:

@@ -28,7 +28,7 @@ def weights_findings(run: Run) -> Iterator[Finding]:
     drawn = sum(each.flat.shape[0] for each in answer.rounds)
     message = (
         f"the answers are weighted: {drawn} draws of surrogates in {rounds} "
-        f"{'round' if rounds == 1 else 'rounds'}, corrected by the exact potential at {n} of them; "
+        f"round{'' if rounds == 1 else 's'}, corrected by the exact potential at {n} of them; "
         f"the draws themselves are the surrogates', with log_weights"
     )
     yield Finding(name="weights", message=message, warns=False)
@@ -38,6 +38,9 @@ def weights_findings(run: Run) -> Iterator[Finding]:
             "would agree; raise max_calls"
         )
         yield Finding(name="one_round", message=message, warns=True)
+    if weights.refused is not None:
+        message = f"what earlier rounds say is left out, as {weights.refused}"
+        yield Finding(name="weights", message=message, warns=True)
     ess = run.ess()
     if not np.min(ess) >= FEWEST_EFFECTIVE:
         worst = int(np.argmin(np.nan_to_num(ess)))

@@ -10,9 +10,8 @@ import numpy as np
 from surrokit.capabilities import FORWARD
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.sampler import ChainState, StepInfo
+from surrokit.contracts.sampler import ChainState, StepInfo, weighs
 from surrokit.contracts.schedule import Decision, Stage
-from surrokit.contracts.weigher import weighs
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.kernel.windows import LAST
 from surrokit.mode.starts import Began, start
@@ -104,11 +103,9 @@ class Attempt:
         if found is None or not weighs(correction):
             return False
         if self._learning.surrogate is None:
-            refused = "no surrogate could be fitted"
-            self._book.weights = Weights(answer=None, refused=refused, rejected=0)
+            self._book.weights = Weights(refused="no surrogate could be fitted")
             return False
-        parts = self._book, self._learning, self._target, self._rng
-        self._found = found
+        self._found, parts = found, (self._book, self._learning, self._target, self._rng)
         return Weighing(self.recipe, correction, *parts).run(found, self._deploy)
 
     def warm_up(self, found: Findings | None) -> str | None:

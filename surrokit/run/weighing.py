@@ -12,9 +12,8 @@ from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.sampler import ChainState, StepInfo
+from surrokit.contracts.sampler import ChainState, StepInfo, SurrogateSample, Weigher
 from surrokit.contracts.schedule import Stage
-from surrokit.contracts.weigher import SurrogateSample, Weigher
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import r_hat
 from surrokit.plan.recipe import Recipe
@@ -24,7 +23,9 @@ from surrokit.run.learning import Learning
 from surrokit.surrogate.border import part_beyond
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.answer import Answer
+from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.figures import Figures
+from surrokit.weighted.normalizer import bridge
 from surrokit.weighted.quality import complaint, disagreement
 from surrokit.weighted.round import Round
 
@@ -88,6 +89,7 @@ class Weighing:
         self.rounds: list[Round] = []
         self._refused: str | None = "no round came to its end"
         self._rejected = 0
+        self._constants: list[Estimate] = []
         self._recipe, self._weigher = recipe, weigher
         self._book, self._learning, self._target, self._rng = book, learning, target, rng
 
@@ -126,17 +128,21 @@ class Weighing:
             self._rejected += doubt is not None
             self._note()
             failed = 0 if doubt is None else failed + 1
-            if failed == PATIENCE or (doubt is None and self._is_enough()):
+            if failed == PATIENCE:
+                self._forget()
+                break
+            if doubt is None and self._is_enough():
                 break
             if self._left >= self._recipe.chains:
                 deploy("weighed with more evaluations")
         self._note()
-        return self._refused is None
+        return bool(self.rounds)
 
     def _drop_unfinished(self) -> None:
         """Forget what is recorded of a round that something cut short."""
         n = sum(map(len, self.rounds)) // self._recipe.chains
         self._book.recorder.keep_first(n)
+        del self._constants[len(self.rounds) :]
         self._note()
 
     def _next_size(self, before: int) -> int:
@@ -152,7 +158,10 @@ class Weighing:
     def _note(self) -> None:
         """Write down what there is by now."""
         self._book.weights = Weights(
-            answer=self.answer, refused=self._refused, rejected=self._rejected
+            answer=self.answer,
+            refused=self._refused,
+            rejected=self._rejected,
+            of_surrogates=tuple(self._constants),
         )
 
     @property
@@ -183,8 +192,9 @@ class Weighing:
             chances = _chances(sample, n)
             paid = _thin(chances, n, self._rng)
             doubt = self._doubt(sample)
+        positions = sample.positions.reshape(-1, sample.positions.shape[2])
         learnt = self._learning.n_observed
-        positions, values, rows = self._pay(sample, paid)
+        values, rows = self._pay(positions[paid])
         fresh = Round(
             draws=self._target.transform.to_bounded(sample.positions),
             paid=paid,
@@ -192,20 +202,19 @@ class Weighing:
             learnt=learnt,
             chances=chances[paid],
         )
-        doubt = doubt or self._complaint(fresh)
-        if doubt is not None:
+        doubt = doubt or complaint(fresh)
+        apart = disagreement(self.rounds[-1], fresh) if doubt is None and self.rounds else None
+        if doubt is not None or apart is not None:
             self._forget()
-        self._record(positions, values, rows, "sampling" if doubt is None else "warmup")
-        if doubt is None:
-            self.rounds.append(fresh)
-        return doubt
-
-    def _complaint(self, fresh: Round) -> str | None:
-        """Return why weights are not to be believed, by themselves or beside the last, or None."""
-        doubt = complaint(fresh)
-        if doubt is None and self.rounds:
-            doubt = disagreement(self.rounds[-1], fresh)
-        return doubt
+        if doubt is not None:
+            self._record(positions[paid], values, rows, "warmup")
+            return doubt
+        with clock.phase("sampling"):
+            constant = bridge(surrogate.value, sample.positions, self._rng)
+        self._record(positions[paid], values, rows, "sampling")
+        self._constants.append(constant)
+        self.rounds.append(fresh)
+        return apart
 
     def _doubt(self, sample: SurrogateSample) -> str | None:
         """Return why the draws are not the surrogate's, or not to be used, or None."""
@@ -218,11 +227,8 @@ class Weighing:
             return f"{beyond:.2g} of the surrogate's draws lie beyond all that it has learnt from"
         return None
 
-    def _pay(
-        self, sample: SurrogateSample, paid: IntArray
-    ) -> tuple[FloatArray, FloatArray, Evaluations]:
-        """Return draws (n, dim), U at them (n,), and all that this has told; learn from it."""
-        positions = sample.positions.reshape(-1, sample.positions.shape[2])[paid]
+    def _pay(self, positions: FloatArray) -> tuple[FloatArray, Evaluations]:
+        """Return U at positions (n, dim), and all that this tells; learn from it."""
         target, learning = self._target, self._learning
         uses_gradients = learning.uses_derivatives and calls_per_gradient(target) == 1
         target.keep_evaluations(True, jacobians=learning.uses_jacobians)
@@ -230,7 +236,7 @@ class Weighing:
             values = target.value(positions)
         rows = target.drain()
         learning.observe(rows)
-        return positions, values, rows
+        return values, rows
 
     def _record(
         self, positions: FloatArray, values: FloatArray, rows: Evaluations, stage: Stage
@@ -245,6 +251,7 @@ class Weighing:
     def _forget(self) -> None:
         """Turn draws so far into warm-up: what was believed before is in doubt too."""
         self.rounds.clear()
+        self._constants.clear()
         self._book.recorder.begin_again()
 
     def _is_enough(self) -> bool:

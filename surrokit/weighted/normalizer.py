@@ -99,7 +99,7 @@ def log_normalizer(
         A number; the error is infinite where all weight of a round is on one draw.
     """
     counts = count_rounds(rounds)
-    found = [_log_mean(each.log_weights) for each in rounds]
+    found = [_log_mean(each) for each in rounds]
     values = [mean + v.value for (mean, _, _), v in zip(found, surrogates, strict=True)]
     parts = np.square(counts) * [variance for _, variance, _ in found]
     total = parts.sum() + np.square(counts) @ np.square([v.error for v in surrogates])
@@ -108,16 +108,20 @@ def log_normalizer(
     return _estimate(float(counts @ values), float(total), float(of_total), calls)
 
 
-def _log_mean(logs: FloatArray) -> tuple[float, float, float]:
-    """Return the log mean of exp(logs), its variance, and the degrees of freedom of that."""
+def _log_mean(found: Round) -> tuple[float, float, float]:
+    """Return the log mean of exp(V - U) over V, its variance, and the degrees of freedom of that.
+
+    Draws that were likelier to be paid for count for less.
+    """
+    logs, even = found.log_ratios, 1.0 / found.chances
     n, largest = len(logs), logs.max()
     if not np.isfinite(largest):
         return -np.inf, np.inf, 1.0
     weights = np.exp(logs - largest)
-    plain, rest = np.log(weights.mean()), sum_without(weights)
+    plain, rest = np.log(weights.sum() / even.sum()), sum_without(weights)
     if not rest.all():
         return float(largest + plain), np.inf, 1.0
-    without = np.log(rest / (n - 1))
+    without = np.log(rest / sum_without(even))
     moves = without - without.mean()
     variance = (n - 1) / n * np.square(moves).sum()
     mean = largest + n * plain - (n - 1) * without.mean()
