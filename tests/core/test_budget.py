@@ -14,6 +14,7 @@ from surrokit.cost import clock as run_clock
 from surrokit.cost.budget import Budget, BudgetSpent, calls_paid
 from surrokit.cost.clock import Clock
 from surrokit.cost.recording import RecordingPotential
+from surrokit.diagnostics import relative_error
 from surrokit.errors import ConfigurationError
 from surrokit.plan import stopping as stopping_file
 from surrokit.plan.stopping import FIRST_LOOK, Stopping
@@ -27,10 +28,13 @@ SMALL = {"chains": 3, "warmup": 40, "draws": 30, "seed": 4, "progress": False}
 OPEN = {"chains": 3, "seed": 4, "progress": False}
 
 
+LIMITS = ["max_calls", "max_seconds", "target_ess", "target_rhat", "target_mcse"]
+
+
 # --- the record ---
 
 
-@pytest.mark.parametrize("name", ["max_calls", "max_seconds", "target_ess", "target_rhat"])
+@pytest.mark.parametrize("name", LIMITS)
 @pytest.mark.parametrize("value", [0, -1, math.inf, math.nan, "3", True])
 def test_limits_out_of_range_are_refused(name, value):
     with pytest.raises(ConfigurationError, match=f"{name} must be .*, or None for no limit, got"):
@@ -182,6 +186,20 @@ def test_a_run_stops_at_an_r_hat():
     assert FIRST_LOOK <= run.draws.shape[1] < 300
 
 
+def test_a_run_stops_at_an_error():
+    run = sk.sample(Gaussian(), sampler="hmc", warmup=200, target_mcse=0.1, **OPEN)
+    assert (run.stopped, run.length) == ("target_mcse", "judged")
+    assert relative_error(run.draws).max() <= 0.1
+    assert FIRST_LOOK < run.draws.shape[1] < 1000
+    assert relative_error(run.draws[:, : run.draws.shape[1] // 3]).max() > 0.1
+
+
+def test_draws_that_never_move_do_not_stop_a_run_by_their_errors():
+    stopping = Stopping(Budget(target_mcse=0.1), _recorded(), Clock(), _identity(), 2)
+    stopping.draws_begin(500)
+    assert stopping.reached(_Still(100)) is None
+
+
 def test_observers_hear_how_many_draws_are_expected():
     heard = []
     watch = types.SimpleNamespace(
@@ -261,6 +279,13 @@ class _Draws:
 
     def positions(self):
         return np.random.default_rng(self.n).standard_normal((2, self.n, 2))
+
+
+class _Still(_Draws):
+    """A history of draws that never moved."""
+
+    def positions(self):
+        return np.zeros((2, self.n, 2))
 
 
 # --- a run without draws ---

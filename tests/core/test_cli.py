@@ -263,6 +263,16 @@ def test_a_budget_stops_the_run_and_the_notes_say_so(surrokit, tmp_path, option,
     assert ("there are no draws: all that" in out) == (found["draws"] == 0)
 
 
+def test_an_error_aimed_at_stops_the_run(surrokit, tmp_path):
+    sizes = ("--chains", "2", "--warmup", "40", "--seed", "3", "--surrogate", "none")
+    code, out, _ = surrokit(
+        "sample", "gaussian", *sizes, "--target-mcse", "0.3", "--json", tmp_path / "run.json"
+    )
+    assert code == 0
+    assert "because the answers are as sure as was asked for." in out
+    assert figures(tmp_path / "run.json")["stopped"] == "target_mcse"
+
+
 def test_a_budget_out_of_range_is_refused(surrokit):
     result = surrokit("sample", "gaussian", *EXACT, "--target-rhat", "0.9")
     assert_one_line(result, "target_rhat must be a finite number above 1")

@@ -234,6 +234,62 @@ def test_without_the_correction_nothing_can_be_told():
     assert prospect_of(composer(), offering("rows"), np.zeros(2), rng) is None
 
 
+# --- weighted answers ---
+
+FEW_CALLS = {"budget": Budget(max_calls=150)}
+
+
+def test_where_dear_calls_are_too_few_for_chains_answers_are_weighted():
+    choice = picked(offering("gradient"), costs(0.004), FEW_CALLS)
+    assert choice.correction == "weights"
+    assert choice.choice == (
+        "sampler='sub-chain', surrogate='additive', explorer='rounds', schedule='once', "
+        "correction='weights': a gradient takes 4 ms, and the potential is learnt; chains would "
+        "take 3000 calls, so answers are weighted"
+    )
+
+
+def test_a_goal_says_what_chains_would_take():
+    goal = Budget(max_calls=150, target_ess=100)
+    assert picked(offering("gradient"), costs(0.004), {"budget": goal}).correction is None
+    goal = Budget(max_calls=150, target_ess=400)
+    assert picked(offering("gradient"), costs(0.004), {"budget": goal}).correction == "weights"
+    goal = Budget(max_calls=2000, target_mcse=0.02)
+    assert picked(offering("gradient"), costs(0.004), {"budget": goal}).correction == "weights"
+
+
+@pytest.mark.parametrize(
+    ("timed", "given"),
+    [
+        (costs(0.004), {}),
+        (costs(0.004), {"budget": Budget(max_calls=50_000)}),
+        (costs(0.004), {**FEW_CALLS, "draws": 1000}),
+        (costs(0.004), {"budget": Budget(max_calls=150, target_rhat=1.05)}),
+        (costs(0.0015), FEW_CALLS),
+        (CHEAP, FEW_CALLS),
+        (costs(0.004), {**FEW_CALLS, "warmup": 0}),
+    ],
+)
+def test_else_they_are_not(timed, given):
+    assert picked(offering("gradient"), timed, given).correction is None
+
+
+def test_a_correction_that_is_given_stays():
+    given = {**FEW_CALLS, "correction": "metropolis"}
+    assert picked(offering("gradient"), costs(0.004), given).correction == "metropolis"
+
+
+def test_without_the_correction_of_answers_chains_do_what_they_can():
+    choice = picked(offering("gradient"), costs(0.004), FEW_CALLS, correction=("weights",))
+    assert choice.correction is None
+
+
+def test_answers_to_be_weighted_ask_for_a_surrogate():
+    choice = picked(offering("gradient"), CHEAP, {"correction": "weights"})
+    assert choice.surrogate == "additive"
+    assert choice.correction == "weights"
+
+
 # --- what is fixed, and what is not registered ---
 
 
