@@ -1,0 +1,133 @@
+"""The correction of answers: its settings, sizes of rounds, and chains on a surrogate."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import surrokit as sk
+from surrokit.contracts.sampler import weighs
+from surrokit.diagnostics import effective_sample_size, r_hat
+from surrokit.errors import ConfigurationError
+from surrokit.testing.targets.densities import Gaussian, Mixture
+from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
+from surrokit_corrections.weights import LONGER, SHORTEST, Weights
+
+FEW = Weights(chains=8, warmup=60, effective=400)
+AROUND = np.zeros((3, 2))
+
+
+def hmc(**settings):
+    return sk.make("sampler", "hmc", **settings)
+
+
+def draw(weights=FEW, surrogate=None, sampler=None, about=AROUND, covariance=None, seed=1):
+    surrogate, sampler = surrogate or Gaussian(), sampler or hmc()
+    return weights.draw(surrogate, sampler, about, covariance, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("name", ["least", "chains", "warmup", "effective"])
+@pytest.mark.parametrize("value", [0, -1, 2.5, None, "3"])
+def test_counts_out_of_range_are_refused(name, value):
+    with pytest.raises(ConfigurationError, match=f"{name} must be"):
+        Weights(**{name: value})
+
+
+@pytest.mark.parametrize("value", [0.0, -0.1, math.inf, math.nan, "3"])
+def test_an_aim_out_of_range_is_refused(value):
+    with pytest.raises(ConfigurationError, match="aim must be"):
+        Weights(aim=value)
+
+
+def test_it_weighs_and_decides_as_metropolis_where_weights_are_bad():
+    assert weighs(FEW)
+    assert not weighs(Metropolis())
+    assert FEW.needs == frozenset()
+    assert isinstance(FEW.bind(Gaussian()), MetropolisDecider)
+
+
+@pytest.mark.parametrize(
+    ("learnt", "before", "left", "size"),
+    [
+        (40, 0, math.inf, 28),
+        (40, 28, math.inf, 42),
+        (400, 0, math.inf, 100),
+        (40, 0, 27, 0),
+        (40, 0, 28, 28),
+        (40, 0, 55, 55),
+        (40, 0, 56, 28),
+        (400, 0, 50, 50),
+        (40, 100, 170, 170),
+    ],
+)
+def test_sizes_of_rounds(learnt, before, left, size):
+    """They grow, and leave nothing over that is too little for another."""
+    assert Weights().next_size(learnt, before, left) == size
+
+
+def test_rounds_are_never_more_than_what_is_left():
+    for left in range(28, 400, 7):
+        assert Weights().next_size(40, 60, left) <= left
+
+
+def test_draws_are_those_of_the_surrogate():
+    sample = draw()
+    assert sample.positions.shape == (8, sample.values.shape[1], 2)
+    flat = sample.positions.reshape(-1, 2)
+    assert_allclose(Gaussian().value(flat), sample.values.ravel())
+    assert effective_sample_size(sample.positions).min() >= 400
+    assert r_hat(sample.positions).max() < 1.05
+
+
+@pytest.mark.statistical
+def test_draws_have_the_surrogates_moments():
+    """Means and mean squares of two numbers, each within 4.5 errors: a false alarm at 3e-5."""
+    sample = draw(Weights(chains=8, warmup=60, effective=1500))
+    covariance = np.linalg.inv(Gaussian().hessian(np.zeros((1, 2)))[0])
+    apart = sample.positions - [0.5, -0.3]
+    for values, truth in ((apart, 0.0), (np.square(apart), np.diag(covariance))):
+        error = values.std(axis=(0, 1)) / np.sqrt(effective_sample_size(values))
+        assert (np.abs(values.mean(axis=(0, 1)) - truth) < 4.5 * error).all()
+
+
+def test_the_same_seed_gives_the_same_draws():
+    assert_array_equal(draw().positions, draw().positions)
+
+
+def test_the_kernel_of_a_sub_chain_moves_chains_on_the_surrogate():
+    sampler = sk.make("sampler", "sub-chain", kernel=hmc())
+    assert_array_equal(draw(sampler=sampler).positions, draw().positions)
+
+
+def test_chains_are_made_longer_where_they_are_worth_too_little():
+    short = hmc(step_size=0.05, n_steps=1)
+    weights = Weights(chains=4, warmup=10, effective=60)
+    assert draw(weights, sampler=short).positions.shape == (4, 15 * 2**LONGER, 2)
+
+
+def test_chains_have_draws_enough_for_a_normalising_constant():
+    sample = draw(Weights(chains=8, warmup=60, effective=1))
+    assert sample.positions.shape[1] >= SHORTEST
+
+
+def test_chains_that_do_not_mix_are_seen_apart():
+    two = Mixture(half_distance=5.0, weight=0.5)
+    about = np.array([[-5.0, 0.0], [5.0, 0.0]])
+    sample = draw(surrogate=two, about=about, covariance=np.eye(2))
+    assert r_hat(sample.positions).max() > 1.2
+
+
+def test_a_singular_covariance_spreads_chains_where_it_can():
+    rng = np.random.default_rng(1)
+    flat = FEW._starts(Gaussian(), AROUND, np.array([[1.0, 1.0], [1.0, 1.0]]), rng)
+    assert_allclose(flat[:, 0], flat[:, 1], atol=1e-7)
+    assert flat[:, 0].std() > 0.5
+
+
+def test_starts_that_lie_too_high_are_moved_back():
+    rng = np.random.default_rng(1)
+    starts = FEW._starts(Gaussian(), AROUND, 1e4 * np.eye(2), rng)
+    assert (Gaussian().value(starts) <= Gaussian().value(AROUND).min() + 22.0).all()
