@@ -147,7 +147,7 @@ class Weighing:
         with clock.phase("sampling"):
             about, covariance = found.chains.positions, found.covariance
             sample = self._weigher.draw(surrogate, recipe.sampler, about, covariance, self._rng)
-            chances = _chances(sample)
+            chances = _chances(sample, n)
             paid = _thin(chances, n, self._rng)
             doubt = self._doubt(sample)
         learnt = self._learning.n_observed
@@ -224,7 +224,7 @@ class Weighing:
         return bool(enough)
 
 
-def _chances(sample: SurrogateSample) -> FloatArray:
+def _chances(sample: SurrogateSample, paid: int) -> FloatArray:
     """Return how much likelier than others each draw is to be paid for, shape (chains * draws,).
 
     Where the surrogate is too high, it has few draws, and of evenly chosen ones none may be there:
@@ -235,14 +235,23 @@ def _chances(sample: SurrogateSample) -> FloatArray:
     n = len(values)
     tail = np.maximum((n - rankdata(values, method="ordinal") + 0.5) / n, RAREST)
     rare = 1.0 / tail
-    return np.asarray(1.0 - TO_TAILS + TO_TAILS * rare / rare.mean())
+    chances = 1.0 - TO_TAILS + TO_TAILS * rare / rare.mean()
+    # none may be due twice; what is cut off leaves at least half of the sum, which is n
+    return np.asarray(np.minimum(chances, (1.0 - TO_TAILS) * n / paid))
 
 
 def _thin(chances: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
     """Return n different draws, chosen by their chances, and as far apart as can be."""
+    paid = _spread(chances, n, rng.random(n))
+    # neighbours may fall on one draw, but not where they are a whole n-th of the sum apart
+    return paid if np.diff(paid).all() else _spread(chances, n, rng.random(1))
+
+
+def _spread(chances: FloatArray, n: int, shifts: FloatArray) -> IntArray:
+    """Return which draws lie at a place in each n-th of the sum of chances, in order."""
     upto = np.cumsum(chances)
-    at = (np.arange(n) + rng.random(n)) / n * upto[-1]
-    return np.asarray(np.unique(np.minimum(np.searchsorted(upto, at), len(chances) - 1)))
+    at = (np.arange(n) + shifts) / n * upto[-1]
+    return np.asarray(np.minimum(np.searchsorted(upto, at), len(chances) - 1))
 
 
 def _state(positions: FloatArray, values: FloatArray) -> ChainState:
