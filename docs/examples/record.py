@@ -16,6 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 COMMANDS = {
     "lynx_hare": "surrokit sample lynx-hare --seed 1 --compare",
+    "hundred_calls": "surrokit sample lynx-hare --max-calls 150 --seed 1",
     "coffee": "surrokit sample coffee.py:smooth --seed 1",
     "unknown": "surrokit sample lynx-hair",
 }
