@@ -107,6 +107,10 @@ class Book:
         """Iterations since the exploration ended, or since the run began if there was none."""
         return self.recorder.iteration - (self._explored_at or 0)
 
+    def begin_chains(self) -> None:
+        """Count from here on: on the draws before nothing decided."""
+        self._explored_at = self.recorder.iteration
+
     def pace(self) -> Pace:
         """Return how the warm-up goes."""
         enough = min(self.since_explored, LATELY)

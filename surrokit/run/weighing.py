@@ -136,6 +136,8 @@ class Weighing:
             if self._left >= self._recipe.chains:
                 deploy("weighed with more evaluations")
         self._note()
+        if not self.rounds:
+            self._book.begin_chains()
         return bool(self.rounds)
 
     def _drop_unfinished(self) -> None:

@@ -22,6 +22,7 @@ from surrokit.contracts.sampler import SurrogateSample
 from surrokit.cost.budget import BudgetSpent
 from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
 from surrokit.run import weighing
+from surrokit.run.attempt import Attempt
 from surrokit.run.weighing import Weighing
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.figures import Figures
@@ -309,6 +310,19 @@ def test_chains_that_are_apart_are_refused_and_exact_ones_go_on():
     assert "chains on the surrogate alone are apart" in warned(run)[0]
     assert "on which the exact potential decided" in warned(run)[0]
     assert not np.isnan(run.acceptance).any()
+
+
+def test_draws_on_which_nothing_decided_do_not_judge_the_surrogate(monkeypatch):
+    """Their acceptance is missing, and would count as none."""
+    seen, warm_up = [], Attempt.warm_up
+
+    def watch(self, found):
+        seen.append(self._book.since_explored)
+        return warm_up(self, found)
+
+    monkeypatch.setattr(Attempt, "warm_up", watch)
+    refuse(warmup=60, draws=10)
+    assert seen == [0]
 
 
 def test_where_no_calls_are_left_there_are_no_draws():
