@@ -112,7 +112,7 @@ _STOPPED = {
     "max_calls": "the run stopped because max_calls was reached",
     "max_seconds": "the run stopped because max_seconds was reached",
     "target_ess": "the run stopped because target_ess was reached",
-    "target_mcse": "the run stopped because the answers are as sure as was asked for",
+    "target_mcse": "the run stopped because every error is as small as was aimed at",
     "target_rhat": "the run stopped because target_rhat was reached",
     "interrupted": "the run was interrupted; these are the draws until then",
     "error": "the run ended in an error; these are the draws until then",

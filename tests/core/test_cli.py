@@ -269,7 +269,7 @@ def test_an_error_aimed_at_stops_the_run(surrokit, tmp_path):
         "sample", "gaussian", *sizes, "--target-mcse", "0.3", "--json", tmp_path / "run.json"
     )
     assert code == 0
-    assert "because the answers are as sure as was asked for." in out
+    assert "because every error is as small as was aimed at." in out
     assert figures(tmp_path / "run.json")["stopped"] == "target_mcse"
 
 
