@@ -215,15 +215,13 @@ def mean_error(draws: npt.ArrayLike) -> FloatArray:
     array = _check(draws)
     if array.shape[1] < MIN_DRAWS:
         return np.full(array.shape[2], np.nan)
-    from arviz_stats.base import array_stats
-
     unit = units(array)
-    found = unit * _by_parameter(array_stats.mcse, array / unit, method="mean")
+    found = unit * _error_of_arviz(array / unit, method="mean")
     return np.where(_moving(array), found, np.nan)
 
 
-QUANTILES = (0.05, 0.5, 0.95)
-"""Quantiles that are reported."""
+QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
+"""Quantiles that are reported, by the names of their columns."""
 
 
 def relative_error(draws: npt.ArrayLike) -> FloatArray:
@@ -249,15 +247,19 @@ def relative_error(draws: npt.ArrayLike) -> FloatArray:
     array = _check(draws)
     if array.shape[1] < MIN_DRAWS:
         return np.full(array.shape[2], np.nan)
-    from arviz_stats.base import array_stats
-
     scaled = array / units(array)
     ways: list[dict[str, Any]] = [{"method": "mean"}, {"method": "sd"}]
-    ways += [{"method": "quantile", "prob": probability} for probability in QUANTILES]
-    errors = [_by_parameter(array_stats.mcse, scaled, **way) for way in ways]
+    ways += [{"method": "quantile", "prob": probability} for probability in QUANTILES.values()]
+    errors = [_error_of_arviz(scaled, **way) for way in ways]
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.max(errors, axis=0) / scaled.std(axis=(0, 1))
     return np.where(_moving(array), found, np.nan)
+
+
+def _error_of_arviz(draws: FloatArray, **way: Any) -> FloatArray:
+    from arviz_stats.base import array_stats
+
+    return _by_parameter(array_stats.mcse, draws, **way)
 
 
 def relative_error_of_mean(draws: npt.ArrayLike, mean: npt.ArrayLike) -> FloatArray:

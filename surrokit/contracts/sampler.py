@@ -285,6 +285,11 @@ class SurrogateSample:
     positions: FloatArray
     values: FloatArray
 
+    @property
+    def flat(self) -> FloatArray:
+        """The positions, chain by chain, shape (chains * draws, dim)."""
+        return np.asarray(self.positions.reshape(-1, self.positions.shape[2]))
+
 
 class Weigher(Correction, Protocol):
     """A correction by which weights correct answers, as long as they are good.

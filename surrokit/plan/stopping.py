@@ -165,17 +165,17 @@ class Stopping:
         if self.budget.target_ess is not None:
             ess = _least_ess(draws, self.budget.target_ess)
             if ess >= self.budget.target_ess:
-                return self._judge("target_ess")
+                return self.judge("target_ess")
             if ess > 0:
                 growth = min(max(self.budget.target_ess / ess, 1.05), _MOST_GROWTH)
         if self.budget.target_rhat is not None:
             growth = min(growth, _GROWTH)
             if float(np.max(r_hat(draws))) <= self.budget.target_rhat:
-                return self._judge("target_rhat")
+                return self.judge("target_rhat")
         if self.budget.target_mcse is not None:
             error = float(np.max(relative_error(draws)))
             if error <= self.budget.target_mcse:
-                return self._judge("target_mcse")
+                return self.judge("target_mcse")
             if self.budget.target_rhat is None and error < np.inf:
                 needed = np.square(error / self.budget.target_mcse)
                 growth = max(growth, min(float(needed), _MOST_GROWTH))
@@ -188,11 +188,8 @@ class Stopping:
         looked = self._next_look if self.budget.looks_at_draws else self._most_draws
         return min(self._most_draws, looked)
 
-    def judge(self, reason: StopReason) -> None:
-        """Take note of the goal that answers have reached."""
-        self._judge(reason)
-
-    def _judge(self, reason: StopReason) -> StopReason:
+    def judge(self, reason: StopReason) -> StopReason:
+        """Take note of the goal that draws or answers have reached, and return it."""
         self.stopped, self.length = reason, "judged"
         return reason
 

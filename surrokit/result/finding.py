@@ -7,6 +7,10 @@ from typing import Any
 
 import attrs
 
+FEWEST_EFFECTIVE = 100
+"""Effective draws below which means are uncertain by a tenth of a standard deviation, and R-hat
+itself tells little."""
+
 
 @attrs.frozen(kw_only=True)
 class Finding:

@@ -123,15 +123,19 @@ class Run:
         return None if self.weights is None else self.weights.answer
 
     @property
+    def _believed(self) -> Weights | None:
+        """What came of weighted answers; None where draws are the target's."""
+        return None if self.answer is None else self.weights
+
+    @property
     def log_weights(self) -> FloatArray | None:
         """Log weights of the kept draws, of mean one, shape (chains, draws); None if all are one.
 
         The weights make averages over the draws averages over the target. ``expectation`` and
         ``summary`` are much more precise, since they use all the surrogate's draws.
         """
-        if self.answer is None:
-            return None
-        return self.answer.log_weights.reshape(-1, len(self.draws)).T
+        answer = self.answer
+        return None if answer is None else answer.log_weights.reshape(-1, len(self.draws)).T
 
     def log_normalizer(self) -> Estimate:
         """Return the logarithm of the integral of exp(-U), the evidence of a posterior.
@@ -143,12 +147,12 @@ class Run:
         ConfigurationError
             If there are no weighted answers.
         """
-        if self.weights is None or self.answer is None:
+        if self._believed is None:
             raise ConfigurationError(
                 "a normalising constant takes weighted answers, and this run has none; pass "
                 "correction='weights'"
             )
-        return self.weights.log_normalizer
+        return self._believed.log_normalizer
 
     def resampled(self, n: int, rng: np.random.Generator | int | None = None) -> FloatArray:
         """Return draws of equal weight, shape (n, dim), some of them alike.
@@ -259,8 +263,8 @@ class Run:
         of independent exact draws that would be as good: for the worst of mean, standard deviation
         and quantiles by default, else for the mean.
         """
-        if self.weights is not None and self.answer is not None:
-            figures = self.weights.figures
+        if self._believed is not None:
+            figures = self._believed.figures
             return figures.effective if kind == "least" else figures.mean.effective
         return effective_sample_size(self.draws, kind)
 
@@ -269,8 +273,8 @@ class Run:
 
         Of weighted answers it is that of the chains on the surrogate.
         """
-        if self.weights is not None and self.answer is not None:
-            return self.weights.rhat
+        if self._believed is not None:
+            return self._believed.rhat
         return r_hat(self.draws)
 
     @property
@@ -285,10 +289,11 @@ class Run:
     def summary(self) -> Summary:
         """Return mean, sd, quantiles, ESS, R-hat, Monte Carlo error and cost of each number."""
         named = self.labels, self.total_calls
-        if self.weights is not None and self.answer is not None:
-            summary = Summary.of_figures(self.weights.figures, *named, rhat=self.weights.rhat)
-        else:
+        believed = self._believed
+        if believed is None:
             summary = Summary.of(self.draws, *named)
+        else:
+            summary = Summary.of_figures(believed.figures, *named, rhat=believed.rhat)
         return attrs.evolve(summary, remarks=str(self.verdict))
 
     def to_dict(self) -> dict[str, Any]:
@@ -346,8 +351,7 @@ class Run:
 
         ``.nc`` (netCDF) and ``.zarr`` hold draws and statistics as ArviZ reads them. ``.csv`` and
         ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw``, of weighted
-        draws ``log_weight``, and one for
-        each of ``labels``.
+        draws ``log_weight``, and one for each of ``labels``.
 
         Raises
         ------

@@ -7,13 +7,9 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from surrokit.diagnostics import QUANTILES as REPORTED
-from surrokit.diagnostics import effective_sample_size, mean_error, r_hat, units
+from surrokit.diagnostics import QUANTILES, effective_sample_size, mean_error, r_hat, units
 from surrokit.types import FloatArray
 from surrokit.weighted.figures import Figures
-
-QUANTILES = {f"q{100 * each:02.0f}": each for each in REPORTED}
-"""Column names of the quantiles."""
 
 MISSING = "missing"
 """Stands in a table for NaN."""

@@ -7,7 +7,7 @@ import numpy as np
 from surrokit.diagnostics import MIN_DRAWS, energy_information
 from surrokit.result.adaptation import Adaptation
 from surrokit.result.advice import FEWEST_ITERATIONS, advice
-from surrokit.result.finding import Finding, Verdict
+from surrokit.result.finding import FEWEST_EFFECTIVE, Finding, Verdict
 from surrokit.result.run import Run
 from surrokit.result.stray import Stray
 from surrokit.result.weights_findings import weights_findings
@@ -23,10 +23,6 @@ arXiv:1604.00695)."""
 
 FEW_BEYOND = 0.01
 """Part of the draws beyond a surrogate's border from which on it is told."""
-
-FEWEST_EFFECTIVE = 100
-"""Effective draws below which means are uncertain by a tenth of a standard deviation, and R-hat
-itself tells little."""
 
 _NAMED = 3  # numbers of a position that a finding names
 

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surrokit.result.finding import Finding
+from surrokit.result.finding import FEWEST_EFFECTIVE, Finding
 
 if TYPE_CHECKING:
     from surrokit.result.run import Run
-
-FEWEST_EFFECTIVE = 100
-"""Independent draws that answers should be worth at least."""
 
 
 def weights_findings(run: Run) -> Iterator[Finding]:

@@ -24,7 +24,6 @@ from surrokit.surrogate.border import part_beyond
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.estimate import Estimate
-from surrokit.weighted.figures import Figures
 from surrokit.weighted.normalizer import bridge
 from surrokit.weighted.quality import complaint, disagreement
 from surrokit.weighted.round import Round
@@ -130,12 +129,12 @@ class Weighing:
             failed = 0 if doubt is None else failed + 1
             if failed == PATIENCE:
                 self._forget()
+                self._note()
                 break
             if doubt is None and self._is_enough():
                 break
             if self._left >= self._recipe.chains:
                 deploy("weighed with more evaluations")
-        self._note()
         if not self.rounds:
             self._book.begin_chains()
         return bool(self.rounds)
@@ -153,7 +152,9 @@ class Weighing:
         whole = left - left % chains if left < math.inf else left
         n = self._weigher.next_size(self._learning.n_observed, before, whole)
         if not n and self._calls_left < self._draws_left:
-            self._refused = self._refused if self._rejected or self.rounds else TOO_FEW_CALLS
+            if not (self._rejected or self.rounds):
+                self._refused = TOO_FEW_CALLS
+                self._note()
             self._book.stopping.cut("max_calls")
         return -(-n // chains) * chains
 
@@ -194,9 +195,9 @@ class Weighing:
             chances = _chances(sample, n)
             paid = _thin(chances, n, self._rng)
             doubt = self._doubt(sample)
-        positions = sample.positions.reshape(-1, sample.positions.shape[2])
+        positions = sample.flat[paid]
         learnt = self._learning.n_observed
-        values, rows = self._pay(positions[paid])
+        values, rows = self._pay(positions)
         fresh = Round(
             draws=self._target.transform.to_bounded(sample.positions),
             paid=paid,
@@ -209,11 +210,11 @@ class Weighing:
         if doubt is not None or apart is not None:
             self._forget()
         if doubt is not None:
-            self._record(positions[paid], values, rows, "warmup")
+            self._record(positions, values, rows, "warmup")
             return doubt
         with clock.phase("sampling"):
             constant = bridge(surrogate.value, sample.positions, self._rng)
-        self._record(positions[paid], values, rows, "sampling")
+        self._record(positions, values, rows, "sampling")
         self._constants.append(constant)
         self.rounds.append(fresh)
         return apart
@@ -223,8 +224,7 @@ class Weighing:
         rhat = float(np.max(r_hat(sample.positions)))
         if not rhat <= LARGEST_RHAT:
             return f"chains on the surrogate alone are apart, with R-hat {rhat:.3g}"
-        flat = sample.positions.reshape(-1, sample.positions.shape[2])
-        beyond = part_beyond(self._learning.surrogate, flat)
+        beyond = part_beyond(self._learning.surrogate, sample.flat)
         if beyond > MOST_BEYOND:
             return f"{beyond:.2g} of the surrogate's draws lie beyond all that it has learnt from"
         return None
@@ -260,9 +260,9 @@ class Weighing:
         """Return whether two rounds agree on answers that are good enough."""
         if len(self.rounds) < 2:
             return False
-        stopping, answer = self._book.stopping, self.answer
-        assert answer is not None
-        figures, budget = Figures.of(answer), stopping.budget
+        stopping, weights = self._book.stopping, self._book.weights
+        assert weights is not None
+        figures, budget = weights.figures, stopping.budget
         if budget.target_ess is not None and np.min(figures.effective) >= budget.target_ess:
             stopping.judge("target_ess")
             return True

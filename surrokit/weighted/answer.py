@@ -10,7 +10,7 @@ import numpy as np
 
 from surrokit.types import FloatArray
 from surrokit.weighted.combination import combine_degrees, count_rounds
-from surrokit.weighted.correction import correct, correct_means, shares
+from surrokit.weighted.correction import added_shares, correct, correct_means
 from surrokit.weighted.distribution import Distribution
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.round import Round
@@ -148,7 +148,7 @@ class Answer:
         masses = []
         for count, each in zip(self.counts, self.rounds, strict=True):
             mass = np.full(len(each.flat), 1.0 / len(each.flat))
-            np.add.at(mass, each.paid, shares(each.weights) - shares(each.evenings))
+            np.add.at(mass, each.paid, added_shares(each))
             masses.append(count * mass)
         points = np.concatenate([each.flat for each in self.rounds])
         return Distribution.of(points, np.concatenate(masses))

@@ -40,6 +40,11 @@ def shares(weights: FloatArray) -> FloatArray:
     return np.asarray(n * plain - (n - 1) / n * weights * (inverse.sum() - inverse))
 
 
+def added_shares(found: Round) -> FloatArray:
+    """Return what each draw paid for adds to a mean over all draws, shape (n,); the sum is zero."""
+    return shares(found.weights) - shares(found.evenings)
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Corrected:
     """Means of k functions under the target, as one round tells them; arrays of shape (k,).
@@ -66,8 +71,7 @@ def correct_means(found: Round, values: FloatArray) -> FloatArray:
     """Return the means under the target, shape (k,), by the values (chains, draws, k)."""
     flat = values.reshape(-1, values.shape[2])
     mean = flat.mean(axis=0)
-    moved = shares(found.weights) - shares(found.evenings)
-    return np.asarray(mean + moved @ (flat[found.paid] - mean))
+    return np.asarray(mean + added_shares(found) @ (flat[found.paid] - mean))
 
 
 def correct(found: Round, values: FloatArray, trends: FloatArray | None = None) -> Corrected:

@@ -20,29 +20,28 @@ class Figures:
     mean, sd
         The moments.
     quantiles
-        Those of :data:`~surrokit.diagnostics.QUANTILES`.
+        By the names of :data:`~surrokit.diagnostics.QUANTILES`.
     """
 
     mean: Estimate
     sd: Estimate
-    quantiles: tuple[Estimate, ...]
+    quantiles: dict[str, Estimate]
 
     @classmethod
     def of(cls, answer: Answer) -> Figures:
         """Return the figures of an answer."""
-        quantiles = tuple(answer.quantile(probability) for probability in QUANTILES)
+        quantiles = {name: answer.quantile(part) for name, part in QUANTILES.items()}
         return cls(mean=answer.mean(), sd=answer.sd(), quantiles=quantiles)
 
     @property
     def named(self) -> dict[str, Estimate]:
         """All of them: ``mean``, ``sd``, ``q05``, ``q50`` and ``q95``."""
-        names = [f"q{100 * each:02.0f}" for each in QUANTILES]
-        return {"mean": self.mean, "sd": self.sd, **dict(zip(names, self.quantiles, strict=True))}
+        return {"mean": self.mean, "sd": self.sd, **self.quantiles}
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         """All of them, without names."""
-        return (self.mean, self.sd, *self.quantiles)
+        return tuple(self.named.values())
 
     @property
     def effective(self) -> FloatArray:
