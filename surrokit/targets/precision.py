@@ -84,12 +84,12 @@ def real_numbers(what: str, given: npt.NDArray[Any]) -> FloatArray:
         return np.asarray(given, dtype=np.float64)
     if given.dtype.kind == "c" and not given.imag.any():
         return np.asarray(given.real, dtype=np.float64)
-    if given.dtype.kind == "O":
+    nothing = given.dtype.kind == "O" and any(item is None for item in given.flat)
+    if given.dtype.kind == "O" and not nothing:
         try:
             return np.asarray(given, dtype=np.float64)
         except TypeError:
             pass
-    nothing = given.dtype.kind == "O" and given.ndim == 0 and given.item() is None
     came = "None" if nothing else f"an array of type {given.dtype}"
     raise ResultTypeError(
         f"the {what} function must return real numbers, got {came}"
