@@ -19,7 +19,7 @@ EDGE = norm.ppf(0.9)  # a tenth of the prior is beyond it
 MEAN, SD = np.array([0.65, -0.5]), np.sqrt(0.5)  # of the posterior, of independent parameters
 
 SAMPLERS = [
-    pytest.param({"sampler": "random-walk", "draws": 4000}, id="random-walk"),
+    pytest.param({"sampler": "random-walk", "draws": 2500}, id="random-walk"),
     pytest.param({"sampler": "hmc", "step_size": 0.4, "n_steps": 6}, id="hmc"),
     pytest.param({"sampler": "nuts"}, id="nuts"),
     pytest.param({"surrogate": "additive", "explorer": "rounds"}, id="surrogate"),
@@ -76,9 +76,7 @@ def test_the_rest_of_a_prior_gets_its_posterior(parts, failure):
     assert (run.draws[..., 0] <= EDGE).all()
     assert errors(run, REST).max() < MOST_ERRORS
     assert 0 < run.failures == sum(kind.count for kind in run.failure_kinds.values())
-    # a gradient that fails has its value looked at, which fails too
-    counted = run.failures + run.recheck.tried
-    assert counted <= len(failed) <= (2 if parts.get("sampler") == "hmc" else 1) * counted
+    assert run.failures == len({q.tobytes() for q in failed})
     assert run.recheck.worked == 0
     assert not run.verdict.named("fails_by_chance")
 
@@ -104,7 +102,7 @@ def half_by_chance(rng):
 
 def test_the_comparison_rejects_what_is_wrong():
     """A posterior that is not cut off; and failures by chance that depend on position."""
-    plain = {"sampler": "random-walk", "draws": 4000}
+    plain = {"sampler": "random-walk", "draws": 2500}
     assert errors(drawn(lambda q: 0.0, **plain), REST).max() > MOST_ERRORS
     spoilt = drawn(half_by_chance(np.random.default_rng(2)), **plain)
     assert errors(spoilt, WHOLE).max() > MOST_ERRORS
