@@ -13,7 +13,7 @@ import numpy.typing as npt
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.explorer import Modes
 from surrokit.coordinates.parameters import Parameters
-from surrokit.cost.broken_gradients import BrokenGradients
+from surrokit.cost.account import BrokenGradients, FailureKind, Recheck
 from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
 from surrokit.errors import ConfigurationError
@@ -51,6 +51,10 @@ class Run:
     failures
         Positions at which the target raised, or returned NaN or U = -inf; they were rejected.
         Broken gradients are among them.
+    failure_kinds
+        The same by kind, such as ``NaN`` or ``exception ValueError``, the most frequent first.
+    recheck
+        What came of evaluating failed positions once more.
     broken_gradients
         Positions where U is finite and its gradient is not: their number, and the likeliest one.
     seconds
@@ -88,6 +92,8 @@ class Run:
     warmup: Trace
     calls: Mapping[str, int]
     failures: int
+    failure_kinds: Mapping[str, FailureKind] = attrs.field(factory=dict)
+    recheck: Recheck = attrs.field(factory=Recheck)
     broken_gradients: BrokenGradients = attrs.Factory(BrokenGradients)
     seconds: Mapping[str, float]
     adaptation: Adaptation
@@ -234,12 +240,8 @@ class Run:
         The kinds are ``not-finite``, ``not-converged`` and ``not-reversible``, as in
         :class:`~surrokit.contracts.dynamics.Status`. Each failed path was rejected.
         """
-        status = self.kept.status
-        return {
-            failure.name.lower().replace("_", "-"): int((status == failure).sum())
-            for failure in Status
-            if failure is not Status.OK
-        }
+        counts = {kind: int((self.kept.status == kind).sum()) for kind in Status if kind}
+        return {kind.name.lower().replace("_", "-"): n for kind, n in counts.items()}
 
     def __getitem__(self, name: str) -> FloatArray:
         """Return the draws of one parameter, shape (chains, draws, *shape).
@@ -315,17 +317,15 @@ class Run:
             "divergences": self.divergences.tolist(),
             "calls": dict(self.calls),
             "failures": self.failures,
+            "failure_kinds": {name: kind.to_dict() for name, kind in self.failure_kinds.items()},
+            "recheck": attrs.asdict(self.recheck),
             "broken_gradients": self.broken_gradients.count,
             "seconds": dict(self.seconds),
             "path_failures": self.path_failures,
             "adaptation": self.adaptation.to_dict(),
             "modes": None if self.modes is None else self.modes.to_dict(),
             "held_out": None if self.fit_quality is None else self.fit_quality.to_dict(),
-            "ess": {
-                "min": float(np.min(ess)),
-                "median": float(np.median(ess)),
-                "max": float(np.max(ess)),
-            },
+            "ess": {part: float(getattr(np, part)(ess)) for part in ("min", "median", "max")},
             "calls_per_effective_draw": self.calls_per_effective_draw(),
             "rhat_max": float(np.max(self.rhat())),
             "verdict": self.verdict.to_dict(),

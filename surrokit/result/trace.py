@@ -46,6 +46,8 @@ class Trace:
         Since the run began.
     energy : ndarray
         V + K with which each path began; NaN of samplers without momenta.
+    failures : ndarray of shape (iterations,)
+        Positions rejected, as the target failed there, since the run began.
     calls : dict of str to ndarray of shape (iterations,)
         Exact calls of each kind since the run began.
     outputs : ndarray of shape (chains, iterations, m), optional
@@ -64,6 +66,7 @@ class Trace:
     energy: FloatArray
     step_size: FloatArray
     seconds: FloatArray
+    failures: IntArray
     calls: Mapping[str, IntArray]
     outputs: FloatArray | None
 
@@ -117,6 +120,7 @@ class History:
         *,
         step_size: float,
         seconds: float,
+        failures: int,
         calls: Mapping[str, int],
         outputs: FloatArray | None,
     ) -> None:
@@ -126,7 +130,8 @@ class History:
         self._positions.append(state.positions)
         self._values.append(state.values)
         self._infos.append(info)
-        self._numbers.append((step_size, seconds, *(calls[kind] for kind in CALL_KINDS)))
+        counts = (calls[kind] for kind in CALL_KINDS)
+        self._numbers.append((step_size, seconds, failures, *counts))
 
     def extend(self, later: History) -> None:
         """Take in all iterations of a later history."""
@@ -162,8 +167,8 @@ class History:
         """Return the trace, with draws in the user's coordinates."""
         n = len(self)
         positions = self.positions()
-        numbers = np.array(self._numbers).reshape(n, 2 + len(CALL_KINDS))
-        calls = numbers[:, 2:].astype(np.int64)
+        numbers = np.array(self._numbers).reshape(n, 3 + len(CALL_KINDS))
+        calls = numbers[:, 3:].astype(np.int64)
         return Trace(
             draws=transform.to_bounded(positions),
             positions=positions,
@@ -177,6 +182,7 @@ class History:
             energy=self._by_chain([_energy_of(info) for info in self._infos]),
             step_size=numbers[:, 0],
             seconds=numbers[:, 1],
+            failures=numbers[:, 2].astype(np.int64),
             calls=dict(zip(CALL_KINDS, calls.T, strict=True)),
             outputs=np.stack(self._outputs, axis=1) if self._outputs else None,
         )

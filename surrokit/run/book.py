@@ -14,6 +14,7 @@ from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Moment, Stage
 from surrokit.cost.budget import BudgetSpent, StopReason
 from surrokit.cost.clock import Clock
+from surrokit.cost.recheck import evaluate_again
 from surrokit.cost.recording import RecordingPotential
 from surrokit.kernel.kernel import Moves
 from surrokit.plan.recipe import LAST_PART, Recipe, ending
@@ -66,8 +67,10 @@ class Book:
 
     def __init__(self, asked: Recipe, observers: Observers) -> None:
         self.clock = Clock()
-        self.target = RecordingPotential(asked.exact, keep=True, on_error=asked.on_error)
-        self.target.failure_log.waits = True
+        self.target = RecordingPotential(
+            asked.exact, keep=True, on_error=asked.on_error, retries=asked.retries
+        )
+        self.target.exact.log.waits = True
         self.recorder = Recorder(self.target, asked.chains, self.clock)
         self.stopping = Stopping(
             asked.budget, self.target, self.clock, transform_of(asked.exact), asked.chains
@@ -213,6 +216,8 @@ class Book:
             calls=exact.calls,
             n_rows=exact.n_rows if ROWS in exact.capabilities else None,
             failures=exact.failures,
+            failure_kinds=exact.exact.account.tell(transform, exact.dim),
+            recheck=exact.exact.account.recheck,
             broken_gradients=exact.broken_gradients,
             seconds=dict(self.clock.seconds),
             adaptation=adaptation,
@@ -228,10 +233,16 @@ class Book:
         )
         return attrs.evolve(run, verdict=judge(run))
 
+    def look_again(self) -> None:
+        """Evaluate positions once more at which the target failed near the chains, if any."""
+        draws, before = self.recorder.places()[0], self.recorder.lately()
+        with self.clock.phase("sampling" if len(draws) else "warmup"):
+            evaluate_again(self.target, draws if len(draws) else before)
+
     def close(self) -> None:
         """Remove the budget's guard, and warn of failed evaluations."""
         self.target.guard(None)
-        self.target.failure_log.settle(*self.recorder.places(), self.target.target)
+        self.target.exact.log.settle(*self.recorder.places(), self.target.target)
 
     def finish(self, outcome: Run) -> None:
         """Tell observers the outcome of the run."""

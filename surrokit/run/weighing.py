@@ -111,7 +111,7 @@ class Weighing:
             Fits a new surrogate, for a reason.
         """
         self._note()
-        self._book.target.failure_log.draws_begin(self._book.recorder.lately())
+        self._book.target.exact.log.draws_begin(self._book.recorder.lately())
         try:
             return self._weigh(found, deploy)
         except BaseException:
