@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+
 import attrs
 import numpy as np
 
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import Sampler, SurrogateSample
-from surrokit.diagnostics import effective_sample_size
+from surrokit.contracts.sampler import ChainState, Kernel, OuterSample, Sampler, SurrogateSample
+from surrokit.diagnostics import mean_error
 from surrokit.kernel.binding import Binding
 from surrokit.kernel.warm_up import warm_up
 from surrokit.settings import positive, positive_integer
 from surrokit.types import Capabilities, FloatArray
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
+from surrokit_corrections.umbrella import Umbrella
 
 SPREAD = 2.0
 """Standard deviations about the mass that chains begin at: farther apart than draws, or else a
@@ -24,14 +27,29 @@ ROOM = 20.0
 HALVINGS = 8
 """How often a start that lies higher is moved half of the way back."""
 
-LONGER = 3
-"""How often chains are made twice as long, if they are worth too little."""
+LONGEST = 8
+"""How many times as long as effective draws take at least chains may get, if they are worth too
+little."""
+
+SPARE = 1.1
+"""How much longer than they seem to need chains are made."""
+
+STEPS = (1.0, 0.5, 0.25)
+"""Parts of the tuned step size that transitions take in turn. A step that is right on the average
+is too long for narrow tails: chains would neither enter nor leave them, all of them alike, and
+look as if they had mixed."""
 
 SHORTEST = 8
 """Draws of each chain at least: what a surrogate's normalising constant takes."""
 
 GROWTH = 1.5
 """By how much more is paid for in each round."""
+
+ENDS = (0.05, 0.95)
+"""Tail probabilities of the quantiles that draws must tell well."""
+
+OUTER = 32
+"""Draws under the umbrella that each chain makes with each step."""
 
 LEARNT = 0.25
 """Part of the evaluations learnt from that a round pays for at least."""
@@ -56,7 +74,7 @@ class Weights:
     chains
         Chains on the surrogate.
     warmup
-        Their transitions before the first draw.
+        Their transitions before the first draw: so many while they are tuned, and again thereafter.
     effective
         Effective draws of the surrogate to be had at least, of every parameter.
 
@@ -70,7 +88,7 @@ class Weights:
     aim: float = attrs.field(default=0.02, validator=positive)
     chains: int = attrs.field(default=32, validator=positive_integer)
     warmup: int = attrs.field(default=300, validator=positive_integer)
-    effective: int = attrs.field(default=16_000, validator=positive_integer)
+    effective: int = attrs.field(default=12_000, validator=positive_integer)
 
     @property
     def needs(self) -> Capabilities:
@@ -110,20 +128,53 @@ class Weights:
         for state, _ in warm_up(moves, decider, starts, self.warmup, rng):  # noqa: B007
             pass
         moves.freeze()
-        state = moves.renew(state)
-        positions: list[FloatArray] = []
-        values: list[FloatArray] = []
+        return self._sample(moves, moves.renew(state), rng)
+
+    def _sample(
+        self, moves: Binding, state: ChainState, rng: np.random.Generator
+    ) -> SurrogateSample:
+        """Return draws of tuned chains, as many as it takes."""
+        decider = Metropolis().bind(moves.potential)
+        kernels = itertools.cycle(_with_shorter_steps(moves))
+        for kernel in itertools.islice(kernels, self.warmup):
+            state, _ = decider.decide(state, kernel.propose(state, rng), rng)
+        states: list[ChainState] = []
         length = max(-(-self.effective // self.chains), SHORTEST)
-        for _ in range(LONGER + 1):
-            for _ in range(length):
-                state, _ = decider.decide(state, moves.kernel.propose(state, rng), rng)
-                positions.append(state.positions)
-                values.append(state.values)
-            sample = np.stack(positions, axis=1)
-            if np.min(effective_sample_size(sample)) >= self.effective:
-                break
-            length = len(positions)
-        return SurrogateSample(positions=sample, values=np.stack(values, axis=1))
+        most = LONGEST * length
+        while True:
+            for kernel in itertools.islice(kernels, length - len(states)):
+                state, _ = decider.decide(state, kernel.propose(state, rng), rng)
+                states.append(state)
+            positions = np.stack([each.positions for each in states], axis=1)
+            found = _count_effective(positions)
+            if found >= self.effective or length == most:
+                values = np.stack([each.values for each in states], axis=1)
+                outer = self._go_out(moves, states[-1], values, rng)
+                return SurrogateSample(positions=positions, values=values, outer=outer)
+            length = int(min(most, SPARE * length * self.effective / found + 1))
+
+    def _go_out(
+        self, moves: Binding, state: ChainState, values: FloatArray, rng: np.random.Generator
+    ) -> OuterSample | None:
+        """Return draws under an umbrella, from where chains on V are, by V at their draws.
+
+        None for a sampler that needs more of a potential than its gradient.
+        """
+        umbrella = Umbrella.about(moves.potential, values)
+        if not moves.sampler.needs <= umbrella.capabilities:
+            return None
+        moves.bind_to(umbrella)
+        decider = Metropolis().bind(umbrella)
+        at = state.positions
+        state = decider.start(at, moves.cache(at), umbrella)
+        found = []
+        kernels = itertools.cycle(_with_shorter_steps(moves))
+        for kernel in itertools.islice(kernels, self.warmup + OUTER * len(STEPS)):
+            state, _ = decider.decide(state, kernel.propose(state, rng), rng)
+            found.append(state.positions)
+        positions = np.stack(found[self.warmup :], axis=1).reshape(-1, umbrella.dim)
+        umbrella = umbrella.normalise(umbrella.potential.value(positions))
+        return OuterSample(positions=positions, chances=umbrella.chances)
 
     def _starts(
         self,
@@ -143,6 +194,23 @@ class Weights:
                 break
             moves[over] *= 0.5
         return np.asarray(centres + moves)
+
+
+def _with_shorter_steps(moves: Binding) -> list[Kernel]:
+    """Return tuned kernels with the tuned step size, and with shorter ones."""
+    steps = [moves.tuning.step_size * part for part in STEPS]
+    tunings = [attrs.evolve(moves.tuning, step_size=step) for step in steps]
+    return [moves.sampler.bind(moves.potential, tuning) for tuning in tunings]
+
+
+def _count_effective(draws: FloatArray) -> float:
+    """Return how many independent draws means, mean squares and tails are worth at least."""
+    low, high = np.quantile(draws, ENDS, axis=(0, 1))
+    squares = np.square(draws - 0.5 * (low + high))
+    functions = np.concatenate([draws, squares, draws <= low, draws <= high], axis=2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = functions.var(axis=(0, 1)) / np.square(mean_error(functions))
+    return float(np.nanmin(found, initial=np.inf))
 
 
 def _factor(covariance: FloatArray) -> FloatArray:

@@ -7,6 +7,7 @@ shapes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, Self, TypeGuard
 
 import attrs
@@ -271,6 +272,22 @@ class Correction(Protocol):
 
 
 @attrs.frozen(kw_only=True, eq=False)
+class OuterSample:
+    """Draws of a density that has more in its tails than a surrogate V.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n, dim)
+        In the sampling coordinates.
+    chances
+        From V, shape (m,), to the ratio of this density to the surrogate's, shape (m,).
+    """
+
+    positions: FloatArray
+    chances: Callable[[FloatArray], FloatArray]
+
+
+@attrs.frozen(kw_only=True, eq=False)
 class SurrogateSample:
     """Draws of chains on a surrogate V alone.
 
@@ -280,10 +297,13 @@ class SurrogateSample:
         In the sampling coordinates.
     values : ndarray of shape (chains, draws)
         V there.
+    outer
+        Draws of a density that has more in its tails than V; None where there are none.
     """
 
     positions: FloatArray
     values: FloatArray
+    outer: OuterSample | None = None
 
     @property
     def flat(self) -> FloatArray:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.stats import rankdata
 
 from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.dynamics import Status
@@ -22,10 +21,12 @@ from surrokit.result.weights import Weights
 from surrokit.run.book import Book
 from surrokit.run.learning import Learning
 from surrokit.surrogate.border import part_beyond
-from surrokit.types import FloatArray, IntArray
+from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer
+from surrokit.weighted.edges import Edges
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.normalizer import bridge
+from surrokit.weighted.payments import choose
 from surrokit.weighted.quality import complaint, disagreement
 from surrokit.weighted.round import Round
 
@@ -38,11 +39,8 @@ MOST_BEYOND = 0.05
 PATIENCE = 3
 """Rounds in a row that may fail before chains take over."""
 
-TO_TAILS = 0.5
-"""Part of the payments that goes to the surrogate's tails."""
-
-RAREST = 1e-3
-"""Tail probability of the surrogate beyond which draws are no likelier to be paid for."""
+EDGES = 4
+"""Edges of the surrogate's mass that a round pays for, beside its draws."""
 
 LARGEST_PART = 0.1
 """Part of the surrogate's draws that a round pays for at most; else they would not be about
@@ -149,9 +147,9 @@ class Weighing:
 
     def _next_size(self, before: int) -> int:
         """Return how many draws the next round pays for, the same of each chain; 0 for none."""
-        chains, left = self._recipe.chains, self._left
+        chains, left = self._recipe.chains, min(self._calls_left - EDGES, self._draws_left)
         whole = left - left % chains if left < math.inf else left
-        n = self._weigher.next_size(self._learning.n_observed, before, whole)
+        n = self._weigher.next_size(self._learning.n_observed, before, max(whole, 0))
         if not n and self._calls_left < self._draws_left:
             if not (self._rejected or self.rounds):
                 self._refused = TOO_FEW_CALLS
@@ -193,20 +191,21 @@ class Weighing:
             about, covariance = found.chains.positions, found.covariance
             sample = self._weigher.draw(surrogate, recipe.sampler, about, covariance, self._rng)
             n = min(n, _most(sample, recipe.chains))
-            chances = _chances(sample, n)
-            paid = _thin(chances, n, self._rng)
+            payments = choose(sample, surrogate, n, self._rng)
+            edges = Edges.of(sample, surrogate, EDGES, self._rng)
             doubt = self._doubt(sample)
-        positions = sample.flat[paid]
+        positions = payments.positions
         learnt = self._learning.n_observed
-        values, rows = self._pay(positions)
+        exact, rows = self._pay(np.concatenate([positions, edges.positions]))
+        values, at_edges = np.split(exact, [len(positions)])
         fresh = Round(
             draws=self._target.transform.to_bounded(sample.positions),
-            paid=paid,
-            log_weights=sample.values.ravel()[paid] - values,
+            paid=self._target.transform.to_bounded(positions),
+            log_weights=payments.weigh(values),
+            log_evens=payments.log_evens,
             learnt=learnt,
-            chances=chances[paid],
         )
-        doubt = doubt or complaint(fresh)
+        doubt = doubt or complaint(fresh) or _edge_doubt(edges, at_edges, fresh)
         apart = disagreement(self.rounds[-1], fresh) if doubt is None and self.rounds else None
         if doubt is not None or apart is not None:
             self._forget()
@@ -276,38 +275,19 @@ class Weighing:
         return bool(enough)
 
 
+def _edge_doubt(edges: Edges, exact: FloatArray, found: Round) -> str | None:
+    """Return at how many edges the target goes on though the surrogate ends, or None."""
+    ratios = found.log_ratios
+    missed = edges.missed(exact, float(np.median(ratios[np.isfinite(ratios)])))
+    if not missed:
+        return None
+    return f"the target goes on at {missed} of {len(edges)} places where the surrogate ends"
+
+
 def _most(sample: SurrogateSample, chains: int) -> int:
     """Return how many draws may be paid for at most, the same of each chain of the run."""
     most = int(LARGEST_PART * sample.values.size)
     return most - most % chains
-
-
-def _chances(sample: SurrogateSample, n: int) -> FloatArray:
-    """Return how much likelier than others each draw is to be paid for, shape (chains * draws,).
-
-    Where the surrogate is too high, it has few draws, and of evenly chosen ones none may be there:
-    weights would look good while a tail is missing. So half of the payments are spread evenly over
-    the logarithm of the surrogate's tail probability, by V. Of n payments no draw gets two.
-    """
-    values, rarest = sample.values.ravel(), RAREST
-    size = len(values)
-    tail = (size - rankdata(values, method="ordinal") + 0.5) / size
-    while True:
-        rare = 1.0 / np.maximum(tail, rarest)
-        chances = 1.0 - TO_TAILS + TO_TAILS * rare / rare.mean()
-        if chances.max() * n <= size:
-            return np.asarray(chances)
-        rarest *= 2.0
-
-
-def _thin(chances: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
-    """Return n different draws, chosen by their chances, and as far apart as can be.
-
-    No chance may be more than an n-th of their sum.
-    """
-    upto = np.cumsum(chances)
-    at = (np.arange(n) + rng.random()) / n * upto[-1]
-    return np.asarray(np.minimum(np.searchsorted(upto, at, side="right"), len(chances) - 1))
 
 
 def _state(positions: FloatArray, values: FloatArray) -> ChainState:

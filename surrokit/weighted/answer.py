@@ -10,7 +10,7 @@ import numpy as np
 
 from surrokit.types import FloatArray
 from surrokit.weighted.combination import combine_degrees, count_rounds
-from surrokit.weighted.correction import added_shares, correct, correct_means
+from surrokit.weighted.correction import Values, added_shares, correct, correct_means
 from surrokit.weighted.distribution import Distribution
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.round import Round
@@ -47,7 +47,7 @@ class Answer:
     @property
     def draws(self) -> FloatArray:
         """All draws paid for, shape (n, dim)."""
-        return np.concatenate([each.flat[each.paid] for each in self.rounds])
+        return np.concatenate([each.paid for each in self.rounds])
 
     @property
     def log_weights(self) -> FloatArray:
@@ -68,7 +68,7 @@ class Answer:
             From positions (n, dim) to values (n, k).
         """
         values = [self._apply(function, each) for each in self.rounds]
-        return self._estimate(values, [None] * len(values))
+        return self._estimate(values, [()] * len(values))
 
     def mean(self) -> Estimate:
         """Return the mean of each number of a position."""
@@ -96,7 +96,10 @@ class Answer:
         """
         of = self._distribution
         at = of.invert(np.full(len(of.points), probability))
-        values = [(each.draws <= at).astype(float) for each in self.rounds]
+        values = [
+            self._apply(lambda positions: (positions <= at).astype(float), each)
+            for each in self.rounds
+        ]
         below = self._estimate(values, self._scores)
         low, high = (of.invert(probability + sign * below.error) for sign in (-1.0, 1.0))
         least, largest = of.points[:, 0], of.points[:, -1]
@@ -104,19 +107,20 @@ class Answer:
         unknown = ended | np.isinf(below.error)
         return attrs.evolve(below, value=at, error=np.where(unknown, np.inf, 0.5 * (high - low)))
 
-    def _apply(self, function: Function, found: Round) -> FloatArray:
-        values = np.asarray(function(found.flat), dtype=np.float64)
-        return np.asarray(values.reshape(*found.draws.shape[:2], -1))
+    def _apply(self, function: Function, found: Round) -> Values:
+        flat, paid = (
+            np.asarray(function(each), dtype=np.float64) for each in (found.flat, found.paid)
+        )
+        shape = found.draws.shape[:2]
+        return Values(draws=flat.reshape(*shape, -1), paid=paid.reshape(len(paid), -1))
 
-    def _variances(self, values: Sequence[FloatArray]) -> FloatArray:
+    def _variances(self, values: Sequence[Values]) -> FloatArray:
         """Return the variance of each function under the target, shape (k,)."""
         parts = zip(self.rounds, values, strict=True)
-        squares = [correct_means(each, np.square(x - x.mean(axis=(0, 1)))) for each, x in parts]
+        squares = [correct_means(each, x.squared()) for each, x in parts]
         return np.asarray(np.maximum(self.counts @ np.stack(squares), 0.0))
 
-    def _estimate(
-        self, values: Sequence[FloatArray], trends: Sequence[FloatArray | None]
-    ) -> Estimate:
+    def _estimate(self, values: Sequence[Values], trends: Sequence[Sequence[Values]]) -> Estimate:
         counts = self.counts
         found = [correct(*each) for each in zip(self.rounds, values, trends, strict=True)]
         squares = np.square(counts)[:, None]
@@ -134,24 +138,33 @@ class Answer:
         )
 
     @functools.cached_property
-    def _scores(self) -> list[FloatArray]:
-        """Normal scores of all draws by number, and their squares: what quantiles see of scales."""
-        # imported late, so that importing the package stays fast
-        from scipy.special import ndtri
-        from scipy.stats import rankdata
-
-        ranks = [rankdata(each.flat, axis=0) / (len(each.flat) + 1.0) for each in self.rounds]
-        return [np.stack([z, np.square(z)]) for z in map(ndtri, ranks)]
+    def _scores(self) -> list[list[Values]]:
+        """Normal scores by number, and their squares: what quantiles see of scales."""
+        found = []
+        for each in self.rounds:
+            ordered = np.sort(each.flat, axis=0)
+            scores = self._apply(functools.partial(_scores, ordered), each)
+            found.append([scores, Values(draws=scores.draws**2, paid=scores.paid**2)])
+        return found
 
     @functools.cached_property
     def _distribution(self) -> Distribution:
-        masses = []
+        points, masses = [], []
         for count, each in zip(self.counts, self.rounds, strict=True):
-            mass = np.full(len(each.flat), 1.0 / len(each.flat))
-            np.add.at(mass, each.paid, added_shares(each))
-            masses.append(count * mass)
-        points = np.concatenate([each.flat for each in self.rounds])
-        return Distribution.of(points, np.concatenate(masses))
+            even = np.full(len(each.flat), 1.0 / len(each.flat))
+            points += [each.flat, each.paid]
+            masses += [count * even, count * added_shares(each)]
+        return Distribution.of(np.concatenate(points), np.concatenate(masses))
+
+
+def _scores(ordered: FloatArray, positions: FloatArray) -> FloatArray:
+    """Return the normal scores of positions (n, dim) among ordered numbers (m, dim)."""
+    # imported late, so that importing the package stays fast
+    from scipy.special import ndtri
+
+    columns = zip(ordered.T, positions.T, strict=True)
+    below = np.stack([np.searchsorted(those, these) for those, these in columns], axis=1)
+    return np.asarray(ndtri((below + 0.5) / (len(ordered) + 1.0)))
 
 
 def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:

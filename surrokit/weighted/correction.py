@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 import numpy as np
 
@@ -9,14 +11,14 @@ from surrokit.diagnostics import mean_error
 from surrokit.types import FloatArray
 from surrokit.weighted.round import Round
 
-LEAST_DEGREES = 1.0
-"""Degrees of freedom that an error has at least; its interval is then that of Cauchy's law."""
-
 FEWEST_OF_A_TREND = 8
-"""Paid draws that a trend of their log weights is fitted to at least."""
+"""Positions paid for that a trend of their log weights is fitted to at least."""
 
 LARGEST_LINE = 50.0
 """Largest log weight that a line foretells; exponentials of it are far above all weights seen."""
+
+LEAST_DEGREES = 1.0
+"""Degrees of freedom that an error has at least; its interval is then that of Cauchy's law."""
 
 
 def shares(weights: FloatArray) -> FloatArray:
@@ -67,19 +69,48 @@ class Corrected:
     degrees: FloatArray
 
 
-def correct_means(found: Round, values: FloatArray) -> FloatArray:
-    """Return the means under the target, shape (k,), by the values (chains, draws, k)."""
-    flat = values.reshape(-1, values.shape[2])
-    mean = flat.mean(axis=0)
-    return np.asarray(mean + added_shares(found) @ (flat[found.paid] - mean))
+@attrs.frozen(kw_only=True, eq=False)
+class Values:
+    """Values of k functions.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (chains, draws, k)
+        At the draws.
+    paid : ndarray of shape (n, k)
+        At the positions paid for.
+    """
+
+    draws: FloatArray
+    paid: FloatArray
+
+    @property
+    def flat(self) -> FloatArray:
+        """At the draws, chain by chain, shape (chains * draws, k)."""
+        return np.asarray(self.draws.reshape(-1, self.draws.shape[2]))
+
+    def less(self, numbers: FloatArray) -> Values:
+        """Return the values less k numbers."""
+        return Values(draws=self.draws - numbers, paid=self.paid - numbers)
+
+    def squared(self) -> Values:
+        """Return the squares about the means of the draws."""
+        centred = self.less(self.draws.mean(axis=(0, 1)))
+        return Values(draws=np.square(centred.draws), paid=np.square(centred.paid))
 
 
-def correct(found: Round, values: FloatArray, trends: FloatArray | None = None) -> Corrected:
-    """Return the means under the target of functions with values (chains, draws, k) at the draws.
+def correct_means(found: Round, values: Values) -> FloatArray:
+    """Return the means under the target, shape (k,), of functions with these values."""
+    mean = values.draws.mean(axis=(0, 1))
+    return np.asarray(mean + added_shares(found) @ (values.paid - mean))
+
+
+def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corrected:
+    """Return the means under the target of functions with these values.
 
     The variance of the correction is the jackknife's, but at least what it would be if weights had
-    nothing to do with the function, or rose and fell with it as fitted lines say: the few paid
-    draws in a tail may miss what happens there, or none may be there.
+    nothing to do with the function, or rose and fell with it as fitted lines say: few positions are
+    paid for where a rare event happens.
 
     The two variances may be added. The correction's mean, given all M draws, has a covariance with
     m of order sd(f) sd((w - 1) (f - m)) / M, which is at most a part sqrt(n / M) of their sum.
@@ -88,60 +119,72 @@ def correct(found: Round, values: FloatArray, trends: FloatArray | None = None) 
     ----------
     found
         The round.
-    values : ndarray of shape (chains, draws, k)
+    values
         Of the functions.
-    trends : ndarray of shape (trends, chains * draws, k) or None
-        Numbers that log weights may rise or fall with; the values alone if None.
+    trends
+        Numbers that log weights may rise or fall with; the values alone if there are none.
     """
     means = correct_means(found, values)
-    values = values - values[0, 0]  # exact for constants, and squares keep their digits
-    flat = values.reshape(-1, values.shape[2])
-    centred, still = flat - flat.mean(axis=0), flat.max(axis=0) == flat.min(axis=0)
-    moves, n = _moves(found, centred[found.paid]), len(found)
+    values = values.less(values.draws[0, 0])  # exact for constants, and squares keep their digits
+    flat, n = values.flat, len(found)
+    mean, still = flat.mean(axis=0), flat.max(axis=0) == flat.min(axis=0)
+    moves = _moves(found, values.paid - mean)
     jackknife = (n - 1) / n * np.square(moves).sum(axis=0)
-    least = _foretell_variance(found, centred, centred[None] if trends is None else trends) / n
+    least = _foretell_variance(found, values.less(mean), trends) / n
+    still &= (values.paid == flat[0]).all(axis=0)
     unknown = not sum_without(found.weights).all()
     return Corrected(
         means=means,
-        of_chains=np.where(still, 0.0, np.square(mean_error(values))),
+        of_chains=np.where(still, 0.0, np.square(mean_error(values.draws))),
         of_correction=np.where(still, 0.0, np.inf if unknown else np.maximum(jackknife, least)),
-        degrees=measure_degrees(moves, centred),
+        degrees=measure_degrees(moves, _kurtosis(flat - mean)),
     )
 
 
-def _foretell_variance(found: Round, centred: FloatArray, trends: FloatArray) -> FloatArray:
-    """Return the variance of (w - 1) (f - m) that trends of log weights foretell, shape (k,).
+def _foretell_variance(found: Round, values: Values, trends: Sequence[Values]) -> FloatArray:
+    """Return the variance of (w - e) (f - m) that trends of log weights foretell, shape (k,).
 
     Slopes are shrunk by their noise (James and Stein), and logarithms of weights that are foretold
-    do not leave twice the range of those seen.
+    do not leave one and a half times the range of those seen.
     """
-    densities, squares = found.densities, np.square(centred)
+    squares = np.square(values.flat)
     usual = np.asarray(found.variance * squares.mean(axis=0))
-    if np.isfinite(found.log_weights).sum() < FEWEST_OF_A_TREND:
+    if np.isfinite(found.log_ratios).sum() < FEWEST_OF_A_TREND:
         return usual
-    foretold = np.exp(sum(_fit_line(found, trend) for trend in trends))
-    least, largest = np.square([densities.min(), densities.max()])
-    foretold = np.clip(foretold / foretold.mean(axis=0), least, largest) - 1.0
-    apart = densities[:, None] - 1.0 - foretold[found.paid]
-    rest = found.evenings @ np.square(apart) / len(found)
-    mean = np.mean(foretold * centred, axis=0)
-    variance = np.mean((np.square(foretold) + rest) * squares, axis=0) - np.square(mean)
+    lines = [_fit_line(found, trend) for trend in trends or (values,)]
+    at_draws, at_paid = (np.exp(sum(parts)) for parts in zip(*lines, strict=True))
+    known = found.evenings > 0.0
+    seen = found.weights[known] / found.evenings[known]
+    scale, least, largest = at_draws.mean(axis=0), seen.min(), seen.max()
+    foretold, there = (
+        np.clip(each / scale, least**1.5, largest**1.5) - 1.0 for each in (at_draws, at_paid)
+    )
+    rest = (found.weights - found.evenings)[:, None] - found.evenings[:, None] * there
+    mean = np.mean(foretold * values.flat, axis=0)
+    variance = np.mean(np.square(foretold) * squares, axis=0) - np.square(mean)
+    variance += np.square(rest).mean(axis=0) * squares.mean(axis=0)
     return np.asarray(np.maximum(usual, variance))
 
 
-def _fit_line(found: Round, trend: FloatArray) -> FloatArray:
-    """Return lines through log weights along columns (M, k), flat where no slope is to be seen."""
-    known = np.isfinite(found.log_weights)
-    paid, logs = trend[found.paid][known], found.log_weights[known]
-    centre, centred = paid.mean(axis=0), logs - logs.mean()
+def _fit_line(found: Round, trend: Values) -> tuple[FloatArray, FloatArray]:
+    """Return lines through log weights along columns, at all draws and at those paid for.
+
+    They are flat where no slope is to be seen. Positions count by their evenings.
+    """
+    known = np.isfinite(found.log_ratios)
+    counts, logs = found.evenings[known], found.log_ratios[known]
+    counts = counts / counts.mean()
+    paid = trend.paid[known]
+    centre, centred = counts @ paid / len(logs), logs - counts @ logs / len(logs)
     apart = paid - centre
-    squares = np.square(apart).sum(axis=0)
+    squares = counts @ np.square(apart)
     with np.errstate(divide="ignore", invalid="ignore"):
-        slope = centred @ apart / squares
-        rest = np.square(centred[:, None] - slope * apart).sum(axis=0) / (len(logs) - 2)
+        slope = (counts * centred) @ apart / squares
+        rest = counts @ np.square(centred[:, None] - slope * apart) / (len(logs) - 2)
         slope *= np.maximum(1.0 - rest / squares / np.square(slope), 0.0)
     slope = np.nan_to_num(slope, posinf=0.0, neginf=0.0)
-    return np.asarray(np.minimum(slope * (trend - centre), LARGEST_LINE))
+    at_draws, at_paid = (slope * (each - centre) for each in (trend.flat, trend.paid))
+    return np.minimum(at_draws, LARGEST_LINE), np.minimum(at_paid, LARGEST_LINE)
 
 
 def _moves(found: Round, paid: FloatArray) -> FloatArray:
@@ -156,7 +199,7 @@ def _without(weights: FloatArray, paid: FloatArray) -> FloatArray:
     return np.asarray((weights @ paid - weights[:, None] * paid) / rest[:, None])
 
 
-def measure_degrees(moves: FloatArray, function: FloatArray | None = None) -> FloatArray:
+def measure_degrees(moves: FloatArray, least: FloatArray | float = 1.0) -> FloatArray:
     """Return the degrees of freedom of the variance of moves (n, k): few where few make it up.
 
     A variance s^2 of n numbers of kurtosis g has relative variance (g - 1) / n, and one with f
@@ -167,12 +210,10 @@ def measure_degrees(moves: FloatArray, function: FloatArray | None = None) -> Fl
     ----------
     moves : ndarray of shape (n, k)
         Of mean zero.
-    function : ndarray of shape (M, k) or None
-        The function at all draws, less its mean.
+    least : ndarray of shape (k,)
+        Kurtosis of the function.
     """
-    n, kurtosis = len(moves), _kurtosis(moves)
-    if function is not None:
-        kurtosis = np.fmax(kurtosis, _kurtosis(function))
+    n, kurtosis = len(moves), np.fmax(_kurtosis(moves), least)
     with np.errstate(divide="ignore"):
         degrees = 2.0 * n / (kurtosis - 1.0)
     return np.clip(np.nan_to_num(degrees, nan=n - 1.0), LEAST_DEGREES, max(n - 1.0, LEAST_DEGREES))

@@ -91,7 +91,7 @@ def log_normalizer(
     Parameters
     ----------
     rounds
-        At least one. Their log weights are V - U itself, not up to a constant.
+        At least one. Log weights less log evens are V - U itself, not up to a constant.
     surrogates
         What :func:`bridge` says of the V of each round.
     calls
@@ -113,11 +113,8 @@ def log_normalizer(
 
 
 def _log_mean(found: Round) -> tuple[float, float, float]:
-    """Return the log mean of exp(V - U) over V, its variance, and the degrees of freedom of that.
-
-    Draws that were likelier to be paid for count for less.
-    """
-    logs, even = found.log_ratios, 1.0 / found.chances
+    """Return the log mean of exp(V - U) over V, its variance, and the degrees of that."""
+    logs, even = found.log_weights, np.exp(found.log_evens)
     n, largest = len(logs), logs.max()
     if not np.isfinite(largest):
         return -np.inf, np.inf, 1.0

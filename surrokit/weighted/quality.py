@@ -20,7 +20,7 @@ LEAST_EFFECTIVE = 0.1
 """Part of the paid draws that equally weighted ones must be worth."""
 
 LARGEST_VARIANCE = 4.0
-"""Variance of the densities above which a paid draw is worth less than a quarter of an exact one.
+"""Variance of the weights above which a paid draw is worth less than a quarter of an exact one.
 Such a round would spoil the others by what it counts."""
 
 FEWEST = 25
@@ -73,7 +73,7 @@ def complaint(found: Round) -> str | None:
         return f"{len(found)} weights tell nothing of their tail, {FEWEST} are the least"
     if not np.isfinite(found.log_weights).any():
         return "the target is zero at all draws of the surrogate"
-    if (k := pareto_k(found.log_ratios)) > LARGEST_K:
+    if (k := pareto_k(found.log_weights)) > LARGEST_K:
         return f"Pareto's k of the weights is {k:.2f}, above {LARGEST_K}"
     least = LEAST_EFFECTIVE * len(found)
     if found.effective < least:

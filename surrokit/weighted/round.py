@@ -6,12 +6,12 @@ import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.types import FloatArray, IntArray
+from surrokit.types import FloatArray
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Round:
-    """Draws of a surrogate V, and what the exact potential U says at some of them.
+    """Draws of a surrogate V, and what the exact potential U says at positions paid for.
 
     V must have learnt from none of the points that are paid for here, or else the correction would
     find it better than it is.
@@ -20,49 +20,51 @@ class Round:
     ----------
     draws : ndarray of shape (chains, draws, dim)
         Of chains on V alone, in the user's coordinates.
-    paid : ndarray of int, shape (n,)
-        Which draws were paid for, chain by chain: 0 to chains * draws - 1. They lie far enough
-        apart to be about independent.
+    paid : ndarray of shape (n, dim)
+        Positions paid for, about independent, in the user's coordinates: draws of a density q.
     log_weights : ndarray of shape (n,)
-        V - U there, up to a constant; -inf where the target is zero.
+        Log of the target's density over q there, up to a constant; -inf where the target is zero.
+        Where q is V's own, V - U.
+    log_evens : ndarray of shape (n,), optional
+        Log of the surrogate's density over q. Zero by default, where q is V's own.
     learnt : int
         Exact evaluations that V has learnt from.
-    chances : ndarray of shape (n,), optional
-        How much likelier than others each of them was to be paid for; all the same by default.
-        Where rare draws are likelier, it is seen whether V is too high in its tails.
 
     Raises
     ------
     ShapeError
-        If draws are not three-dimensional, or paid draws and log weights not as many, at least one.
+        If draws are not three-dimensional, or positions, weights and evens not as many, at least
+        one.
     ConfigurationError
-        If a paid draw is not among the draws, or a log weight is NaN or plus infinity.
+        If a weight or an even is NaN or plus infinity.
     """
 
     draws: FloatArray
-    paid: IntArray
+    paid: FloatArray
     log_weights: FloatArray
     learnt: int
-    chances: FloatArray = attrs.field()
+    log_evens: FloatArray = attrs.field()
 
-    @chances.default
+    @log_evens.default
     def _even(self) -> FloatArray:
-        return np.ones(len(self.paid))
+        return np.zeros(len(self.paid))
 
     def __attrs_post_init__(self) -> None:
         n = len(self.paid)
-        if (
-            self.draws.ndim != 3
-            or self.paid.shape != (n,)
-            or self.log_weights.shape != (n,)
-            or not n
-        ):
+        fits = self.draws.ndim == 3 and self.paid.shape == (n, self.draws.shape[2])
+        if not (fits and n and self.log_weights.shape == self.log_evens.shape == (n,)):
             raise ShapeError(
-                "a round needs draws of shape (chains, draws, dim) and as many log weights as paid "
-                f"draws, got shapes {self.draws.shape}, {self.log_weights.shape} and "
-                f"{self.paid.shape}; pass a log weight for each draw that was paid for"
+                "a round needs draws of shape (chains, draws, dim), n positions paid for, and as "
+                f"many log weights, got shapes {self.draws.shape}, {self.paid.shape}, "
+                f"{self.log_weights.shape} and {self.log_evens.shape}; pass a log weight for each "
+                "position that was paid for"
             )
-        _check_numbers(self.paid, len(self.flat), self.log_weights)
+        for logs in (self.log_weights, self.log_evens):
+            if np.isnan(logs).any() or logs.max() == np.inf:
+                raise ConfigurationError(
+                    "log weights must be finite, or -inf where the target is zero, got NaN or inf; "
+                    "look at the potentials there"
+                )
 
     def __len__(self) -> int:
         return len(self.paid)
@@ -74,38 +76,31 @@ class Round:
 
     @property
     def evenings(self) -> FloatArray:
-        """What makes the draws paid for even draws of the surrogate, of mean one, shape (n,)."""
-        return np.asarray(1.0 / self.chances / (1.0 / self.chances).mean())
-
-    @property
-    def log_ratios(self) -> FloatArray:
-        """Log of the target's density over that of what was paid for, up to a constant, (n,)."""
-        return np.asarray(self.log_weights - np.log(self.chances))
+        """What makes the positions paid for draws of the surrogate, of mean one, shape (n,)."""
+        return _mean_one(self.log_evens)
 
     @property
     def weights(self) -> FloatArray:
-        """What makes the draws paid for draws of the target, of mean one, shape (n,).
+        """What makes the positions paid for draws of the target, of mean one, shape (n,).
 
         NaN if the target is zero at all. Only ratios are known, as V and U are potentials up to
         constants.
         """
-        ratios = self.log_ratios
-        with np.errstate(invalid="ignore"):
-            weights = np.exp(ratios - ratios.max(initial=-np.inf))
-        return np.asarray(weights / weights.mean())
+        return _mean_one(self.log_weights)
 
     @property
-    def densities(self) -> FloatArray:
-        """The target's density over the surrogate's, of mean one over the latter, shape (n,)."""
-        return np.asarray(self.weights / self.evenings)
+    def log_ratios(self) -> FloatArray:
+        """V - U at the positions paid for, up to a constant, shape (n,); NaN where both are inf."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.log_weights - self.log_evens)
 
     @property
     def variance(self) -> float:
-        """Variance of the densities: 1 / it independent exact draws are worth a paid draw."""
+        """Of weights less evenings: 1 / it independent exact draws are worth a paid position."""
         n = len(self)
         if n < 2:
             return np.nan
-        return float((self.evenings @ np.square(self.densities - 1.0)) / (n - 1))
+        return float(np.square(self.weights - self.evenings).sum() / (n - 1))
 
     @property
     def effective(self) -> float:
@@ -114,14 +109,8 @@ class Round:
         return float(np.square(weights.sum()) / np.square(weights).sum())
 
 
-def _check_numbers(paid: IntArray, n: int, log_weights: FloatArray) -> None:
-    if paid.min() < 0 or paid.max() >= n:
-        raise ConfigurationError(
-            f"paid draws must be from 0 to {n - 1}, got {paid.min()} to {paid.max()}; "
-            "number the draws chain by chain"
-        )
-    if np.isnan(log_weights).any() or log_weights.max() == np.inf:
-        raise ConfigurationError(
-            "log weights must be finite, or -inf where the target is zero, got NaN or inf; "
-            "look at the potentials there"
-        )
+def _mean_one(logs: FloatArray) -> FloatArray:
+    """Return exponentials, scaled to mean one."""
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(logs - logs.max(initial=-np.inf))
+    return np.asarray(weights / weights.mean())

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.signal import lfilter
 from scipy.stats import binom
 
+from surrokit.weighted.correction import Values
 from surrokit.weighted.round import Round
 
 
@@ -16,8 +17,17 @@ def chains(rng, chains=4, draws=100, dim=1, phi=0.0):
 
 def pay(rng, draws, n, log_weight, learnt=100):
     flat = draws.reshape(-1, draws.shape[2])
-    paid = rng.choice(len(flat), n, replace=False)
-    return Round(draws=draws, paid=paid, log_weights=log_weight(flat[paid]), learnt=learnt)
+    paid = flat[rng.choice(len(flat), n, replace=False)]
+    return Round(draws=draws, paid=paid, log_weights=log_weight(paid), learnt=learnt)
+
+
+def known(found, function):
+    """Return the values of a function in a round."""
+    return Values(draws=function(found.draws), paid=function(found.paid))
+
+
+def positions(found):
+    return known(found, lambda positions: positions)
 
 
 def tilted(rng, n=40, tilt=0.3, learnt=100, **sizes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from known_rounds import bias_in_errors, chains, fewest_hits, pay, tilted
+from known_rounds import bias_in_errors, chains, fewest_hits, pay, positions, tilted
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
@@ -53,7 +53,7 @@ def test_error_bars_without_the_chains_part_do_not_hold(rng):
     for _ in range(60):
         found = tilted(rng, 40, 0.02, draws=200, phi=0.9)
         ours = Answer(rounds=(found,), calls=0.0).mean()
-        alone = attrs.evolve(ours, error=np.sqrt(correct(found, found.draws).of_correction))
+        alone = attrs.evolve(ours, error=np.sqrt(correct(found, positions(found)).of_correction))
         right, mutant = right + holds(ours, 0.02), mutant + holds(alone, 0.02)
     assert right >= fewest_hits(60) > mutant
 
@@ -67,7 +67,7 @@ def test_rounds_combined_by_noisy_precisions_have_bias(rng):
     ours, noisy = [], []
     for _ in range(400):
         rounds = [pay(rng, draws, 20, lambda z: 0.8 * z[:, 0]) for _ in range(5)]
-        found = [correct(each, draws) for each in rounds]
+        found = [correct(each, positions(each)) for each in rounds]
         means = np.array([each.means[0] for each in found])
         precisions = [1.0 / (each.of_correction[0] + each.of_chains[0]) for each in found]
         ours.append(Answer(rounds=tuple(rounds), calls=0.0).counts @ means - truth)
@@ -93,7 +93,7 @@ def test_a_round_whose_surrogate_has_learnt_nothing_counts(rng):
 
 def test_the_answer_is_that_of_its_rounds(rng):
     answer = ask(rng, 0.3)
-    parts = [correct(each, each.draws) for each in answer.rounds]
+    parts = [correct(each, positions(each)) for each in answer.rounds]
     got = answer.mean()
     assert_allclose(got.value, answer.counts @ np.stack([each.means for each in parts]))
     variances = [each.of_correction + each.of_chains for each in parts]
@@ -143,7 +143,10 @@ def test_figures_are_the_answers_one_by_one(rng):
 
 def test_quantiles_do_not_depend_on_scales(rng):
     answer = ask(rng, 0.3)
-    rounds = tuple(attrs.evolve(each, draws=np.exp(3.0 * each.draws)) for each in answer.rounds)
+    rounds = tuple(
+        attrs.evolve(each, draws=np.exp(3.0 * each.draws), paid=np.exp(3.0 * each.paid))
+        for each in answer.rounds
+    )
     other = attrs.evolve(answer, rounds=rounds).quantile(0.95)
     here = answer.quantile(0.95)
     assert_allclose(np.log(other.value) / 3.0, here.value, atol=0.02)
@@ -152,7 +155,7 @@ def test_quantiles_do_not_depend_on_scales(rng):
 
 def test_a_quantile_at_the_end_of_the_draws_has_no_error_to_go_by(rng):
     draws = chains(rng)
-    paid = np.append(np.argmin(draws), np.arange(200, 240))
+    paid = draws.ravel()[np.append(np.argmin(draws), np.arange(200, 240)), None]
     logs = np.append(3.0, np.zeros(40))
     found = Round(draws=draws, paid=paid, log_weights=logs, learnt=100)
     assert np.isinf(Answer(rounds=(found,), calls=0.0).quantile(0.05).error[0])

@@ -104,5 +104,6 @@ def test_constants_agree_if_they_are_equal(rng):
     draws = np.concatenate([chains(rng), np.ones((4, 100, 1))], axis=2)
     one = pay(rng, draws, 40, lambda z: 0.0 * z[:, 0])
     assert disagreement(one, one) is None
-    other = attrs.evolve(one, draws=one.draws + np.array([0.0, 1e-3]))
+    moved = np.array([0.0, 1e-3])
+    other = attrs.evolve(one, draws=one.draws + moved, paid=one.paid + moved)
     assert "number 1 inf standard errors" in disagreement(one, other)

@@ -15,7 +15,7 @@ from surrokit.weighted.round import Round
 def of(logs):
     draws = np.arange(12.0).reshape(2, 6, 1)
     logs = np.array(logs)
-    return Round(draws=draws, paid=np.arange(len(logs)), log_weights=logs, learnt=10)
+    return Round(draws=draws, paid=draws[0, : len(logs)], log_weights=logs, learnt=10)
 
 
 def test_weights_have_mean_one_and_are_worth_what_kish_says():
@@ -45,21 +45,30 @@ def test_draws_are_numbered_chain_by_chain(rng):
     [
         {"draws": np.zeros((4, 3))},
         {"log_weights": np.zeros(3)},
-        {"paid": np.zeros(0, dtype=int), "log_weights": np.zeros(0)},
+        {"log_evens": np.zeros(3)},
+        {"paid": np.zeros((40, 2))},
+        {"paid": np.zeros((0, 1)), "log_weights": np.zeros(0), "log_evens": np.zeros(0)},
     ],
 )
 def test_shapes_that_do_not_fit_are_told(rng, change):
-    with pytest.raises(ShapeError, match="pass a log weight for each draw"):
+    with pytest.raises(ShapeError, match="pass a log weight for each position"):
         attrs.evolve(tilted(rng), **change)
-
-
-@pytest.mark.parametrize("at", [-1, 400])
-def test_a_paid_draw_that_is_none_is_told(rng, at):
-    with pytest.raises(ConfigurationError, match=r"paid draws must be from 0 to 399, got"):
-        attrs.evolve(tilted(rng, n=1), paid=np.array([at]))
 
 
 @pytest.mark.parametrize("log", [np.nan, np.inf])
 def test_a_log_weight_that_is_no_number_is_told(rng, log):
     with pytest.raises(ConfigurationError, match="log weights must be finite, or -inf"):
         attrs.evolve(tilted(rng, n=1), log_weights=np.array([log]))
+    with pytest.raises(ConfigurationError, match="log weights must be finite, or -inf"):
+        attrs.evolve(tilted(rng, n=1), log_evens=np.array([log]))
+
+
+def test_weights_and_evenings_are_over_what_was_paid_for(rng):
+    """Positions of twice the surrogate's scale: both are means under another density."""
+    draws, paid = rng.standard_normal((4, 5000, 1)), 2.0 * rng.standard_normal((20_000, 1))
+    x = paid[:, 0]
+    even = np.log(2.0) - 0.5 * np.square(x) + np.square(x) / 8.0
+    found = Round(draws=draws, paid=paid, log_weights=even + 0.3 * x, log_evens=even, learnt=10)
+    assert_allclose(np.average(np.square(x), weights=found.evenings), 1.0, atol=0.05)
+    assert_allclose(np.average(x, weights=found.weights), 0.3, atol=0.05)
+    assert_allclose(found.log_ratios, 0.3 * x)

@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.contracts.sampler import weighs
-from surrokit.diagnostics import effective_sample_size, r_hat
+from surrokit.diagnostics import effective_sample_size, mean_error, r_hat
 from surrokit.errors import ConfigurationError
 from surrokit.testing.targets.densities import Gaussian, Mixture
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
-from surrokit_corrections.weights import LONGER, SHORTEST, Weights
+from surrokit_corrections.weights import LONGEST, SHORTEST, STEPS, Weights
 
 FEW = Weights(chains=8, warmup=60, effective=400)
 AROUND = np.zeros((3, 2))
@@ -82,6 +82,60 @@ def test_draws_are_those_of_the_surrogate():
     assert r_hat(sample.positions).max() < 1.05
 
 
+class Quick:
+    """A sampler that needs more of a potential than its gradient."""
+
+    def __init__(self, sampler):
+        self._sampler = sampler
+
+    needs = frozenset({"gradient", "hessian"})
+
+    def __getattr__(self, name):
+        return getattr(self._sampler, name)
+
+
+def test_a_sampler_that_needs_more_than_gradients_has_no_draws_farther_out():
+    assert draw(sampler=Quick(hmc())).outer is None
+
+
+def test_draws_farther_out_have_a_known_density():
+    """Under it the mean of 1 / c is one; a quarter of them and more are rarer than 1e-3 under V."""
+    outer = draw(Weights(chains=8, warmup=60, effective=1500)).outer
+    values = Gaussian().value(outer.positions)
+    assert np.mean(1.0 / outer.chances(values)) == pytest.approx(1.0)
+    assert (outer.chances(values) > 50.0).mean() > 0.25
+
+
+class Banana:
+    """A density with arms that are five times narrower than its middle."""
+
+    dim = 2
+    capabilities = frozenset({"gradient"})
+
+    def value(self, positions):
+        return self.value_and_gradient(positions)[0]
+
+    def value_and_gradient(self, positions):
+        x, apart = positions[:, 0], positions[:, 1] - 0.5 * (np.square(positions[:, 0]) - 1.0)
+        slopes = np.stack([x - 4.0 * apart * x, 4.0 * apart], axis=1)
+        return 0.5 * np.square(x) + 2.0 * np.square(apart), slopes
+
+
+@pytest.mark.statistical
+def test_narrow_tails_are_entered_and_left(monkeypatch):
+    """The mean square of the arms' number is 0.75, within 4.5 errors: a false alarm at 1e-5. With
+    the tuned step alone all chains miss the ends of the arms."""
+
+    def miss(seed):
+        weights = Weights(chains=16, warmup=150, effective=3000)
+        squares = np.square(draw(weights, surrogate=Banana(), seed=seed).positions[..., 1:])
+        return (squares.mean() - 0.75) / mean_error(squares)[0]
+
+    assert abs(miss(1)) < 4.5
+    monkeypatch.setattr("surrokit_corrections.weights.STEPS", STEPS[:1])
+    assert miss(1) < -4.5
+
+
 @pytest.mark.statistical
 def test_draws_have_the_surrogates_moments():
     """Means and mean squares of two numbers, each within 4.5 errors: a false alarm at 3e-5."""
@@ -105,7 +159,7 @@ def test_the_kernel_of_a_sub_chain_moves_chains_on_the_surrogate():
 def test_chains_are_made_longer_where_they_are_worth_too_little():
     short = hmc(step_size=0.05, n_steps=1)
     weights = Weights(chains=4, warmup=10, effective=60)
-    assert draw(weights, sampler=short).positions.shape == (4, 15 * 2**LONGER, 2)
+    assert draw(weights, sampler=short).positions.shape == (4, 15 * LONGEST, 2)
 
 
 def test_chains_have_draws_enough_for_a_normalising_constant():
