@@ -14,13 +14,13 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.sampler import ChainState, StepInfo, SurrogateSample, Weigher
 from surrokit.contracts.schedule import Stage
 from surrokit.cost.recording import RecordingPotential
-from surrokit.cost.threads import one_thread
 from surrokit.diagnostics import r_hat
 from surrokit.plan.recipe import Recipe
 from surrokit.result.weights import Weights
 from surrokit.run.book import Book
 from surrokit.run.learning import Learning
 from surrokit.surrogate.border import part_beyond
+from surrokit.surrogate.threads import one_thread
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.edges import Edges

@@ -7,9 +7,9 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Correction, Sampler, Tuning
-from surrokit.cost.threads import one_thread
 from surrokit.kernel.binding import Binding
 from surrokit.kernel.warm_up import warm_up
+from surrokit.surrogate.threads import one_thread
 from surrokit.types import FloatArray
 from surrokit_learning.region.region import Confined, Region
 
