@@ -13,6 +13,7 @@ from surrokit.plan.safety import Safety
 from surrokit.registry.components import Component, Part
 from surrokit.registry.hooks import hookimpl
 from surrokit.result.run import Run
+from surrokit.sessions import resume
 from surrokit.surrogate.batch import batch_surrogate
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.check import check_gradient
@@ -37,6 +38,7 @@ __all__ = [
     "check_gradient",
     # sampling
     "sample",
+    "resume",
     "make",
     "Run",
     "Safety",

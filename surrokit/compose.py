@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -24,11 +25,11 @@ from surrokit.plan.recipe import Recipe
 from surrokit.plan.safety import Safety, check_safety
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.composer import Composer, Spec, describe, name_and_settings
-from surrokit.registry.discovery import default_plugins
 from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import DIFFERENCES
 from surrokit.result.run import Run
-from surrokit.run.observers import Observers, list_observers
+from surrokit.run.observers import list_observers
+from surrokit.sessions import record, start
 from surrokit.settings import is_whole
 from surrokit.targets.differences import Differences, suits_differences
 
@@ -82,6 +83,8 @@ def sample(
     target_ess: float | None = None,
     target_rhat: float | None = None,
     target_mcse: float | None = None,
+    path: str | os.PathLike[str] | None = None,
+    version: str | None = None,
 ) -> Run:
     """Draw from a target exactly, on a surrogate where one is named or saves calls.
 
@@ -151,6 +154,11 @@ def sample(
         standard deviation and 5, 50 and 95 % quantile (in posterior standard deviations) at which
         the run stops, once every parameter reaches it. The first of the five limits to be reached
         ends the run.
+    path
+        A new file, the run's ledger. Every exact evaluation is written to it as soon as it is paid
+        for; :func:`surrokit.resume` goes on from it, whatever ended the run.
+    version
+        Of the target, kept in the ledger; change it when the target changes.
 
     Returns
     -------
@@ -165,13 +173,11 @@ def sample(
         If a part needs what the target or the surrogate does not offer.
     ConfigurationError
         If settings cannot work.
+    LedgerError
+        If the file at ``path`` exists, or cannot be written.
     TargetError
         If the target cannot be evaluated where chains start, or raises under ``on_error="raise"``.
     """
-    # imported late, so that importing the package stays fast
-    from surrokit.output.progress import progress_bar
-    from surrokit.run.loop import run
-
     _check_sizes(chains, warmup, draws, on_error)
     check_flag("progress", progress)
     observers = list_observers(observers)
@@ -212,10 +218,10 @@ def sample(
         safety=check_safety(safety),
         budget=budget,
     )
-    with progress_bar(enabled=progress) as bar:
-        listeners = Observers([*observers, *bar])
-        listeners.add_hooks(default_plugins().manager.hook)
-        return run(asked, composer, _generator(seed), listeners)
+    rng = _generator(seed)
+    if path is None:
+        return start(asked, rng, observers, progress=progress)
+    return record(path, asked, target, rng, observers, version=version, progress=progress)
 
 
 def _explores_by_differences(explorer: object) -> bool:

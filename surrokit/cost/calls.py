@@ -10,6 +10,7 @@ import numpy as np
 
 from surrokit.contracts.methods import CALL_KINDS, CallKind
 from surrokit.cost.failures import FailureLog
+from surrokit.cost.journal import Journal, NoJournal
 from surrokit.errors import EvaluationError, ShapeError, TargetError
 from surrokit.rowwise import stack
 from surrokit.types import FloatArray
@@ -40,6 +41,8 @@ class ExactCalls:
     ----------
     guard
         Asked before each call; None allows every call.
+    journal
+        Keeps what comes back, or says what came back before.
     remembers
         Whether the last batch of each kind is kept, to be given once more.
     failures
@@ -59,6 +62,7 @@ class ExactCalls:
         self.broken_gradients = 0
         self.likeliest_broken: tuple[float, FloatArray] | None = None
         self.guard: Guard | None = None
+        self.journal: Journal = NoJournal()
         self.remembers = False
         self._known: dict[CallKind, tuple[FloatArray, tuple[FloatArray, ...]]] = {}
         self.log = FailureLog()
@@ -84,7 +88,13 @@ class ExactCalls:
             known = self._known.get(kind)
             if known is not None and np.array_equal(known[0], positions):
                 return self._known.pop(kind)[1]
-        results = self._evaluate(kind, function, positions)
+        results = self.journal.call(
+            kind,
+            positions,
+            lambda rows: self._evaluate(kind, function, rows),
+            self.counts,
+            lambda what, rows, overflow: self.log.failed(what, rows, overflow=overflow),
+        )
         if self.remembers and kind in _REMEMBERED and results is not None:
             self._known[kind] = positions.copy(), results
         return results
@@ -168,4 +178,6 @@ class ExactCalls:
             raise TargetError(
                 f'the target {report}; make it return inf there, or pass on_error="reject"'
             ) from error
-        self.log.failed(report, positions, overflow=isinstance(error, ArithmeticError))
+        overflow = isinstance(error, ArithmeticError)
+        self.journal.note(report, positions, overflow)
+        self.log.failed(report, positions, overflow=overflow)

@@ -29,6 +29,7 @@ from surrokit.cost.broken_gradients import BrokenGradients
 from surrokit.cost.budget import calls_paid
 from surrokit.cost.calls import ExactCalls, Guard, OnError
 from surrokit.cost.failures import FailureLog
+from surrokit.cost.journal import Journal
 from surrokit.cost.rows import RecordedExpansion
 from surrokit.errors import TargetError
 from surrokit.shapes import check_positions
@@ -121,8 +122,7 @@ class RecordingPotential:
         likeliest = self._exact.likeliest_broken
         if likeliest is None:
             return BrokenGradients()
-        value, position = likeliest
-        at = self.transform.to_bounded(position)
+        value, at = likeliest[0], self.transform.to_bounded(likeliest[1])
         return BrokenGradients(count=self._exact.broken_gradients, value=value, position=at)
 
     @property
@@ -154,9 +154,9 @@ class RecordingPotential:
         """Keep evaluations from here on, perhaps with Jacobians, or only count them."""
         self._keeps, self._wants_jacobians = wanted, jacobians
 
-    def guard(self, guard: Guard | None) -> None:
-        """Ask a guard before each call from here on; None removes it."""
-        self._exact.guard = guard
+    def guard(self, guard: Guard | None, journal: Journal | None = None) -> None:
+        """Ask a guard before each call from here on, None removes it; journals stay."""
+        self._exact.guard, self._exact.journal = guard, journal or self._exact.journal
 
     @contextmanager
     def pay_gradients(self, wanted: bool = True) -> Iterator[None]:

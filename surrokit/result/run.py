@@ -10,7 +10,6 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.contracts.dynamics import Status
 from surrokit.contracts.explorer import Modes
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.broken_gradients import BrokenGradients
@@ -81,6 +80,8 @@ class Run:
         What came of weighted answers; None where none were asked for.
     verdict
         All that a reader of the figures must know.
+    more
+        Goes on with a run that has a file.
     """
 
     parameters: Parameters
@@ -102,6 +103,7 @@ class Run:
     modes: Modes | None = None
     weights: Weights | None = None
     verdict: Verdict = attrs.field(factory=Verdict)
+    more: Callable[..., Run] | None = None
 
     @property
     def draws(self) -> FloatArray:
@@ -234,12 +236,7 @@ class Run:
         The kinds are ``not-finite``, ``not-converged`` and ``not-reversible``, as in
         :class:`~surrokit.contracts.dynamics.Status`. Each failed path was rejected.
         """
-        status = self.kept.status
-        return {
-            failure.name.lower().replace("_", "-"): int((status == failure).sum())
-            for failure in Status
-            if failure is not Status.OK
-        }
+        return self.kept.path_failures()
 
     def __getitem__(self, name: str) -> FloatArray:
         """Return the draws of one parameter, shape (chains, draws, *shape).
@@ -288,13 +285,31 @@ class Run:
 
     def summary(self) -> Summary:
         """Return mean, sd, quantiles, ESS, R-hat, Monte Carlo error and cost of each number."""
-        named = self.labels, self.total_calls
-        believed = self._believed
-        if believed is None:
+        named, told = (self.labels, self.total_calls), self._believed
+        if told is None:
             summary = Summary.of(self.draws, *named)
         else:
-            summary = Summary.of_figures(believed.figures, *named, rhat=believed.rhat)
+            summary = Summary.of_figures(told.figures, *named, rhat=told.rhat)
         return attrs.evolve(summary, remarks=str(self.verdict))
+
+    def extend(self, draws: int, **changed: Any) -> Run:
+        """Go on with a run that has a file: same warm-up, same draws, and so many more.
+
+        Parameters
+        ----------
+        draws
+            More draws of each chain.
+        **changed
+            Other arguments of :func:`surrokit.resume`, such as ``max_calls``.
+
+        Raises
+        ------
+        ConfigurationError
+            If the run has no file.
+        """
+        if self.more is None:
+            raise ConfigurationError("only a run with a file can go on; pass path=... to sample")
+        return self.more(draws=len(self.kept) + draws, **changed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of a run, without its draws, as plain data for JSON.
@@ -321,11 +336,7 @@ class Run:
             "adaptation": self.adaptation.to_dict(),
             "modes": None if self.modes is None else self.modes.to_dict(),
             "held_out": None if self.fit_quality is None else self.fit_quality.to_dict(),
-            "ess": {
-                "min": float(np.min(ess)),
-                "median": float(np.median(ess)),
-                "max": float(np.max(ess)),
-            },
+            "ess": {name: float(getattr(np, name)(ess)) for name in ("min", "median", "max")},
             "calls_per_effective_draw": self.calls_per_effective_draw(),
             "rhat_max": float(np.max(self.rhat())),
             "verdict": self.verdict.to_dict(),

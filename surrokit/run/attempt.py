@@ -252,7 +252,8 @@ class Attempt:
         book.target.failure_log.draws_begin(book.recorder.lately())
         self._net.draws_begin()
         self._learning.begin_draws(self._kernels.in_use)
-        for _ in range(stopping.draws_begin(self.recipe.most_draws)):
+        stopping.draws_begin(book.most_draws)
+        while stopping.allows(len(book.recorder.kept), book.most_draws):
             book.expect(draws=stopping.expected)
             stopping.check()
             with book.clock.phase("sampling"):
@@ -270,7 +271,7 @@ class Attempt:
         """Turn the draws so far into warm-up, and repair the surrogate."""
         book = self._book
         self._net.restarts.append(Rescue(iteration=book.recorder.iteration, reason=trouble))
-        book.recorder.begin_again()
+        book.begin_again()
         self._learning.begin_again()
         n_iterations = self.recipe.safety.block + TUNED_AFTER_RESTART
         self._kernels.begin_tuning(n_iterations, None)
@@ -280,8 +281,7 @@ class Attempt:
 
     def _rescue(self, trouble: str, transitions: int) -> None:
         """Repair the surrogate in warm-up, and note it."""
-        rescue = Rescue(iteration=self._book.recorder.iteration, reason=trouble)
-        self._net.rescues.append(rescue)
+        self._net.rescues.append(Rescue(iteration=self._book.recorder.iteration, reason=trouble))
         self._repair(trouble, transitions)
 
     def _repair(self, trouble: str, transitions: int) -> None:

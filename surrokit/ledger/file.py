@@ -1,0 +1,139 @@
+"""The file of a run: its ledger, as the run writes it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from surrokit.cost.journal import Journal, NoJournal
+from surrokit.errors import LedgerError
+from surrokit.ledger.blocks import forget_blocks, write_block
+from surrokit.ledger.lock import Lock
+from surrokit.ledger.store import Store
+from surrokit.ledger.tape import Tape
+from surrokit.result.trace import History
+from surrokit.types import FloatArray
+
+INTERVAL = 1.0
+"""Seconds between blocks of draws."""
+
+_MOST = 256  # iterations of a block
+
+
+Account: TypeAlias = Callable[[], Mapping[str, Any]]
+"""Tells what a run has done so far."""
+
+
+class NoFile:
+    """Stands in for the file of a run that has none."""
+
+    journal: Journal = NoJournal()
+
+    def iteration_done(
+        self, stage: str, iteration: int, positions: FloatArray, histories: tuple[History, History]
+    ) -> None:
+        """Take note that an iteration is done."""
+
+    def begin_again(self) -> None:
+        """Take note that draws have become warm-up."""
+
+    def tell(self, account: Account) -> None:
+        """Remember who tells what the run has done so far."""
+
+    def close(self, histories: tuple[History, History], ended: str) -> None:
+        """Write the rest, and close the file."""
+
+
+class RunFile:
+    """The ledger of a run, as the run writes it.
+
+    Parameters
+    ----------
+    store
+        The ledger, open for writing.
+    lock
+        On it; given up when the file is closed.
+    tape
+        The run's journal.
+
+    Attributes
+    ----------
+    journal
+        The tape.
+    """
+
+    def __init__(self, store: Store, lock: Lock, tape: Tape) -> None:
+        self.journal: Journal = tape
+        self._tape, self._store, self._lock = tape, store, lock
+        self._written = [0, 0]
+        self._rewrite = True  # a run that goes on makes its draws again
+        self._last, self._stage = time.perf_counter(), ""
+        self._account: Account = dict
+
+    def tell(self, account: Account) -> None:
+        """Remember who tells what the run has done so far."""
+        self._account = account
+
+    def iteration_done(
+        self, stage: str, iteration: int, positions: FloatArray, histories: tuple[History, History]
+    ) -> None:
+        """Take note that an iteration is done, and write now and then what is new.
+
+        Parameters
+        ----------
+        stage, iteration
+            Which.
+        positions : ndarray of shape (chains, dim)
+            Of the chains, in the sampling coordinates.
+        histories
+            Of the warm-up, and of kept draws.
+
+        Raises
+        ------
+        ReplayError
+            If it was another iteration before.
+        LedgerError
+            If the file cannot be written.
+        """
+        self._tape.iteration_done(stage, iteration, positions)
+        new_stage, self._stage = stage != self._stage, stage
+        if new_stage or time.perf_counter() - self._last > INTERVAL:
+            self._flush(histories, "running")
+
+    def begin_again(self) -> None:
+        """Take note that draws have become warm-up."""
+        self._rewrite = True
+
+    def close(self, histories: tuple[History, History], ended: str) -> None:
+        """Write the rest, and close the file; what cannot be written is no loss for a resume."""
+        try:
+            self._flush(histories, ended)
+        except LedgerError:
+            return
+        finally:
+            self._store.close()
+            self._lock.release()
+
+    def _flush(self, histories: tuple[History, History], state: str) -> None:
+        self._last = time.perf_counter()
+        if self._tape.replays:
+            return
+        self._tape.mark()
+        anew, self._rewrite = self._rewrite, True  # unless all of this is written
+        with self._store.transaction():
+            if anew:
+                forget_blocks(self._store)
+                self._written = [0, 0]
+            for i, stage in enumerate(("warmup", "sampling")):
+                self._append(i, stage, histories[i])
+            self._store.write_facts({"account": {**self._account(), "state": state}})
+        self._rewrite = False
+
+    def _append(self, i: int, stage: str, history: History) -> None:
+        if len(history) > self._written[i]:
+            columns = history.columns(self._written[i])
+            for at in range(0, len(columns["numbers"]), _MOST):
+                block = {name: array[at : at + _MOST] for name, array in columns.items()}
+                write_block(self._store, stage, block)
+            self._written[i] = len(history)
