@@ -25,11 +25,12 @@ from surrokit.plan.recipe import Recipe
 from surrokit.plan.safety import Safety, check_safety
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.composer import Composer, Spec, describe, name_and_settings
+from surrokit.registry.discovery import default_plugins
 from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import DIFFERENCES
 from surrokit.result.run import Run
-from surrokit.run.observers import list_observers
-from surrokit.sessions import record, start
+from surrokit.run.observers import Observers, list_observers
+from surrokit.sessions import let_extend, new_file
 from surrokit.settings import is_whole
 from surrokit.targets.differences import Differences, suits_differences
 
@@ -178,6 +179,10 @@ def sample(
     TargetError
         If the target cannot be evaluated where chains start, or raises under ``on_error="raise"``.
     """
+    # imported late, so that importing the package stays fast
+    from surrokit.output.progress import progress_bar
+    from surrokit.run.loop import run
+
     _check_sizes(chains, warmup, draws, on_error)
     check_flag("progress", progress)
     observers = list_observers(observers)
@@ -219,9 +224,14 @@ def sample(
         budget=budget,
     )
     rng = _generator(seed)
+    file = None if path is None else new_file(path, asked, rng, version)
+    with progress_bar(enabled=progress) as bar:
+        listeners = Observers([*observers, *bar])
+        listeners.add_hooks(default_plugins().manager.hook)
+        outcome = run(asked, composer, rng, listeners, file)
     if path is None:
-        return start(asked, rng, observers, progress=progress)
-    return record(path, asked, target, rng, observers, version=version, progress=progress)
+        return outcome
+    return let_extend(outcome, path, target, asked, version)
 
 
 def _explores_by_differences(explorer: object) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import attrs
 import numpy as np
@@ -15,10 +15,12 @@ from surrokit.arguments import check_flag
 from surrokit.contracts.learner import Surrogate
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Correction, Sampler
-from surrokit.errors import ConfigurationError
+from surrokit.coordinates.parameters import Parameters
+from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.ledger.events import last_event
 from surrokit.ledger.facts import (
     PARTS,
+    can_write,
     read_generator,
     read_sequels,
     read_settings,
@@ -28,17 +30,20 @@ from surrokit.ledger.facts import (
 )
 from surrokit.ledger.file import RunFile
 from surrokit.ledger.fingerprint import check_fingerprint, check_row, write_fingerprint
-from surrokit.ledger.known import Known
 from surrokit.ledger.lock import Lock
-from surrokit.ledger.store import Store
+from surrokit.ledger.reader import Ledger
+from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import Tape
 from surrokit.plan.parts import check_target
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.sequel import Sequel
 from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.composer import Composer, Spec, name_and_settings
+from surrokit.registry.composer import Composer, Spec
 from surrokit.registry.discovery import default_plugins
+from surrokit.result.adaptation import Adaptation
 from surrokit.result.run import Run
+from surrokit.result.trace import Trace
+from surrokit.result.verdict import judge
 from surrokit.run.observers import Observers, list_observers
 from surrokit.settings import is_whole
 
@@ -115,7 +120,11 @@ def resume(
     ConfigurationError
         If a part is missing, or a setting is out of range.
     """
-    given = {
+    # imported late, so that importing the package stays fast
+    from surrokit.output.progress import progress_bar
+    from surrokit.run.loop import run
+
+    given: dict[str, Any] = {
         "sampler": sampler,
         "surrogate": surrogate,
         "schedule": schedule,
@@ -125,7 +134,7 @@ def resume(
         "correction": correction,
         "policy": policy,
     }
-    limits = {
+    limits: dict[str, Limit] = {
         "max_calls": max_calls,
         "max_seconds": max_seconds,
         "target_ess": target_ess,
@@ -135,7 +144,8 @@ def resume(
     check_flag("progress", progress)
     check_flag("check", check)
     listening = list_observers(observers)
-    exact = check_target(Composer(default_catalogue()).make("potential", target))
+    composer = Composer(default_catalogue())
+    exact = check_target(composer.make("potential", target))
     path = Path(path)
     lock = Lock(path)
     try:
@@ -156,41 +166,90 @@ def resume(
         store.close()
         lock.release()
         raise
-    outcome = start(asked, rng, listening, file=file, sequels=sequels, progress=progress)
-    return _extendable(outcome, path, target, {**given, "version": version})
+    with progress_bar(enabled=progress) as bar:
+        listeners = Observers([*listening, *bar])
+        listeners.add_hooks(default_plugins().manager.hook)
+        outcome = run(asked, composer, rng, listeners, file, sequels)
+    return attrs.evolve(outcome, more=partial(resume, path, target, version=version, **given))
 
 
-def record(
+def open_run(path: str | os.PathLike[str]) -> Run:
+    """Return a run as far as it is written, even while another process goes on with it.
+
+    It has draws, costs and a verdict, but no surrogate and no tuned sampler.
+
+    Parameters
+    ----------
+    path
+        What :func:`surrokit.sample` was given as ``path``.
+
+    Raises
+    ------
+    LedgerError
+        If the file cannot be read, nothing is written yet, or its answers are weighted.
+    """
+    with Ledger(path) as ledger:
+        facts, (warmup, kept) = ledger.facts, ledger.traces()
+        account = facts.get("account")
+        if account is None:
+            raise LedgerError(f"no iteration of {path} is written yet; try again later")
+        if account.get("weighs"):
+            raise LedgerError(
+                f"the answers of {path} are weighted, and are not in the file; "
+                "surrokit.resume(path, target) works them out again without any exact call"
+            )
+        with reading(ledger.path):
+            return _opened(ledger.parameters, warmup, kept, facts)
+
+
+@attrs.frozen
+class _Untold:
+    """Stands in for a sampler of which a file tells only these."""
+
+    needs: frozenset[str] = attrs.field(converter=frozenset)
+    tunes: frozenset[str] = attrs.field(converter=frozenset)
+
+
+def _opened(parameters: Parameters, warmup: Trace, kept: Trace, facts: Mapping[str, Any]) -> Run:
+    account = facts["account"]
+    ended = account["state"] == "ended"
+    run = Run(
+        parameters=parameters,
+        kept=kept,
+        warmup=warmup,
+        calls=account["calls"],
+        n_rows=account["n_rows"],
+        failures=account["failures"],
+        seconds=account["seconds"],
+        adaptation=Adaptation.of_dict(account["adaptation"]),
+        stopped=account["stopped"] if ended else "interrupted",
+        length=account["length"] if ended else "cut",
+        choice=account["choice"],
+        parts=account["parts"],
+        surrogate=None,
+        sampler=cast(Sampler, _Untold(**account["sampler"])),
+    )
+    return attrs.evolve(run, verdict=judge(run))
+
+
+def new_file(
     path: str | os.PathLike[str],
     asked: Recipe,
-    target: Potential | Spec,
     rng: np.random.Generator,
-    observers: Iterable[object],
-    *,
-    version: str | None = None,
-    known: Known | None = None,
-    progress: bool,
-) -> Run:
-    """Run a recipe, and write it to a new file.
+    version: str | None,
+) -> RunFile:
+    """Return the new file of a run.
 
     Parameters
     ----------
     path
         The file.
     asked
-        The recipe.
-    target
-        The target as it was given.
+        What the run goes by.
     rng
-        The run's generator.
-    observers
-        The observers.
+        Its generator.
     version
         The user's version of the target.
-    known
-        Evaluations that are not paid for again.
-    progress
-        Whether to show a progress bar.
 
     Raises
     ------
@@ -211,51 +270,35 @@ def record(
             write_fingerprint(store, asked.exact, version)
             write_settings(store, asked)
             write_generator(store, rng)
-        file = RunFile(store, lock, Tape(store, known))
+        return RunFile(store, lock, Tape(store), is_new=True)
     except BaseException:
         store.close()
         path.unlink(missing_ok=True)
         lock.release()
         raise
-    outcome = start(asked, rng, observers, file=file, progress=progress)
-    given = {name: getattr(asked, name, None) for name in PARTS} | dict(asked.settings)
-    return _extendable(outcome, path, target, {**given, "version": version})
 
 
-def start(
+def let_extend(
+    outcome: Run,
+    path: str | os.PathLike[str],
+    target: Potential | Spec,
     asked: Recipe,
-    rng: np.random.Generator,
-    observers: Iterable[object],
-    *,
-    file: RunFile | None = None,
-    sequels: Sequence[Sequel] = (),
-    progress: bool,
+    version: str | None,
 ) -> Run:
-    """Run a recipe, with a progress bar.
+    """Return a run that can be extended.
 
     Parameters
     ----------
-    asked
-        The recipe.
-    rng
-        The run's generator.
-    observers
-        The observers.
-    file
-        Keeps what happens.
-    sequels
-        Sessions of a run that has a file already, with the one that begins now.
-    progress
-        Whether to show a progress bar.
+    outcome
+        The run.
+    path
+        Its file.
+    target, asked, version
+        What it was made with.
     """
-    # imported late, so that importing the package stays fast
-    from surrokit.output.progress import progress_bar
-    from surrokit.run.loop import run
-
-    with progress_bar(enabled=progress) as bar:
-        listeners = Observers([*observers, *bar])
-        listeners.add_hooks(default_plugins().manager.hook)
-        return run(asked, Composer(default_catalogue()), rng, listeners, file, sequels)
+    given = {**{name: getattr(asked, name) for name in PARTS}, **asked.settings}
+    objects = {name: part for name, part in given.items() if not can_write(part)}
+    return attrs.evolve(outcome, more=partial(resume, path, target, version=version, **objects))
 
 
 def _next(before: Sequel, after: int, draws: int | None, limits: Mapping[str, Limit]) -> Sequel:
@@ -268,14 +311,3 @@ def _next(before: Sequel, after: int, draws: int | None, limits: Mapping[str, Li
         budget=attrs.evolve(before.budget, **changed),
         after=after,
     )
-
-
-def _extendable(
-    outcome: Run, path: Path, target: Potential | Spec, given: Mapping[str, Any]
-) -> Run:
-    objects = {
-        name: part
-        for name, part in given.items()
-        if name == "version" or (part is not None and name_and_settings(part) is None)
-    }
-    return attrs.evolve(outcome, more=partial(resume, path, target, **objects))

@@ -34,13 +34,9 @@ def write_settings(store: Store, asked: Recipe) -> None:
     LedgerError
         If it cannot be written.
     """
-    plain, objects = {}, {}
     given = {**{name: getattr(asked, name) for name in PARTS}, **asked.settings}
-    for name, part in given.items():
-        try:
-            plain[name] = to_plain(part)
-        except TypeError:
-            objects[name] = type(part).__name__
+    plain = {name: to_plain(part) for name, part in given.items() if can_write(part)}
+    objects = {name: type(part).__name__ for name, part in given.items() if name not in plain}
     settings = {
         **{name: getattr(asked, name) for name in _SIZES},
         "safety": attrs.asdict(asked.safety),
@@ -168,6 +164,15 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return {"dict": {name: to_plain(each) for name, each in value.items()}}
     raise TypeError(f"a {type(value).__name__} is no plain data")
+
+
+def can_write(value: Any) -> bool:
+    """Return whether a setting is plain data."""
+    try:
+        to_plain(value)
+    except TypeError:
+        return False
+    return True
 
 
 def from_plain(data: Any) -> Any:

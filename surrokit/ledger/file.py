@@ -44,6 +44,9 @@ class NoFile:
     def close(self, histories: tuple[History, History], ended: str) -> None:
         """Write the rest, and close the file."""
 
+    def discard(self) -> None:
+        """Close the file of a run that never began."""
+
 
 class RunFile:
     """The ledger of a run, as the run writes it.
@@ -56,6 +59,8 @@ class RunFile:
         On it; given up when the file is closed.
     tape
         The run's journal.
+    is_new
+        Whether this run has made the file.
 
     Attributes
     ----------
@@ -63,7 +68,8 @@ class RunFile:
         The tape.
     """
 
-    def __init__(self, store: Store, lock: Lock, tape: Tape) -> None:
+    def __init__(self, store: Store, lock: Lock, tape: Tape, *, is_new: bool = False) -> None:
+        self._is_new = is_new
         self.journal: Journal = tape
         self._tape, self._store, self._lock = tape, store, lock
         self._written = [0, 0]
@@ -114,6 +120,13 @@ class RunFile:
         finally:
             self._store.close()
             self._lock.release()
+
+    def discard(self) -> None:
+        """Close the file of a run that never began, and remove it if it is new."""
+        self._store.close()
+        if self._is_new:
+            self._store.path.unlink(missing_ok=True)
+        self._lock.release()
 
     def _flush(self, histories: tuple[History, History], state: str) -> None:
         self._last = time.perf_counter()

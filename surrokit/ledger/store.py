@@ -23,8 +23,17 @@ from surrokit.ledger.schema import (
 from surrokit.types import FloatArray
 
 _MAGIC = b"SQLite format 3\x00"
-_DAMAGE = (ValueError, KeyError, IndexError, TypeError, AttributeError, ArithmeticError)
-_TOO_MUCH = (RecursionError, MemoryError)
+DAMAGE = (
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+)
+"""What damaged data may raise, beside errors of SQLite."""
 
 
 @contextmanager
@@ -40,7 +49,7 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except SurrokitError:
         raise
-    except (sqlite3.Error, *_DAMAGE, *_TOO_MUCH) as error:
+    except (sqlite3.Error, *DAMAGE) as error:
         raise LedgerError(
             f"{path} is damaged ({type(error).__name__}: {error}); keep what can be read of it "
             "with: surrokit show --salvage NEW_FILE FILE"
@@ -83,7 +92,7 @@ class Store:
                 f"cannot write {path}: {error.strerror or error}; give a file in a folder that "
                 "you may write to"
             ) from error
-        store = cls(path, _connect(path, "rw"))
+        store = cls(path, connect(path, "rw"))
         with store.writing():
             store.execute(f"PRAGMA page_size = {PAGE_SIZE}")
             store.execute("PRAGMA journal_mode = WAL")
@@ -107,7 +116,7 @@ class Store:
         """
         _check_header(path)
         with reading(path):
-            store = cls(path, _connect(path, "rw" if write else "ro"))
+            store = cls(path, connect(path, "rw" if write else "ro"))
             try:
                 store._check_schema()
                 if write:
@@ -276,6 +285,7 @@ def _check_header(path: Path) -> None:
         )
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Return a connection to a file, to read (``ro``) or to write (``rw``)."""
     address = f"{path.absolute().as_uri()}?mode={mode}"
     return sqlite3.connect(address, uri=True, isolation_level=None, timeout=10.0)

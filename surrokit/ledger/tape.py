@@ -206,9 +206,14 @@ class Tape:
         return ReplayError(f"{what}; {_WHAT_NOW}")
 
     def _advance(self) -> None:
-        self._event, self._served = next(self._events, None), 0
-        while self._event is not None and self._event.is_mark and not len(self._event.readings):
+        self._served = 0
+        try:
             self._event = next(self._events, None)
+            while self._event is not None and self._event.is_mark and not len(self._event.readings):
+                self._event = next(self._events, None)
+        except BaseException:
+            self._differs = True
+            raise
 
     def _write(
         self,

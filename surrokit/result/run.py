@@ -231,11 +231,7 @@ class Run:
 
     @property
     def path_failures(self) -> dict[str, int]:
-        """Number of kept iterations whose path failed, all chains together, by kind of failure.
-
-        The kinds are ``not-finite``, ``not-converged`` and ``not-reversible``, as in
-        :class:`~surrokit.contracts.dynamics.Status`. Each failed path was rejected.
-        """
+        """Number of kept iterations whose path failed; see :meth:`Trace.path_failures`."""
         return self.kept.path_failures()
 
     def __getitem__(self, name: str) -> FloatArray:
@@ -293,14 +289,9 @@ class Run:
         return attrs.evolve(summary, remarks=str(self.verdict))
 
     def extend(self, draws: int, **changed: Any) -> Run:
-        """Go on with a run that has a file: same warm-up, same draws, and so many more.
+        """Go on with a run that has a file: same warm-up, same draws, and more of each chain.
 
-        Parameters
-        ----------
-        draws
-            More draws of each chain.
-        **changed
-            Other arguments of :func:`surrokit.resume`, such as ``max_calls``.
+        Other arguments, such as ``max_calls``, are those of :func:`surrokit.resume`.
 
         Raises
         ------
@@ -404,7 +395,5 @@ class Run:
         chains, draws, dim = self.draws.shape
         state = "" if self.exact else ", weighted draws of the surrogate"
         state += "" if self.complete else ", incomplete"
-        return (
-            f"<Run: {chains} chains of {draws} draws of {dim} numbers{state}; "
-            f"{self.total_calls:.0f} exact calls>"
-        )
+        drawn = f"{chains} chains of {draws} draws of {dim} numbers{state}"
+        return f"<Run: {drawn}; {self.total_calls:.0f} exact calls>"

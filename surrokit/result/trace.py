@@ -72,7 +72,11 @@ class Trace:
         return len(self.seconds)
 
     def path_failures(self) -> dict[str, int]:
-        """Return the number of paths that failed, all chains together, by kind of failure."""
+        """Return the number of paths that failed, all chains together, by kind of failure.
+
+        The kinds are ``not-finite``, ``not-converged`` and ``not-reversible``, as in
+        :class:`~surrokit.contracts.dynamics.Status`. Each failed path was rejected.
+        """
         return {
             failure.name.lower().replace("_", "-"): int((self.status == failure).sum())
             for failure in Status

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -96,6 +96,7 @@ class Book:
             self._sequels,
         )
         self._file.tell(self._account)
+        self._adaptation: Callable[[], Adaptation] = _nothing_changed
         self.target.guard(self.stopping.guard, self._file.journal)
         self.warmup_ends = asked.most_warmup
         self._hurry = asked.hurry if asked.warmup is None else None
@@ -278,7 +279,10 @@ class Book:
         """Remove the budget's guard, and warn of failed evaluations."""
         self.target.guard(None)
         ended = "ended" if self.stopping.length != "cut" else self.stopping.stopped
-        self._file.close(self._histories, ended)
+        if self.recipe is None:
+            self._file.discard()
+        else:
+            self._file.close(self._histories, ended)
         self.target.failure_log.settle(*self.recorder.places(), self.target.target)
 
     def finish(self, outcome: Run) -> None:
@@ -289,16 +293,25 @@ class Book:
     def _histories(self) -> tuple[History, History]:
         return self.recorder.warmup, self.recorder.kept
 
+    def attend(self, adaptation: Callable[[], Adaptation]) -> None:
+        """Ask an attempt for what changed, from here on."""
+        self._adaptation = adaptation
+
     def _account(self) -> dict[str, Any]:
         """Return what the run has done so far, as plain data."""
         recipe, target = self.recipe, self.target
+        sampler = None if recipe is None else recipe.sampler
         return {
             "calls": target.calls,
             "n_rows": target.n_rows if ROWS in target.capabilities else None,
             "failures": target.failures,
             "seconds": dict(self.clock.seconds),
             "iteration": self.recorder.iteration,
-            "deployments": list(self.recorder.deployments),
+            "adaptation": attrs.asdict(self._adaptation()),
+            "sampler": {
+                "needs": sorted(getattr(sampler, "needs", ())),
+                "tunes": sorted(getattr(sampler, "tunes", ())),
+            },
             "stopped": self.stopping.stopped,
             "length": self.stopping.length,
             "choice": None if recipe is None else recipe.choice,
@@ -308,3 +321,7 @@ class Book:
 
     def _tell(self, event: str, **what: object) -> None:
         self._observers.tell(event, run=self.info, **what)
+
+
+def _nothing_changed() -> Adaptation:
+    return Adaptation(deployments=(), training_rows=0, frozen_before_draws=True)
