@@ -18,6 +18,8 @@ from surrokit.contracts.schedule import Schedule
 from surrokit.cost.budget import Budget
 from surrokit.cost.calls import OnError
 from surrokit.errors import ConfigurationError
+from surrokit.ledger.file import unwritten
+from surrokit.ledger.known import WarmStart, add_known, read_known
 from surrokit.mode.starts import given_positions, read_evaluations
 from surrokit.plan.parts import check_target
 from surrokit.plan.policy import Policy
@@ -86,6 +88,7 @@ def sample(
     target_mcse: float | None = None,
     path: str | os.PathLike[str] | None = None,
     version: str | None = None,
+    warm_start: WarmStart | None = None,
 ) -> Run:
     """Draw from a target exactly, on a surrogate where one is named or saves calls.
 
@@ -160,6 +163,9 @@ def sample(
         for; :func:`surrokit.resume` goes on from it, whatever ended the run.
     version
         Of the target, kept in the ledger; change it when the target changes.
+    warm_start
+        Ledger of an earlier run of the same target, or several. The surrogate learns from what is
+        in them, and no position in them is paid for again.
 
     Returns
     -------
@@ -175,7 +181,8 @@ def sample(
     ConfigurationError
         If settings cannot work.
     LedgerError
-        If the file at ``path`` exists, or cannot be written.
+        If the file at ``path`` exists or cannot be written, or a ledger of ``warm_start`` cannot be
+        read or is another target's.
     TargetError
         If the target cannot be evaluated where chains start, or raises under ``on_error="raise"``.
     """
@@ -224,11 +231,15 @@ def sample(
         budget=budget,
     )
     rng = _generator(seed)
-    file = None if path is None else new_file(path, asked, rng, version)
+    known = None
+    if warm_start is not None:
+        known, evaluated = read_known(warm_start, exact, version)
+        asked = add_known(asked, evaluated)
+    file = None if path is None else new_file(path, asked, rng, version, known)
     with progress_bar(enabled=progress) as bar:
         listeners = Observers([*observers, *bar])
         listeners.add_hooks(default_plugins().manager.hook)
-        outcome = run(asked, composer, rng, listeners, file)
+        outcome = run(asked, composer, rng, listeners, file or unwritten(known))
     if path is None:
         return outcome
     return let_extend(outcome, path, target, asked, version)

@@ -30,6 +30,7 @@ from surrokit.ledger.facts import (
 )
 from surrokit.ledger.file import RunFile
 from surrokit.ledger.fingerprint import check_fingerprint, check_row, write_fingerprint
+from surrokit.ledger.known import Known
 from surrokit.ledger.lock import Lock
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import Store, reading
@@ -237,6 +238,7 @@ def new_file(
     asked: Recipe,
     rng: np.random.Generator,
     version: str | None,
+    known: Known | None = None,
 ) -> RunFile:
     """Return the new file of a run.
 
@@ -250,6 +252,8 @@ def new_file(
         Its generator.
     version
         The user's version of the target.
+    known
+        Evaluations that are not paid for again.
 
     Raises
     ------
@@ -270,7 +274,7 @@ def new_file(
             write_fingerprint(store, asked.exact, version)
             write_settings(store, asked)
             write_generator(store, rng)
-        return RunFile(store, lock, Tape(store), is_new=True)
+        return RunFile(store, lock, Tape(store, known), is_new=True)
     except BaseException:
         store.close()
         path.unlink(missing_ok=True)

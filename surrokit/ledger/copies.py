@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sqlite3
@@ -180,6 +181,8 @@ def _events(damaged: sqlite3.Connection) -> Iterator[Event | None]:
         rows = _rows(damaged, chunk, after)
         if rows == []:
             return
+        if rows is not None and not _in_order([after, *(row[0] for row in rows)]):
+            rows = None
         numbers = range(after + 1, after + 1 + _AT_ONCE)
         if rows is None:
             rows = [row for n in numbers for row in _rows(damaged, one, n) or [None]]
@@ -197,6 +200,12 @@ def _rows(damaged: sqlite3.Connection, query: str, number: int) -> list[Any] | N
     with suppress(sqlite3.Error, *DAMAGE):
         return damaged.execute(query, (number,)).fetchall()
     return None
+
+
+def _in_order(numbers: Sequence[object]) -> bool:
+    """Return whether whole numbers grow; where a damaged tree goes in circles they do not."""
+    whole = all(isinstance(number, int) for number in numbers)
+    return whole and all(a < b for a, b in itertools.pairwise(numbers))  # type: ignore[operator]
 
 
 def _event(row: tuple[Any, ...]) -> Event | None:

@@ -153,10 +153,16 @@ def read_events(store: Store, *, after: int = 0, calls_alone: bool = False) -> I
         with reading(store.path):
             rows = store.rows(query, (after,))
             events = [event_of(number, row) for number, *row in rows]
+            if any(b.number <= a for a, b in zip([after, *_numbers(events)], events, strict=False)):
+                raise ValueError("events are out of order")
         yield from events
         if len(rows) < _AT_ONCE:
             return
         after = rows[-1][0]
+
+
+def _numbers(events: Sequence[Event]) -> list[int]:
+    return [event.number for event in events]
 
 
 def last_event(store: Store) -> int:

@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from surrokit.contracts.sampler import ChainState
 from surrokit.cost.journal import Journal, NoJournal
 from surrokit.errors import LedgerError
 from surrokit.ledger.blocks import forget_blocks, write_block
+from surrokit.ledger.known import Known, LookUp
 from surrokit.ledger.lock import Lock
 from surrokit.ledger.store import Store
 from surrokit.ledger.tape import Tape
 from surrokit.result.trace import History
-from surrokit.types import FloatArray
 
 INTERVAL = 1.0
 """Seconds between blocks of draws."""
@@ -26,12 +27,19 @@ Account: TypeAlias = Callable[[], Mapping[str, Any]]
 
 
 class NoFile:
-    """Stands in for the file of a run that has none."""
+    """Stands in for the file of a run that has none.
 
-    journal: Journal = NoJournal()
+    Parameters
+    ----------
+    journal
+        The run's; None for one that keeps nothing.
+    """
+
+    def __init__(self, journal: Journal | None = None) -> None:
+        self.journal: Journal = journal or NoJournal()
 
     def iteration_done(
-        self, stage: str, iteration: int, positions: FloatArray, histories: tuple[History, History]
+        self, stage: str, iteration: int, state: ChainState, histories: tuple[History, History]
     ) -> None:
         """Take note that an iteration is done."""
 
@@ -41,7 +49,7 @@ class NoFile:
     def tell(self, account: Account) -> None:
         """Remember who tells what the run has done so far."""
 
-    def close(self, histories: tuple[History, History], ended: str) -> None:
+    def close(self, histories: tuple[History, History]) -> None:
         """Write the rest, and close the file."""
 
     def discard(self) -> None:
@@ -82,7 +90,7 @@ class RunFile:
         self._account = account
 
     def iteration_done(
-        self, stage: str, iteration: int, positions: FloatArray, histories: tuple[History, History]
+        self, stage: str, iteration: int, state: ChainState, histories: tuple[History, History]
     ) -> None:
         """Take note that an iteration is done, and write now and then what is new.
 
@@ -90,8 +98,8 @@ class RunFile:
         ----------
         stage, iteration
             Which.
-        positions : ndarray of shape (chains, dim)
-            Of the chains, in the sampling coordinates.
+        state
+            Of the chains.
         histories
             Of the warm-up, and of kept draws.
 
@@ -102,7 +110,7 @@ class RunFile:
         LedgerError
             If the file cannot be written.
         """
-        self._tape.iteration_done(stage, iteration, positions)
+        self._tape.iteration_done(stage, iteration, state.positions, state.values)
         new_stage, self._stage = stage != self._stage, stage
         if new_stage or time.perf_counter() - self._last > INTERVAL:
             self._flush(histories, "running")
@@ -111,10 +119,10 @@ class RunFile:
         """Take note that draws have become warm-up."""
         self._rewrite = True
 
-    def close(self, histories: tuple[History, History], ended: str) -> None:
+    def close(self, histories: tuple[History, History]) -> None:
         """Write the rest, and close the file; what cannot be written is no loss for a resume."""
         try:
-            self._flush(histories, ended)
+            self._flush(histories, "ended")
         except LedgerError:
             return
         finally:
@@ -150,3 +158,8 @@ class RunFile:
                 block = {name: array[at : at + _MOST] for name, array in columns.items()}
                 write_block(self._store, stage, block)
             self._written[i] = len(history)
+
+
+def unwritten(known: Known | None) -> NoFile:
+    """Return what stands in for the file of a run that pays for no known evaluation."""
+    return NoFile(None if known is None else LookUp(known))

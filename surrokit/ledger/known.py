@@ -1,15 +1,30 @@
-"""Evaluations of earlier runs, by position, which no run pays for again."""
+"""Evaluations of earlier runs, which teach a new one and are not paid for again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from typing import TypeAlias
 
+import attrs
 import numpy as np
 
-from surrokit.cost.journal import Results
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.methods import CallKind
+from surrokit.contracts.potential import Potential
+from surrokit.cost.journal import Fail, NoJournal, Results
+from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.ledger.events import APART, DONE, Event
+from surrokit.ledger.fingerprint import check_fingerprint, check_row
+from surrokit.ledger.reader import Ledger
+from surrokit.plan.parts import is_ready
+from surrokit.plan.recipe import Recipe
 from surrokit.rowwise import stack
 from surrokit.types import FloatArray
+
+WarmStart: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""One ledger or several."""
 
 _Row = tuple[FloatArray, ...]
 
@@ -60,3 +75,139 @@ class Known:
         if fresh is not None:
             rows |= {i: tuple(array[k] for array in fresh) for k, i in enumerate(unknown)}
         return tuple(stack(rows, len(positions)))
+
+
+class LookUp(NoJournal):
+    """Keeps nothing, and pays for no known evaluation.
+
+    Parameters
+    ----------
+    known
+        The evaluations.
+    """
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+
+    @property
+    def saved(self) -> float:  # type: ignore[override]
+        """Seconds that calls would have taken whose results were known."""
+        return self._known.seconds
+
+    def call(
+        self,
+        kind: CallKind,
+        positions: FloatArray,
+        evaluate: Callable[[FloatArray], Results],
+        counts: MutableMapping[str, int],
+        fail: Fail,
+    ) -> Results:
+        """Return the results of a batch, of which only unknown rows are evaluated."""
+        del counts, fail
+        return (
+            evaluate(positions)
+            if kind == "rows"
+            else self._known.complete(kind, positions, evaluate)
+        )
+
+
+_LONE = ("gradient", 1)  # a gradient without its value teaches nothing
+
+_OF_KINDS: dict[str, Callable[[RecordingPotential, FloatArray], object]] = {
+    "value": lambda target, at: target.value(at),
+    "gradient": lambda target, at: target.value_and_gradient(at),
+    "forward": lambda target, at: target.value(at),
+    "jacobian": lambda target, at: target.forward_and_jacobian(at),
+    "vjp": lambda target, at: target.value_and_gradient(at),
+}
+
+
+def read_known(
+    warm_start: WarmStart, exact: Potential, version: str | None
+) -> tuple[Known, Evaluations]:
+    """Return the evaluations of ledgers: by position, and for a learner.
+
+    Parameters
+    ----------
+    warm_start
+        The ledgers.
+    exact
+        The target.
+    version
+        The user's version of it; None does not compare versions.
+
+    Raises
+    ------
+    LedgerError
+        If one cannot be read, or is another target's.
+    ConfigurationError
+        If no path is given.
+    """
+    events = [event for path in _paths(warm_start) for event in _events(path, exact, version)]
+    return Known(events), _evaluations(events, exact)
+
+
+def add_known(asked: Recipe, known: Evaluations) -> Recipe:
+    """Return a recipe with more evaluations, if anything may learn from them."""
+    surrogate = asked.surrogate
+    learns = asked.is_open or not (surrogate in (None, "none") or is_ready(surrogate))
+    if not learns or not len(known):
+        return asked
+    given = [] if asked.evaluations is None else [asked.evaluations]
+    return attrs.evolve(asked, evaluations=Evaluations.join([*given, known], asked.exact.dim))
+
+
+def _paths(warm_start: object) -> list[str | os.PathLike[str]]:
+    if isinstance(warm_start, str | os.PathLike):
+        return [warm_start]
+    paths = list(warm_start) if isinstance(warm_start, Iterable) else []
+    if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
+        raise ConfigurationError(
+            f"warm_start must be the path of a ledger, or a list of such, got {warm_start!r}"
+        )
+    return paths
+
+
+def _events(path: str | os.PathLike[str], exact: Potential, version: str | None) -> list[Event]:
+    with Ledger(path) as ledger:
+        check_fingerprint(ledger.store, exact, version)
+        check_row(ledger.store, exact)
+        return list(ledger.events())
+
+
+class _Told(NoJournal):
+    """Says what one event holds."""
+
+    def __init__(self, event: Event) -> None:
+        self._event = event
+
+    def call(
+        self,
+        kind: CallKind,
+        positions: FloatArray,
+        evaluate: Callable[[FloatArray], Results],
+        counts: MutableMapping[str, int],
+        fail: Fail,
+    ) -> Results:
+        """Return the results of the event, without a call."""
+        del positions, evaluate, counts, fail
+        if kind != self._event.kind:
+            raise LedgerError(
+                f"the target would evaluate {kind} in the place of {self._event.kind}"
+            )
+        return self._event.results
+
+
+def _evaluations(events: Iterable[Event], exact: Potential) -> Evaluations:
+    """Return what a learner learns from events, as if they were paid for now."""
+    target = RecordingPotential(exact, keep=True)
+    target.failure_log.waits = True
+    for event in events:
+        method = _OF_KINDS.get(event.kind)
+        if method is None or event.results is None or (event.kind, len(event.results)) == _LONE:
+            continue
+        target.keep_evaluations(True, jacobians=event.kind == "jacobian")
+        target.guard(None, _Told(event))
+        method(target, event.positions)
+    found = target.drain()
+    return found.take(np.isfinite(found.values))

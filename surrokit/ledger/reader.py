@@ -44,6 +44,8 @@ class Ledger:
     ----------
     parameters
         Names, shapes and bounds of the target's parameters.
+    store
+        The open file.
 
     Raises
     ------
@@ -53,16 +55,16 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._store = Store.open(self.path)
+        self.store = Store.open(self.path)
         try:
-            self.parameters, self._transform = read_parameters(self._store)
+            self.parameters, self._transform = read_parameters(self.store)
         except BaseException:
-            self._store.close()
+            self.store.close()
             raise
 
     def close(self) -> None:
         """Close the file."""
-        self._store.close()
+        self.store.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -74,12 +76,12 @@ class Ledger:
         """Return the number of positions evaluated."""
         with reading(self.path):
             query = "SELECT coalesce(sum(length(positions) / (8 * width)), 0) FROM events "
-            return int(self._store.rows(query + "WHERE kind != 'mark'")[0][0])
+            return int(self.store.rows(query + "WHERE kind != 'mark'")[0][0])
 
     @property
     def facts(self) -> dict[str, Any]:
         """What the ledger says of the run: its target, settings and account, as plain data."""
-        return self._store.facts()
+        return self.store.facts()
 
     @property
     def calls(self) -> dict[str, int]:
@@ -100,7 +102,7 @@ class Ledger:
         LedgerError
             If one is damaged.
         """
-        return read_events(self._store, calls_alone=True)
+        return read_events(self.store, calls_alone=True)
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return all evaluations, one row for each position, in the order of the calls.
@@ -163,7 +165,7 @@ class Ledger:
         with reading(self.path):
             chains = int(self.facts["settings"]["chains"])
         warmup, kept = (
-            read_blocks(self._store, stage, chains, self.parameters.dim)
+            read_blocks(self.store, stage, chains, self.parameters.dim)
             for stage in ("warmup", "sampling")
         )
         with reading(self.path):

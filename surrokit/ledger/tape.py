@@ -58,7 +58,7 @@ class Tape:
         self._passed: Event | None = None
         self._pending: list[float] = []
         self._sure = 0
-        self._chains: FloatArray | None = None
+        self._chains: tuple[FloatArray, FloatArray] | None = None
         self._inside = False
         self._differs = False
         self._at_stake = 0.0
@@ -102,8 +102,19 @@ class Tape:
 
     # --- iterations ---
 
-    def iteration_done(self, stage: str, iteration: int, positions: FloatArray) -> None:
-        """Take note that an iteration is done, with the chains at ``positions (n, dim)``.
+    def iteration_done(
+        self, stage: str, iteration: int, positions: FloatArray, values: FloatArray
+    ) -> None:
+        """Take note that an iteration is done.
+
+        Parameters
+        ----------
+        stage, iteration
+            Which.
+        positions : ndarray of shape (n, dim)
+            Of the chains.
+        values : ndarray of shape (n,)
+            Exact U there, which also tells of an energy that is not the one before.
 
         Raises
         ------
@@ -113,11 +124,14 @@ class Tape:
         self.stage, self.iteration = stage, iteration
         passed, self._passed = self._passed, None
         if passed is not None and not (
-            passed.iteration == iteration and _same(passed.positions, positions)
+            passed.iteration == iteration
+            and _same(passed.positions, positions)
+            and passed.results is not None
+            and _same(passed.results[0], values)
         ):
             raise self._differ(f"after iteration {iteration} the chains are not where they were")
         if self._event is None:
-            self._sure, self._chains = len(self._pending), positions
+            self._sure, self._chains = len(self._pending), (positions, values)
 
     def mark(self) -> None:
         """Write what is sure since the last event."""
@@ -125,7 +139,8 @@ class Tape:
             return
         readings, self._pending = self._pending[: self._sure], self._pending[self._sure :]
         self._sure = 0
-        self._write(MARK, self._chains, None, readings)
+        positions, values = self._chains
+        self._write(MARK, positions, _canonical((values,)), readings)
 
     # --- calls ---
 

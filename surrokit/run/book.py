@@ -205,7 +205,7 @@ class Book:
     ) -> Moment:
         """Record one iteration, tell observers, and return the moment after it."""
         info = self.recorder.add(stage, state, step, step_size)
-        self._file.iteration_done(stage, info.iteration, state.positions, self._histories)
+        self._file.iteration_done(stage, info.iteration, state, self._histories)
         self._tell("surrokit_transition_done", state=state, info=info)
         if explored:
             self._explored_at = info.iteration
@@ -278,11 +278,10 @@ class Book:
     def close(self) -> None:
         """Remove the budget's guard, and warn of failed evaluations."""
         self.target.guard(None)
-        ended = "ended" if self.stopping.length != "cut" else self.stopping.stopped
         if self.recipe is None:
             self._file.discard()
         else:
-            self._file.close(self._histories, ended)
+            self._file.close(self._histories)
         self.target.failure_log.settle(*self.recorder.places(), self.target.target)
 
     def finish(self, outcome: Run) -> None:

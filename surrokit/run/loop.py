@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from surrokit.errors import SamplingWarning
-from surrokit.ledger.file import RunFile
+from surrokit.ledger.file import NoFile, RunFile
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.sequel import Sequel
 from surrokit.registry.composer import Composer
@@ -24,7 +24,7 @@ def run(
     composer: Composer,
     rng: np.random.Generator,
     observers: Observers,
-    file: RunFile | None = None,
+    file: NoFile | RunFile | None = None,
     sequels: Sequence[Sequel] = (),
 ) -> Run:
     """Return the run that a recipe asks for.

@@ -127,7 +127,7 @@ def test_data_rows_are_counted_and_not_kept(tmp_path):
     x = rng.normal(size=(400, 3))
     y = (rng.random(400) < 0.5).astype(float)
     target = sk.make("potential", "logistic", design=x, response=y)
-    settings = {"sampler": "gaussian", "surrogate": "rows", "correction": "subsampled"}
+    settings = {"sampler": "hmc", "surrogate": "rows", "correction": "subsampled"}
     sizes = {**SIZES, "warmup": 30, "draws": 30}
     run = sk.sample(target, path=tmp_path / "a", **settings, **sizes)
     again = sk.resume(tmp_path / "a", target)
