@@ -173,8 +173,7 @@ def sample(
         "correction": correction,
         "policy": policy,
     }
-    catalogue = default_catalogue()
-    files = {"path": path, "warm_start": warm_start or None}
+    catalogue, files = default_catalogue(), {"path": path, "warm_start": warm_start or None}
     run = _sample(exact, **specs_of(names, parts, catalogue), **files, **sizes)
     wanted = compare and run.stopped != "interrupted"
     baseline = _sample(exact, sampler=catalogue.pick("sampler"), **sizes) if wanted else None

@@ -41,7 +41,7 @@ class Clock:
 
     def with_saved(self) -> float:
         """Return seconds as they would be if every call had been paid for."""
-        return self.elapsed() + self._journal.saved
+        return self._journal.reading(self.now() + self._journal.saved)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

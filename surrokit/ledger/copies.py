@@ -31,7 +31,7 @@ ARRAYS = (
 """Names of all arrays."""
 
 _AT_ONCE = 64
-_MOST_MISSES = 4096  # numbers in a row at which nothing can be read, and the search ends
+_MOST_MISSES = 1024  # numbers in a row at which nothing can be read, and the search ends
 
 
 @attrs.frozen(kw_only=True)

@@ -206,11 +206,11 @@ class Ledger:
             If pandas is not installed.
         """
         try:
-            import pandas  # type: ignore[import-untyped, unused-ignore]
+            import pandas
         except ImportError as error:
             raise MissingDependencyError(
                 "pandas is needed for a data frame and is not installed; run python -m pip "
-                "install pandas, or use to_arrays()"
+                "install 'surrokit[pandas]', or use to_arrays()"
             ) from error
         return pandas.DataFrame(self.columns())
 

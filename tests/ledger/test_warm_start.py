@@ -38,11 +38,12 @@ def test_a_surrogate_learns_from_ledgers(whole, tmp_path):
     assert warm.adaptation.training_rows > cold.adaptation.training_rows
 
 
-def test_a_warm_run_is_resumed_without_the_ledgers_it_began_from(whole, tmp_path):
-    _, path = whole("while-learning")
+@pytest.mark.parametrize("kind", ["while-learning", "automatic"])
+def test_a_warm_run_is_resumed_without_the_ledgers_it_began_from(kind, whole, tmp_path):
+    _, path = whole(kind)
     copy = tmp_path / "copy"
     copy.write_bytes(path.read_bytes())
-    target, settings = KINDS["while-learning"]
+    target, settings = KINDS[kind]
     run = sk.sample(
         target(Counted()), warm_start=copy, path=tmp_path / "a", **settings, **{**SIZES, "seed": 4}
     )
