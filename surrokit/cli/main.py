@@ -45,6 +45,8 @@ class _Limit(click.ParamType):  # type: ignore[type-arg, unused-ignore]
             self.fail(f"{value!r} is neither a number nor none", param, ctx)
 
 
+_NAMED = ("sampler", "surrogate", "explorer", "schedule", "correction", "policy")
+
 _LIMIT = _Limit()
 _LIMIT_HELP = "Of the whole run, from where it goes on; none removes it.  [default: as before]"
 
@@ -133,12 +135,6 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
 )
 def sample(
     target: str,
-    sampler: str | None,
-    surrogate: str | None,
-    explorer: str | None,
-    schedule: str | None,
-    correction: str | None,
-    policy: str | None,
     settings: tuple[str, ...],
     path: Path | None,
     warm_start: tuple[Path, ...],
@@ -165,14 +161,7 @@ def sample(
     if out is not None:
         check_can_save(out)
     exact = resolve_target(target, parts.pop("target", {}))
-    names = {
-        "sampler": sampler,
-        "surrogate": surrogate,
-        "explorer": explorer,
-        "schedule": schedule,
-        "correction": correction,
-        "policy": policy,
-    }
+    names = {kind: sizes.pop(kind) for kind in _NAMED}
     catalogue, files = default_catalogue(), {"path": path, "warm_start": warm_start or None}
     run = _sample(exact, **specs_of(names, parts, catalogue), **files, **sizes)
     wanted = compare and run.stopped != "interrupted"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -68,7 +69,7 @@ def _block(row: tuple[Any, ...], chains: int, dim: int) -> dict[str, npt.NDArray
     found, at = {}, 0
     for name, shape in json.loads(columns).items():
         of = np.dtype(_TYPES[name])
-        size = of.itemsize * int(np.prod(shape, dtype=object))
+        size = of.itemsize * math.prod(shape)
         found[name] = array_of(data[at : at + size], shape, of.str)
         at += size
     n = len(found["numbers"])

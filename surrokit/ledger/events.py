@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 
 from surrokit.contracts.methods import CALL_KINDS
 from surrokit.ledger.store import Store, array_of, reading
@@ -205,7 +205,7 @@ def event_of(number: int, row: Sequence[Any]) -> Event:
 def _split(data: bytes, n: int, shapes: Any) -> tuple[FloatArray, ...]:
     found, at = [], 0
     for shape in shapes:
-        size = 8 * n * int(np.prod(shape, dtype=object))
+        size = 8 * n * math.prod(shape)
         found.append(array_of(data[at : at + size], (n, *shape)))
         at += size
     if at != len(data):
