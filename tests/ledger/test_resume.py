@@ -265,12 +265,12 @@ def test_chains_elsewhere_at_a_mark_are_told(tmp_path):
         "SELECT id, positions FROM events WHERE kind = 'mark' ORDER BY id DESC LIMIT 1"
     ).fetchone()
     moved = (np.frombuffer(positions) + 1.0).tobytes()
-    readings = connection.execute("SELECT readings FROM events WHERE id = ?", (number,)).fetchone()[
-        0
-    ]
+    results, readings = connection.execute(
+        "SELECT results, readings FROM events WHERE id = ?", (number,)
+    ).fetchone()
     connection.execute(
         "UPDATE events SET positions = ?, crc = ? WHERE id = ?",
-        (moved, zlib.crc32(readings, zlib.crc32(moved)), number),
+        (moved, zlib.crc32(readings, zlib.crc32(results, zlib.crc32(moved))), number),
     )
     connection.commit()
     connection.close()
