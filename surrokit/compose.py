@@ -36,6 +36,9 @@ from surrokit.sessions import let_extend, new_file
 from surrokit.settings import is_whole
 from surrokit.targets.differences import Differences, suits_differences
 
+RETRIES = 2
+"""How often a position that failed is evaluated again, where only ``on_error="retry"`` is given."""
+
 
 def make(kind: Kind, name: str, **settings: Any) -> Any:
     """Build one part from the catalogue.
@@ -80,6 +83,7 @@ def sample(
     progress: bool = True,
     observers: Iterable[object] = (),
     on_error: OnError = "reject",
+    retries: int | None = None,
     safety: Safety | None = None,
     max_calls: int | None = None,
     max_seconds: float | None = None,
@@ -145,8 +149,13 @@ def sample(
     observers
         Objects with methods named as the observation hooks.
     on_error
-        What to do where the target raises: ``"reject"`` counts it as a rejection, ``"raise"``
-        stops.
+        What to do where the target fails: ``"reject"`` rejects the position and counts it,
+        ``"raise"`` stops at the first exception, and ``"retry"`` evaluates the position again, and
+        rejects it if it fails each time. Exceptions and NaN are failures; U = inf, a density of
+        zero, is none.
+    retries
+        How often a position is evaluated again at most, with ``on_error="retry"``; None means 2.
+        Each attempt counts as a call.
     safety
         What to do when proposals on the surrogate are hardly ever accepted. None means the default
         :class:`Safety`, which repairs the surrogate in warm-up and warns later.
@@ -190,7 +199,7 @@ def sample(
     from surrokit.output.progress import progress_bar
     from surrokit.run.loop import run
 
-    _check_sizes(chains, warmup, draws, on_error)
+    _check_sizes(chains, warmup, draws)
     check_flag("progress", progress)
     observers = list_observers(observers)
     budget = Budget(
@@ -227,6 +236,7 @@ def sample(
         initial=None if initial is None else given_positions(initial, exact, chains),
         evaluations=None if evaluations is None else read_evaluations(evaluations, exact),
         on_error=on_error,
+        retries=_count_retries(on_error, retries),
         safety=check_safety(safety),
         budget=budget,
     )
@@ -256,15 +266,31 @@ def _explores_by_differences(explorer: object) -> bool:
     return wanted is not None and named == (wanted.name, {})
 
 
-def _check_sizes(chains: int, warmup: int | None, draws: int | None, on_error: str) -> None:
+def _count_retries(on_error: str, retries: int | None) -> int:
+    """Return how often a position that failed is evaluated again."""
+    if on_error not in ("reject", "raise", "retry"):
+        raise ConfigurationError(f"on_error must be 'reject', 'raise' or 'retry', got {on_error!r}")
+    if on_error != "retry":
+        if retries is not None:
+            raise ConfigurationError(
+                f"retries is given, but on_error is {on_error!r}, so that nothing is tried again; "
+                "pass on_error='retry', or leave retries out"
+            )
+        return 0
+    if retries is None:
+        return RETRIES
+    if not is_whole(retries, 1):
+        raise ConfigurationError(f"retries must be a whole number of at least 1, got {retries!r}")
+    return int(retries)
+
+
+def _check_sizes(chains: int, warmup: int | None, draws: int | None) -> None:
     for name, value, least in (("chains", chains, 1), ("warmup", warmup, 0), ("draws", draws, 1)):
         left_open = value is None and name != "chains"
         if not left_open and not is_whole(value, least):
             raise ConfigurationError(
                 f"{name} must be a whole number of at least {least}, got {value!r}"
             )
-    if on_error not in ("reject", "raise"):
-        raise ConfigurationError(f"on_error must be 'reject' or 'raise', got {on_error!r}")
 
 
 def _generator(seed: object) -> np.random.Generator:

@@ -25,6 +25,10 @@ class ShapeError(ConfigurationError):
     """An array does not have the expected shape."""
 
 
+class ResultTypeError(ConfigurationError, TypeError):
+    """A target returned something that is no array of real numbers."""
+
+
 class CapabilityError(ConfigurationError):
     """A part needs something that the potential at hand does not offer."""
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from surrokit.errors import EvaluationError, ShapeError
+from surrokit.errors import EvaluationError, ResultTypeError, ShapeError
 from surrokit.types import FloatArray
 
 Results = TypeVar("Results", bound=tuple[FloatArray, ...])
@@ -48,23 +48,29 @@ def row_by_row(
     ------
     EvaluationError
         If the function raises at some rows; the error carries the results of the others.
-    ShapeError
-        If results change shape between rows, or the function itself raises one: it is then wrong
-        at every row.
+    ShapeError, ResultTypeError
+        If results change shape between rows. Also if the function itself raises one, and succeeds
+        at no row: it is then wrong everywhere.
     """
     rows: dict[int, tuple[FloatArray, ...]] = {}
     causes: dict[int, Exception] = {}
     for i, position in enumerate(positions):
         try:
             rows[i] = evaluate(position.copy())
-        except ShapeError:
-            raise
         except Exception as error:
             causes[i] = error
     results = stack(rows, len(positions))
+    if not rows:
+        _raise_if_wrong(causes)
     if causes:
         raise EvaluationError(causes, results, n=len(positions))
     return results
+
+
+def _raise_if_wrong(causes: dict[int, Exception]) -> None:
+    for cause in causes.values():
+        if isinstance(cause, ShapeError | ResultTypeError):
+            raise cause
 
 
 def stack(rows: dict[int, tuple[FloatArray, ...]], n: int) -> tuple[FloatArray, ...]:

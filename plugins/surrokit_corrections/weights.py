@@ -9,6 +9,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Sampler, SurrogateSample
 from surrokit.diagnostics import effective_sample_size
 from surrokit.kernel.binding import Binding
+from surrokit.kernel.warm_up import warm_up
 from surrokit.settings import positive, positive_integer
 from surrokit.types import Capabilities, FloatArray
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
@@ -69,7 +70,7 @@ class Weights:
     aim: float = attrs.field(default=0.02, validator=positive)
     chains: int = attrs.field(default=32, validator=positive_integer)
     warmup: int = attrs.field(default=300, validator=positive_integer)
-    effective: int = attrs.field(default=10_000, validator=positive_integer)
+    effective: int = attrs.field(default=16_000, validator=positive_integer)
 
     @property
     def needs(self) -> Capabilities:
@@ -106,11 +107,8 @@ class Weights:
         moves.tune(self.warmup, covariance=covariance, step_size=None)
         decider = Metropolis().bind(surrogate)
         starts = self._starts(surrogate, about, covariance, rng)
-        state = decider.start(starts, moves.cache(starts), moves.kernel.potential)
-        for _ in range(self.warmup):
-            state = moves.renew(state)
-            state, info = decider.decide(state, moves.kernel.propose(state, rng), rng)
-            moves.update(state, info)
+        for state, _ in warm_up(moves, decider, starts, self.warmup, rng):  # noqa: B007
+            pass
         moves.freeze()
         state = moves.renew(state)
         positions: list[FloatArray] = []

@@ -106,6 +106,19 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
 )
 @click.option("--step-size", type=float, default=None, help="Size of a step.  [default: tuned]")
 @click.option("--n-steps", type=int, default=None, help="Longest path.  [default: tuned]")
+@click.option(
+    "--on-error",
+    type=click.Choice(["reject", "raise", "retry"]),
+    default="reject",
+    show_default=True,
+    help="What to do where the target fails: reject and count, stop, or try again.",
+)
+@click.option(
+    "--retries",
+    type=int,
+    default=None,
+    help="Times that a failed position is tried again, with --on-error retry.  [default: 2]",
+)
 @click.option("--seed", type=int, default=None, help="Seed, for reproducible draws.")
 @click.option(
     "--set",

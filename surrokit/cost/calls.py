@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from surrokit.contracts.methods import CALL_KINDS, CallKind
-from surrokit.cost.failures import FailureLog
 from surrokit.cost.journal import Journal, NoJournal
-from surrokit.errors import EvaluationError, ShapeError, TargetError
+from surrokit.errors import EvaluationError, ResultTypeError, ShapeError, TargetError
+from surrokit.failures.account import FailureAccount
+from surrokit.failures.cause import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, report_of
+from surrokit.failures.log import FailureLog
+from surrokit.failures.outcome import Answer, Outcome, Results
 from surrokit.rowwise import stack
-from surrokit.types import FloatArray
+from surrokit.types import BoolArray, FloatArray
 
-OnError: TypeAlias = Literal["reject", "raise"]
-"""What happens when a target raises at a position."""
+OnError: TypeAlias = Literal["reject", "raise", "retry"]
+"""What happens when a target fails at a position: ``raise`` is for exceptions alone."""
 
 Function: TypeAlias = Callable[[FloatArray], tuple[FloatArray, ...]]
 
@@ -24,6 +27,7 @@ Guard: TypeAlias = Callable[[CallKind, int], None]
 """Asked before a call, with its kind and number of positions; raises if it must not be made."""
 
 _REMEMBERED = ("value", "gradient", "forward", "jacobian", "vjp")
+_WITH_OUTPUTS = {("forward", 1), ("jacobian", 2), ("vjp", 2)}
 
 
 class ExactCalls:
@@ -32,10 +36,16 @@ class ExactCalls:
     A batch that raises as a whole is evaluated again row by row. Every attempt is counted, since
     the potential that pays counts (:func:`surrokit.contracts.counting.with_count`).
 
+    Results of a wrong shape or type are the target's mistake until a call of their kind has given
+    a right one, and raise. After that they are failures like others.
+
     Parameters
     ----------
     on_error
-        ``"reject"``, or ``"raise"`` to stop at the first exception of the target.
+        ``"reject"``; ``"raise"`` to stop at the first exception of the target; or ``"retry"`` to
+        evaluate a position that failed once more.
+    retries
+        How often it is evaluated again at most, with ``"retry"``.
 
     Attributes
     ----------
@@ -45,28 +55,40 @@ class ExactCalls:
         Keeps what comes back, or says what came back before.
     remembers
         Whether the last batch of each kind is kept, to be given once more.
-    failures
-        Positions at which the target raised, returned NaN, or claimed an infinite density.
-    broken_gradients
-        Positions at which U is finite and its gradient is not.
-    likeliest_broken : tuple of float and ndarray of shape (dim,), or None
-        U and position of the broken gradient of least U.
+    account
+        Failures by kind: positions at which the target raised, returned NaN, or claimed an
+        infinite density.
+    retries_here
+        Whether :meth:`evaluate` retries; else what it calls does by :meth:`retry`.
     log
         Warns of failures.
+    last : tuple of ndarray of shape (dim,) and float, or None
+        The latest position at which U is finite, and U there.
     """
 
-    def __init__(self, on_error: OnError) -> None:
+    def __init__(self, on_error: OnError, retries: int = 0) -> None:
         self.on_error = on_error
+        self.retries, self.retries_here = retries, True
         self.counts: dict[str, int] = dict.fromkeys(CALL_KINDS, 0)
-        self.failures = 0
-        self.broken_gradients = 0
-        self.likeliest_broken: tuple[float, FloatArray] | None = None
+        self.account = FailureAccount()
         self.guard: Guard | None = None
         self.journal: Journal = NoJournal()
         self.remembers = False
-        self._known: dict[CallKind, tuple[FloatArray, tuple[FloatArray, ...]]] = {}
         self.log = FailureLog()
+        self.last: tuple[FloatArray, float] | None = None
+        self._known: dict[CallKind, tuple[FloatArray, Answer]] = {}
+        self._worked: set[CallKind] = set()
+        self._n_outputs: tuple[int, ...] | None = None
+        self._kind: CallKind = "value"
         self._at: FloatArray = np.empty((0, 0))
+        self._answer = Answer(results=None)
+        self._cures: list[Cure] = []
+        self._is_aside = False
+
+    @property
+    def causes(self) -> Mapping[int, Cause]:
+        """Row number of the latest batch to what the target raised there."""
+        return self._answer.causes
 
     def evaluate(
         self, kind: CallKind, function: Function, positions: FloatArray
@@ -80,24 +102,26 @@ class ExactCalls:
         ------
         TargetError
             If the function raises and ``on_error`` is ``"raise"``.
-        ShapeError
-            If the function raises one: it is then wrong everywhere.
+        ShapeError, ResultTypeError
+            If the function has returned nothing right before: it is then wrong everywhere.
         """
-        self._at = positions
+        self._kind, self._at = kind, positions
         if self._known and not self.remembers:
             known = self._known.get(kind)
             if known is not None and np.array_equal(known[0], positions):
-                return self._known.pop(kind)[1]
-        results = self.journal.call(
+                self._answer = self._known.pop(kind)[1]
+                return self._answer.results
+        answer = self._answer = self.journal.call(
             kind,
             positions,
-            lambda rows: self._evaluate(kind, function, rows),
+            lambda rows: self._pay(kind, function, rows),
             self.counts,
-            lambda what, rows, overflow: self.log.failed(what, rows, overflow=overflow),
+            aside=self._is_aside,
         )
-        if self.remembers and kind in _REMEMBERED and results is not None:
-            self._known[kind] = positions.copy(), results
-        return results
+        self._take_in(kind, answer, positions)
+        if self.remembers and kind in _REMEMBERED and answer.results is not None:
+            self._known[kind] = positions.copy(), answer
+        return answer.results
 
     def count(self, kind: CallKind, n: int) -> None:
         """Count n positions (or data rows), unless the guard refuses them."""
@@ -105,30 +129,24 @@ class ExactCalls:
             self.guard(kind, n)
         self.counts[kind] += n
 
-    def _evaluate(
-        self, kind: CallKind, function: Function, positions: FloatArray
-    ) -> tuple[FloatArray, ...] | None:
+    @contextmanager
+    def off_the_record(self) -> Iterator[FailureAccount]:
+        """Count failures in the block in an account of its own, untold and without retries."""
+        kept = self.account, self.log, self.on_error
+        self.account, self.log, self.on_error = FailureAccount(), FailureLog(told=True), "reject"
+        self._is_aside = True
         try:
-            with np.errstate(all="ignore"):  # overflow far out is rejected and counted
-                return function(positions)
-        except ShapeError:
-            raise
-        except EvaluationError as error:
-            self._note_error(next(iter(error.causes.values())), positions[list(error.causes)])
-            return error.results or None
-        except Exception as error:
-            self._note_error(error, positions)
-            if len(positions) == 1:
-                return None
-            results = self._row_by_row(kind, function, positions)
-            self._at = positions
-            return results
+            yield self.account
+        finally:
+            self.account, self.log, self.on_error = kept
+            self._is_aside = False
 
     def decidable(self, values: FloatArray) -> FloatArray:
         """Return U, shape (n,), with ``inf`` in place of NaN and -inf, which count as failures.
 
         U = -inf is no valid density: a chain there would never leave.
         """
+        self._note_last(values)
         failed = ~(values > -np.inf)
         if not failed.any():
             return values
@@ -137,47 +155,159 @@ class ExactCalls:
         if endless.any():
             what = "returned U = -inf, an infinite density, which no chain could leave again"
             self.log.failed(what, self._at[endless], overflow=False)
-            self.failures += int(endless.sum())
+            self.account.reject(MINUS_INFINITY, what, self._kind, self._at[endless])
         return np.where(failed, np.inf, values)
 
     def count_broken_gradients(
-        self, positions: FloatArray, values: FloatArray, gradients: FloatArray
+        self,
+        positions: FloatArray,
+        values: FloatArray,
+        gradients: FloatArray,
+        causes: Mapping[int, Cause] | None = None,
     ) -> None:
-        """Count positions (n, dim) where U is finite and its gradient is not, as failures too."""
+        """Count positions where U is finite and its gradient is not, as failures too.
+
+        Parameters
+        ----------
+        positions, gradients : ndarrays of shape (n, dim)
+            Where, and the gradients there.
+        values : ndarray of shape (n,)
+            U there.
+        causes
+            Row number to what the gradient raised; None for what the latest batch did.
+        """
+        causes = self.causes if causes is None else causes
         broken = np.isfinite(values) & ~np.isfinite(gradients).all(axis=1)
-        if not broken.any():
-            return
-        self.broken_gradients += int(broken.sum())
-        self.failures += int(broken.sum())
-        i = int(np.where(broken, values, np.inf).argmin())
-        if self.likeliest_broken is None or values[i] < self.likeliest_broken[0]:
-            self.likeliest_broken = float(values[i]), positions[i].copy()
+        for i in np.flatnonzero(broken):
+            at, value = positions[i : i + 1], float(values[i])
+            self.account.reject_gradient(causes.get(int(i)), at, value)
 
     def count_nan(self, rows: FloatArray) -> None:
-        """Count rows with NaN, shape (n, ...), as failures."""
-        nan = np.isnan(rows).reshape(len(rows), -1).any(axis=1)
+        """Count rows with NaN, shape (n, ...), as failures, by what the target raised there."""
+        nan: BoolArray = np.asarray(np.isnan(rows).reshape(len(rows), -1).any(axis=1))
+        if not nan.any():
+            return
+        for row, cause in self.causes.items():
+            if nan[row]:
+                at = self._at[row : row + 1]
+                self.account.reject(cause.kind, cause.report, self._kind, at)
+                nan[row] = False
         if nan.any():
-            self.log.failed("returned NaN", self._at[nan], overflow=True)
-            self.failures += int(nan.sum())
+            self.log.failed(RETURNED_NAN.report, self._at[nan], overflow=True)
+            self.account.reject(RETURNED_NAN.kind, RETURNED_NAN.report, self._kind, self._at[nan])
 
-    def _row_by_row(
-        self, kind: CallKind, function: Function, positions: FloatArray
-    ) -> tuple[FloatArray, ...] | None:
-        rows: dict[int, tuple[FloatArray, ...]] = {}
-        for i in range(len(positions)):
-            one = self.evaluate(kind, function, positions[i : i + 1])
-            if one is not None:
-                rows[i] = tuple(array[0] for array in one)
-        return stack(rows, len(positions)) or None
+    # --- attempts ---
 
-    def _note_error(self, error: Exception, positions: FloatArray) -> None:
-        place = traceback.extract_tb(error.__traceback__)
-        where = f" ({place[-1].filename}, line {place[-1].lineno})" if place else ""
-        report = f"raised {type(error).__name__}: {error}{where}"
+    def _pay(self, kind: CallKind, function: Function, positions: FloatArray) -> Answer:
+        self._cures = []
+        attempt = self.retry if self.retries_here else self._attempt
+        return attempt(kind, function, positions).tell(self._cures)
+
+    def retry(self, kind: CallKind, function: Function, positions: FloatArray) -> Outcome:
+        """Return the outcome of a batch, failed rows of which are evaluated again if asked.
+
+        Failed are rows that raise, and rows with NaN unless U is infinite there.
+        """
+        first = outcome = self._attempt(kind, function, positions)
+        if self.on_error != "retry" or not (failed := first.failed).size:
+            return outcome
+        left = failed
+        for _ in range(self.retries):
+            again = self._attempt(kind, function, positions[left])
+            outcome = outcome.mend(left, again)
+            if not (left := left[again.failed]).size:
+                break
+        for row in np.setdiff1d(failed, left):
+            error = first.causes.get(int(row))
+            cause = RETURNED_NAN if error is None else Cause.of(error)
+            self._cures.append(Cure(cause, positions[row].copy()))
+        return outcome
+
+    def _attempt(self, kind: CallKind, function: Function, positions: FloatArray) -> Outcome:
+        try:
+            with np.errstate(all="ignore"):  # overflow far out is rejected and counted
+                outcome = self._call(function, positions)
+            self._check_outputs(kind, outcome.results)
+        except (ShapeError, ResultTypeError) as error:
+            if kind not in self._worked:
+                raise
+            return self._after_exception(error, kind, function, positions)
+        except TargetError:
+            raise
+        except Exception as error:
+            return self._after_exception(error, kind, function, positions)
+        if outcome.results is not None:
+            self._worked.add(kind)
+        return outcome
+
+    def _call(self, function: Function, positions: FloatArray) -> Outcome:
+        n = len(positions)
+        try:
+            return Outcome(n=n, results=function(positions))
+        except EvaluationError as error:
+            if self.on_error == "raise":
+                _stop_at(next(iter(error.causes.values())))
+            return Outcome(n=n, results=error.results or None, causes=error.causes)
+
+    def _after_exception(
+        self, error: Exception, kind: CallKind, function: Function, positions: FloatArray
+    ) -> Outcome:
+        """Return the outcome of a batch that raised as a whole, row by row if there are several."""
         if self.on_error == "raise":
-            raise TargetError(
-                f'the target {report}; make it return inf there, or pass on_error="reject"'
-            ) from error
-        overflow = isinstance(error, ArithmeticError)
-        self.journal.note(report, positions, overflow)
-        self.log.failed(report, positions, overflow=overflow)
+            _stop_at(error)
+        n = len(positions)
+        if n == 1:
+            return Outcome(n=1, results=None, causes={0: error})
+        rows = [self._attempt(kind, function, positions[i : i + 1]) for i in range(n)]
+        known = {
+            i: tuple(array[0] for array in row.results)
+            for i, row in enumerate(rows)
+            if row.results is not None
+        }
+        causes = {i: cause for i, row in enumerate(rows) for cause in row.causes.values()}
+        return Outcome(n=n, results=stack(known, n) or None, causes=causes)
+
+    def _check_outputs(self, kind: CallKind, results: Results | None) -> None:
+        """Raise unless a forward map returns as many outputs as before.
+
+        Raises
+        ------
+        ShapeError
+            If it does not.
+        """
+        if results is None or (kind, len(results)) not in _WITH_OUTPUTS:
+            return
+        shape = results[0].shape[1:]
+        if self._n_outputs is None:
+            self._n_outputs = shape
+        if shape != self._n_outputs:
+            raise ShapeError(
+                f"a forward map returned outputs of shape {shape}, and of {self._n_outputs} before "
+                "that; it must always return the same"
+            )
+
+    # --- what is told ---
+
+    def _note_last(self, values: FloatArray) -> None:
+        least = np.where(np.isfinite(values), values, np.inf)
+        i = int(least.argmin()) if len(values) else 0
+        if len(values) and least[i] < np.inf:
+            self.last = self._at[i].copy(), float(values[i])
+
+    def _take_in(self, kind: CallKind, answer: Answer, positions: FloatArray) -> None:
+        """Take in an answer, whether it was paid for now or is known from before."""
+        for cure in answer.cures:
+            self.account.cure(cure)
+        if answer.results is not None:
+            self._check_outputs(kind, answer.results)
+            self._worked |= {kind} if self.retries_here else {kind, "value"}
+        if answer.causes:
+            cause = next(iter(answer.causes.values()))
+            at = positions[list(answer.causes)]
+            self.log.failed(cause.report, at, overflow=cause.overflow)
+
+
+def _stop_at(error: Exception) -> None:
+    raise TargetError(
+        f'the target {report_of(error)}; make it return inf there, or pass on_error="reject"'
+    ) from error

@@ -8,17 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, MutableMapping
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from surrokit.contracts.methods import CallKind
+from surrokit.failures.outcome import Answer
 from surrokit.types import FloatArray
-
-Results: TypeAlias = tuple[FloatArray, ...] | None
-"""What came back from a batch; None where every row failed."""
-
-Fail: TypeAlias = Callable[[str, FloatArray, bool], None]
-"""Takes in a failure: what the target did, where, and whether it may be mere overflow."""
-
 
 BEYOND = sys.maxsize
 """Position of a journal that holds no more than was asked for."""
@@ -49,11 +43,12 @@ class Journal(Protocol):
         self,
         kind: CallKind,
         positions: FloatArray,
-        evaluate: Callable[[FloatArray], Results],
+        evaluate: Callable[[FloatArray], Answer],
         counts: MutableMapping[str, int],
-        fail: Fail,
-    ) -> Results:
-        """Return the results of a batch.
+        *,
+        aside: bool = False,
+    ) -> Answer:
+        """Return the answer for a batch.
 
         Parameters
         ----------
@@ -65,13 +60,14 @@ class Journal(Protocol):
             Pays for a batch.
         counts
             Calls so far, which known ones are added to.
-        fail
-            Told of failures that are known.
-        """
-        ...
+        aside
+            Whether nothing that follows depends on the call, so that a longer run need not make it.
 
-    def note(self, what: str, positions: FloatArray, overflow: bool) -> None:
-        """Take in a failure of the call in progress."""
+        Raises
+        ------
+        BudgetSpent
+            If a limit forbids a call, or forbade this one before.
+        """
         ...
 
     def reading(self, now: float) -> float:
@@ -90,16 +86,14 @@ class NoJournal:
         self,
         kind: CallKind,
         positions: FloatArray,
-        evaluate: Callable[[FloatArray], Results],
+        evaluate: Callable[[FloatArray], Answer],
         counts: MutableMapping[str, int],
-        fail: Fail,
-    ) -> Results:
-        """Return the results of a batch."""
-        del kind, counts, fail
+        *,
+        aside: bool = False,
+    ) -> Answer:
+        """Return the answer for a batch."""
+        del kind, counts, aside
         return evaluate(positions)
-
-    def note(self, what: str, positions: FloatArray, overflow: bool) -> None:
-        """Ignore a failure."""
 
     def reading(self, now: float) -> float:
         """Return the time as it is."""

@@ -96,9 +96,12 @@ def measure_starts(
     with target.remembering():
         starts = start(begin, target.target, initial, chains, rng)
         target.drain()
-    one = starts[:1]
-    gradient = _least(lambda: target.value_and_gradient(one), now) if has_gradient else None
-    value = _least(lambda: target.value(one), now)
+    one, seen = starts[:1], list[float]()
+    gradient = None
+    if has_gradient:
+        gradient = _least(lambda: seen.extend(target.value_and_gradient(one)[0]), now)
+    value = _least(lambda: seen.extend(target.value(one)), now)
+    _compare(seen, target)
     target.drain()  # the batch holds the same position
     jacobian = None
     if target.capabilities >= {JACOBIAN, VJP}:
@@ -114,6 +117,13 @@ def measure_starts(
         by_differences=isinstance(target.target, Differences),
     )
     return starts, costs
+
+
+def _compare(values: list[float], target: RecordingPotential) -> None:
+    """Note the least and the largest of finite values at one position."""
+    finite = [float(value) for value in values if np.isfinite(value)]
+    if finite:
+        target.exact.account.note_values(min(finite), max(finite))
 
 
 def _least(call: Callable[[], object], now: Callable[[], float]) -> float:

@@ -25,13 +25,13 @@ from surrokit.contracts.potential import (
 from surrokit.contracts.rows import RowExpansion, of_order, with_rows
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import Transform
-from surrokit.cost.broken_gradients import BrokenGradients
 from surrokit.cost.budget import calls_paid
 from surrokit.cost.calls import ExactCalls, Guard, OnError
-from surrokit.cost.failures import FailureLog
 from surrokit.cost.journal import Journal
+from surrokit.cost.retried import with_retries
 from surrokit.cost.rows import RecordedExpansion
 from surrokit.errors import TargetError
+from surrokit.failures.account import BrokenGradients
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.outputs import gradient_of_energy
@@ -44,7 +44,7 @@ class RecordingPotential:
     A position where the target raises, or returns NaN or -inf, gets the value ``inf``, and so is
     rejected and counted. A position where U is finite and its gradient is not counts as a failure
     too: paths that follow the gradient end there. A warning tells of the first failure (see
-    :mod:`surrokit.cost.failures`).
+    :mod:`surrokit.failures.log`).
 
     Calls are counted at the innermost potential (:func:`surrokit.contracts.counting.with_count`).
     A position counts as ``gradient`` if its gradient is evaluated, with the value or alone, and as
@@ -62,16 +62,20 @@ class RecordingPotential:
         Whether evaluations are kept for a learner. If so, a gradient is always evaluated with its
         value, so that the learner gets both.
     on_error
-        ``"reject"``, or ``"raise"`` to stop at the first exception of the target.
+        ``"reject"``; ``"raise"`` to stop at the first exception of the target; or ``"retry"``.
+    retries
+        How often a position that failed is evaluated again at most, with ``"retry"``.
     """
 
-    def __init__(self, target: Potential, *, keep: bool, on_error: OnError = "reject") -> None:
+    def __init__(
+        self, target: Potential, *, keep: bool, on_error: OnError = "reject", retries: int = 0
+    ) -> None:
         self.target = target
         self._keeps = keep
         self._with_gradients = False
         self._wants_jacobians = False
-        self._exact = ExactCalls(on_error)
-        self._paid = with_count(target, self._exact.count)
+        self._exact = ExactCalls(on_error, retries)
+        self._paid = with_retries(with_count(target, self._exact.count), self._exact)
         self._blocks: list[Evaluations] = []
         self._n_outputs: int | None = None
 
@@ -114,21 +118,17 @@ class RecordingPotential:
     @property
     def failures(self) -> int:
         """Positions at which the target raised, or returned NaN or -inf."""
-        return self._exact.failures
+        return self._exact.account.total
 
     @property
     def broken_gradients(self) -> BrokenGradients:
         """Positions where U is finite and its gradient is not, in the user's coordinates."""
-        likeliest = self._exact.likeliest_broken
-        if likeliest is None:
-            return BrokenGradients()
-        value, at = likeliest[0], self.transform.to_bounded(likeliest[1])
-        return BrokenGradients(count=self._exact.broken_gradients, value=value, position=at)
+        return self._exact.account.tell_broken(self.transform)
 
     @property
-    def failure_log(self) -> FailureLog:
-        """The log of failures."""
-        return self._exact.log
+    def exact(self) -> ExactCalls:
+        """What makes the calls, with the account and the log of failures."""
+        return self._exact
 
     def fork(self, *, keep: bool, jacobians: bool = False) -> RecordingPotential:
         """Return a wrapper with shared counts that keeps its own evaluations, or none.
@@ -370,13 +370,12 @@ class RecordingPotential:
 
     def _look_at_lone(self, positions: FloatArray, gradients: FloatArray) -> None:
         """Evaluate U where a lone gradient is not finite, which is no failure off the support."""
-        broken = ~np.isfinite(gradients).all(axis=1)
+        broken, causes = ~np.isfinite(gradients).all(axis=1), self._exact.causes
         if broken.any():
-            where = positions[broken]
+            where, values = positions[broken], np.full(len(positions), np.nan)
             results = self._exact.evaluate("value", lambda q: (self._paid.value(q),), where)
-            self._exact.count_broken_gradients(
-                where, self._values(results, len(where)), gradients[broken]
-            )
+            values[broken] = self._values(results, len(where))
+            self._exact.count_broken_gradients(positions, values, gradients, causes)
 
     def _values(self, results: tuple[FloatArray, ...] | None, n: int) -> FloatArray:
         return self._exact.decidable(np.full(n, np.nan) if results is None else results[0])

@@ -82,6 +82,6 @@ def _block(row: tuple[Any, ...], chains: int, dim: int) -> dict[str, npt.NDArray
 def _nothing(chains: int, dim: int) -> dict[str, npt.NDArray[Any]]:
     return {
         "positions": np.empty((0, chains, dim)),
-        "numbers": np.empty((0, 2 + len(CALL_KINDS))),
+        "numbers": np.empty((0, 3 + len(CALL_KINDS))),
         **{name: np.empty((0, chains), dtype=of) for name, of in DTYPES.items()},
     }

@@ -9,17 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from surrokit.contracts.methods import CALL_KINDS
+from surrokit.failures.cause import Cause, Cure
+from surrokit.failures.outcome import Answer
 from surrokit.ledger.store import Store, array_of, reading
 from surrokit.types import FloatArray
 
 MARK = "mark"
 """Kind of an event that is no call: the end of an iteration."""
 
-DONE, RAISED, APART = "done", "raised", "apart"
-"""Outcomes of a batch: it returned; it raised, and the run with it; it returned in a run that
-cannot be repeated as far as that."""
+DONE, ASIDE, RAISED, APART = "done", "aside", "raised", "apart"
+"""Outcomes of a batch: it returned; it returned, and nothing that follows depends on it; it raised,
+and the run with it; it returned in a run that cannot be repeated as far as that."""
 
 COLUMNS = (
     "kind, outcome, stage, iteration, width, seconds, shapes, counts, notes, positions, results, "
@@ -30,25 +33,6 @@ COLUMNS = (
 _AT_ONCE = 64
 
 _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Note:
-    """A failure.
-
-    Parameters
-    ----------
-    what
-        What the target did.
-    overflow
-        Whether it may be mere overflow.
-    rows
-        Numbers of the rows of the batch at which it failed.
-    """
-
-    what: str
-    overflow: bool
-    rows: tuple[int, ...]
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -73,8 +57,10 @@ class Event:
         Of the batch.
     counts
         Kind to calls that were paid for.
-    notes
-        Failures.
+    causes
+        Row number to why it failed.
+    cures
+        Failures that a retry cured.
     readings : ndarray of shape (k,)
         Readings of the clock since the event before.
     """
@@ -88,13 +74,19 @@ class Event:
     results: tuple[FloatArray, ...] | None = None
     seconds: float = 0.0
     counts: Mapping[str, int] = attrs.field(factory=dict)
-    notes: Sequence[Note] = ()
+    causes: Mapping[int, Cause] = attrs.field(factory=dict)
+    cures: Sequence[Cure] = ()
     readings: FloatArray
 
     @property
     def is_mark(self) -> bool:
         """Whether it is no call."""
         return self.kind == MARK
+
+    @property
+    def answer(self) -> Answer:
+        """What came back."""
+        return Answer(results=self.results, causes=self.causes, cures=self.cures)
 
 
 def write_event(store: Store, event: Event) -> None:
@@ -110,7 +102,7 @@ def write_event(store: Store, event: Event) -> None:
     readings = event.readings.tobytes()
     shapes = None if event.results is None else json.dumps([a.shape[1:] for a in event.results])
     plain = event.counts == {event.kind: len(event.positions)} or event.is_mark
-    notes = [[note.what, note.overflow, note.rows] for note in event.notes]
+    notes = _notes(event)
     row = (
         event.kind,
         event.outcome,
@@ -130,7 +122,9 @@ def write_event(store: Store, event: Event) -> None:
         store.execute(_INSERT, row)
 
 
-def read_events(store: Store, *, after: int = 0, calls_alone: bool = False) -> Iterator[Event]:
+def read_events(
+    store: Store, *, after: int = 0, calls_alone: bool = False, asides_alone: bool = False
+) -> Iterator[Event]:
     """Yield events in order.
 
     Parameters
@@ -141,6 +135,8 @@ def read_events(store: Store, *, after: int = 0, calls_alone: bool = False) -> I
         Number of the event to begin after.
     calls_alone
         Whether marks are left out.
+    asides_alone
+        Whether all is left out but calls that were made aside.
 
     Raises
     ------
@@ -148,6 +144,7 @@ def read_events(store: Store, *, after: int = 0, calls_alone: bool = False) -> I
         If one is damaged.
     """
     also = f"AND kind != '{MARK}'" if calls_alone else ""
+    also += f" AND outcome = '{ASIDE}'" if asides_alone else ""
     query = f"SELECT id, {COLUMNS} FROM events WHERE id > ? {also} ORDER BY id LIMIT {_AT_ONCE}"
     while True:
         with reading(store.path):
@@ -197,7 +194,7 @@ def event_of(number: int, row: Sequence[Any]) -> Event:
         results=None if shapes is None else _split(results, n, json.loads(shapes)),
         seconds=float(seconds),
         counts=_counts(counts, kind, n),
-        notes=[_note(note) for note in json.loads(notes)] if notes is not None else (),
+        **_failures(json.loads(notes) if notes is not None else ()),
         readings=array_of(readings, (len(readings) // 8,)),
     )
 
@@ -222,9 +219,26 @@ def _counts(text: str | None, kind: str, n: int) -> dict[str, int]:
     return found
 
 
-def _note(data: Any) -> Note:
-    what, overflow, rows = data
-    return Note(what=str(what), overflow=bool(overflow), rows=tuple(int(row) for row in rows))
+def _notes(event: Event) -> list[list[Any]]:
+    """Return failures as plain data: the row, or none and the position of what was cured."""
+    failed = [[row, *attrs.astuple(cause)] for row, cause in event.causes.items()]
+    cured = [[None, *attrs.astuple(cure.cause), cure.position.tolist()] for cure in event.cures]
+    return failed + cured
+
+
+def _failures(notes: Sequence[Any]) -> dict[str, Any]:
+    causes = {int(row): _cause(told) for row, *told in notes if row is not None}
+    cures = [
+        Cure(_cause(told), np.array(position, dtype=np.float64))
+        for row, *told, position in notes
+        if row is None
+    ]
+    return {"causes": causes, "cures": cures}
+
+
+def _cause(told: Sequence[Any]) -> Cause:
+    kind, report, overflow = told
+    return Cause(kind=str(kind), report=str(report), overflow=bool(overflow))
 
 
 def _checksum(positions: bytes, results: bytes | None, readings: bytes) -> int:

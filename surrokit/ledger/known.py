@@ -12,9 +12,10 @@ import numpy as np
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.methods import CallKind
 from surrokit.contracts.potential import Potential
-from surrokit.cost.journal import Fail, NoJournal, Results
+from surrokit.cost.journal import NoJournal
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError, LedgerError
+from surrokit.failures.outcome import Answer
 from surrokit.ledger.events import APART, DONE, Event
 from surrokit.ledger.fingerprint import check_fingerprint, check_row
 from surrokit.ledger.reader import Ledger
@@ -61,9 +62,9 @@ class Known:
         return len(self._rows)
 
     def complete(
-        self, kind: str, positions: FloatArray, evaluate: Callable[[FloatArray], Results]
-    ) -> Results:
-        """Return results of a batch (n, width), of which only unknown rows are evaluated."""
+        self, kind: str, positions: FloatArray, evaluate: Callable[[FloatArray], Answer]
+    ) -> Answer:
+        """Return the answer for a batch (n, width), of which only unknown rows are evaluated."""
         keys = [(kind, row.tobytes()) for row in positions] if self._rows else []
         found = {i: self._rows[key] for i, key in enumerate(keys) if key in self._rows}
         if not found:
@@ -72,9 +73,13 @@ class Known:
         self.seconds += sum(seconds for _, seconds in found.values())
         unknown = [i for i in range(len(positions)) if i not in found]
         fresh = evaluate(positions[unknown]) if unknown else None
-        if fresh is not None:
-            rows |= {i: tuple(array[k] for array in fresh) for k, i in enumerate(unknown)}
-        return tuple(stack(rows, len(positions)))
+        if fresh is None:
+            return Answer(results=tuple(stack(rows, len(positions))))
+        if (paid := fresh.results) is not None:
+            rows |= {i: tuple(array[k] for array in paid) for k, i in enumerate(unknown)}
+        causes = {unknown[k]: cause for k, cause in fresh.causes.items()}
+        results = tuple(stack(rows, len(positions)))
+        return attrs.evolve(fresh, results=results, causes=causes)
 
 
 class LookUp(NoJournal):
@@ -98,15 +103,16 @@ class LookUp(NoJournal):
         self,
         kind: CallKind,
         positions: FloatArray,
-        evaluate: Callable[[FloatArray], Results],
+        evaluate: Callable[[FloatArray], Answer],
         counts: MutableMapping[str, int],
-        fail: Fail,
-    ) -> Results:
-        """Return the results of a batch, of which only unknown rows are evaluated."""
-        del counts, fail
+        *,
+        aside: bool = False,
+    ) -> Answer:
+        """Return the answer for a batch, of which only unknown rows are evaluated."""
+        del counts
         return (
             evaluate(positions)
-            if kind == "rows"
+            if kind == "rows" or aside
             else self._known.complete(kind, positions, evaluate)
         )
 
@@ -185,23 +191,24 @@ class _Told(NoJournal):
         self,
         kind: CallKind,
         positions: FloatArray,
-        evaluate: Callable[[FloatArray], Results],
+        evaluate: Callable[[FloatArray], Answer],
         counts: MutableMapping[str, int],
-        fail: Fail,
-    ) -> Results:
-        """Return the results of the event, without a call."""
-        del positions, evaluate, counts, fail
+        *,
+        aside: bool = False,
+    ) -> Answer:
+        """Return the answer of the event, without a call."""
+        del positions, evaluate, counts, aside
         if kind != self._event.kind:
             raise LedgerError(
                 f"the target would evaluate {kind} in the place of {self._event.kind}"
             )
-        return self._event.results
+        return self._event.answer
 
 
 def _evaluations(events: Iterable[Event], exact: Potential) -> Evaluations:
     """Return what a learner learns from events, as if they were paid for now."""
     target = RecordingPotential(exact, keep=True)
-    target.failure_log.waits = True
+    target.exact.log.waits = True
     for event in events:
         method = _OF_KINDS.get(event.kind)
         if method is None or event.results is None or (event.kind, len(event.results)) == _LONE:

@@ -254,9 +254,8 @@ def _write_parquet(columns: dict[str, npt.NDArray[Any]], path: str | os.PathLike
 
 def _messages(event: Event) -> list[str]:
     found = [""] * len(event.positions)
-    for note in event.notes:
-        for row in note.rows:
-            found[row] = found[row] or note.what
+    for row, cause in event.causes.items():
+        found[row] = cause.report
     return found
 
 

@@ -5,20 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, MutableMapping
 
+import attrs
 import numpy as np
 
 from surrokit.contracts.methods import CallKind
-from surrokit.cost.journal import BEYOND, Fail, Results
+from surrokit.cost.budget import BudgetSpent
+from surrokit.cost.journal import BEYOND
 from surrokit.errors import ReplayError
-from surrokit.ledger.events import (
-    DONE,
-    MARK,
-    RAISED,
-    Event,
-    Note,
-    read_events,
-    write_event,
-)
+from surrokit.failures.outcome import Answer, Results
+from surrokit.ledger.events import ASIDE, DONE, MARK, RAISED, Event, read_events, write_event
 from surrokit.ledger.known import Known
 from surrokit.ledger.store import Store
 from surrokit.types import FloatArray
@@ -62,8 +57,7 @@ class Tape:
         self._inside = False
         self._differs = False
         self._at_stake = 0.0
-        self._notes: list[Note] = []
-        self._batch: FloatArray = np.empty((0, 0))
+        self._asides: dict[tuple[str, bytes], list[Event]] | None = None
         self.stage, self.iteration = "start", 0
 
     @property
@@ -140,7 +134,7 @@ class Tape:
         readings, self._pending = self._pending[: self._sure], self._pending[self._sure :]
         self._sure = 0
         positions, values = self._chains
-        self._write(MARK, positions, _canonical((values,)), readings)
+        self._write(MARK, positions, Answer(results=_canonical((values,))), readings)
 
     # --- calls ---
 
@@ -148,11 +142,12 @@ class Tape:
         self,
         kind: CallKind,
         positions: FloatArray,
-        evaluate: Callable[[FloatArray], Results],
+        evaluate: Callable[[FloatArray], Answer],
         counts: MutableMapping[str, int],
-        fail: Fail,
-    ) -> Results:
-        """Return the results that the ledger holds, or else pay for them and keep them.
+        *,
+        aside: bool = False,
+    ) -> Answer:
+        """Return the answer that the ledger holds, or else pay for it and keep it.
 
         Data rows are evaluated again: they are cheap, and far too many to be kept.
 
@@ -162,39 +157,71 @@ class Tape:
             If the ledger holds another call.
         LedgerError
             If it cannot be written.
+        BudgetSpent
+            If the run went on without a call that is made aside.
         """
         if self._inside or kind == "rows":
             return evaluate(positions)
+        if aside:
+            return self._call_aside(kind, positions, evaluate, counts)
         if self._event is not None:
-            return self._repeat(kind, positions, counts, fail)
-        before, began = dict(counts), time.perf_counter()
-        self._inside, self._notes, self._batch = True, [], positions
+            return self._repeat(kind, positions, counts)
         readings, self._pending, self._sure = self._pending, [], 0
-        outcome, results = RAISED, None
+        return self._pay(
+            kind,
+            positions,
+            lambda rows: self._known.complete(kind, rows, evaluate),
+            counts,
+            DONE,
+            readings,
+        )
+
+    def _call_aside(
+        self,
+        kind: CallKind,
+        positions: FloatArray,
+        evaluate: Callable[[FloatArray], Answer],
+        counts: MutableMapping[str, int],
+    ) -> Answer:
+        """Return the answer of a call that a run which is extended does not make."""
+        if self._asides is None:
+            self._asides = {}
+            for event in read_events(self._store, asides_alone=True):
+                self._asides.setdefault((event.kind, event.positions.tobytes()), []).append(event)
+        held = self._asides.get((kind, positions.tobytes()))
+        if held:
+            return _tell(held.pop(0), counts)
+        if self.replays:  # a limit forbade it
+            raise BudgetSpent("max_calls")
+        return self._pay(kind, positions, evaluate, counts, ASIDE, [])
+
+    def _pay(
+        self,
+        kind: CallKind,
+        positions: FloatArray,
+        evaluate: Callable[[FloatArray], Answer],
+        counts: MutableMapping[str, int],
+        outcome: str,
+        readings: list[float],
+    ) -> Answer:
+        before, began, answer = dict(counts), time.perf_counter(), None
+        self._inside = True
         try:
-            results = _canonical(self._known.complete(kind, positions, evaluate))
-            outcome = DONE
+            paid_for = evaluate(positions)
+            answer = attrs.evolve(paid_for, results=_canonical(paid_for.results))
         finally:
             self._inside = False
             seconds = time.perf_counter() - began
             paid = {name: n - before[name] for name, n in counts.items() if n != before[name]}
-            if outcome == DONE or paid:
-                self._write(kind, positions, results, readings, outcome, seconds, paid)
-        return results
-
-    def note(self, what: str, positions: FloatArray, overflow: bool) -> None:
-        """Take in a failure of the call in progress."""
-        if self._inside:
-            rows = _rows_of(positions, self._batch)
-            self._notes.append(Note(what=what, overflow=overflow, rows=rows))
+            if answer is not None or paid:
+                outcome = RAISED if answer is None else outcome
+                kept = answer or Answer(results=None)
+                self._write(kind, positions, kept, readings, outcome, seconds, paid)
+        return answer
 
     def _repeat(
-        self,
-        kind: CallKind,
-        positions: FloatArray,
-        counts: MutableMapping[str, int],
-        fail: Fail,
-    ) -> Results:
+        self, kind: CallKind, positions: FloatArray, counts: MutableMapping[str, int]
+    ) -> Answer:
         event = self._event
         assert event is not None
         if event.kind != kind or self._served != len(event.readings):
@@ -208,12 +235,8 @@ class Tape:
                 f"the run asks for {kind} after iteration {self.iteration} at another position "
                 "than its ledger holds"
             )
-        for name, n in event.counts.items():
-            counts[name] += n
-        for note in event.notes:
-            fail(note.what, positions[list(note.rows)], note.overflow)
         self._advance()
-        return event.results
+        return _tell(event, counts)
 
     def _differ(self, what: str) -> ReplayError:
         """Write nothing from here on, and return the error."""
@@ -234,7 +257,7 @@ class Tape:
         self,
         kind: str,
         positions: FloatArray,
-        results: Results,
+        answer: Answer,
         readings: list[float],
         outcome: str = DONE,
         seconds: float = 0.0,
@@ -246,13 +269,13 @@ class Tape:
             stage=self.stage,
             iteration=self.iteration,
             positions=np.ascontiguousarray(positions, dtype=np.float64),
-            results=results,
+            results=answer.results,
             seconds=seconds,
             counts=paid or {},
-            notes=self._notes,
+            causes=answer.causes,
+            cures=answer.cures,
             readings=np.array(readings, dtype=np.float64),
         )
-        self._notes = []
         self._at_stake += seconds
         self._store.begin()
         write_event(self._store, event)
@@ -261,7 +284,7 @@ class Tape:
             self._at_stake = 0.0
 
 
-def _canonical(results: Results) -> Results:
+def _canonical(results: Results | None) -> Results | None:
     """Return results as they will be read: rounding depends on how an array lies in memory."""
     if results is None:
         return None
@@ -272,7 +295,8 @@ def _same(one: FloatArray, other: FloatArray) -> bool:
     return one.shape == other.shape and one.tobytes() == np.asarray(other, np.float64).tobytes()
 
 
-def _rows_of(positions: FloatArray, batch: FloatArray) -> tuple[int, ...]:
-    """Return the rows of a batch at which some positions stand."""
-    numbers = {row.tobytes(): i for i, row in enumerate(batch)}
-    return tuple(numbers[row.tobytes()] for row in positions if row.tobytes() in numbers)
+def _tell(event: Event, counts: MutableMapping[str, int]) -> Answer:
+    """Return the answer of an event, and count its calls."""
+    for name, n in event.counts.items():
+        counts[name] += n
+    return event.answer

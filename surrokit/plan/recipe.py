@@ -114,7 +114,9 @@ class Recipe:
     evaluations
         Exact evaluations already paid for, in the sampling coordinates.
     on_error
-        What to do where the target raises.
+        What to do where the target fails.
+    retries
+        How often a position that failed is evaluated again at most, with ``"retry"``.
     safety
         What to do when the surrogate fails.
     budget
@@ -151,6 +153,7 @@ class Recipe:
     initial: FloatArray | None = None
     evaluations: Evaluations | None = None
     on_error: OnError = "reject"
+    retries: int = 0
     safety: Safety = attrs.field(factory=Safety)
     budget: Budget = attrs.field(factory=Budget)
     exploration: Budget = attrs.field(factory=Budget)

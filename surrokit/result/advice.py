@@ -47,6 +47,8 @@ def advice(run: Run) -> list[str]:
 def _broken_gradients(run: Run) -> str | None:
     """Return a complaint if paths ended at a position that draws might have reached."""
     broken = run.broken_gradients
+    if run.recheck.worked or any(kind.cured for kind in run.failure_kinds.values()):
+        return None  # it is chance, and not the position
     if broken.position is None or run.surrogate is not None or GRADIENT not in run.sampler.needs:
         return None
     if not run.kept.divergent.any():  # searches went there, and no path

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from surrokit.contracts.explorer import Modes
 from surrokit.coordinates.parameters import Parameters
-from surrokit.cost.broken_gradients import BrokenGradients
 from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
 from surrokit.errors import ConfigurationError
+from surrokit.failures.account import BrokenGradients, FailureKind, Recheck
 from surrokit.output.json import plain
 from surrokit.result.adaptation import Adaptation
 from surrokit.result.expectation import expectation, resample
@@ -50,6 +50,10 @@ class Run:
     failures
         Positions at which the target raised, or returned NaN or U = -inf; they were rejected.
         Broken gradients are among them.
+    failure_kinds
+        The same by kind, such as ``NaN`` or ``exception ValueError``, the most frequent first.
+    recheck
+        What came of evaluating failed positions once more.
     broken_gradients
         Positions where U is finite and its gradient is not: their number, and the likeliest one.
     seconds
@@ -89,6 +93,8 @@ class Run:
     warmup: Trace
     calls: Mapping[str, int]
     failures: int
+    failure_kinds: Mapping[str, FailureKind] = attrs.field(factory=dict)
+    recheck: Recheck = attrs.field(factory=Recheck)
     broken_gradients: BrokenGradients = attrs.Factory(BrokenGradients)
     seconds: Mapping[str, float]
     adaptation: Adaptation
@@ -321,13 +327,15 @@ class Run:
             "divergences": self.divergences.tolist(),
             "calls": dict(self.calls),
             "failures": self.failures,
+            "failure_kinds": {name: kind.to_dict() for name, kind in self.failure_kinds.items()},
+            "recheck": attrs.asdict(self.recheck),
             "broken_gradients": self.broken_gradients.count,
             "seconds": dict(self.seconds),
             "path_failures": self.path_failures,
             "adaptation": self.adaptation.to_dict(),
             "modes": None if self.modes is None else self.modes.to_dict(),
             "held_out": None if self.fit_quality is None else self.fit_quality.to_dict(),
-            "ess": {name: float(getattr(np, name)(ess)) for name in ("min", "median", "max")},
+            "ess": {part: float(getattr(np, part)(ess)) for part in ("min", "median", "max")},
             "calls_per_effective_draw": self.calls_per_effective_draw(),
             "rhat_max": float(np.max(self.rhat())),
             "verdict": self.verdict.to_dict(),

@@ -47,6 +47,8 @@ class Trace:
         Since the run began.
     energy : ndarray
         V + K with which each path began; NaN of samplers without momenta.
+    failures : ndarray of shape (iterations,)
+        Positions rejected, as the target failed there, since the run began.
     calls : dict of str to ndarray of shape (iterations,)
         Exact calls of each kind since the run began.
     outputs : ndarray of shape (chains, iterations, m), optional
@@ -65,6 +67,7 @@ class Trace:
     energy: FloatArray
     step_size: FloatArray
     seconds: FloatArray
+    failures: IntArray
     calls: Mapping[str, IntArray]
     outputs: FloatArray | None
 
@@ -142,6 +145,7 @@ class History:
         *,
         step_size: float,
         seconds: float,
+        failures: int,
         calls: Mapping[str, int],
         outputs: FloatArray | None,
     ) -> None:
@@ -151,7 +155,8 @@ class History:
         self._positions.append(state.positions)
         self._values.append(state.values)
         self._infos.append(info)
-        self._numbers.append((step_size, seconds, *(calls[kind] for kind in CALL_KINDS)))
+        counts = (calls[kind] for kind in CALL_KINDS)
+        self._numbers.append((step_size, seconds, failures, *counts))
 
     def extend(self, later: History) -> None:
         """Take in all iterations of a later history."""
@@ -186,7 +191,7 @@ class History:
     def columns(self, start: int = 0) -> dict[str, npt.NDArray[Any]]:
         """Return iterations from ``start`` on as arrays of shape (iterations, chains, ...).
 
-        ``numbers`` has shape (iterations, 2 + kinds of calls): step size, seconds, calls.
+        ``numbers`` has shape (iterations, 3 + kinds of calls): step size, seconds, failures, calls.
         """
         infos, n = self._infos[start:], len(self) - start
         by_chain = {
@@ -201,7 +206,7 @@ class History:
         }
         found: dict[str, npt.NDArray[Any]] = {
             "positions": np.array(self._positions[start:]).reshape(n, self._chains, self._dim),
-            "numbers": np.array(self._numbers[start:]).reshape(n, 2 + len(CALL_KINDS)),
+            "numbers": np.array(self._numbers[start:]).reshape(n, 3 + len(CALL_KINDS)),
         }
         for name, rows in by_chain.items():
             found[name] = np.array(rows, dtype=DTYPES[name]).reshape(n, self._chains)
@@ -226,7 +231,7 @@ def trace_of(columns: Mapping[str, npt.NDArray[Any]], transform: Transform) -> T
     """
     arrays = {name: np.swapaxes(array, 0, 1) for name, array in columns.items()}
     numbers = columns["numbers"]
-    calls = numbers[:, 2:].astype(np.int64)
+    calls = numbers[:, 3:].astype(np.int64)
     # in the order of chains, since sums over arrays round by how these lie in memory
     positions = np.ascontiguousarray(arrays["positions"])
     return Trace(
@@ -235,6 +240,7 @@ def trace_of(columns: Mapping[str, npt.NDArray[Any]], transform: Transform) -> T
         **{name: arrays[name] for name in DTYPES},
         step_size=numbers[:, 0],
         seconds=numbers[:, 1],
+        failures=numbers[:, 2].astype(np.int64),
         calls=dict(zip(CALL_KINDS, calls.T, strict=True)),
         outputs=np.ascontiguousarray(arrays["outputs"]) if "outputs" in arrays else None,
     )

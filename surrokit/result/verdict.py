@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
+
 import numpy as np
 
 from surrokit.diagnostics import MIN_DRAWS, energy_information
+from surrokit.failures.account import FailureKind
 from surrokit.result.adaptation import Adaptation
 from surrokit.result.advice import FEWEST_ITERATIONS, advice
 from surrokit.result.finding import FEWEST_EFFECTIVE, Finding, Verdict
@@ -24,6 +27,11 @@ arXiv:1604.00695)."""
 FEW_BEYOND = 0.01
 """Part of the draws beyond a surrogate's border from which on it is told."""
 
+MOSTLY = 0.9
+"""Part of the iterations in which the target failed, from which on a chain that never moved is
+taken to fail always."""
+
+_LONGEST = 200  # characters of the message of a failure
 _NAMED = 3  # numbers of a position that a finding names
 
 
@@ -39,7 +47,13 @@ def judge(run: Run) -> Verdict:
     if run.exact:
         found += [Finding(name="draws", message=message, warns=True) for message in advice(run)]
         found += [*_mixing(run), *_energy(run)] if len(run.kept) else []
-    found += [*_ending(run), *_adaptation(run.adaptation), *_replaced(run), *_divergences(run)]
+    found += [
+        *_ending(run),
+        *_failures(run),
+        *_adaptation(run.adaptation),
+        *_replaced(run),
+        *_divergences(run),
+    ]
     found += _border(run) if run.exact else []
     return Verdict(tuple(sorted(found, key=lambda each: not each.warns)))
 
@@ -116,7 +130,7 @@ _STOPPED = {
 
 
 def _ending(run: Run) -> list[Finding]:
-    """Return why the run ended, and where the target failed."""
+    """Return why the run ended."""
     found = []
     if run.stopped in ("max_calls", "max_seconds") and run.length == "fixed":
         message = f"{run.stopped} allowed no more draws, as settled before the first"
@@ -131,12 +145,86 @@ def _ending(run: Run) -> list[Finding]:
             "there may be a better mode elsewhere; raise it, or say in plausible= where to look"
         )
         found.append(Finding(name="one_search", message=message, warns=True))
+    return found
+
+
+def _failures(run: Run) -> list[Finding]:
+    """Return where the target failed, and whether that depends on chance."""
+    found = [*_failing_chains(run), *_chance(run), *_cured(run)]
     if run.failures:
+        kinds = [_describe_kind(run, *item) for item in run.failure_kinds.items() if item[1].count]
         message = (
             f"the target could not be evaluated at {run.failures} positions, which were rejected"
+            f"{': ' * bool(kinds)}{'; '.join(kinds)}"
         )
         found.append(_note("failures", message))
     return found
+
+
+def _describe_kind(run: Run, name: str, kind: FailureKind) -> str:
+    """Return how often the target failed in one way, and the first time in words."""
+    first = shorten(kind.message, _LONGEST)
+    if kind.position is None:
+        return f"{kind.count} by {name} (first: {first})"
+    shown = [f"{label} = {x:.6g}" for label, x in zip(run.labels, kind.position, strict=True)]
+    more = ["..."] if len(shown) > _NAMED else []
+    return f"{kind.count} by {name} (first at {', '.join(shown[:_NAMED] + more)}: {first})"
+
+
+def _failing_chains(run: Run) -> list[Finding]:
+    """Return the chains that never moved while the target failed time and again."""
+    trace = run.kept if len(run.kept) >= FEWEST_ITERATIONS else run.warmup
+    if len(trace) < FEWEST_ITERATIONS or run.recheck.worked:  # or it is chance
+        return []
+    failed = float(np.mean(np.diff(trace.failures) > 0))
+    stood = ~trace.accepted.any(axis=1) & ~(trace.acceptance > 0.0).any(axis=1)
+    if failed < MOSTLY or not stood.any():
+        return []
+    which = np.flatnonzero(stood)
+    message = (
+        f"{'chain' if which.size == 1 else 'chains'} {', '.join(map(str, which))} never moved in "
+        f"{len(trace)} iterations, in {failed:.0%} of which the target failed: it fails wherever "
+        "such a chain would go; begin it elsewhere with initial=..., or mend the model there "
+        "(run.failure_kinds has the first failure of each kind)"
+    )
+    return [Finding(name="failing_chain", message=message, warns=True)]
+
+
+def _chance(run: Run) -> list[Finding]:
+    """Return what positions say that were evaluated once more."""
+    found, again = [], run.recheck
+    if again.worked:
+        message = (
+            f"the target fails by chance: of {again.tried} positions at which it had failed, "
+            f"{again.worked} could be evaluated when tried once more. Draws are then those of its "
+            "density times its chance to work, which is another target where that chance changes; "
+            "pass on_error='retry', or mend the model"
+        )
+        found.append(Finding(name="fails_by_chance", message=message, warns=True))
+    if again.apart is not None:
+        message = (
+            "the target is not a function: at one position its potential was "
+            f"{again.apart[0]:.10g} and then {again.apart[1]:.10g}. Acceptance by such values is "
+            "not exact; fix the seed of a random model, or ask its solver for smaller errors"
+        )
+        found.append(Finding(name="noisy", message=message, warns=True))
+    return found
+
+
+def _cured(run: Run) -> list[Finding]:
+    """Return how many failures a retry made good."""
+    cured = sum(kind.cured for kind in run.failure_kinds.values())
+    if not cured:
+        return []
+    message = f"the target fails by chance: {cured} positions that failed were evaluated by a retry"
+    if run.failures:
+        message += (
+            f", and {run.failures} were rejected. If these failed by chance too, raise retries: "
+            "draws are sure to be right where in the end every position was evaluated"
+        )
+    else:
+        message += "; draws are right, since in the end every position was evaluated"
+    return [_note("retried", message)]
 
 
 def _searched_once(run: Run) -> bool:

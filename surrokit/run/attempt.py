@@ -248,7 +248,7 @@ class Attempt:
     def _draw(self) -> str | None:
         """Keep draws; return why they have to begin again, or None."""
         book, stopping = self._book, self._book.stopping
-        book.target.failure_log.draws_begin(book.recorder.lately())
+        book.target.exact.log.draws_begin(book.recorder.lately())
         self._net.draws_begin()
         self._learning.begin_draws(self._kernels.in_use)
         stopping.draws_begin(book.most_draws)

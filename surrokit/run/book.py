@@ -16,6 +16,7 @@ from surrokit.contracts.sampler import ChainState, StepInfo, weighs
 from surrokit.contracts.schedule import Moment, Stage
 from surrokit.cost.budget import BudgetSpent, StopReason
 from surrokit.cost.clock import Clock
+from surrokit.cost.recheck import evaluate_again
 from surrokit.cost.recording import RecordingPotential
 from surrokit.kernel.kernel import Moves
 from surrokit.ledger.file import NoFile, RunFile
@@ -84,8 +85,10 @@ class Book:
         self._file = file or NoFile()
         self._sequels = Sequels(sequels or [Sequel.of(asked)], self._file.journal)
         self.clock = Clock(self._file.journal)
-        self.target = RecordingPotential(asked.exact, keep=True, on_error=asked.on_error)
-        self.target.failure_log.waits = True
+        self.target = RecordingPotential(
+            asked.exact, keep=True, on_error=asked.on_error, retries=asked.retries
+        )
+        self.target.exact.log.waits = True
         self.recorder = Recorder(self.target, asked.chains, self.clock)
         self.stopping = Stopping(
             asked.budget,
@@ -260,6 +263,8 @@ class Book:
             calls=exact.calls,
             n_rows=exact.n_rows if ROWS in exact.capabilities else None,
             failures=exact.failures,
+            failure_kinds=exact.exact.account.tell(transform, exact.dim),
+            recheck=exact.exact.account.recheck,
             broken_gradients=exact.broken_gradients,
             seconds=dict(self.clock.seconds),
             adaptation=adaptation,
@@ -275,6 +280,12 @@ class Book:
         )
         return attrs.evolve(run, verdict=judge(run))
 
+    def look_again(self) -> None:
+        """Evaluate positions once more at which the target failed near the chains, if any."""
+        draws, before = self.recorder.places()[0], self.recorder.lately()
+        with self.clock.phase("sampling" if len(draws) else "warmup"):
+            evaluate_again(self.target, draws if len(draws) else before)
+
     def close(self) -> None:
         """Remove the budget's guard, and warn of failed evaluations."""
         self.target.guard(None)
@@ -282,7 +293,7 @@ class Book:
             self._file.discard()
         else:
             self._file.close(self._histories)
-        self.target.failure_log.settle(*self.recorder.places(), self.target.target)
+        self.target.exact.log.settle(*self.recorder.places(), self.target.target)
 
     def finish(self, outcome: Run) -> None:
         """Tell observers the outcome of the run."""

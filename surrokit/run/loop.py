@@ -68,7 +68,9 @@ def run(
             book.begin(recipe)
             attempt = Attempt(recipe, book, rng)
         if not weighed:
+            book.look_again()
             attempt.draw()
+        book.look_again()
     except ENDS as end:
         if book.recipe is None:  # the recipe cannot work
             raise

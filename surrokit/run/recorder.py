@@ -57,6 +57,7 @@ class Recorder:
                 step,
                 step_size=step_size if step_size is not None else float("nan"),
                 seconds=seconds,
+                failures=self._target.failures,
                 calls=calls,
                 outputs=self._outputs,
             )

@@ -15,6 +15,7 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.sampler import ChainState, StepInfo, SurrogateSample, Weigher
 from surrokit.contracts.schedule import Stage
 from surrokit.cost.recording import RecordingPotential
+from surrokit.cost.threads import one_thread
 from surrokit.diagnostics import r_hat
 from surrokit.plan.recipe import Recipe
 from surrokit.result.weights import Weights
@@ -110,7 +111,7 @@ class Weighing:
             Fits a new surrogate, for a reason.
         """
         self._note()
-        self._book.target.failure_log.draws_begin(self._book.recorder.lately())
+        self._book.target.exact.log.draws_begin(self._book.recorder.lately())
         try:
             return self._weigh(found, deploy)
         except BaseException:
@@ -188,7 +189,7 @@ class Weighing:
         """Draw, pay and correct; return why that is not believed, or None."""
         surrogate, recipe, clock = self._learning.surrogate, self._recipe, self._book.clock
         assert surrogate is not None
-        with clock.phase("sampling"):
+        with clock.phase("sampling"), one_thread():
             about, covariance = found.chains.positions, found.covariance
             sample = self._weigher.draw(surrogate, recipe.sampler, about, covariance, self._rng)
             n = min(n, _most(sample, recipe.chains))
@@ -212,7 +213,7 @@ class Weighing:
         if doubt is not None:
             self._record(positions, values, rows, "warmup")
             return doubt
-        with clock.phase("sampling"):
+        with clock.phase("sampling"), one_thread():
             constant = bridge(surrogate.value, sample.positions, self._rng)
         self._record(positions, values, rows, "sampling")
         self._constants.append(constant)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 import numpy as np
 
@@ -106,6 +108,10 @@ class Differences:
     def with_count(self, count: Count) -> Differences:
         """Return a copy that counts the values it pays for."""
         return attrs.evolve(self, inner=with_count(self.inner, count))
+
+    def over(self, wrap: Callable[[Potential], Potential]) -> Differences:
+        """Return a copy with differences of the values of a wrapped potential."""
+        return attrs.evolve(self, inner=wrap(self.inner))
 
     def one_sided(self, curvatures: FloatArray | None) -> Differences:
         """Return a copy with differences to one side; see the parameter ``curvatures``."""

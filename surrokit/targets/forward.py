@@ -312,7 +312,7 @@ class MappedPotential(PotentialOfOutputs):
 
     def _hessian(self, q: FloatArray) -> FloatArray:
         assert self.hessian_function is not None
-        hessian = np.asarray(self.hessian_function(q), dtype=np.float64)
+        hessian = self.precision.double("hessian", self.hessian_function(q))
         if hessian.ndim == q.ndim + 1:  # a map with one output may return its matrix alone
             hessian = hessian[..., None, :, :]
         return _check(hessian, q, "hessian", 2)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.errors import ResultTypeError
 from surrokit.types import FloatArray
 
 _BY_DIGITS = ("value", "forward")
@@ -32,9 +35,13 @@ class Precision:
             Name of the function.
         result
             What it returned.
+
+        Raises
+        ------
+        ResultTypeError
+            If that is nothing, no array of numbers, or has imaginary parts.
         """
-        given = np.asarray(result)
-        array = np.asarray(given, dtype=np.float64)
+        array = real_numbers(what, given := _as_array(what, result))
         if what not in self._fine:
             telling = array[np.isfinite(array) & (array != 0.0)]
             if telling.size:
@@ -47,6 +54,47 @@ class Precision:
     def single(self) -> frozenset[str]:
         """Functions whose numbers so far were all of single precision."""
         return frozenset(self._seen - self._fine)
+
+
+def _as_array(what: str, result: npt.ArrayLike) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(result)
+    except ValueError as error:
+        raise ResultTypeError(
+            f"the {what} function must return real numbers in one array: {error}"
+        ) from error
+
+
+def real_numbers(what: str, given: npt.NDArray[Any]) -> FloatArray:
+    """Return a function's result in double precision.
+
+    Parameters
+    ----------
+    what
+        Name of the function.
+    given
+        What it returned; imaginary parts of zero are left out.
+
+    Raises
+    ------
+    ResultTypeError
+        If it holds something that is no real number.
+    """
+    if given.dtype.kind in "fiub":
+        return np.asarray(given, dtype=np.float64)
+    if given.dtype.kind == "c" and not given.imag.any():
+        return np.asarray(given.real, dtype=np.float64)
+    nothing = given.dtype.kind == "O" and any(item is None for item in given.flat)
+    if given.dtype.kind == "O" and not nothing:
+        try:
+            return np.asarray(given, dtype=np.float64)
+        except TypeError:
+            pass
+    came = "None" if nothing else f"an array of type {given.dtype}"
+    raise ResultTypeError(
+        f"the {what} function must return real numbers, got {came}"
+        + ("; does it lack a return?" if nothing else "; take the real part, or mend what made it")
+    )
 
 
 def is_single(numbers: FloatArray) -> bool:

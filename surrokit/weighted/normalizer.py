@@ -23,6 +23,9 @@ DEGREES = (3.0, 5.0, 10.0, 30.0, 1e3)
 FEWEST = 8
 """Draws of each chain that a bridge takes at least."""
 
+MOST = 4000
+"""Draws that a bridge takes at most; chains are thinned to that."""
+
 STEPS = 30
 """Of the fit of a t distribution."""
 
@@ -63,6 +66,7 @@ def bridge(
             f"a bridge needs draws of shape (chains, n, dim) with n at least {FEWEST}, "
             f"got {draws.shape}; draw longer chains"
         )
+    draws = draws[:, :: max(len(draws) * draws.shape[1] // max(MOST, len(draws) * FEWEST), 1)]
     half, dim = draws.shape[1] // 2, draws.shape[2]
     law = _fit(draws[:, :half].reshape(-1, dim))
     at = draws[:, half:].reshape(-1, dim)

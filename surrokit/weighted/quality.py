@@ -19,6 +19,10 @@ Yao and Gabry 2024, arXiv:1507.02646)."""
 LEAST_EFFECTIVE = 0.1
 """Part of the paid draws that equally weighted ones must be worth."""
 
+LARGEST_VARIANCE = 4.0
+"""Variance of the densities above which a paid draw is worth less than a quarter of an exact one.
+Such a round would spoil the others by what it counts."""
+
 FEWEST = 25
 """Draws paid for in a round, below which the largest fifth is fewer than the five that a tail is
 fitted to."""
@@ -76,6 +80,8 @@ def complaint(found: Round) -> str | None:
         return (
             f"{len(found)} weights are worth {found.effective:.1f} equal ones, {least:.1f} needed"
         )
+    if found.variance > LARGEST_VARIANCE:
+        return f"the variance of the weights is {found.variance:.2g}, above {LARGEST_VARIANCE:g}"
     return None
 
 

@@ -67,7 +67,9 @@ def test_the_number_of_steps_is_a_positive_whole_number(value):
 
 @pytest.mark.parametrize("value", ["ignore", None, True])
 def test_what_to_do_on_an_error_is_one_of_two(value):
-    with pytest.raises(ConfigurationError, match="on_error must be 'reject' or 'raise', got"):
+    with pytest.raises(
+        ConfigurationError, match="on_error must be 'reject', 'raise' or 'retry', got"
+    ):
         refused(on_error=value)
 
 

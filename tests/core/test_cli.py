@@ -409,6 +409,8 @@ def test_a_warning_is_one_line(surrokit):
         (("my_targets.py:target", "--set", "target.sd=1"), "is a potential already"),
         (("my_targets.py:nowhere",), "no start was found in 100 attempts"),
         (("my_targets.py:gradientless",), "the sampler needs gradient from the target"),
+        (("gaussian", "--retries", "2"), "retries is given, but on_error is 'reject'"),
+        (("gaussian", "--on-error", "retry", "--retries", "0"), "at least 1, got 0"),
         (("gaussian", "--set", "target.dimm=3"), "has no setting 'dimm'; did you mean 'dim'"),
         (("gaussian", "--sampler", "hmcc"), "did you mean 'hmc'"),
         (("gaussian", "--surrogate", "aditive"), "did you mean 'additive'"),

@@ -51,6 +51,12 @@ def test_heavy_weights_are_not_believed(rng):
     assert f"above {LARGEST_K}" in complaint(found)
 
 
+def test_wide_weights_are_not_believed(rng):
+    """One draw in sixteen weighs as much as 25 others: a variance of 5.4, and no tail."""
+    often = lambda z: np.where(np.arange(len(z)) % 16 == 0, np.log(25.0), 0.0)  # noqa: E731
+    assert "variance of the weights is" in complaint(pay(rng, chains(rng), 320, often))
+
+
 def test_few_weights_are_not_believed(rng):
     assert f"{FEWEST} are the least" in complaint(tilted(rng, n=FEWEST - 1, tilt=0.01))
     assert complaint(tilted(rng, n=FEWEST, tilt=0.01)) is None

@@ -7,7 +7,9 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Correction, Sampler, Tuning
+from surrokit.cost.threads import one_thread
 from surrokit.kernel.binding import Binding
+from surrokit.kernel.warm_up import warm_up
 from surrokit.types import FloatArray
 from surrokit_learning.region.region import Confined, Region
 
@@ -71,15 +73,12 @@ def surrogate_draws(
     moves = Binding(sampler, surrogate, len(starts))
     decider = correction.bind(Confined(potential=surrogate, region=region))
     moves.tune(n_transitions, covariance=covariance, step_size=step_size)
-    state = decider.start(starts, moves.cache(starts), moves.kernel.potential)
     kept, accepted = [], []
-    for i in range(n_transitions):
-        state = moves.renew(state)
-        state, info = decider.decide(state, moves.kernel.propose(state, rng), rng)
-        moves.update(state, info)
-        if 2 * i >= n_transitions:
-            kept.append(state.positions)
-            accepted.append(info.accepted)
+    with one_thread():
+        for i, (state, info) in enumerate(warm_up(moves, decider, starts, n_transitions, rng)):
+            if 2 * i >= n_transitions:
+                kept.append(state.positions)
+                accepted.append(info.accepted)
     return SurrogateDraws(
         positions=state.positions,
         values=surrogate.value(state.positions),

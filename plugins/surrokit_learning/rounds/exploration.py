@@ -23,6 +23,7 @@ from surrokit_learning.rounds.first_points import FirstPoints, with_design
 from surrokit_learning.rounds.queue import Queue
 from surrokit_learning.rounds.settings import RoundsSettings, Start
 from surrokit_learning.rounds.state import RoundsState, Stage
+from surrokit_learning.rounds.steering import steer, with_failures
 from surrokit_learning.rounds.values import difference, evaluate_sparingly
 from surrokit_learning.standing import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
 
@@ -127,6 +128,7 @@ class RoundsExploration:
             if self.burst.done(burst) or state.bill.is_half_spent:
                 state = self._end(attrs.evolve(state, stage="rounds", unfitted=True))
         finite = np.isfinite(paid.values)
+        state = with_failures(state, paid.positions[~finite])
         seen = Evaluations(
             positions=paid.positions[finite],
             values=paid.values[finite],
@@ -240,14 +242,14 @@ class RoundsExploration:
     def _pay_for_batch(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         """Evaluate the next batch of the queue, judge what it was drawn from, move the chains."""
         n = max(min(self.settings.batch, state.bill.most_paid - state.bill.paid), 1)
-        now, later = state.queue.split(n)
+        now, later = steer(state).split(n)
         if self._by_differences:
             good = self.settings.acceptance
             values = evaluate_sparingly(self.potential, now, state.hessian, good)
         else:
             values = self._evaluate(now.positions)[0]
         moves = not (state.stage == "design" and self.start_by == "sobol")
-        log_weights = difference(now.expected, values) if moves else np.full(n, -np.inf)
+        log_weights = difference(now.expected, values) if moves else np.full(len(now), -np.inf)
         state = attrs.evolve(
             state,
             queue=later,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.types import FloatArray
+from surrokit.types import BoolArray, FloatArray
 
 JUDGES = 5
 """Points that say something of a surrogate; the last round may have fewer."""
@@ -50,14 +50,15 @@ class Queue:
 
     def split(self, n: int) -> tuple[Queue, Queue]:
         """Return the first n points, and the others."""
-        return self._take(slice(n)), self._take(slice(n, None))
+        return self.take(slice(n)), self.take(slice(n, None))
 
     def refill(self, positions: FloatArray, expected: FloatArray) -> Queue:
         """Return one with other points, which are no draws of a surrogate."""
         unknown = np.full(len(positions), np.nan)
         return attrs.evolve(self, positions=positions, expected=expected, predicted=unknown)
 
-    def _take(self, rows: slice) -> Queue:
+    def take(self, rows: slice | BoolArray) -> Queue:
+        """Return one with some of the points."""
         return attrs.evolve(
             self,
             positions=self.positions[rows],

@@ -40,6 +40,8 @@ class RoundsState:
         State of the explorer inside, while it explores.
     seen : Evaluations
         Points with finite values, and gradients where they were paid for.
+    failed : ndarray of shape (k, dim), optional
+        Points without; None before there are any.
     search
         The search for the mode; None where there is none.
     withheld : Evaluations, optional
@@ -76,6 +78,7 @@ class RoundsState:
     seen: Evaluations
     queue: Queue
     bill: Bill
+    failed: FloatArray | None = None
     info: StepInfo | None = None
     search: ModeSearch | None = None
     withheld: Evaluations | None = None

@@ -27,6 +27,11 @@ _AROUND = 1.0  # near draws: by so many of their widths outside, in each coordin
 class FailureLog:
     """Warns of failures, once.
 
+    Parameters
+    ----------
+    told
+        Whether no warning is to be given any more.
+
     Attributes
     ----------
     waits
@@ -34,10 +39,10 @@ class FailureLog:
         are expected.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, told: bool = False) -> None:
         self.waits = False
-        self._told = False
-        self._expected: _Box | None = None
+        self._told = told
+        self._expected: Box | None = None
         self._waiting: list[tuple[str, FloatArray]] = []
 
     def failed(self, what: str, positions: FloatArray, *, overflow: bool) -> None:
@@ -49,13 +54,13 @@ class FailureLog:
             What the target did, for the message.
         positions : ndarray of shape (k, dim)
             Positions of the failures, in the sampling coordinates; further columns are ignored.
+            Numbers (k,) of single data rows, whose positions are not known, do not wait.
         overflow
             Whether the failures may be mere overflow, as NaN may.
         """
         if self._told:
             return
-        expected = self._expected is not None and self._expected.holds(positions).any()
-        if self.waits and overflow and not expected:
+        if self.waits and overflow and positions.ndim > 1 and not self._expects(positions):
             self._waiting.append((what, positions.copy()))
             if sum(array.size for _, array in self._waiting) <= MOST_NUMBERS:
                 return
@@ -72,7 +77,7 @@ class FailureLog:
         before : ndarray of shape (m, dim)
             Latest positions of the chains, in the sampling coordinates.
         """
-        self._expected = _Box.around(before)
+        self._expected = Box.around(before)
         self.waits = self._expected is not None
 
     def settle(self, draws: FloatArray, before: FloatArray, target: Potential) -> None:
@@ -89,7 +94,7 @@ class FailureLog:
             The target, which names the parameters.
         """
         waiting, self._waiting, self.waits = self._waiting, [], False
-        around, been = _Box.around(draws) or self._expected, _Box.of(before)
+        around, been = Box.around(draws) or self._expected, Box.of(before)
         inside = [
             (what, row[: target.dim])
             for what, rows in waiting
@@ -98,6 +103,10 @@ class FailureLog:
         ]
         if inside and not self._told:
             self._tell(_late(inside, len(draws), target), stacklevel=5)  # the caller of sample
+
+    def _expects(self, positions: FloatArray) -> bool:
+        """Return whether draws are expected at one of these positions."""
+        return self._expected is not None and bool(self._expected.holds(positions).any())
 
     def _tell(self, message: str, stacklevel: int = 4) -> None:
         self._told, self._waiting = True, []
@@ -117,21 +126,21 @@ def _late(inside: list[tuple[str, FloatArray]], n_draws: int, target: Potential)
 
 
 @attrs.frozen(eq=False)
-class _Box:
+class Box:
     """The box between two corners, each of shape (dim,)."""
 
     low: FloatArray
     high: FloatArray
 
     @classmethod
-    def of(cls, points: FloatArray) -> _Box:
+    def of(cls, points: FloatArray) -> Box:
         """Return the smallest box around points (n, dim); it is empty if there are none."""
         if not len(points):
             return cls(np.full(points.shape[1], np.inf), np.full(points.shape[1], -np.inf))
         return cls(points.min(axis=0), points.max(axis=0))
 
     @classmethod
-    def around(cls, points: FloatArray) -> _Box | None:
+    def around(cls, points: FloatArray) -> Box | None:
         """Return the box of points, widened on each side; None if some width is zero."""
         box = cls.of(points)
         width = box.high - box.low

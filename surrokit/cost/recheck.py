@@ -1,0 +1,81 @@
+"""Positions that are evaluated once more, to tell a model that is not a function of position."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.methods import CallKind
+from surrokit.cost.budget import BudgetSpent
+from surrokit.cost.recording import RecordingPotential
+from surrokit.failures.log import Box
+from surrokit.types import FloatArray
+
+MOST = 5
+"""Failed positions that a run evaluates once more at most: of those that fail by chance in one of
+ten calls, all would fail again once in 10^5 runs."""
+
+
+def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
+    """Evaluate some positions once more at which the target failed, and note what came of it.
+
+    If there are such positions, the latest one that did not fail is evaluated once more, too.
+    Calls are counted, failures are not. Nothing is done with ``on_error="retry"``, which tells the
+    same, and no more than the budget allows.
+
+    Parameters
+    ----------
+    target
+        The exact potential.
+    places : ndarray of shape (n, dim)
+        Where chains have been. Failures far from there may be mere overflow, and do not count.
+    """
+    account = target.exact.account
+    left = MOST - account.recheck.tried
+    if left <= 0 or target.exact.on_error == "retry":
+        return
+    is_first = not account.recheck.tried
+    try:
+        for call, position in _choose(target, places)[:left]:
+            worked = not _fails(
+                target.fork(keep=False, jacobians=call == "jacobian"), call, position
+            )
+            seen = account.recheck
+            account.recheck = attrs.evolve(seen, tried=seen.tried + 1, worked=seen.worked + worked)
+        if is_first and account.recheck.tried:
+            _compare(target)
+    except BudgetSpent:
+        return
+    finally:
+        account.lately.clear()
+
+
+def _choose(target: RecordingPotential, places: FloatArray) -> list[tuple[CallKind, FloatArray]]:
+    """Return kinds of calls and positions of different failures near some places, latest first."""
+    around = Box.around(places)
+    different = {
+        row[: target.dim].tobytes(): (call, row[: target.dim])
+        for call, row in target.exact.account.lately
+        if around is None or around.holds(row[None])[0]
+    }
+    return list(different.values())[::-1]
+
+
+def _fails(target: RecordingPotential, call: CallKind, position: FloatArray) -> bool:
+    with target.exact.off_the_record() as aside:
+        if call in ("value", "forward"):
+            target.value(position[None])
+        else:
+            target.value_and_gradient(position[None])
+    return aside.total > 0
+
+
+def _compare(target: RecordingPotential) -> None:
+    """Evaluate the latest position with a finite U once more, and note what comes of it."""
+    if target.exact.last is None:
+        return
+    position, value = target.exact.last
+    with target.exact.off_the_record():
+        again = target.fork(keep=False).value(position[None])
+    if np.isfinite(again[0]):
+        target.exact.account.note_values(value, float(again[0]))

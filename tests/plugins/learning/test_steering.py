@@ -1,0 +1,97 @@
+"""Points of an exploration are chosen away from where the target fails, where that is frequent."""
+
+from __future__ import annotations
+
+import warnings
+
+import attrs
+import numpy as np
+import pytest
+
+import surrokit as sk
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.sampler import ChainState
+from surrokit_learning.rounds import steering
+from surrokit_learning.rounds.state import RoundsState
+from surrokit_learning.rounds.steering import predict_failures, steer, with_failures
+
+RNG = np.random.default_rng(1)
+POINTS = 3.0 * RNG.standard_normal((100, 2))
+BAD = POINTS[:, 0] > 0.0
+NEXT = np.array([[-2.0, 0.0], [2.0, 0.0], [-1.0, 2.0], [3.0, -2.0]])
+
+
+def state_of(good, failed, queue):
+    chains = ChainState(positions=np.zeros((2, 2)), values=np.zeros(2), cache={})
+    state = RoundsState.at(chains, stage="rounds", burst=None, steps=10, paid=100)
+    seen = Evaluations(positions=good, values=np.zeros(len(good)))
+    queue = state.queue.refill(queue, np.zeros(len(queue)))
+    return with_failures(attrs.evolve(state, seen=seen, queue=queue), failed)
+
+
+def test_a_half_plane_is_learnt():
+    found = predict_failures(POINTS[~BAD], POINTS[BAD], NEXT)
+    assert found.tolist() == [False, True, False, True]
+
+
+def test_a_coordinate_without_width_is_no_obstacle():
+    flat = POINTS * [1.0, 0.0]
+    assert predict_failures(flat[~BAD], flat[BAD], NEXT).tolist() == [False, True, False, True]
+
+
+def test_points_that_would_fail_are_left_out():
+    state = state_of(POINTS[~BAD], POINTS[BAD], NEXT)
+    assert steer(state).positions.tolist() == NEXT[[0, 2]].tolist()
+
+
+def test_if_all_would_fail_all_are_evaluated():
+    state = state_of(POINTS[~BAD], POINTS[BAD], NEXT[[1, 3]])
+    assert len(steer(state)) == 2
+
+
+@pytest.mark.parametrize(("n_good", "n_failed"), [(40, 19), (181, 20), (40, 0), (0, 30)])
+def test_few_failures_change_nothing(n_good, n_failed):
+    points = RNG.standard_normal((300, 2))
+    state = state_of(points[:n_good], points[n_good : n_good + n_failed], NEXT)
+    assert steer(state) is state.queue
+
+
+def explored(**options):
+    """Return a run, and its failures in the exploration, where half of the posterior fails."""
+    seen = []
+
+    class Listener:
+        def surrokit_transition_done(self, run, state, info):
+            if info.stage == "exploration":
+                seen.append(len(failed))
+
+    failed = []
+
+    def fragile(q):
+        if q[0] > 0.1 * q[1]:
+            failed.append(q)
+            raise ArithmeticError("no solution")
+        return 0.5 * q @ q + 0.3 * np.sum(np.cos(q))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = sk.sample(
+            sk.potential(fragile, lambda q: q - 0.3 * np.sin(q), dim=4),
+            surrogate="additive",
+            explorer="rounds",
+            draws=200,
+            seed=3,
+            progress=False,
+            observers=[Listener()],
+            **options,
+        )
+    return run, seen[-1]
+
+
+def test_an_exploration_wastes_fewer_calls(monkeypatch):
+    run, wasted = explored()
+    monkeypatch.setattr(steering, "FEWEST", 10**9)
+    plain, wasted_before = explored()
+    assert wasted < 0.7 * wasted_before
+    assert run.total_calls < plain.total_calls
+    assert (run.draws[..., 0] <= 0.1 * run.draws[..., 1]).all()
