@@ -17,6 +17,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Correction, Sampler
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, LedgerError
+from surrokit.failures.account import FailureKind, Recheck
 from surrokit.ledger.events import last_event
 from surrokit.ledger.facts import (
     PARTS,
@@ -221,6 +222,10 @@ def _opened(parameters: Parameters, warmup: Trace, kept: Trace, facts: Mapping[s
         calls=account["calls"],
         n_rows=account["n_rows"],
         failures=account["failures"],
+        failure_kinds={
+            name: FailureKind.of_dict(kind) for name, kind in account["failure_kinds"].items()
+        },
+        recheck=Recheck(**account["recheck"]),
         seconds=account["seconds"],
         adaptation=Adaptation.of_dict(account["adaptation"]),
         stopped=account["stopped"] if ended else "interrupted",

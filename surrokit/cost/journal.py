@@ -48,7 +48,7 @@ class Journal(Protocol):
         *,
         aside: bool = False,
     ) -> Answer:
-        """Return the answer for a batch.
+        """Return the answer for a batch, or raise ``BudgetSpent`` where a limit forbids it.
 
         Parameters
         ----------
@@ -62,11 +62,6 @@ class Journal(Protocol):
             Calls so far, which known ones are added to.
         aside
             Whether nothing that follows depends on the call, so that a longer run need not make it.
-
-        Raises
-        ------
-        BudgetSpent
-            If a limit forbids a call, or forbade this one before.
         """
         ...
 

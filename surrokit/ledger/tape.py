@@ -149,7 +149,8 @@ class Tape:
     ) -> Answer:
         """Return the answer that the ledger holds, or else pay for it and keep it.
 
-        Data rows are evaluated again: they are cheap, and far too many to be kept.
+        Data rows are evaluated again: they are cheap, and far too many to be kept. ``BudgetSpent``
+        is raised where the run went on without a call that is made aside.
 
         Raises
         ------
@@ -157,8 +158,6 @@ class Tape:
             If the ledger holds another call.
         LedgerError
             If it cannot be written.
-        BudgetSpent
-            If the run went on without a call that is made aside.
         """
         if self._inside or kind == "rows":
             return evaluate(positions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import numpy as np
@@ -272,9 +272,7 @@ class Run:
 
         Of weighted answers it is that of the chains on the surrogate.
         """
-        if self._believed is not None:
-            return self._believed.rhat
-        return r_hat(self.draws)
+        return r_hat(self.draws) if self._believed is None else self._believed.rhat
 
     @property
     def total_calls(self) -> float:
@@ -295,9 +293,7 @@ class Run:
         return attrs.evolve(summary, remarks=str(self.verdict))
 
     def extend(self, draws: int, **changed: Any) -> Run:
-        """Go on with a run that has a file: same warm-up, same draws, and more of each chain.
-
-        Other arguments, such as ``max_calls``, are those of :func:`surrokit.resume`.
+        """Draw more of each chain with a run that has a file; see :func:`surrokit.resume`.
 
         Raises
         ------
@@ -341,8 +337,7 @@ class Run:
             "verdict": self.verdict.to_dict(),
             "summary": self.summary().to_dict(),
         }
-        found: dict[str, Any] = plain(figures)
-        return found
+        return cast(dict[str, Any], plain(figures))
 
     def to_arviz(self) -> Any:
         """Return the draws as the installed ArviZ keeps them: a DataTree, or InferenceData.
@@ -382,10 +377,7 @@ class Run:
             labels=self.labels,
             groups={
                 "posterior": {name: self[name] for name in self.parameters.specs},
-                "sample_stats": {
-                    **self.kept.statistics(),
-                    **({} if self.log_weights is None else {"log_weight": self.log_weights}),
-                },
+                "sample_stats": self.kept.statistics(self.log_weights),
                 "warmup_sample_stats": self.warmup.statistics(),
             },
             attributes={

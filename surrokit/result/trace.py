@@ -86,11 +86,16 @@ class Trace:
             if failure is not Status.OK
         }
 
-    def statistics(self) -> dict[str, npt.NDArray[Any]]:
+    def statistics(self, log_weights: FloatArray | None = None) -> dict[str, npt.NDArray[Any]]:
         """Return the statistics of the sampler by ArviZ's names, each (chains, iterations).
 
         ``lp`` is left out where a correction did not evaluate the target at every draw, and
         ``energy`` where not every draw is from a path.
+
+        Parameters
+        ----------
+        log_weights : ndarray of shape (chains, draws), optional
+            Of weighted draws.
         """
         known = {"lp": -self.values, "energy": self.energy}
         return {
@@ -99,6 +104,7 @@ class Trace:
             "diverging": self.divergent,
             "n_steps": self.n_steps,
             "step_size": np.tile(self.step_size, (len(self.draws), 1)),
+            **({} if log_weights is None else {"log_weight": log_weights}),
         }
 
 

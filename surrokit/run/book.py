@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -18,6 +18,7 @@ from surrokit.cost.budget import BudgetSpent, StopReason
 from surrokit.cost.clock import Clock
 from surrokit.cost.recheck import evaluate_again
 from surrokit.cost.recording import RecordingPotential
+from surrokit.failures.account import FailureKind
 from surrokit.kernel.kernel import Moves
 from surrokit.ledger.file import NoFile, RunFile
 from surrokit.plan.recipe import LAST_PART, Recipe, ending
@@ -263,7 +264,7 @@ class Book:
             calls=exact.calls,
             n_rows=exact.n_rows if ROWS in exact.capabilities else None,
             failures=exact.failures,
-            failure_kinds=exact.exact.account.tell(transform, exact.dim),
+            failure_kinds=self._kinds(),
             recheck=exact.exact.account.recheck,
             broken_gradients=exact.broken_gradients,
             seconds=dict(self.clock.seconds),
@@ -315,6 +316,8 @@ class Book:
             "calls": target.calls,
             "n_rows": target.n_rows if ROWS in target.capabilities else None,
             "failures": target.failures,
+            "failure_kinds": {name: kind.to_dict() for name, kind in self._kinds().items()},
+            "recheck": attrs.asdict(target.exact.account.recheck),
             "seconds": dict(self.clock.seconds),
             "iteration": self.recorder.iteration,
             "adaptation": attrs.asdict(self._adaptation()),
@@ -328,6 +331,9 @@ class Book:
             "parts": {} if recipe is None else dict(recipe.described),
             "weighs": recipe is not None and weighs(recipe.correction),
         }
+
+    def _kinds(self) -> Mapping[str, FailureKind]:
+        return self.target.exact.account.tell(self.target.transform, self.target.dim)
 
     def _tell(self, event: str, **what: object) -> None:
         self._observers.tell(event, run=self.info, **what)

@@ -21,7 +21,8 @@ from surrokit.errors import (
     ShapeError,
     TargetError,
 )
-from surrokit.failures.account import FailureAccount, kind_of
+from surrokit.failures.account import FailureAccount
+from surrokit.failures.cause import kind_of
 from surrokit.failures.outcome import Outcome
 
 Q = np.array([[-1.0, 0.0], [2.0, 1.0], [-2.0, 1.0]])

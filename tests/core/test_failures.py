@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.cost import failures
 from surrokit.errors import EvaluationWarning, SamplingWarning, TargetError
+from surrokit.failures import log as failures
 from surrokit.failures.log import FailureLog
 
 SIZES = {"warmup": 200, "draws": 100, "seed": 1, "progress": False}
