@@ -88,8 +88,9 @@ def _recipe(
         for name, array in arrays.items()
         if name.startswith(_EVALUATIONS)
     }
+    made = facts["differences"] and not isinstance(exact, Differences)  # by the run, not the user
     return Recipe(
-        exact=Differences(exact) if facts["differences"] else exact,
+        exact=Differences(exact) if made else exact,
         **{name: parts.pop(name, None) for name in PARTS},
         settings={name: part for name, part in parts.items() if part is not None},
         **{name: facts[name] for name in _SIZES},

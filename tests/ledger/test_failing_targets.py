@@ -8,15 +8,16 @@ import pytest
 from ledgers import SIZES, Counted, cut, query
 
 import surrokit as sk
+from surrokit.ledger.fingerprint import check_row
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::surrokit.errors.SamplingWarning", "ignore::surrokit.errors.EvaluationWarning"
 )
 
 KINDS = {
-    "values": (False, {"sampler": "random-walk", "warmup": 60, "draws": 60}),
-    "differences": (False, {"sampler": "hmc", "warmup": 20, "draws": 15, "n_steps": 3}),
-    "gradients": (True, {"sampler": "hmc", "warmup": 40, "draws": 40, "n_steps": 3}),
+    "values": (None, {"sampler": "random-walk", "warmup": 60, "draws": 60}),
+    "differences": ("differences", {"sampler": "hmc", "warmup": 20, "draws": 15, "n_steps": 3}),
+    "gradients": ("exact", {"sampler": "hmc", "warmup": 40, "draws": 40, "n_steps": 3}),
 }
 ANSWERS = {
     "retried": {"on_error": "retry", "retries": 2},
@@ -24,7 +25,7 @@ ANSWERS = {
 }
 
 
-def by_chance(paid, with_gradients, seed=1):
+def by_chance(paid, gradient, seed=1):
     """A normal that raises, or returns NaN, in a tenth of its calls."""
     rng = np.random.default_rng(seed)
 
@@ -41,9 +42,9 @@ def by_chance(paid, with_gradients, seed=1):
     def value_and_gradient(q):
         return (np.nan, q) if fails() else (0.5 * q @ q, q)
 
-    if with_gradients:
+    if gradient == "exact":
         return sk.potential(value_and_gradient=value_and_gradient, dim=2)
-    return sk.potential(value, dim=2)
+    return sk.potential(value, dim=2, gradient=gradient)
 
 
 def account(run):
@@ -62,16 +63,16 @@ def account(run):
 def whole(request, tmp_path_factory):
     kind, answer = request.param
     path = tmp_path_factory.mktemp("failing") / "a"
-    with_gradients, settings = KINDS[kind]
+    gradient, settings = KINDS[kind]
     paid = Counted()
     settings = {**settings, **ANSWERS[answer], **SIZES}
-    run = sk.sample(by_chance(paid, with_gradients), path=path, **settings)
+    run = sk.sample(by_chance(paid, gradient), path=path, **settings)
     assert paid.n == sum(run.calls.values())
-    return run, path, with_gradients, settings
+    return run, path, gradient, settings
 
 
 def test_a_run_is_done_again_with_its_failures(whole, tmp_path):
-    run, path, with_gradients, settings = whole
+    run, path, gradient, settings = whole
     if settings["on_error"] == "retry":
         assert sum(kind.cured for kind in run.failure_kinds.values()) > 5
         assert run.recheck.tried == 0
@@ -80,7 +81,7 @@ def test_a_run_is_done_again_with_its_failures(whole, tmp_path):
         assert run.recheck.tried == 5
         assert run.recheck.worked > 0
     paid = Counted()
-    target = by_chance(paid, with_gradients, seed=99)
+    target = by_chance(paid, gradient, seed=99)
     again = sk.resume(cut(path, tmp_path / "a", 10**9), target, check=False)
     assert paid.n == 0
     assert np.array_equal(again.draws, run.draws)
@@ -91,17 +92,17 @@ def test_a_run_is_done_again_with_its_failures(whole, tmp_path):
 @pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.95])
 def test_a_run_is_cut_and_goes_on(part, whole, tmp_path):
     """What the target does by chance after the cut differs; what came before does not."""
-    _, path, with_gradients, _ = whole
+    _, path, gradient, _ = whole
     (events,) = query(path, "SELECT max(id) FROM events")[0]
     held = cut(path, tmp_path / "a", int(part * events))
     known = sum(n for (n,) in query(held, PAID))
     paid = Counted()
-    first = sk.resume(held, by_chance(paid, with_gradients, seed=7), check=False)
+    first = sk.resume(held, by_chance(paid, gradient, seed=7), check=False)
     assert paid.n == sum(first.calls.values()) - known
     assert query(held, BEFORE.format(int(part * events))) == query(
         path, BEFORE.format(int(part * events))
     )
-    again = sk.resume(held, by_chance(Counted(), with_gradients, seed=8), check=False)
+    again = sk.resume(held, by_chance(Counted(), gradient, seed=8), check=False)
     assert np.array_equal(again.draws, first.draws)
     assert account(again) == account(first)
 
@@ -114,14 +115,14 @@ PAID = (
 
 
 def test_a_run_that_looked_again_is_extended(whole, tmp_path):
-    run, path, with_gradients, settings = whole
+    run, path, gradient, settings = whole
     held = cut(path, tmp_path / "a", 10**9)
     wanted = settings["draws"] + 20
     paid = Counted()
-    longer = sk.resume(held, by_chance(paid, with_gradients, seed=5), draws=wanted, check=False)
+    longer = sk.resume(held, by_chance(paid, gradient, seed=5), draws=wanted, check=False)
     assert longer.draws.shape[1] == wanted
     assert np.array_equal(longer.draws[:, : settings["draws"]], run.draws)
-    again = sk.resume(held, by_chance(Counted(), with_gradients, seed=6), check=False)
+    again = sk.resume(held, by_chance(Counted(), gradient, seed=6), check=False)
     assert np.array_equal(again.draws, longer.draws)
     assert account(again) == account(longer)
 
@@ -137,20 +138,18 @@ def test_an_opened_run_tells_its_failures(whole):
 
 def test_a_limit_that_forbade_to_look_again_is_raised(tmp_path):
     settings = {**KINDS["values"][1], "on_error": "reject", **SIZES}
-    free = sk.sample(by_chance(Counted(), False), **settings)
+    free = sk.sample(by_chance(Counted(), None), **settings)
     n = sum(free.calls.values()) - 3
-    run = sk.sample(by_chance(Counted(), False), path=tmp_path / "a", max_calls=n, **settings)
+    run = sk.sample(by_chance(Counted(), None), path=tmp_path / "a", max_calls=n, **settings)
     assert run.recheck.tried < free.recheck.tried or run.stopped == "max_calls"
     held = tmp_path / "a"
-    more = sk.resume(held, by_chance(Counted(), False, 3), max_calls=None, draws=80, check=False)
+    more = sk.resume(held, by_chance(Counted(), None, 3), max_calls=None, draws=80, check=False)
     assert more.draws.shape[1] == 80
     assert np.array_equal(more.draws[:, : len(run.kept)], run.draws)
 
 
 def test_the_check_of_a_target_that_fails_by_chance_insists(whole):
-    _, path, with_gradients, _ = whole
+    _, path, gradient, _ = whole
     for seed in range(30):
         with sk.Ledger(path) as ledger:
-            from surrokit.ledger.fingerprint import check_row
-
-            check_row(ledger.store, by_chance(Counted(), with_gradients, seed))
+            check_row(ledger.store, by_chance(Counted(), gradient, seed))
