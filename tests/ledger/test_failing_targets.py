@@ -138,14 +138,14 @@ def test_an_opened_run_tells_its_failures(whole):
 
 def test_a_limit_that_forbade_to_look_again_is_raised(tmp_path):
     settings = {**KINDS["values"][1], "on_error": "reject", **SIZES}
-    free = sk.sample(by_chance(Counted(), None), **settings)
-    n = sum(free.calls.values()) - 3
-    run = sk.sample(by_chance(Counted(), None), path=tmp_path / "a", max_calls=n, **settings)
-    assert run.recheck.tried < free.recheck.tried or run.stopped == "max_calls"
-    held = tmp_path / "a"
-    more = sk.resume(held, by_chance(Counted(), None, 3), max_calls=None, draws=80, check=False)
+    run = sk.sample(by_chance(Counted(), None), path=tmp_path / "a", max_calls=124, **settings)
+    assert 0 < run.recheck.tried < 5  # 122 calls are the warm-up's
+    held, paid = tmp_path / "a", Counted()
+    more = sk.resume(held, by_chance(paid, None, 3), max_calls=None, draws=80, check=False)
     assert more.draws.shape[1] == 80
-    assert np.array_equal(more.draws[:, : len(run.kept)], run.draws)
+    assert more.recheck.tried == 5
+    assert np.array_equal(more.warmup.draws, run.warmup.draws)
+    assert paid.n == sum(more.calls.values()) - sum(run.calls.values())
 
 
 def test_the_check_of_a_target_that_fails_by_chance_insists(whole):
