@@ -9,10 +9,12 @@ from surrokit.compose import make, sample
 from surrokit.contracts.learner import Evaluations
 from surrokit.coordinates.parameters import Parameter, Parameters, vector
 from surrokit.diagnostics import effective_sample_size, r_hat, relative_error_of_mean
+from surrokit.ledger.reader import Ledger
 from surrokit.plan.safety import Safety
 from surrokit.registry.components import Component, Part
 from surrokit.registry.hooks import hookimpl
 from surrokit.result.run import Run
+from surrokit.sessions import open_run, resume
 from surrokit.surrogate.batch import batch_surrogate
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.check import check_gradient
@@ -37,6 +39,9 @@ __all__ = [
     "check_gradient",
     # sampling
     "sample",
+    "resume",
+    "open_run",
+    "Ledger",
     "make",
     "Run",
     "Safety",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ from surrokit.contracts.schedule import Schedule
 from surrokit.cost.budget import Budget
 from surrokit.cost.calls import OnError
 from surrokit.errors import ConfigurationError
+from surrokit.ledger.file import unwritten
+from surrokit.ledger.known import WarmStart, add_known, read_known
 from surrokit.mode.starts import given_positions, read_evaluations
 from surrokit.plan.parts import check_target
 from surrokit.plan.policy import Policy
@@ -29,6 +32,7 @@ from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import DIFFERENCES
 from surrokit.result.run import Run
 from surrokit.run.observers import Observers, list_observers
+from surrokit.sessions import let_extend, new_file
 from surrokit.settings import is_whole
 from surrokit.targets.differences import Differences, suits_differences
 
@@ -86,6 +90,9 @@ def sample(
     target_ess: float | None = None,
     target_rhat: float | None = None,
     target_mcse: float | None = None,
+    path: str | os.PathLike[str] | None = None,
+    version: str | None = None,
+    warm_start: WarmStart | None = None,
 ) -> Run:
     """Draw from a target exactly, on a surrogate where one is named or saves calls.
 
@@ -160,6 +167,14 @@ def sample(
         standard deviation and 5, 50 and 95 % quantile (in posterior standard deviations) at which
         the run stops, once every parameter reaches it. The first of the five limits to be reached
         ends the run.
+    path
+        A new file, the run's ledger. Every exact evaluation is written to it as soon as it is paid
+        for; :func:`surrokit.resume` goes on from it, whatever ended the run.
+    version
+        Of the target, kept in the ledger; change it when the target changes.
+    warm_start
+        Ledger of an earlier run of the same target, or several. The surrogate learns from what is
+        in them, and no position in them is paid for again.
 
     Returns
     -------
@@ -174,6 +189,9 @@ def sample(
         If a part needs what the target or the surrogate does not offer.
     ConfigurationError
         If settings cannot work.
+    LedgerError
+        If the file at ``path`` exists or cannot be written, or a ledger of ``warm_start`` cannot be
+        read or is another target's.
     TargetError
         If the target cannot be evaluated where chains start, or raises under ``on_error="raise"``.
     """
@@ -222,10 +240,19 @@ def sample(
         safety=check_safety(safety),
         budget=budget,
     )
+    rng = _generator(seed)
+    known = None
+    if warm_start is not None:
+        known, evaluated = read_known(warm_start, exact, version)
+        asked = add_known(asked, evaluated)
+    file = None if path is None else new_file(path, asked, rng, version, known)
     with progress_bar(enabled=progress) as bar:
         listeners = Observers([*observers, *bar])
         listeners.add_hooks(default_plugins().manager.hook)
-        return run(asked, composer, _generator(seed), listeners)
+        outcome = run(asked, composer, rng, listeners, file or unwritten(known))
+    if path is None:
+        return outcome
+    return let_extend(outcome, path, target, asked, version)
 
 
 def _explores_by_differences(explorer: object) -> bool:

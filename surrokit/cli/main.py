@@ -1,4 +1,4 @@
-"""The command line: ``surrokit plugins``, ``surrokit sample`` and ``surrokit reproduce``."""
+"""The command line: ``surrokit plugins``, ``sample``, ``resume``, ``show`` and ``reproduce``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import click
 
 from surrokit.cli.exit_status import INTERRUPTED
 from surrokit.errors import ConfigurationError, NothingReportedError, SurrokitError
+
+AS_BEFORE = "as before"
 
 if TYPE_CHECKING:
     from surrokit.result.run import Run
@@ -25,6 +27,28 @@ def _with_known_ending(_: click.Context, __: click.Parameter, path: Path | None)
     except ConfigurationError as error:
         raise click.BadParameter(str(error)) from error
     return path
+
+
+class _Limit(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A number, or ``none`` to remove a limit."""
+
+    name = "NUMBER|none"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value in (AS_BEFORE, None) or isinstance(value, int | float):
+            return value
+        if value == "none":
+            return None
+        try:
+            return float(value) if not value.isdigit() else int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor none", param, ctx)
+
+
+_NAMED = ("sampler", "surrogate", "explorer", "schedule", "correction", "policy")
+
+_LIMIT = _Limit()
+_LIMIT_HELP = "Of the whole run, from where it goes on; none removes it.  [default: as before]"
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -103,6 +127,17 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     metavar="KEY=VALUE",
     help="A setting of a part, such as surrogate.n_nodes=500 or target.path=FILE; repeatable.",
 )
+@click.option(
+    "--path",
+    type=click.Path(path_type=Path),
+    help="Write every exact evaluation to this new file, from which the run can be resumed.",
+)
+@click.option(
+    "--warm-start",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Learn from the file of an earlier run, and pay for nothing in it again; repeatable.",
+)
 @click.option("--compare", is_flag=True, help="Also run plain HMC, and show its cost.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
 @click.option(
@@ -113,13 +148,9 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
 )
 def sample(
     target: str,
-    sampler: str | None,
-    surrogate: str | None,
-    explorer: str | None,
-    schedule: str | None,
-    correction: str | None,
-    policy: str | None,
     settings: tuple[str, ...],
+    path: Path | None,
+    warm_start: tuple[Path, ...],
     compare: bool,
     json_path: Path | None,
     out: Path | None,
@@ -143,16 +174,9 @@ def sample(
     if out is not None:
         check_can_save(out)
     exact = resolve_target(target, parts.pop("target", {}))
-    names = {
-        "sampler": sampler,
-        "surrogate": surrogate,
-        "explorer": explorer,
-        "schedule": schedule,
-        "correction": correction,
-        "policy": policy,
-    }
-    catalogue = default_catalogue()
-    run = _sample(exact, **specs_of(names, parts, catalogue), **sizes)
+    names = {kind: sizes.pop(kind) for kind in _NAMED}
+    catalogue, files = default_catalogue(), {"path": path, "warm_start": warm_start or None}
+    run = _sample(exact, **specs_of(names, parts, catalogue), **files, **sizes)
     wanted = compare and run.stopped != "interrupted"
     baseline = _sample(exact, sampler=catalogue.pick("sampler"), **sizes) if wanted else None
     print_run(run, baseline)
@@ -166,6 +190,72 @@ def sample(
         click.echo(f"draws saved to {out}")
     if "interrupted" in (run.stopped, baseline and baseline.stopped):
         sys.exit(INTERRUPTED)
+
+
+@cli.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("target")
+@click.option("--draws", type=int, default=None, help="Draws of each chain in all.")
+@click.option("--max-calls", type=_LIMIT, default=AS_BEFORE, help=_LIMIT_HELP)
+@click.option("--max-seconds", type=_LIMIT, default=AS_BEFORE, help=_LIMIT_HELP)
+@click.option("--target-ess", type=_LIMIT, default=AS_BEFORE, help=_LIMIT_HELP)
+@click.option("--target-rhat", type=_LIMIT, default=AS_BEFORE, help=_LIMIT_HELP)
+@click.option("--target-mcse", type=_LIMIT, default=AS_BEFORE, help=_LIMIT_HELP)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="target.KEY=VALUE",
+    help="A setting of the target, as given to the run; repeatable.",
+)
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
+def resume(
+    file: Path, target: str, settings: tuple[str, ...], json_path: Path | None, **sizes: Any
+) -> None:
+    """Go on with the run that wrote FILE, or extend it by --draws.
+
+    TARGET is given as to "surrokit sample": a file is data, and no code is ever run from it.
+    """
+    from surrokit.cli.report import print_run
+    from surrokit.cli.settings import parse_settings
+    from surrokit.cli.target import resolve_target
+    from surrokit.output.json import write_json
+    from surrokit.sessions import resume as go_on
+
+    exact = resolve_target(target, parse_settings(settings).get("target", {}))
+    run = go_on(file, exact, **sizes)
+    print_run(run)
+    if json_path is not None:
+        write_json(json_path, run.to_dict())
+    if run.stopped == "interrupted":
+        sys.exit(INTERRUPTED)
+
+
+@cli.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--follow", is_flag=True, help="Show it anew every few seconds, until it ends.")
+@click.option(
+    "--salvage",
+    type=click.Path(path_type=Path),
+    metavar="NEW_FILE",
+    help="Write what can be read of a damaged file to a new one.",
+)
+@click.option(
+    "--export",
+    type=click.Path(path_type=Path),
+    metavar="TABLE",
+    help="Write all evaluations as a table (.csv, .parquet).",
+)
+def show(file: Path, follow: bool, salvage: Path | None, export: Path | None) -> None:
+    """Show a run so far, from the FILE that it writes."""
+    from surrokit.cli.show import export_table, salvage_to, show_run
+
+    if salvage is not None:
+        salvage_to(file, salvage)
+    elif export is not None:
+        export_table(file, export)
+    else:
+        show_run(file, follow=follow)
 
 
 @cli.command()

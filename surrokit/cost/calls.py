@@ -9,10 +9,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from surrokit.contracts.methods import CALL_KINDS, CallKind
-from surrokit.cost.account import MINUS_INFINITY, NAN, FailureAccount, kind_of, report_of
-from surrokit.cost.failures import FailureLog
-from surrokit.cost.outcome import Outcome, Results
+from surrokit.cost.journal import Journal, NoJournal
 from surrokit.errors import EvaluationError, ResultTypeError, ShapeError, TargetError
+from surrokit.failures.account import FailureAccount
+from surrokit.failures.cause import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, report_of
+from surrokit.failures.log import FailureLog
+from surrokit.failures.outcome import Answer, Outcome, Results
 from surrokit.rowwise import stack
 from surrokit.types import BoolArray, FloatArray
 
@@ -26,7 +28,6 @@ Guard: TypeAlias = Callable[[CallKind, int], None]
 
 _REMEMBERED = ("value", "gradient", "forward", "jacobian", "vjp")
 _WITH_OUTPUTS = {("forward", 1), ("jacobian", 2), ("vjp", 2)}
-_NAN_REPORT = "returned NaN"
 
 
 class ExactCalls:
@@ -50,6 +51,8 @@ class ExactCalls:
     ----------
     guard
         Asked before each call; None allows every call.
+    journal
+        Keeps what comes back, or says what came back before.
     remembers
         Whether the last batch of each kind is kept, to be given once more.
     account
@@ -69,20 +72,23 @@ class ExactCalls:
         self.counts: dict[str, int] = dict.fromkeys(CALL_KINDS, 0)
         self.account = FailureAccount()
         self.guard: Guard | None = None
+        self.journal: Journal = NoJournal()
         self.remembers = False
         self.log = FailureLog()
         self.last: tuple[FloatArray, float] | None = None
-        self._known: dict[CallKind, tuple[FloatArray, Outcome]] = {}
+        self._known: dict[CallKind, tuple[FloatArray, Answer]] = {}
         self._worked: set[CallKind] = set()
         self._n_outputs: tuple[int, ...] | None = None
         self._kind: CallKind = "value"
         self._at: FloatArray = np.empty((0, 0))
-        self._outcome = Outcome(n=0, results=None)
+        self._answer = Answer(results=None)
+        self._cures: list[Cure] = []
+        self._is_aside = False
 
     @property
-    def causes(self) -> Mapping[int, Exception]:
+    def causes(self) -> Mapping[int, Cause]:
         """Row number of the latest batch to what the target raised there."""
-        return self._outcome.causes
+        return self._answer.causes
 
     def evaluate(
         self, kind: CallKind, function: Function, positions: FloatArray
@@ -103,15 +109,19 @@ class ExactCalls:
         if self._known and not self.remembers:
             known = self._known.get(kind)
             if known is not None and np.array_equal(known[0], positions):
-                self._outcome = self._known.pop(kind)[1]
-                return self._outcome.results
-        attempt = self.retry if self.retries_here else self._attempt
-        outcome = self._outcome = attempt(kind, function, positions)
-        if outcome.causes:
-            self._log_errors(outcome, positions)
-        if self.remembers and kind in _REMEMBERED and outcome.results is not None:
-            self._known[kind] = positions.copy(), outcome
-        return outcome.results
+                self._answer = self._known.pop(kind)[1]
+                return self._answer.results
+        answer = self._answer = self.journal.call(
+            kind,
+            positions,
+            lambda rows: self._pay(kind, function, rows),
+            self.counts,
+            aside=self._is_aside,
+        )
+        self._take_in(kind, answer, positions)
+        if self.remembers and kind in _REMEMBERED and answer.results is not None:
+            self._known[kind] = positions.copy(), answer
+        return answer.results
 
     def count(self, kind: CallKind, n: int) -> None:
         """Count n positions (or data rows), unless the guard refuses them."""
@@ -124,10 +134,12 @@ class ExactCalls:
         """Count failures in the block in an account of its own, untold and without retries."""
         kept = self.account, self.log, self.on_error
         self.account, self.log, self.on_error = FailureAccount(), FailureLog(told=True), "reject"
+        self._is_aside = True
         try:
             yield self.account
         finally:
             self.account, self.log, self.on_error = kept
+            self._is_aside = False
 
     def decidable(self, values: FloatArray) -> FloatArray:
         """Return U, shape (n,), with ``inf`` in place of NaN and -inf, which count as failures.
@@ -151,7 +163,7 @@ class ExactCalls:
         positions: FloatArray,
         values: FloatArray,
         gradients: FloatArray,
-        causes: Mapping[int, Exception] | None = None,
+        causes: Mapping[int, Cause] | None = None,
     ) -> None:
         """Count positions where U is finite and its gradient is not, as failures too.
 
@@ -175,16 +187,21 @@ class ExactCalls:
         nan: BoolArray = np.asarray(np.isnan(rows).reshape(len(rows), -1).any(axis=1))
         if not nan.any():
             return
-        for row, error in self.causes.items():
+        for row, cause in self.causes.items():
             if nan[row]:
                 at = self._at[row : row + 1]
-                self.account.reject(kind_of(error), report_of(error), self._kind, at)
+                self.account.reject(cause.kind, cause.report, self._kind, at)
                 nan[row] = False
         if nan.any():
-            self.log.failed(_NAN_REPORT, self._at[nan], overflow=True)
-            self.account.reject(NAN, _NAN_REPORT, self._kind, self._at[nan])
+            self.log.failed(RETURNED_NAN.report, self._at[nan], overflow=True)
+            self.account.reject(RETURNED_NAN.kind, RETURNED_NAN.report, self._kind, self._at[nan])
 
     # --- attempts ---
+
+    def _pay(self, kind: CallKind, function: Function, positions: FloatArray) -> Answer:
+        self._cures = []
+        attempt = self.retry if self.retries_here else self._attempt
+        return attempt(kind, function, positions).tell(self._cures)
 
     def retry(self, kind: CallKind, function: Function, positions: FloatArray) -> Outcome:
         """Return the outcome of a batch, failed rows of which are evaluated again if asked.
@@ -201,7 +218,9 @@ class ExactCalls:
             if not (left := left[again.failed]).size:
                 break
         for row in np.setdiff1d(failed, left):
-            self._note_cure(first.causes.get(int(row)), positions[row : row + 1])
+            error = first.causes.get(int(row))
+            cause = RETURNED_NAN if error is None else Cause.of(error)
+            self._cures.append(Cure(cause, positions[row].copy()))
         return outcome
 
     def _attempt(self, kind: CallKind, function: Function, positions: FloatArray) -> Outcome:
@@ -275,16 +294,17 @@ class ExactCalls:
         if len(values) and least[i] < np.inf:
             self.last = self._at[i].copy(), float(values[i])
 
-    def _note_cure(self, error: Exception | None, row: FloatArray) -> None:
-        if error is None:
-            self.account.cure(NAN, _NAN_REPORT, row)
-        else:
-            self.account.cure(kind_of(error), report_of(error), row)
-
-    def _log_errors(self, outcome: Outcome, positions: FloatArray) -> None:
-        error = next(iter(outcome.causes.values()))
-        at = positions[list(outcome.causes)]
-        self.log.failed(report_of(error), at, overflow=isinstance(error, ArithmeticError))
+    def _take_in(self, kind: CallKind, answer: Answer, positions: FloatArray) -> None:
+        """Take in an answer, whether it was paid for now or is known from before."""
+        for cure in answer.cures:
+            self.account.cure(cure)
+        if answer.results is not None:
+            self._check_outputs(kind, answer.results)
+            self._worked |= {kind} if self.retries_here else {kind, "value"}
+        if answer.causes:
+            cause = next(iter(answer.causes.values()))
+            at = positions[list(answer.causes)]
+            self.log.failed(cause.report, at, overflow=cause.overflow)
 
 
 def _stop_at(error: Exception) -> None:

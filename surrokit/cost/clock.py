@@ -6,23 +6,48 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from surrokit.cost.journal import Journal, NoJournal
+
 
 class Clock:
-    """Adds up the time spent in each phase: ``warmup``, ``training`` and ``sampling``."""
+    """Adds up the time spent in each phase: ``warmup``, ``training`` and ``sampling``.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    journal
+        Keeps every reading, or says what was read before.
+    """
+
+    def __init__(self, journal: Journal | None = None) -> None:
         self.seconds = {"warmup": 0.0, "training": 0.0, "sampling": 0.0}
+        self._journal: Journal = journal or NoJournal()
         self._began = time.perf_counter()
 
-    def elapsed(self) -> float:
-        """Return seconds since the clock was made."""
+    @property
+    def replays(self) -> bool:
+        """Whether the journal says the time."""
+        return self._journal.replays
+
+    def now(self) -> float:
+        """Return seconds since the run began, for what leaves no trace in a run that goes on."""
         return time.perf_counter() - self._began
+
+    def elapsed(self) -> float:
+        """Return seconds since the run began."""
+        now = self.now()
+        read = self._journal.reading(now)
+        self._began += now - read  # a run that was read goes on from there
+        return read
+
+    def with_saved(self) -> float:
+        """Return seconds as they would be if every call had been paid for."""
+        return self._journal.reading(self.now() + self._journal.saved)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the time of the block to a phase."""
-        start = time.perf_counter()
+        start = self.elapsed()
         try:
             yield
         finally:
-            self.seconds[name] += time.perf_counter() - start
+            self.seconds[name] += self.elapsed() - start

@@ -7,8 +7,8 @@ import numpy as np
 
 from surrokit.contracts.methods import CallKind
 from surrokit.cost.budget import BudgetSpent
-from surrokit.cost.failures import Box
 from surrokit.cost.recording import RecordingPotential
+from surrokit.failures.log import Box
 from surrokit.types import FloatArray
 
 MOST = 5

@@ -25,12 +25,13 @@ from surrokit.contracts.potential import (
 from surrokit.contracts.rows import RowExpansion, of_order, with_rows
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import Transform
-from surrokit.cost.account import BrokenGradients
 from surrokit.cost.budget import calls_paid
 from surrokit.cost.calls import ExactCalls, Guard, OnError
+from surrokit.cost.journal import Journal
 from surrokit.cost.retried import with_retries
 from surrokit.cost.rows import RecordedExpansion
 from surrokit.errors import TargetError
+from surrokit.failures.account import BrokenGradients
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.outputs import gradient_of_energy
@@ -43,7 +44,7 @@ class RecordingPotential:
     A position where the target raises, or returns NaN or -inf, gets the value ``inf``, and so is
     rejected and counted. A position where U is finite and its gradient is not counts as a failure
     too: paths that follow the gradient end there. A warning tells of the first failure (see
-    :mod:`surrokit.cost.failures`).
+    :mod:`surrokit.failures.log`).
 
     Calls are counted at the innermost potential (:func:`surrokit.contracts.counting.with_count`).
     A position counts as ``gradient`` if its gradient is evaluated, with the value or alone, and as
@@ -153,9 +154,9 @@ class RecordingPotential:
         """Keep evaluations from here on, perhaps with Jacobians, or only count them."""
         self._keeps, self._wants_jacobians = wanted, jacobians
 
-    def guard(self, guard: Guard | None) -> None:
-        """Ask a guard before each call from here on; None removes it."""
-        self._exact.guard = guard
+    def guard(self, guard: Guard | None, journal: Journal | None = None) -> None:
+        """Ask a guard before each call from here on, None removes it; journals stay."""
+        self._exact.guard, self._exact.journal = guard, journal or self._exact.journal
 
     @contextmanager
     def pay_gradients(self, wanted: bool = True) -> Iterator[None]:

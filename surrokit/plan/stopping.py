@@ -13,6 +13,7 @@ from surrokit.cost.clock import Clock
 from surrokit.cost.pace import Pace
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import LEAST_OF, effective_sample_size, r_hat, relative_error
+from surrokit.plan.sequel import Sequel, Sequels
 from surrokit.result.trace import History
 from surrokit.types import FloatArray
 
@@ -43,6 +44,8 @@ class Stopping:
         The map to the coordinates in which draws are judged.
     chains
         Number of chains; an exact iteration pays for at least one position of each.
+    sequels
+        Sessions of the run, whose limits come instead; None for a run that is not kept.
 
     Attributes
     ----------
@@ -59,8 +62,9 @@ class Stopping:
         clock: Clock,
         transform: Transform,
         chains: int,
+        sequels: Sequels | None = None,
     ) -> None:
-        self.budget = budget
+        self._asked, self._sequels = budget, sequels
         self._target = target
         self._clock = clock
         self._transform = transform
@@ -71,6 +75,12 @@ class Stopping:
         self._grace = 0.0
         self._most_draws = 0
         self._next_look = 0
+        self._settled_by: Sequel | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """The limits that hold now."""
+        return self._asked if self._sequels is None else self._sequels.now.budget
 
     def guard(self, kind: CallKind, n: int) -> None:
         """Raise ``BudgetSpent`` before a call that the budget does not allow for.
@@ -82,10 +92,12 @@ class Stopping:
         n
             Positions, or data rows, to be evaluated.
         """
-        self._check(calls_paid({kind: n}, self._target.n_rows if kind == "rows" else None))
+        if not self._clock.replays:
+            more = calls_paid({kind: n}, self._target.n_rows if kind == "rows" else None)
+            self._check(more, self._clock.now())
 
-    def _check(self, more: float) -> None:
-        seconds = self._clock.elapsed() / (1.0 + self._grace)
+    def _check(self, more: float, elapsed: float) -> None:
+        seconds = elapsed / (1.0 + self._grace)
         reason = self.budget.spent(self._target.paid + more, seconds)
         if reason is not None:
             raise BudgetSpent(reason)
@@ -98,11 +110,11 @@ class Stopping:
         exact
             Whether it may pay for whole positions, and not only for data rows.
         """
-        self._check(self._chains if exact else 0)
+        self._check(self._chains if exact else 0, self._clock.elapsed())
 
     def check(self) -> None:
         """Raise ``BudgetSpent`` where a limit is exceeded."""
-        self._check(0)
+        self._check(0, self._clock.elapsed())
 
     # --- how many draws ---
 
@@ -118,17 +130,20 @@ class Stopping:
     def _use(self) -> tuple[float, float]:
         return self._target.paid, self._clock.elapsed() - self._clock.seconds["training"]
 
-    def draws_begin(self, wanted: int) -> int:
-        """Return the most draws of each chain that the budget allows, before any is kept.
+    def draws_begin(self, wanted: int, kept: int = 0) -> int:
+        """Return the most draws of each chain that the budget allows, before they are kept.
 
         Parameters
         ----------
         wanted
             Draws asked for.
+        kept
+            Draws that there are already, where limits are others from here on.
         """
         self.stopped, self.length, self._grace = "draws", "fixed", 0.0
-        self._next_look = self._first_look()
-        most: float = wanted
+        self._next_look = max(self._first_look(), kept)
+        self._settled_by = self._sequel
+        most: float = max(wanted - kept, 0)
         if self.budget.max_calls is not None:
             rest = self.budget.max_calls - self._target.paid
             most = self._allowed(most, "max_calls", self._pace.settle(0, rest, _CALLS_MARGIN))
@@ -137,8 +152,26 @@ class Stopping:
             n = self._pace.settle(1, rest, _SECONDS_MARGIN)
             self._grace = GRACE if n < math.inf else 0.0
             most = self._allowed(most, "max_seconds", n)
-        self._most_draws = int(most)
+        self._most_draws = kept + int(most)
         return self._most_draws
+
+    def allows(self, kept: int, wanted: int) -> bool:
+        """Return whether one more draw of each chain is to be kept.
+
+        Parameters
+        ----------
+        kept
+            Draws that there are.
+        wanted
+            Draws asked for; more than when draws began, perhaps, where another session goes on.
+        """
+        if kept >= self._most_draws and self._settled_by != self._sequel:
+            self.draws_begin(wanted, kept)
+        return kept < self._most_draws
+
+    @property
+    def _sequel(self) -> Sequel | None:
+        return None if self._sequels is None else self._sequels.now
 
     def _allowed(self, most: float, limit: StopReason, n: float) -> float:
         if n < most:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -60,6 +61,15 @@ class Adaptation:
     strays: tuple[Stray, ...] = ()
     mix: float = 0.0
     deployed_though_frozen: tuple[int, ...] = ()
+
+    @classmethod
+    def of_dict(cls, data: Mapping[str, Any]) -> Adaptation:
+        """Return what ``attrs.asdict`` made plain data of."""
+        records = {"rescues": Rescue, "restarts": Rescue, "strays": Stray}
+        found = {name: tuple(of(**each) for each in data[name]) for name, of in records.items()}
+        numbers = ("deployments", "deployed_though_frozen")
+        found |= {name: tuple(data[name]) for name in numbers}
+        return cls(**{**data, **found})
 
     @property
     def last_deployment(self) -> int | None:

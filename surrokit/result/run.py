@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.contracts.dynamics import Status
 from surrokit.contracts.explorer import Modes
 from surrokit.coordinates.parameters import Parameters
-from surrokit.cost.account import BrokenGradients, FailureKind, Recheck
 from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
 from surrokit.errors import ConfigurationError
+from surrokit.failures.account import BrokenGradients, FailureKind, Recheck
 from surrokit.output.json import plain
 from surrokit.result.adaptation import Adaptation
 from surrokit.result.expectation import expectation, resample
@@ -85,6 +84,8 @@ class Run:
         What came of weighted answers; None where none were asked for.
     verdict
         All that a reader of the figures must know.
+    more
+        Goes on with a run that has a file.
     """
 
     parameters: Parameters
@@ -108,6 +109,7 @@ class Run:
     modes: Modes | None = None
     weights: Weights | None = None
     verdict: Verdict = attrs.field(factory=Verdict)
+    more: Callable[..., Run] | None = None
 
     @property
     def draws(self) -> FloatArray:
@@ -235,13 +237,8 @@ class Run:
 
     @property
     def path_failures(self) -> dict[str, int]:
-        """Number of kept iterations whose path failed, all chains together, by kind of failure.
-
-        The kinds are ``not-finite``, ``not-converged`` and ``not-reversible``, as in
-        :class:`~surrokit.contracts.dynamics.Status`. Each failed path was rejected.
-        """
-        counts = {kind: int((self.kept.status == kind).sum()) for kind in Status if kind}
-        return {kind.name.lower().replace("_", "-"): n for kind, n in counts.items()}
+        """Number of kept iterations whose path failed; see :meth:`Trace.path_failures`."""
+        return self.kept.path_failures()
 
     def __getitem__(self, name: str) -> FloatArray:
         """Return the draws of one parameter, shape (chains, draws, *shape).
@@ -275,9 +272,7 @@ class Run:
 
         Of weighted answers it is that of the chains on the surrogate.
         """
-        if self._believed is not None:
-            return self._believed.rhat
-        return r_hat(self.draws)
+        return r_hat(self.draws) if self._believed is None else self._believed.rhat
 
     @property
     def total_calls(self) -> float:
@@ -290,13 +285,24 @@ class Run:
 
     def summary(self) -> Summary:
         """Return mean, sd, quantiles, ESS, R-hat, Monte Carlo error and cost of each number."""
-        named = self.labels, self.total_calls
-        believed = self._believed
-        if believed is None:
+        named, told = (self.labels, self.total_calls), self._believed
+        if told is None:
             summary = Summary.of(self.draws, *named)
         else:
-            summary = Summary.of_figures(believed.figures, *named, rhat=believed.rhat)
+            summary = Summary.of_figures(told.figures, *named, rhat=told.rhat)
         return attrs.evolve(summary, remarks=str(self.verdict))
+
+    def extend(self, draws: int, **changed: Any) -> Run:
+        """Draw more of each chain with a run that has a file; see :func:`surrokit.resume`.
+
+        Raises
+        ------
+        ConfigurationError
+            If the run has no file.
+        """
+        if self.more is None:
+            raise ConfigurationError("only a run with a file can go on; pass path=... to sample")
+        return self.more(draws=len(self.kept) + draws, **changed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of a run, without its draws, as plain data for JSON.
@@ -331,8 +337,7 @@ class Run:
             "verdict": self.verdict.to_dict(),
             "summary": self.summary().to_dict(),
         }
-        found: dict[str, Any] = plain(figures)
-        return found
+        return cast(dict[str, Any], plain(figures))
 
     def to_arviz(self) -> Any:
         """Return the draws as the installed ArviZ keeps them: a DataTree, or InferenceData.
@@ -372,10 +377,7 @@ class Run:
             labels=self.labels,
             groups={
                 "posterior": {name: self[name] for name in self.parameters.specs},
-                "sample_stats": {
-                    **self.kept.statistics(),
-                    **({} if self.log_weights is None else {"log_weight": self.log_weights}),
-                },
+                "sample_stats": self.kept.statistics(self.log_weights),
                 "warmup_sample_stats": self.warmup.statistics(),
             },
             attributes={
@@ -393,7 +395,5 @@ class Run:
         chains, draws, dim = self.draws.shape
         state = "" if self.exact else ", weighted draws of the surrogate"
         state += "" if self.complete else ", incomplete"
-        return (
-            f"<Run: {chains} chains of {draws} draws of {dim} numbers{state}; "
-            f"{self.total_calls:.0f} exact calls>"
-        )
+        drawn = f"{chains} chains of {draws} draws of {dim} numbers{state}"
+        return f"<Run: {drawn}; {self.total_calls:.0f} exact calls>"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.contracts.dynamics import Status
 from surrokit.contracts.methods import CALL_KINDS
 from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.coordinates.transforms import Transform
@@ -73,11 +74,28 @@ class Trace:
     def __len__(self) -> int:
         return len(self.seconds)
 
-    def statistics(self) -> dict[str, npt.NDArray[Any]]:
+    def path_failures(self) -> dict[str, int]:
+        """Return the number of paths that failed, all chains together, by kind of failure.
+
+        The kinds are ``not-finite``, ``not-converged`` and ``not-reversible``, as in
+        :class:`~surrokit.contracts.dynamics.Status`. Each failed path was rejected.
+        """
+        return {
+            failure.name.lower().replace("_", "-"): int((self.status == failure).sum())
+            for failure in Status
+            if failure is not Status.OK
+        }
+
+    def statistics(self, log_weights: FloatArray | None = None) -> dict[str, npt.NDArray[Any]]:
         """Return the statistics of the sampler by ArviZ's names, each (chains, iterations).
 
         ``lp`` is left out where a correction did not evaluate the target at every draw, and
         ``energy`` where not every draw is from a path.
+
+        Parameters
+        ----------
+        log_weights : ndarray of shape (chains, draws), optional
+            Of weighted draws.
         """
         known = {"lp": -self.values, "energy": self.energy}
         return {
@@ -86,8 +104,21 @@ class Trace:
             "diverging": self.divergent,
             "n_steps": self.n_steps,
             "step_size": np.tile(self.step_size, (len(self.draws), 1)),
+            **({} if log_weights is None else {"log_weight": log_weights}),
         }
 
+
+DTYPES = {
+    "values": np.float64,
+    "accepted": np.bool_,
+    "divergent": np.bool_,
+    "acceptance": np.float64,
+    "path_acceptance": np.float64,
+    "n_steps": np.int64,
+    "status": np.int64,
+    "energy": np.float64,
+}
+"""Name to type of the columns that have a number for each chain."""
 
 _GATHERED = ("_positions", "_values", "_infos", "_numbers", "_outputs")
 
@@ -163,32 +194,62 @@ class History:
         steps = float(np.mean([info.n_steps for info in self._infos[-n:]]))
         return acceptance, float(np.quantile(seconds, _UNDISTURBED)), steps
 
+    def columns(self, start: int = 0) -> dict[str, npt.NDArray[Any]]:
+        """Return iterations from ``start`` on as arrays of shape (iterations, chains, ...).
+
+        ``numbers`` has shape (iterations, 3 + kinds of calls): step size, seconds, failures, calls.
+        """
+        infos, n = self._infos[start:], len(self) - start
+        by_chain = {
+            "values": self._values[start:],
+            "accepted": [info.accepted for info in infos],
+            "divergent": [info.divergent for info in infos],
+            "acceptance": [info.acceptance for info in infos],
+            "path_acceptance": [info.path_acceptance for info in infos],
+            "n_steps": [info.n_steps for info in infos],
+            "status": [info.status for info in infos],
+            "energy": [_energy_of(info) for info in infos],
+        }
+        found: dict[str, npt.NDArray[Any]] = {
+            "positions": np.array(self._positions[start:]).reshape(n, self._chains, self._dim),
+            "numbers": np.array(self._numbers[start:]).reshape(n, 3 + len(CALL_KINDS)),
+        }
+        for name, rows in by_chain.items():
+            found[name] = np.array(rows, dtype=DTYPES[name]).reshape(n, self._chains)
+        if self._outputs[start:]:
+            found["outputs"] = np.stack(self._outputs[start:])
+        return found
+
     def trace(self, transform: Transform) -> Trace:
         """Return the trace, with draws in the user's coordinates."""
-        n = len(self)
-        positions = self.positions()
-        numbers = np.array(self._numbers).reshape(n, 3 + len(CALL_KINDS))
-        calls = numbers[:, 3:].astype(np.int64)
-        return Trace(
-            draws=transform.to_bounded(positions),
-            positions=positions,
-            values=self._by_chain(self._values),
-            accepted=self._by_chain([info.accepted for info in self._infos]).astype(bool),
-            divergent=self._by_chain([info.divergent for info in self._infos]).astype(bool),
-            acceptance=self._by_chain([info.acceptance for info in self._infos]),
-            path_acceptance=self._by_chain([info.path_acceptance for info in self._infos]),
-            n_steps=self._by_chain([info.n_steps for info in self._infos]).astype(np.int64),
-            status=self._by_chain([info.status for info in self._infos]).astype(np.int64),
-            energy=self._by_chain([_energy_of(info) for info in self._infos]),
-            step_size=numbers[:, 0],
-            seconds=numbers[:, 1],
-            failures=numbers[:, 2].astype(np.int64),
-            calls=dict(zip(CALL_KINDS, calls.T, strict=True)),
-            outputs=np.stack(self._outputs, axis=1) if self._outputs else None,
-        )
+        return trace_of(self.columns(), transform)
 
-    def _by_chain(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        return np.array(arrays).reshape(len(self), self._chains).T
+
+def trace_of(columns: Mapping[str, npt.NDArray[Any]], transform: Transform) -> Trace:
+    """Return the trace of columns as :meth:`History.columns` returns them.
+
+    Parameters
+    ----------
+    columns
+        Name to array.
+    transform
+        The map to the user's coordinates.
+    """
+    arrays = {name: np.swapaxes(array, 0, 1) for name, array in columns.items()}
+    numbers = columns["numbers"]
+    calls = numbers[:, 3:].astype(np.int64)
+    # in the order of chains, since sums over arrays round by how these lie in memory
+    positions = np.ascontiguousarray(arrays["positions"])
+    return Trace(
+        draws=transform.to_bounded(positions),
+        positions=positions,
+        **{name: arrays[name] for name in DTYPES},
+        step_size=numbers[:, 0],
+        seconds=numbers[:, 1],
+        failures=numbers[:, 2].astype(np.int64),
+        calls=dict(zip(CALL_KINDS, calls.T, strict=True)),
+        outputs=np.ascontiguousarray(arrays["outputs"]) if "outputs" in arrays else None,
+    )
 
 
 def _energy_of(info: StepInfo) -> FloatArray:

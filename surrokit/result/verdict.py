@@ -6,8 +6,8 @@ from textwrap import shorten
 
 import numpy as np
 
-from surrokit.cost.account import FailureKind
 from surrokit.diagnostics import MIN_DRAWS, energy_information
+from surrokit.failures.account import FailureKind
 from surrokit.result.adaptation import Adaptation
 from surrokit.result.advice import FEWEST_ITERATIONS, advice
 from surrokit.result.finding import FEWEST_EFFECTIVE, Finding, Verdict

@@ -70,8 +70,7 @@ class Attempt:
         self._strays = Strays(self._target)
         self._found: Findings | None = None
         self._wants_gradients = False
-
-    # --- phases ---
+        book.attend(self.adaptation)
 
     def explore(self) -> Findings | None:
         """Explore and learn, if the recipe has an explorer; return the findings, or None."""
@@ -252,7 +251,8 @@ class Attempt:
         book.target.exact.log.draws_begin(book.recorder.lately())
         self._net.draws_begin()
         self._learning.begin_draws(self._kernels.in_use)
-        for _ in range(stopping.draws_begin(self.recipe.most_draws)):
+        stopping.draws_begin(book.most_draws)
+        while stopping.allows(len(book.recorder.kept), book.most_draws):
             book.expect(draws=stopping.expected)
             stopping.check()
             with book.clock.phase("sampling"):
@@ -270,7 +270,7 @@ class Attempt:
         """Turn the draws so far into warm-up, and repair the surrogate."""
         book = self._book
         self._net.restarts.append(Rescue(iteration=book.recorder.iteration, reason=trouble))
-        book.recorder.begin_again()
+        book.begin_again()
         self._learning.begin_again()
         n_iterations = self.recipe.safety.block + TUNED_AFTER_RESTART
         self._kernels.begin_tuning(n_iterations, None)
@@ -280,8 +280,7 @@ class Attempt:
 
     def _rescue(self, trouble: str, transitions: int) -> None:
         """Repair the surrogate in warm-up, and note it."""
-        rescue = Rescue(iteration=self._book.recorder.iteration, reason=trouble)
-        self._net.rescues.append(rescue)
+        self._net.rescues.append(Rescue(iteration=self._book.recorder.iteration, reason=trouble))
         self._repair(trouble, transitions)
 
     def _repair(self, trouble: str, transitions: int) -> None:
@@ -372,8 +371,6 @@ class Attempt:
         self._book.recorder.take_outputs(rows, state)
         return rows
 
-    # --- how chains begin ---
-
     def _begin_chains(self) -> None:
         self._moves.chains = self._start(lambda at: (self._moves.start(at),) * 2)
         if self._learning.surrogate is None:  # else the gradient at hand is the surrogate's
@@ -383,10 +380,10 @@ class Attempt:
         asked = self.recipe
         return start(begin, asked.exact, asked.initial, asked.chains, self._rng)
 
-    def outcome(self) -> Run:
-        """Return the result, with the draws so far."""
+    def adaptation(self) -> Adaptation:
+        """Return what changed so far."""
         learning, net = self._learning, self._net
-        adaptation = Adaptation(
+        return Adaptation(
             deployments=tuple(self._book.recorder.deployments),
             training_rows=learning.n_observed,
             frozen_before_draws=not learning.under_adaptation,
@@ -396,5 +393,8 @@ class Attempt:
             mix=self.recipe.safety.mix,
             deployed_though_frozen=tuple(learning.though_frozen),
         )
-        parts = self._target, self._moves, learning.surrogate, self._found
-        return self._book.outcome(self.recipe, *parts, adaptation)
+
+    def outcome(self) -> Run:
+        """Return the result, with the draws so far."""
+        parts = self._target, self._moves, self._learning.surrogate, self._found
+        return self._book.outcome(self.recipe, *parts, self.adaptation())

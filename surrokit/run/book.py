@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -10,18 +12,22 @@ from surrokit.capabilities import ROWS
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.observation import RunInfo
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, StepInfo
+from surrokit.contracts.sampler import ChainState, StepInfo, weighs
 from surrokit.contracts.schedule import Moment, Stage
 from surrokit.cost.budget import BudgetSpent, StopReason
 from surrokit.cost.clock import Clock
 from surrokit.cost.recheck import evaluate_again
 from surrokit.cost.recording import RecordingPotential
+from surrokit.failures.account import FailureKind
 from surrokit.kernel.kernel import Moves
+from surrokit.ledger.file import NoFile, RunFile
 from surrokit.plan.recipe import LAST_PART, Recipe, ending
+from surrokit.plan.sequel import Sequel, Sequels
 from surrokit.plan.standby import LATELY, Pace
 from surrokit.plan.stopping import Stopping
 from surrokit.result.adaptation import Adaptation
 from surrokit.result.run import Run
+from surrokit.result.trace import History
 from surrokit.result.verdict import judge
 from surrokit.result.weights import Weights
 from surrokit.run.observers import Observers
@@ -50,6 +56,11 @@ class Book:
         The recipe as asked for.
     observers
         The observers of the run.
+    file
+        Keeps what happens; None for no file.
+    sequels
+        Sessions of a run that does again what it did before, with the one that begins now; none for
+        the recipe's sizes and limits.
 
     Attributes
     ----------
@@ -65,17 +76,32 @@ class Book:
         What came of weighted answers so far; None where none were asked for.
     """
 
-    def __init__(self, asked: Recipe, observers: Observers) -> None:
-        self.clock = Clock()
+    def __init__(
+        self,
+        asked: Recipe,
+        observers: Observers,
+        file: NoFile | RunFile | None = None,
+        sequels: Sequence[Sequel] = (),
+    ) -> None:
+        self._file = file or NoFile()
+        self._sequels = Sequels(sequels or [Sequel.of(asked)], self._file.journal)
+        self.clock = Clock(self._file.journal)
         self.target = RecordingPotential(
             asked.exact, keep=True, on_error=asked.on_error, retries=asked.retries
         )
         self.target.exact.log.waits = True
         self.recorder = Recorder(self.target, asked.chains, self.clock)
         self.stopping = Stopping(
-            asked.budget, self.target, self.clock, transform_of(asked.exact), asked.chains
+            asked.budget,
+            self.target,
+            self.clock,
+            transform_of(asked.exact),
+            asked.chains,
+            self._sequels,
         )
-        self.target.guard(self.stopping.guard)
+        self._file.tell(self._account)
+        self._adaptation: Callable[[], Adaptation] = _nothing_changed
+        self.target.guard(self.stopping.guard, self._file.journal)
         self.warmup_ends = asked.most_warmup
         self._hurry = asked.hurry if asked.warmup is None else None
         self._explored_at: int | None = None
@@ -109,6 +135,27 @@ class Book:
     def since_explored(self) -> int:
         """Iterations since the exploration ended, or since the run began if there was none."""
         return self.recorder.iteration - (self._explored_at or 0)
+
+    @property
+    def most_draws(self) -> int:
+        """Most draws of each chain, by the sizes and limits that hold now."""
+        assert self.recipe is not None
+        return self._sequels.now.most_draws(self.recipe)
+
+    @property
+    def wanted(self) -> int | None:
+        """Draws asked for of each chain; None where left open."""
+        return self._sequels.now.draws
+
+    def keep_first(self, n: int) -> None:
+        """Turn draws after the first n of each chain into warm-up."""
+        self.recorder.keep_first(n)
+        self._file.begin_again()
+
+    def begin_again(self) -> None:
+        """Turn the draws so far into warm-up."""
+        self.recorder.begin_again()
+        self._file.begin_again()
 
     def begin_chains(self) -> None:
         """Count from here on: on the draws before nothing decided."""
@@ -162,6 +209,7 @@ class Book:
     ) -> Moment:
         """Record one iteration, tell observers, and return the moment after it."""
         info = self.recorder.add(stage, state, step, step_size)
+        self._file.iteration_done(stage, info.iteration, state, self._histories)
         self._tell("surrokit_transition_done", state=state, info=info)
         if explored:
             self._explored_at = info.iteration
@@ -216,7 +264,7 @@ class Book:
             calls=exact.calls,
             n_rows=exact.n_rows if ROWS in exact.capabilities else None,
             failures=exact.failures,
-            failure_kinds=exact.exact.account.tell(transform, exact.dim),
+            failure_kinds=self._kinds(),
             recheck=exact.exact.account.recheck,
             broken_gradients=exact.broken_gradients,
             seconds=dict(self.clock.seconds),
@@ -242,11 +290,54 @@ class Book:
     def close(self) -> None:
         """Remove the budget's guard, and warn of failed evaluations."""
         self.target.guard(None)
+        if self.recipe is None:
+            self._file.discard()
+        else:
+            self._file.close(self._histories)
         self.target.exact.log.settle(*self.recorder.places(), self.target.target)
 
     def finish(self, outcome: Run) -> None:
         """Tell observers the outcome of the run."""
         self._tell("surrokit_run_finished", outcome=outcome)
 
+    @property
+    def _histories(self) -> tuple[History, History]:
+        return self.recorder.warmup, self.recorder.kept
+
+    def attend(self, adaptation: Callable[[], Adaptation]) -> None:
+        """Ask an attempt for what changed, from here on."""
+        self._adaptation = adaptation
+
+    def _account(self) -> dict[str, Any]:
+        """Return what the run has done so far, as plain data."""
+        recipe, target = self.recipe, self.target
+        sampler = None if recipe is None else recipe.sampler
+        return {
+            "calls": target.calls,
+            "n_rows": target.n_rows if ROWS in target.capabilities else None,
+            "failures": target.failures,
+            "failure_kinds": {name: kind.to_dict() for name, kind in self._kinds().items()},
+            "recheck": attrs.asdict(target.exact.account.recheck),
+            "seconds": dict(self.clock.seconds),
+            "iteration": self.recorder.iteration,
+            "adaptation": attrs.asdict(self._adaptation()),
+            "sampler": {
+                "needs": sorted(getattr(sampler, "needs", ())),
+                "tunes": sorted(getattr(sampler, "tunes", ())),
+            },
+            "stopped": self.stopping.stopped,
+            "length": self.stopping.length,
+            "choice": None if recipe is None else recipe.choice,
+            "parts": {} if recipe is None else dict(recipe.described),
+            "weighs": recipe is not None and weighs(recipe.correction),
+        }
+
+    def _kinds(self) -> Mapping[str, FailureKind]:
+        return self.target.exact.account.tell(self.target.transform, self.target.dim)
+
     def _tell(self, event: str, **what: object) -> None:
         self._observers.tell(event, run=self.info, **what)
+
+
+def _nothing_changed() -> Adaptation:
+    return Adaptation(deployments=(), training_rows=0, frozen_before_draws=True)

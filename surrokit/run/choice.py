@@ -65,7 +65,9 @@ def _measure_and_pick(
     policy: Policy, composer: Composer, asked: Recipe, book: Book, rng: np.random.Generator
 ) -> tuple[Recipe, Evaluations]:
     """Return the recipe that the policy picks, and the evaluations paid for that."""
-    starts, costs = measure_starts(book.target, asked.initial, asked.chains, rng)
+    starts, costs = measure_starts(
+        book.target, asked.initial, asked.chains, rng, book.clock.with_saved
+    )
     recipe = attrs.evolve(asked, initial=starts)
     return policy.choose(composer, recipe, book.target, costs, rng), book.target.drain()
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
 from surrokit.errors import SamplingWarning
+from surrokit.ledger.file import NoFile, RunFile
 from surrokit.plan.recipe import Recipe
+from surrokit.plan.sequel import Sequel
 from surrokit.registry.composer import Composer
 from surrokit.result.run import Run
 from surrokit.run.attempt import Attempt
@@ -16,7 +19,14 @@ from surrokit.run.choice import choose
 from surrokit.run.observers import Observers
 
 
-def run(asked: Recipe, composer: Composer, rng: np.random.Generator, observers: Observers) -> Run:
+def run(
+    asked: Recipe,
+    composer: Composer,
+    rng: np.random.Generator,
+    observers: Observers,
+    file: NoFile | RunFile | None = None,
+    sequels: Sequence[Sequel] = (),
+) -> Run:
     """Return the run that a recipe asks for.
 
     If the budget is spent, or at an interrupt (Ctrl-C), the run ends with the draws so far. Any
@@ -33,6 +43,10 @@ def run(asked: Recipe, composer: Composer, rng: np.random.Generator, observers: 
         The run's generator.
     observers
         The observers of the run.
+    file
+        Keeps what happens; what it holds already is done again first, without exact calls.
+    sequels
+        Sessions of a run that has a file already, with the one that begins now.
 
     Raises
     ------
@@ -41,7 +55,7 @@ def run(asked: Recipe, composer: Composer, rng: np.random.Generator, observers: 
     TargetError
         If no chain can start, or the target raises and ``on_error`` lets it.
     """
-    book, attempt = Book(asked, observers), None
+    book, attempt = Book(asked, observers, file, sequels), None
     try:
         recipe = choose(asked, composer, book, rng)
         book.begin(recipe)

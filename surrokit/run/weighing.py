@@ -141,7 +141,7 @@ class Weighing:
     def _drop_unfinished(self) -> None:
         """Forget what is recorded of a round that something cut short."""
         n = sum(map(len, self.rounds)) // self._recipe.chains
-        self._book.recorder.keep_first(n)
+        self._book.keep_first(n)
         del self._constants[len(self.rounds) :]
         self._note()
 
@@ -173,10 +173,10 @@ class Weighing:
 
     @property
     def _draws_left(self) -> float:
-        recipe = self._recipe
-        if recipe.draws is None:
+        wanted = self._book.wanted
+        if wanted is None:
             return math.inf
-        return recipe.draws * recipe.chains - sum(map(len, self.rounds))
+        return wanted * self._recipe.chains - sum(map(len, self.rounds))
 
     @property
     def _left(self) -> float:
@@ -254,7 +254,7 @@ class Weighing:
         """Turn draws so far into warm-up: what was believed before is in doubt too."""
         self.rounds.clear()
         self._constants.clear()
-        self._book.recorder.begin_again()
+        self._book.begin_again()
 
     def _is_enough(self) -> bool:
         """Return whether two rounds agree on answers that are good enough."""
@@ -267,7 +267,7 @@ class Weighing:
             stopping.judge("target_ess")
             return True
         aim = budget.target_mcse
-        if aim is None and budget.target_ess is None and self._recipe.draws is None:
+        if aim is None and budget.target_ess is None and self._book.wanted is None:
             aim = self._weigher.aim
         enough = aim is not None and np.max(figures.relative_error) <= aim
         if enough:

@@ -11,8 +11,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.cost.account import FailureAccount, kind_of
-from surrokit.cost.outcome import Outcome
 from surrokit.cost.recheck import MOST, evaluate_again
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import (
@@ -23,6 +21,9 @@ from surrokit.errors import (
     ShapeError,
     TargetError,
 )
+from surrokit.failures.account import FailureAccount
+from surrokit.failures.cause import kind_of
+from surrokit.failures.outcome import Outcome
 
 Q = np.array([[-1.0, 0.0], [2.0, 1.0], [-2.0, 1.0]])
 LEFT = np.array([True, False, True])

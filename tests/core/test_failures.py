@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.cost import failures
-from surrokit.cost.failures import FailureLog
 from surrokit.errors import EvaluationWarning, SamplingWarning, TargetError
+from surrokit.failures import log as failures
+from surrokit.failures.log import FailureLog
 
 SIZES = {"warmup": 200, "draws": 100, "seed": 1, "progress": False}
 X = 2.0 * np.random.default_rng(0).standard_normal((2000, 3))

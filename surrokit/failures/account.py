@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import traceback
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -14,40 +12,13 @@ import numpy as np
 
 from surrokit.contracts.methods import CallKind
 from surrokit.coordinates.transforms import Transform
-from surrokit.errors import ResultTypeError, ShapeError
+from surrokit.failures.cause import BROKEN_GRADIENT, MINUS_INFINITY, Cause, Cure
 from surrokit.types import FloatArray
-
-NAN = "NaN"
-MINUS_INFINITY = "minus infinity"
-BROKEN_GRADIENT = "broken gradient"
-WRONG_SHAPE = "wrong shape"
-WRONG_TYPE = "wrong type"
-TIME_OUT = "time-out"
-"""Kinds of failures, beside ``exception X`` and ``warning X`` with the name of a class."""
 
 REMEMBERED = 50
 """Latest failed positions that are kept, for some of them to be evaluated once more."""
 
 _EVALUATED_AGAIN: tuple[CallKind, ...] = ("value", "gradient", "forward", "jacobian", "vjp")
-
-
-def kind_of(error: Exception) -> str:
-    """Return the kind of failure that an exception of a target is."""
-    if isinstance(error, TimeoutError | subprocess.TimeoutExpired):
-        return TIME_OUT
-    if isinstance(error, ShapeError):
-        return WRONG_SHAPE
-    if isinstance(error, ResultTypeError):
-        return WRONG_TYPE
-    what = "warning" if isinstance(error, Warning) else "exception"
-    return f"{what} {type(error).__name__}"
-
-
-def report_of(error: Exception) -> str:
-    """Return what a target did that raised: the exception, and the line that it comes from."""
-    place = traceback.extract_tb(error.__traceback__)
-    where = f" ({place[-1].filename}, line {place[-1].lineno})" if place else ""
-    return f"raised {type(error).__name__}: {error}{where}"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -75,6 +46,12 @@ class FailureKind:
         """Return the figures as plain data."""
         position = None if self.position is None else self.position.tolist()
         return {**attrs.asdict(self), "position": position}
+
+    @classmethod
+    def of_dict(cls, figures: Mapping[str, Any]) -> FailureKind:
+        """Return one from what :meth:`to_dict` made of it."""
+        position = figures["position"]
+        return cls(**{**figures, "position": None if position is None else np.array(position)})
 
     def add(self, *, count: int = 0, cured: int = 0) -> FailureKind:
         """Return one with more failures."""
@@ -157,28 +134,29 @@ class FailureAccount:
         if call in _EVALUATED_AGAIN and name != MINUS_INFINITY:
             self.lately.extend((call, row.copy()) for row in rows[-REMEMBERED:])
 
-    def cure(self, name: str, message: str, row: FloatArray) -> None:
-        """Count a position, shape (1, ...), that failed, and could be evaluated by a retry."""
-        self._first(name, message, row)
+    def cure(self, cure: Cure) -> None:
+        """Count a position that failed, and could be evaluated by a retry."""
+        name = cure.cause.kind
+        self._first(name, cure.cause.report, cure.position[None])
         self.kinds[name] = self.kinds[name].add(cured=1)
 
-    def reject_gradient(self, error: Exception | None, row: FloatArray, value: float) -> None:
+    def reject_gradient(self, cause: Cause | None, row: FloatArray, value: float) -> None:
         """Count a position, shape (1, dim), whose gradient is not finite, though U is.
 
         Parameters
         ----------
-        error
+        cause
             What the gradient raised; None where it returned something else.
         row
             The position.
         value
             U there.
         """
-        if error is None:
+        if cause is None:
             message = "returned a gradient that is not finite where U is"
             self.reject(BROKEN_GRADIENT, message, "gradient", row)
         else:
-            self.reject(kind_of(error), report_of(error), "gradient", row)
+            self.reject(cause.kind, cause.report, "gradient", row)
         broken = self.broken_gradients
         count = broken.count + 1
         if value < broken.value:

@@ -1,12 +1,13 @@
-"""The outcome of evaluating a batch: results, and what failed rows raised."""
+"""The outcome of evaluating a batch: results, and why rows failed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
 
+from surrokit.failures.cause import Cause, Cure
 from surrokit.types import FloatArray, IntArray
 
 Results = tuple[FloatArray, ...]
@@ -57,3 +58,27 @@ class Outcome:
         for array, better in zip(results, again.results, strict=True):
             array[rows] = better
         return attrs.evolve(self, results=results, causes=causes)
+
+    def tell(self, cures: Sequence[Cure] = ()) -> Answer:
+        """Return the outcome as plain data, with what retries cured."""
+        causes = {row: Cause.of(error) for row, error in self.causes.items()}
+        return Answer(results=self.results, causes=causes, cures=cures)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Answer:
+    """The outcome of a batch and of its retries, as plain data.
+
+    Parameters
+    ----------
+    results
+        Arrays of n rows, NaN in those that failed; None if all failed.
+    causes
+        Row number to why it failed.
+    cures
+        Failures that a retry cured, of rows or of positions beside them.
+    """
+
+    results: Results | None
+    causes: Mapping[int, Cause] = attrs.field(factory=dict)
+    cures: Sequence[Cure] = ()

@@ -1,0 +1,89 @@
+"""Runs as their files tell of them, for the command line."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from surrokit.cli.report import print_run
+from surrokit.errors import LedgerError
+from surrokit.ledger.copies import salvage
+from surrokit.ledger.reader import Ledger
+from surrokit.sessions import open_run
+
+SECONDS = 2.0
+"""Between two looks at a run that is followed."""
+
+
+def show_run(path: Path, *, follow: bool = False) -> None:
+    """Print the summary, the costs and the verdict of a run so far.
+
+    Parameters
+    ----------
+    path
+        Its file.
+    follow
+        Whether to print them again until the run ends.
+
+    Raises
+    ------
+    LedgerError
+        If the file cannot be read.
+    """
+    state, seen = "running", -1
+    while True:
+        with Ledger(path) as ledger:
+            account = ledger.facts.get("account", {})
+        state, iteration = account.get("state", "starting"), account.get("iteration", 0)
+        if iteration != seen or state != "running":
+            _print(path, state, iteration)
+        if not follow or state not in ("starting", "running"):
+            return
+        seen = iteration
+        time.sleep(SECONDS)
+
+
+def _print(path: Path, state: str, iteration: int) -> None:
+    click.echo(f"{path}: {state}, {iteration} iterations")
+    try:
+        run = open_run(path)
+    except LedgerError as error:
+        click.echo(str(error))
+        return
+    if len(run.kept) > 1:
+        print_run(run)
+    else:
+        paid = ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n)
+        click.echo(f"no draws yet; exact calls: {paid or 'none'}")
+
+
+def salvage_to(path: Path, new: Path) -> None:
+    """Write what can be read of a damaged file to a new one, and say how much it was.
+
+    Raises
+    ------
+    LedgerError
+        If nothing can be read, or the new file exists.
+    """
+    told = salvage(path, new)
+    click.echo(
+        f"{new}: {told.replayable} events from which the run can be resumed, {told.apart} later "
+        f"ones that serve a new run as warm start; at {told.lost} places nothing could be read"
+    )
+
+
+def export_table(path: Path, table: Path) -> None:
+    """Write all evaluations of a file as a table.
+
+    Raises
+    ------
+    LedgerError
+        If the file cannot be read.
+    ConfigurationError
+        If the ending of the table's name is unknown.
+    """
+    with Ledger(path) as ledger:
+        ledger.export(table)
+        click.echo(f"{len(ledger)} evaluations saved to {table}")

@@ -1,0 +1,82 @@
+"""What a target did where it failed, as plain data that outlive the exception."""
+
+from __future__ import annotations
+
+import subprocess
+import traceback
+
+import attrs
+
+from surrokit.errors import ResultTypeError, ShapeError
+from surrokit.types import FloatArray
+
+NAN = "NaN"
+MINUS_INFINITY = "minus infinity"
+BROKEN_GRADIENT = "broken gradient"
+WRONG_SHAPE = "wrong shape"
+WRONG_TYPE = "wrong type"
+TIME_OUT = "time-out"
+"""Kinds of failures, beside ``exception X`` and ``warning X`` with the name of a class."""
+
+
+def kind_of(error: Exception) -> str:
+    """Return the kind of failure that an exception of a target is."""
+    if isinstance(error, TimeoutError | subprocess.TimeoutExpired):
+        return TIME_OUT
+    if isinstance(error, ShapeError):
+        return WRONG_SHAPE
+    if isinstance(error, ResultTypeError):
+        return WRONG_TYPE
+    what = "warning" if isinstance(error, Warning) else "exception"
+    return f"{what} {type(error).__name__}"
+
+
+def report_of(error: Exception) -> str:
+    """Return what a target did that raised: the exception, and the line that it comes from."""
+    place = traceback.extract_tb(error.__traceback__)
+    where = f" ({place[-1].filename}, line {place[-1].lineno})" if place else ""
+    return f"raised {type(error).__name__}: {error}{where}"
+
+
+@attrs.frozen
+class Cause:
+    """Why a position could not be evaluated.
+
+    Parameters
+    ----------
+    kind
+        Kind of failure.
+    report
+        What the target did.
+    overflow
+        Whether it may be mere overflow.
+    """
+
+    kind: str
+    report: str
+    overflow: bool
+
+    @classmethod
+    def of(cls, error: Exception) -> Cause:
+        """Return what an exception tells."""
+        overflow = isinstance(error, ArithmeticError)
+        return cls(kind=kind_of(error), report=report_of(error), overflow=overflow)
+
+
+RETURNED_NAN = Cause(kind=NAN, report="returned NaN", overflow=True)
+
+
+@attrs.frozen(eq=False)
+class Cure:
+    """A position that failed first, and could be evaluated by a retry.
+
+    Parameters
+    ----------
+    cause
+        What failed.
+    position : ndarray of shape (width,)
+        Where.
+    """
+
+    cause: Cause
+    position: FloatArray

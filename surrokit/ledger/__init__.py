@@ -1,0 +1,1 @@
+"""Ledgers: files that hold all exact evaluations of a run, and what it takes to go on with it."""

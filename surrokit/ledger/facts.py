@@ -1,0 +1,265 @@
+"""What a ledger says of a run: its settings, and its generator's first state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.potential import Potential
+from surrokit.cost.budget import Budget
+from surrokit.errors import ConfigurationError
+from surrokit.ledger.store import Store, reading
+from surrokit.plan.recipe import Recipe
+from surrokit.plan.safety import Safety
+from surrokit.plan.sequel import Sequel
+from surrokit.targets.differences import Differences
+from surrokit.types import FloatArray
+
+PARTS = ("sampler", "surrogate", "schedule", "explorer", "correction", "policy")
+"""Parts of a recipe that may be objects, which no file can hold."""
+
+_SIZES = ("name", "chains", "warmup", "draws", "on_error", "retries")
+_EVALUATIONS = "evaluations/"
+
+
+def write_settings(store: Store, asked: Recipe) -> None:
+    """Write what a run was asked for; of parts that are objects, only what they are.
+
+    Raises
+    ------
+    LedgerError
+        If it cannot be written.
+    """
+    given = {**{name: getattr(asked, name) for name in PARTS}, **asked.settings}
+    plain = {name: to_plain(part) for name, part in given.items() if can_write(part)}
+    objects = {name: type(part).__name__ for name, part in given.items() if name not in plain}
+    settings = {
+        **{name: getattr(asked, name) for name in _SIZES},
+        "safety": attrs.asdict(asked.safety),
+        "budget": attrs.asdict(asked.budget),
+        "differences": isinstance(asked.exact, Differences),
+        "parts": plain,
+        "objects": objects,
+    }
+    store.write_facts({"settings": settings})
+    for name, array in _arrays(asked).items():
+        store.write_array(name, array)
+
+
+def read_settings(store: Store, exact: Potential, given: Mapping[str, Any]) -> Recipe:
+    """Return what a run was asked for.
+
+    Parameters
+    ----------
+    store
+        The ledger.
+    exact
+        The target.
+    given
+        Kind to the parts that were objects; None where not given.
+
+    Raises
+    ------
+    ConfigurationError
+        If a part is missing, or given though the ledger holds it.
+    LedgerError
+        If the settings are damaged.
+    """
+    with reading(store.path):
+        facts, arrays = store.facts()["settings"], store.arrays()
+        _check_given(facts["objects"], given)
+        return _recipe(facts, arrays, exact, given)
+
+
+def _recipe(
+    facts: Mapping[str, Any],
+    arrays: Mapping[str, FloatArray],
+    exact: Potential,
+    given: Mapping[str, Any],
+) -> Recipe:
+    parts = {name: from_plain(part) for name, part in facts["parts"].items()}
+    parts |= {name: part for name, part in given.items() if part is not None}
+    columns = {
+        name.removeprefix(_EVALUATIONS): array
+        for name, array in arrays.items()
+        if name.startswith(_EVALUATIONS)
+    }
+    made = facts["differences"] and not isinstance(exact, Differences)  # by the run, not the user
+    return Recipe(
+        exact=Differences(exact) if made else exact,
+        **{name: parts.pop(name, None) for name in PARTS},
+        settings={name: part for name, part in parts.items() if part is not None},
+        **{name: facts[name] for name in _SIZES},
+        safety=Safety(**facts["safety"]),
+        budget=Budget(**facts["budget"]),
+        initial=arrays.get("initial"),
+        evaluations=Evaluations(**columns) if columns else None,
+    )
+
+
+def write_sequels(store: Store, sequels: Sequence[Sequel]) -> None:
+    """Write the sessions of a run."""
+    store.write_facts({"sequels": [attrs.asdict(each) for each in sequels]})
+
+
+def read_sequels(store: Store, asked: Recipe) -> list[Sequel]:
+    """Return the sessions of a run so far, at least the first one."""
+    with reading(store.path):
+        return [
+            Sequel(**{**each, "budget": Budget(**each["budget"])})
+            for each in store.facts().get("sequels", [])
+        ] or [Sequel.of(asked)]
+
+
+def _arrays(asked: Recipe) -> dict[str, FloatArray]:
+    found = {} if asked.initial is None else {"initial": asked.initial}
+    if asked.evaluations is not None:
+        for field in attrs.fields(Evaluations):
+            array = getattr(asked.evaluations, field.name)
+            if array is not None:
+                found[_EVALUATIONS + field.name] = array
+    return found
+
+
+def _check_given(objects: Mapping[str, str], given: Mapping[str, Any]) -> None:
+    missing = [name for name in objects if given.get(name) is None]
+    if missing:
+        told = ", ".join(f"{name} (of type {objects[name]})" for name in missing)
+        again = ", ".join(f"{name}=..." for name in missing)
+        raise ConfigurationError(
+            f"the run was given objects that no file can hold: {told}; pass them again, as {again}"
+        )
+    more = [name for name, part in given.items() if part is not None and name not in objects]
+    if more:
+        raise ConfigurationError(
+            f"the ledger holds the run's {', '.join(more)}, which cannot be changed; leave it "
+            "out, or begin a new run with warm_start=..."
+        )
+
+
+# --- plain data ---
+
+
+def to_plain(value: Any) -> Any:
+    """Return a setting as JSON can hold it.
+
+    Raises
+    ------
+    TypeError
+        If it is an object that JSON cannot hold.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return to_plain(value.item())
+    if isinstance(value, np.ndarray) and value.dtype.kind in "bif":
+        return {"array": value.tolist(), "dtype": value.dtype.str}
+    if isinstance(value, tuple):
+        return {"tuple": [to_plain(each) for each in value]}
+    if isinstance(value, list):
+        return [to_plain(each) for each in value]
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return {"dict": {name: to_plain(each) for name, each in value.items()}}
+    raise TypeError(f"a {type(value).__name__} is no plain data")
+
+
+def can_write(value: Any) -> bool:
+    """Return whether a setting is plain data."""
+    try:
+        to_plain(value)
+    except TypeError:
+        return False
+    return True
+
+
+def from_plain(data: Any) -> Any:
+    """Return a setting from what :func:`to_plain` made of it."""
+    if isinstance(data, list):
+        return [from_plain(each) for each in data]
+    if not isinstance(data, dict):
+        return data
+    if "tuple" in data:
+        return tuple(from_plain(each) for each in data["tuple"])
+    if "array" in data:
+        return np.array(data["array"], dtype=data["dtype"])
+    return {name: from_plain(each) for name, each in data["dict"].items()}
+
+
+# --- the generator ---
+
+
+def write_generator(store: Store, rng: np.random.Generator) -> None:
+    """Write the state of a generator, and what its children are spawned from.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is of a kind that cannot be written.
+    """
+    bits: Any = rng.bit_generator
+    seeds = bits.seed_seq
+    if type(seeds) is not np.random.SeedSequence or not hasattr(np.random, type(bits).__name__):
+        raise ConfigurationError(
+            "with path=... the seed must be a whole number or a generator of numpy's own, got "
+            f"{rng!r} seeded by a {type(seeds).__name__}; pass seed=1, say"
+        )
+    state = {
+        "name": type(bits).__name__,
+        "state": _with_lists(bits.state),
+        "entropy": _with_lists(seeds.entropy),
+        "spawn_key": list(seeds.spawn_key),
+        "pool_size": seeds.pool_size,
+        "n_children_spawned": seeds.n_children_spawned,
+    }
+    store.write_facts({"generator": state})
+
+
+_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+
+
+def read_generator(store: Store) -> np.random.Generator:
+    """Return the generator as it was.
+
+    Raises
+    ------
+    LedgerError
+        If it is damaged.
+    """
+    with reading(store.path):
+        return _generator(store.facts()["generator"])
+
+
+def _generator(state: Mapping[str, Any]) -> np.random.Generator:
+    if state["name"] not in _GENERATORS:
+        raise ValueError(f"there is no generator {state['name']!r} of numpy's")
+    seeds = np.random.SeedSequence(
+        state["entropy"],
+        spawn_key=state["spawn_key"],
+        pool_size=state["pool_size"],
+        n_children_spawned=state["n_children_spawned"],
+    )
+    bits = getattr(np.random, state["name"])(seeds)
+    bits.state = _with_arrays(state["state"])
+    return np.random.Generator(bits)
+
+
+def _with_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_lists(each) for name, each in value.items()}
+    if isinstance(value, np.ndarray):
+        return {"list": value.tolist(), "dtype": value.dtype.str}
+    if isinstance(value, list | tuple):
+        return [_with_lists(each) for each in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _with_arrays(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"list", "dtype"}:
+        return np.array(value["list"], dtype=value["dtype"])
+    return {name: _with_arrays(each) for name, each in value.items()}

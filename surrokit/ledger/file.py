@@ -1,0 +1,165 @@
+"""The file of a run: its ledger, as the run writes it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from surrokit.contracts.sampler import ChainState
+from surrokit.cost.journal import Journal, NoJournal
+from surrokit.errors import LedgerError
+from surrokit.ledger.blocks import forget_blocks, write_block
+from surrokit.ledger.known import Known, LookUp
+from surrokit.ledger.lock import Lock
+from surrokit.ledger.store import Store
+from surrokit.ledger.tape import Tape
+from surrokit.result.trace import History
+
+INTERVAL = 1.0
+"""Seconds between blocks of draws."""
+
+_MOST = 256  # iterations of a block
+
+
+Account: TypeAlias = Callable[[], Mapping[str, Any]]
+"""Tells what a run has done so far."""
+
+
+class NoFile:
+    """Stands in for the file of a run that has none.
+
+    Parameters
+    ----------
+    journal
+        The run's; None for one that keeps nothing.
+    """
+
+    def __init__(self, journal: Journal | None = None) -> None:
+        self.journal: Journal = journal or NoJournal()
+
+    def iteration_done(
+        self, stage: str, iteration: int, state: ChainState, histories: tuple[History, History]
+    ) -> None:
+        """Take note that an iteration is done."""
+
+    def begin_again(self) -> None:
+        """Take note that draws have become warm-up."""
+
+    def tell(self, account: Account) -> None:
+        """Remember who tells what the run has done so far."""
+
+    def close(self, histories: tuple[History, History]) -> None:
+        """Write the rest, and close the file."""
+
+    def discard(self) -> None:
+        """Close the file of a run that never began."""
+
+
+class RunFile:
+    """The ledger of a run, as the run writes it.
+
+    Parameters
+    ----------
+    store
+        The ledger, open for writing.
+    lock
+        On it; given up when the file is closed.
+    tape
+        The run's journal.
+    is_new
+        Whether this run has made the file.
+
+    Attributes
+    ----------
+    journal
+        The tape.
+    """
+
+    def __init__(self, store: Store, lock: Lock, tape: Tape, *, is_new: bool = False) -> None:
+        self._is_new = is_new
+        self.journal: Journal = tape
+        self._tape, self._store, self._lock = tape, store, lock
+        self._written = [0, 0]
+        self._rewrite = True  # a run that goes on makes its draws again
+        self._last, self._stage = time.perf_counter(), ""
+        self._account: Account = dict
+
+    def tell(self, account: Account) -> None:
+        """Remember who tells what the run has done so far."""
+        self._account = account
+
+    def iteration_done(
+        self, stage: str, iteration: int, state: ChainState, histories: tuple[History, History]
+    ) -> None:
+        """Take note that an iteration is done, and write now and then what is new.
+
+        Parameters
+        ----------
+        stage, iteration
+            Which.
+        state
+            Of the chains.
+        histories
+            Of the warm-up, and of kept draws.
+
+        Raises
+        ------
+        ReplayError
+            If it was another iteration before.
+        LedgerError
+            If the file cannot be written.
+        """
+        self._tape.iteration_done(stage, iteration, state.positions, state.values)
+        new_stage, self._stage = stage != self._stage, stage
+        if new_stage or time.perf_counter() - self._last > INTERVAL:
+            self._flush(histories, "running")
+
+    def begin_again(self) -> None:
+        """Take note that draws have become warm-up."""
+        self._rewrite = True
+
+    def close(self, histories: tuple[History, History]) -> None:
+        """Write the rest, and close the file; what cannot be written is no loss for a resume."""
+        try:
+            self._flush(histories, "ended")
+        except LedgerError:
+            return
+        finally:
+            self._store.close()
+            self._lock.release()
+
+    def discard(self) -> None:
+        """Close the file of a run that never began, and remove it if it is new."""
+        self._store.close()
+        if self._is_new:
+            self._store.path.unlink(missing_ok=True)
+        self._lock.release()
+
+    def _flush(self, histories: tuple[History, History], state: str) -> None:
+        self._last = time.perf_counter()
+        if self._tape.replays:
+            return
+        self._tape.mark()
+        anew, self._rewrite = self._rewrite, True  # unless all of this is written
+        with self._store.transaction():
+            if anew:
+                forget_blocks(self._store)
+                self._written = [0, 0]
+            for i, stage in enumerate(("warmup", "sampling")):
+                self._append(i, stage, histories[i])
+            self._store.write_facts({"account": {**self._account(), "state": state}})
+        self._rewrite = False
+
+    def _append(self, i: int, stage: str, history: History) -> None:
+        if len(history) > self._written[i]:
+            columns = history.columns(self._written[i])
+            for at in range(0, len(columns["numbers"]), _MOST):
+                block = {name: array[at : at + _MOST] for name, array in columns.items()}
+                write_block(self._store, stage, block)
+            self._written[i] = len(history)
+
+
+def unwritten(known: Known | None) -> NoFile:
+    """Return what stands in for the file of a run that pays for no known evaluation."""
+    return NoFile(None if known is None else LookUp(known))

@@ -1,0 +1,185 @@
+"""The fingerprint of a target, by which its ledgers are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, VJP
+from surrokit.contracts.potential import Potential
+from surrokit.coordinates.parameters import Parameter, Parameters
+from surrokit.coordinates.transforms import Transform
+from surrokit.errors import LedgerError
+from surrokit.ledger.events import COLUMNS, DONE, Event, event_of
+from surrokit.ledger.store import Store, reading
+from surrokit.shapes import check_positions
+from surrokit.targets.bounds import describe_position, parameters_of, transform_of
+from surrokit.types import FloatArray
+
+_CLOSE = 1e-6  # relative: more than rounding, less than another target
+
+_NEEDED = {"gradient": GRADIENT, "forward": FORWARD, "jacobian": JACOBIAN, "vjp": VJP}
+_TRIES = 5  # of those that fail by chance in a tenth of calls, one in 10^5 fails them all
+
+_METHODS = {
+    "value": "value",
+    "gradient": "value_and_gradient",
+    "forward": "forward",
+    "jacobian": "forward_and_jacobian",
+    "vjp": "forward_and_gradient",
+}
+
+
+def write_fingerprint(store: Store, exact: Potential, version: str | None) -> None:
+    """Write what a target is known by.
+
+    Raises
+    ------
+    LedgerError
+        If it cannot be written.
+    """
+    transform = transform_of(exact)
+    store.write_facts({"target": _fingerprint(exact, version)})
+    store.write_array("lower", transform.lower)
+    store.write_array("upper", transform.upper)
+
+
+def read_parameters(store: Store) -> tuple[Parameters, Transform]:
+    """Return names and bounds of a ledger's target, and the map to the user's coordinates.
+
+    Raises
+    ------
+    LedgerError
+        If they are damaged.
+    """
+    facts, arrays = store.facts(), store.arrays()
+    with reading(store.path):
+        named = {
+            name: Parameter(tuple(shape), lower=lower, upper=upper)
+            for name, (shape, lower, upper) in facts["target"]["parameters"].items()
+        }
+        parameters = Parameters(named)
+        transform = Transform(lower=arrays["lower"], upper=arrays["upper"])
+        if not parameters.dim == facts["target"]["dim"] == len(transform.lower):
+            raise ValueError("the parameters do not have as many numbers as the target")
+        return parameters, transform
+
+
+def check_fingerprint(store: Store, exact: Potential, version: str | None) -> None:
+    """Check that a ledger is a target's.
+
+    Raises
+    ------
+    LedgerError
+        If it is another target's; the message says what differs.
+    """
+    mine = _fingerprint(exact, version)
+    with reading(store.path):
+        held = store.facts()["target"]
+        differences = [
+            f"{_WORDS[name]} {held[name]!r} there, {value!r} here"
+            for name, value in mine.items()
+            if held[name] != value and not (name == "version" and version is None)
+        ]
+    if differences:
+        raise LedgerError(
+            f"{store.path} is the ledger of another target: {'; '.join(differences)}; give the "
+            "target that it was made with, or another file"
+        )
+
+
+def check_row(store: Store, exact: Potential) -> None:
+    """Evaluate one position of a ledger again, and check that the target gives the same.
+
+    Raises
+    ------
+    LedgerError
+        If it gives something else.
+    """
+    event = _latest(store)
+    if event is None or event.results is None:
+        return
+    position, held = event.positions[:1], event.results[0][0]
+    where = f"at ({describe_position(exact, position[0])})"
+    try:
+        with np.errstate(all="ignore"):
+            now = _insist(_first(getattr(exact, _METHODS[event.kind])), position)[0]
+    except Exception as error:
+        raise LedgerError(
+            f"{store.path} is the ledger of another target: {where} it holds {_words(held)}, but "
+            f"the target raised {type(error).__name__}: {error}; give the target that it was made "
+            "with, or pass check=False"
+        ) from error
+    if np.shape(now) != np.shape(held) or not np.allclose(now, held, _CLOSE, _CLOSE):
+        raise LedgerError(
+            f"{store.path} is the ledger of another target: {where} it holds {_words(held)}, but "
+            f"the target returned {_words(now)}; give the target that it was made with, or another "
+            "file. If the target is no function of its position, pass check=False"
+        )
+
+
+def _insist(evaluate: Callable[[FloatArray], FloatArray], position: FloatArray) -> FloatArray:
+    """Evaluate a position again where it fails, as it may by chance."""
+    for _ in range(_TRIES - 1):
+        with suppress(Exception):
+            found = evaluate(position)
+            if not np.isnan(found).any():
+                return found
+    return evaluate(position)
+
+
+def _first(method: Callable[..., Any]) -> Callable[[FloatArray], FloatArray]:
+    def evaluate(positions: FloatArray) -> FloatArray:
+        results = method(check_positions(positions, positions.shape[1]))
+        return results[0] if isinstance(results, tuple) else np.asarray(results)
+
+    return evaluate
+
+
+def _latest(store: Store) -> Event | None:
+    """Return the last batch whose first position can be checked."""
+    kinds = ", ".join(f"'{kind}'" for kind in _METHODS)
+    query = (
+        f"SELECT id, {COLUMNS} FROM events WHERE kind IN ({kinds}) AND outcome = '{DONE}' "
+        "AND notes IS NULL AND shapes IS NOT NULL ORDER BY id DESC LIMIT 20"
+    )
+    with reading(store.path):
+        for number, *row in store.rows(query):
+            event = event_of(number, row)
+            if event.results and np.isfinite(event.results[0][:1]).all():
+                return event
+    return None
+
+
+def _fingerprint(exact: Potential, version: str | None) -> dict[str, Any]:
+    transform = transform_of(exact)
+    specs = parameters_of(exact).specs
+    return {
+        "dim": exact.dim,
+        "parameters": {
+            name: [list(spec.shape), spec.lower, spec.upper] for name, spec in specs.items()
+        },
+        "lower": transform.lower.tolist(),
+        "upper": transform.upper.tolist(),
+        "capabilities": sorted(exact.capabilities),
+        "version": version,
+    }
+
+
+_WORDS = {
+    "dim": "dim is",
+    "parameters": "parameters are",
+    "lower": "lower bounds are",
+    "upper": "upper bounds are",
+    "capabilities": "it offers",
+    "version": "its version is",
+}
+
+
+def _words(value: FloatArray) -> str:
+    flat = np.ravel(value)
+    told = ", ".join(f"{number:.9g}" for number in flat[:3])
+    return told if len(flat) == 1 else f"({told}{', ...' if len(flat) > 3 else ''})"

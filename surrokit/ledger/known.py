@@ -1,0 +1,220 @@
+"""Evaluations of earlier runs, which teach a new one and are not paid for again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.methods import CallKind
+from surrokit.contracts.potential import Potential
+from surrokit.cost.journal import NoJournal
+from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import ConfigurationError, LedgerError
+from surrokit.failures.outcome import Answer
+from surrokit.ledger.events import APART, DONE, Event
+from surrokit.ledger.fingerprint import check_fingerprint, check_row
+from surrokit.ledger.reader import Ledger
+from surrokit.plan.parts import is_ready
+from surrokit.plan.recipe import Recipe
+from surrokit.rowwise import stack
+from surrokit.types import FloatArray
+
+WarmStart: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""One ledger or several."""
+
+_Row = tuple[FloatArray, ...]
+
+
+class Known:
+    """Looks evaluations up by kind of call and position, to the bit.
+
+    Parameters
+    ----------
+    events
+        Batches of exact calls; those that failed are left out.
+
+    Attributes
+    ----------
+    seconds
+        What the calls took that were looked up.
+    """
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.seconds = 0.0
+        self._rows: dict[tuple[str, bytes], tuple[_Row, float]] = {}
+        for event in events:
+            if event.results is not None and event.outcome in (DONE, APART):
+                self._add(event, event.results)
+
+    def _add(self, event: Event, results: tuple[FloatArray, ...]) -> None:
+        share = event.seconds / max(len(event.positions), 1)
+        for i, position in enumerate(event.positions):
+            row = tuple(array[i] for array in results)
+            if not any(np.isnan(part).any() for part in row):
+                self._rows[event.kind, position.tobytes()] = row, share
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def complete(
+        self, kind: str, positions: FloatArray, evaluate: Callable[[FloatArray], Answer]
+    ) -> Answer:
+        """Return the answer for a batch (n, width), of which only unknown rows are evaluated."""
+        keys = [(kind, row.tobytes()) for row in positions] if self._rows else []
+        found = {i: self._rows[key] for i, key in enumerate(keys) if key in self._rows}
+        if not found:
+            return evaluate(positions)
+        rows = {i: row for i, (row, _) in found.items()}
+        self.seconds += sum(seconds for _, seconds in found.values())
+        unknown = [i for i in range(len(positions)) if i not in found]
+        fresh = evaluate(positions[unknown]) if unknown else None
+        if fresh is None:
+            return Answer(results=tuple(stack(rows, len(positions))))
+        if (paid := fresh.results) is not None:
+            rows |= {i: tuple(array[k] for array in paid) for k, i in enumerate(unknown)}
+        causes = {unknown[k]: cause for k, cause in fresh.causes.items()}
+        results = tuple(stack(rows, len(positions)))
+        return attrs.evolve(fresh, results=results, causes=causes)
+
+
+class LookUp(NoJournal):
+    """Keeps nothing, and pays for no known evaluation.
+
+    Parameters
+    ----------
+    known
+        The evaluations.
+    """
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+
+    @property
+    def saved(self) -> float:  # type: ignore[override]
+        """Seconds that calls would have taken whose results were known."""
+        return self._known.seconds
+
+    def call(
+        self,
+        kind: CallKind,
+        positions: FloatArray,
+        evaluate: Callable[[FloatArray], Answer],
+        counts: MutableMapping[str, int],
+        *,
+        aside: bool = False,
+    ) -> Answer:
+        """Return the answer for a batch, of which only unknown rows are evaluated."""
+        del counts
+        return (
+            evaluate(positions)
+            if kind == "rows" or aside
+            else self._known.complete(kind, positions, evaluate)
+        )
+
+
+_LONE = ("gradient", 1)  # a gradient without its value teaches nothing
+
+_OF_KINDS: dict[str, Callable[[RecordingPotential, FloatArray], object]] = {
+    "value": lambda target, at: target.value(at),
+    "gradient": lambda target, at: target.value_and_gradient(at),
+    "forward": lambda target, at: target.value(at),
+    "jacobian": lambda target, at: target.forward_and_jacobian(at),
+    "vjp": lambda target, at: target.value_and_gradient(at),
+}
+
+
+def read_known(
+    warm_start: WarmStart, exact: Potential, version: str | None
+) -> tuple[Known, Evaluations]:
+    """Return the evaluations of ledgers: by position, and for a learner.
+
+    Parameters
+    ----------
+    warm_start
+        The ledgers.
+    exact
+        The target.
+    version
+        The user's version of it; None does not compare versions.
+
+    Raises
+    ------
+    LedgerError
+        If one cannot be read, or is another target's.
+    ConfigurationError
+        If no path is given.
+    """
+    events = [event for path in _paths(warm_start) for event in _events(path, exact, version)]
+    return Known(events), _evaluations(events, exact)
+
+
+def add_known(asked: Recipe, known: Evaluations) -> Recipe:
+    """Return a recipe with more evaluations, if anything may learn from them."""
+    surrogate = asked.surrogate
+    learns = asked.is_open or not (surrogate in (None, "none") or is_ready(surrogate))
+    if not learns or not len(known):
+        return asked
+    given = [] if asked.evaluations is None else [asked.evaluations]
+    return attrs.evolve(asked, evaluations=Evaluations.join([*given, known], asked.exact.dim))
+
+
+def _paths(warm_start: object) -> list[str | os.PathLike[str]]:
+    if isinstance(warm_start, str | os.PathLike):
+        return [warm_start]
+    paths = list(warm_start) if isinstance(warm_start, Iterable) else []
+    if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
+        raise ConfigurationError(
+            f"warm_start must be the path of a ledger, or a list of such, got {warm_start!r}"
+        )
+    return paths
+
+
+def _events(path: str | os.PathLike[str], exact: Potential, version: str | None) -> list[Event]:
+    with Ledger(path) as ledger:
+        check_fingerprint(ledger.store, exact, version)
+        check_row(ledger.store, exact)
+        return list(ledger.events())
+
+
+class _Told(NoJournal):
+    """Says what one event holds."""
+
+    def __init__(self, event: Event) -> None:
+        self._event = event
+
+    def call(
+        self,
+        kind: CallKind,
+        positions: FloatArray,
+        evaluate: Callable[[FloatArray], Answer],
+        counts: MutableMapping[str, int],
+        *,
+        aside: bool = False,
+    ) -> Answer:
+        """Return the answer of the event, without a call."""
+        del positions, evaluate, counts, aside
+        if kind != self._event.kind:
+            raise LedgerError(
+                f"the target would evaluate {kind} in the place of {self._event.kind}"
+            )
+        return self._event.answer
+
+
+def _evaluations(events: Iterable[Event], exact: Potential) -> Evaluations:
+    """Return what a learner learns from events, as if they were paid for now."""
+    target = RecordingPotential(exact, keep=True)
+    target.exact.log.waits = True
+    for event in events:
+        method = _OF_KINDS.get(event.kind)
+        if method is None or event.results is None or (event.kind, len(event.results)) == _LONE:
+            continue
+        target.keep_evaluations(True, jacobians=event.kind == "jacobian")
+        target.guard(None, _Told(event))
+        method(target, event.positions)
+    found = target.drain()
+    return found.take(np.isfinite(found.values))

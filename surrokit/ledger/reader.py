@@ -1,0 +1,300 @@
+"""Ledgers as tables of evaluations."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surrokit.coordinates.parameters import Parameters
+from surrokit.coordinates.transforms import Transform
+from surrokit.errors import ConfigurationError, MissingDependencyError
+from surrokit.ledger.blocks import read_blocks
+from surrokit.ledger.events import Event, read_events
+from surrokit.ledger.fingerprint import read_parameters
+from surrokit.ledger.store import Store, reading
+from surrokit.result.trace import Trace, trace_of
+
+_PARTS = {
+    "value": ("values",),
+    "gradient": ("values", "gradients"),
+    "forward": ("outputs",),
+    "jacobian": ("outputs", "jacobians"),
+    "vjp": ("outputs", "gradients"),
+    "hessian": ("matrices",),
+    "metric": ("matrices",),
+}
+
+
+class Ledger:
+    """The ledger of a run, to be read; a run may write it at the same time.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Attributes
+    ----------
+    parameters
+        Names, shapes and bounds of the target's parameters.
+    store
+        The open file.
+
+    Raises
+    ------
+    LedgerError
+        If there is no such file, it is no ledger, or it is damaged.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.store = Store.open(self.path)
+        try:
+            self.parameters, self._transform = read_parameters(self.store)
+        except BaseException:
+            self.store.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self.store.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """Return the number of positions evaluated."""
+        with reading(self.path):
+            query = "SELECT coalesce(sum(length(positions) / (8 * width)), 0) FROM events "
+            return int(self.store.rows(query + "WHERE kind != 'mark'")[0][0])
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the ledger says of the run: its target, settings and account, as plain data."""
+        return self.store.facts()
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """Calls that were paid for, by kind.
+
+        Single data rows are not among them; ``facts["account"]["calls"]`` counts them.
+        """
+        counts: Counter[str] = Counter()
+        for event in self.events():
+            counts.update(event.counts)
+        return dict(counts)
+
+    def events(self) -> Iterator[Event]:
+        """Yield the batches of exact calls in order, in the sampling coordinates.
+
+        Raises
+        ------
+        LedgerError
+            If one is damaged.
+        """
+        return read_events(self.store, calls_alone=True)
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all evaluations, one row for each position, in the order of the calls.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n, ...)
+            ``order``, ``kind``, ``stage``, ``iteration``, ``seconds`` (of a position: its share of
+            the batch), ``failed``, ``message``, ``accepted`` (whether a chain was there after some
+            iteration), ``positions (n, dim)`` in the user's coordinates and ``unbounded (n, dim)``
+            in the sampling coordinates; and what came back, for positions in the latter: ``values``
+            (U, Jacobian included), ``gradients``, ``outputs``, ``jacobians``, ``matrices``, each
+            where some call gave it, NaN elsewhere.
+
+        Raises
+        ------
+        LedgerError
+            If the file is damaged.
+        """
+        events = [event for event in self.events() if len(event.positions)]
+        with reading(self.path):
+            return self._table(events)
+
+    def _table(self, events: list[Event]) -> dict[str, npt.NDArray[Any]]:
+        dim, sizes = self.parameters.dim, [len(event.positions) for event in events]
+        at = np.concatenate([np.empty((0, dim)), *(event.positions[:, :dim] for event in events)])
+        visited = self._visited()
+        found: dict[str, npt.NDArray[Any]] = {
+            "order": np.repeat([event.number for event in events], sizes).astype(np.int64),
+            "kind": np.repeat([event.kind for event in events], sizes).astype(np.str_),
+            "stage": np.repeat([event.stage for event in events], sizes).astype(np.str_),
+            "iteration": np.repeat([event.iteration for event in events], sizes).astype(np.int64),
+            "seconds": np.repeat(
+                [e.seconds / n for e, n in zip(events, sizes, strict=True)], sizes
+            ),
+            "message": np.array(
+                [what for event in events for what in _messages(event)], dtype=np.str_
+            ),
+            "accepted": np.array([row.tobytes() in visited for row in at], dtype=bool),
+            "positions": self._transform.to_bounded(at),
+            "unbounded": at,
+            **_results(events, sizes),
+        }
+        found["failed"] = (found["message"] != "") | _is_nan(events)
+        return found
+
+    def _visited(self) -> set[bytes]:
+        warmup, kept = self.traces()
+        both = [trace.positions.reshape(-1, self.parameters.dim) for trace in (warmup, kept)]
+        return {row.tobytes() for rows in both for row in rows}
+
+    def traces(self) -> tuple[Trace, Trace]:
+        """Return the iterations of the warm-up, and those kept, as far as they are written.
+
+        Raises
+        ------
+        LedgerError
+            If the file is damaged.
+        """
+        with reading(self.path):
+            chains = int(self.facts["settings"]["chains"])
+        warmup, kept = (
+            read_blocks(self.store, stage, chains, self.parameters.dim)
+            for stage in ("warmup", "sampling")
+        )
+        with reading(self.path):
+            return trace_of(warmup, self._transform), trace_of(kept, self._transform)
+
+    @property
+    def transform(self) -> Transform:
+        """The map to the user's coordinates."""
+        return self._transform
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the table of :meth:`to_arrays` with a column for each number.
+
+        Raises
+        ------
+        LedgerError
+            If the file is damaged.
+        """
+        arrays, labels = self.to_arrays(), Parameters(self.parameters.specs).labels
+        found: dict[str, npt.NDArray[Any]] = {}
+        for name, array in arrays.items():
+            if name == "positions":
+                found |= {label: array[:, i] for i, label in enumerate(labels)}
+            elif array.ndim == 1:
+                found[name] = array
+            else:
+                for index in np.ndindex(array.shape[1:]):
+                    inside = ",".join(map(str, index))
+                    found[f"{name}[{inside}]"] = array[(slice(None), *index)]
+        return found
+
+    def to_pandas(self) -> Any:
+        """Return all evaluations as a data frame, with a column for each number.
+
+        Raises
+        ------
+        MissingDependencyError
+            If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingDependencyError(
+                "pandas is needed for a data frame and is not installed; run python -m pip "
+                "install 'surrokit[pandas]', or use to_arrays()"
+            ) from error
+        return pandas.DataFrame(self.columns())
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write all evaluations as a table: ``.csv`` or ``.parquet``.
+
+        Raises
+        ------
+        ConfigurationError
+            If the ending is another one.
+        MissingDependencyError
+            If pyarrow is needed and not installed.
+        """
+        ending = Path(path).suffix.lower()
+        if ending == ".csv":
+            columns = self.columns()
+            with Path(path).open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(columns)
+                writer.writerows(zip(*(array.tolist() for array in columns.values()), strict=True))
+        elif ending == ".parquet":
+            _write_parquet(self.columns(), path)
+        else:
+            raise ConfigurationError(
+                f"the ending of {Path(path).name!r} does not say how to write a table; use .csv "
+                "or .parquet"
+            )
+
+
+def _write_parquet(columns: dict[str, npt.NDArray[Any]], path: str | os.PathLike[str]) -> None:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingDependencyError(
+            "pyarrow is needed to write .parquet and is not installed; run python -m pip install "
+            "pyarrow, or give a .csv"
+        ) from error
+    pyarrow.parquet.write_table(pyarrow.table(columns), os.fspath(path))
+
+
+def _messages(event: Event) -> list[str]:
+    found = [""] * len(event.positions)
+    for row, cause in event.causes.items():
+        found[row] = cause.report
+    return found
+
+
+def _named(event: Event) -> dict[str, npt.NDArray[Any]]:
+    """Return what came back, by name."""
+    if event.results is None:
+        return {}
+    if event.kind == "gradient" and len(event.results) == 1:
+        return {"gradients": event.results[0]}
+    return dict(zip(_PARTS.get(event.kind, ()), event.results, strict=False))
+
+
+def _results(events: list[Event], sizes: list[int]) -> dict[str, npt.NDArray[Any]]:
+    named = [_named(event) for event in events]
+    found = {}
+    for name in ("values", "gradients", "outputs", "jacobians", "matrices"):
+        shapes = [each[name].shape[1:] for each in named if name in each]
+        if not shapes:
+            continue
+        # kinds of matrices differ in shape; the most frequent one is told
+        shape = Counter(shapes).most_common(1)[0][0]
+        rows = [
+            each[name]
+            if name in each and each[name].shape[1:] == shape
+            else np.full((n, *shape), np.nan)
+            for each, n in zip(named, sizes, strict=True)
+        ]
+        found[name] = np.concatenate(rows)
+    return found
+
+
+def _is_nan(events: list[Event]) -> npt.NDArray[np.bool_]:
+    """Return which rows failed or have NaN in what came back."""
+    rows: list[npt.NDArray[np.bool_]] = [np.zeros(0, dtype=bool)]
+    for event in events:
+        if event.results is None:
+            rows.append(np.ones(len(event.positions), dtype=bool))
+            continue
+        flat = [array.reshape(len(array), -1) for array in event.results]
+        joined = np.hstack([np.zeros((len(event.positions), 1)), *flat])
+        rows.append(np.asarray(np.isnan(joined).any(axis=1)))
+    return np.concatenate(rows)

@@ -1,0 +1,301 @@
+"""The tape of a run: a journal in a ledger, which first says what it holds and then goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, MutableMapping
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.methods import CallKind
+from surrokit.cost.budget import BudgetSpent
+from surrokit.cost.journal import BEYOND
+from surrokit.errors import ReplayError
+from surrokit.failures.outcome import Answer, Results
+from surrokit.ledger.events import ASIDE, DONE, MARK, RAISED, Event, read_events, write_event
+from surrokit.ledger.known import Known
+from surrokit.ledger.store import Store
+from surrokit.types import FloatArray
+
+AT_STAKE = 1e-2
+"""Seconds of exact calls that a kill may lose at most: to write each cheap call by itself would
+take longer than the call."""
+
+_WHAT_NOW = (
+    "the run depends on more than its settings, target and seed: other versions, another machine "
+    "or other BLAS threads, or a target that is no function of its position. Begin a new run that "
+    "learns from what is paid for: surrokit.sample(target, warm_start=..., path=...)"
+)
+
+
+class Tape:
+    """A journal that says what its ledger holds, and then keeps what happens.
+
+    Only what is sure to happen again is kept: calls that returned, and the clock's readings up to
+    them or up to the last iteration that was done. Whatever ends a run, the tape ends at such a
+    point, from which the run goes on as if nothing had been.
+
+    Parameters
+    ----------
+    store
+        The ledger.
+    known
+        Evaluations of other ledgers, which are not paid for again.
+    """
+
+    def __init__(self, store: Store, known: Known | None = None) -> None:
+        self._store = store
+        self._known = known or Known()
+        self._events = (event for event in read_events(store) if event.outcome == DONE)
+        self._event = next(self._events, None)
+        self._served = 0
+        self._passed: Event | None = None
+        self._pending: list[float] = []
+        self._sure = 0
+        self._chains: tuple[FloatArray, FloatArray] | None = None
+        self._inside = False
+        self._differs = False
+        self._at_stake = 0.0
+        self._asides: dict[tuple[str, bytes], list[Event]] | None = None
+        self.stage, self.iteration = "start", 0
+
+    @property
+    def replays(self) -> bool:
+        """Whether the ledger holds more than was asked for so far."""
+        return self._event is not None or self._differs
+
+    @property
+    def position(self) -> int:
+        """Number of the event that comes next."""
+        return BEYOND if self._event is None else self._event.number
+
+    @property
+    def saved(self) -> float:
+        """Seconds that calls would have taken whose results were known."""
+        return self._known.seconds
+
+    # --- the clock ---
+
+    def reading(self, now: float) -> float:
+        """Return the reading that the ledger holds, or else keep this one."""
+        event = self._event
+        if event is None:
+            self._pending.append(now)
+            return now
+        if self._differs:
+            return now
+        if self._served == len(event.readings):
+            raise self._differ("the run reads its clock where it did not before")
+        self._served += 1
+        read = float(event.readings[self._served - 1])
+        if event.is_mark and self._served == len(event.readings):
+            self._passed = event
+            self._advance()
+        return read
+
+    # --- iterations ---
+
+    def iteration_done(
+        self, stage: str, iteration: int, positions: FloatArray, values: FloatArray
+    ) -> None:
+        """Take note that an iteration is done.
+
+        Parameters
+        ----------
+        stage, iteration
+            Which.
+        positions : ndarray of shape (n, dim)
+            Of the chains.
+        values : ndarray of shape (n,)
+            Exact U there, which also tells of an energy that is not the one before.
+
+        Raises
+        ------
+        ReplayError
+            If the ledger holds other positions.
+        """
+        self.stage, self.iteration = stage, iteration
+        passed, self._passed = self._passed, None
+        if passed is not None and not (
+            passed.iteration == iteration
+            and _same(passed.positions, positions)
+            and passed.results is not None
+            and _same(passed.results[0], values)
+        ):
+            raise self._differ(f"after iteration {iteration} the chains are not where they were")
+        if self._event is None:
+            self._sure, self._chains = len(self._pending), (positions, values)
+
+    def mark(self) -> None:
+        """Write what is sure since the last event."""
+        if self.replays or not self._sure or self._chains is None:
+            return
+        readings, self._pending = self._pending[: self._sure], self._pending[self._sure :]
+        self._sure = 0
+        positions, values = self._chains
+        self._write(MARK, positions, Answer(results=_canonical((values,))), readings)
+
+    # --- calls ---
+
+    def call(
+        self,
+        kind: CallKind,
+        positions: FloatArray,
+        evaluate: Callable[[FloatArray], Answer],
+        counts: MutableMapping[str, int],
+        *,
+        aside: bool = False,
+    ) -> Answer:
+        """Return the answer that the ledger holds, or else pay for it and keep it.
+
+        Data rows are evaluated again: they are cheap, and far too many to be kept. ``BudgetSpent``
+        is raised where the run went on without a call that is made aside.
+
+        Raises
+        ------
+        ReplayError
+            If the ledger holds another call.
+        LedgerError
+            If it cannot be written.
+        """
+        if self._inside or kind == "rows":
+            return evaluate(positions)
+        if aside:
+            return self._call_aside(kind, positions, evaluate, counts)
+        if self._event is not None:
+            return self._repeat(kind, positions, counts)
+        readings, self._pending, self._sure = self._pending, [], 0
+        return self._pay(
+            kind,
+            positions,
+            lambda rows: self._known.complete(kind, rows, evaluate),
+            counts,
+            DONE,
+            readings,
+        )
+
+    def _call_aside(
+        self,
+        kind: CallKind,
+        positions: FloatArray,
+        evaluate: Callable[[FloatArray], Answer],
+        counts: MutableMapping[str, int],
+    ) -> Answer:
+        """Return the answer of a call that a run which is extended does not make."""
+        if self._asides is None:
+            self._asides = {}
+            for event in read_events(self._store, asides_alone=True):
+                self._asides.setdefault((event.kind, event.positions.tobytes()), []).append(event)
+        held = self._asides.get((kind, positions.tobytes()))
+        if held:
+            return _tell(held.pop(0), counts)
+        if self.replays:  # a limit forbade it
+            raise BudgetSpent("max_calls")
+        return self._pay(kind, positions, evaluate, counts, ASIDE, [])
+
+    def _pay(
+        self,
+        kind: CallKind,
+        positions: FloatArray,
+        evaluate: Callable[[FloatArray], Answer],
+        counts: MutableMapping[str, int],
+        outcome: str,
+        readings: list[float],
+    ) -> Answer:
+        before, began, answer = dict(counts), time.perf_counter(), None
+        self._inside = True
+        try:
+            paid_for = evaluate(positions)
+            answer = attrs.evolve(paid_for, results=_canonical(paid_for.results))
+        finally:
+            self._inside = False
+            seconds = time.perf_counter() - began
+            paid = {name: n - before[name] for name, n in counts.items() if n != before[name]}
+            if answer is not None or paid:
+                outcome = RAISED if answer is None else outcome
+                kept = answer or Answer(results=None)
+                self._write(kind, positions, kept, readings, outcome, seconds, paid)
+        return answer
+
+    def _repeat(
+        self, kind: CallKind, positions: FloatArray, counts: MutableMapping[str, int]
+    ) -> Answer:
+        event = self._event
+        assert event is not None
+        if event.kind != kind or self._served != len(event.readings):
+            raise self._differ(
+                f"the run asks for {kind} of {len(positions)} positions after iteration "
+                f"{self.iteration}, where its ledger goes on with {event.kind} of "
+                f"{len(event.positions)}"
+            )
+        if not _same(event.positions, positions):
+            raise self._differ(
+                f"the run asks for {kind} after iteration {self.iteration} at another position "
+                "than its ledger holds"
+            )
+        self._advance()
+        return _tell(event, counts)
+
+    def _differ(self, what: str) -> ReplayError:
+        """Write nothing from here on, and return the error."""
+        self._differs = True
+        return ReplayError(f"{what}; {_WHAT_NOW}")
+
+    def _advance(self) -> None:
+        self._served = 0
+        try:
+            self._event = next(self._events, None)
+            while self._event is not None and self._event.is_mark and not len(self._event.readings):
+                self._event = next(self._events, None)
+        except BaseException:
+            self._differs = True
+            raise
+
+    def _write(
+        self,
+        kind: str,
+        positions: FloatArray,
+        answer: Answer,
+        readings: list[float],
+        outcome: str = DONE,
+        seconds: float = 0.0,
+        paid: Mapping[str, int] | None = None,
+    ) -> None:
+        event = Event(
+            kind=kind,
+            outcome=outcome,
+            stage=self.stage,
+            iteration=self.iteration,
+            positions=np.ascontiguousarray(positions, dtype=np.float64),
+            results=answer.results,
+            seconds=seconds,
+            counts=paid or {},
+            causes=answer.causes,
+            cures=answer.cures,
+            readings=np.array(readings, dtype=np.float64),
+        )
+        self._at_stake += seconds
+        self._store.begin()
+        write_event(self._store, event)
+        if self._at_stake > AT_STAKE or event.is_mark or outcome != DONE:
+            self._store.commit()
+            self._at_stake = 0.0
+
+
+def _canonical(results: Results | None) -> Results | None:
+    """Return results as they will be read: rounding depends on how an array lies in memory."""
+    if results is None:
+        return None
+    return tuple(np.ascontiguousarray(array, dtype=np.float64) for array in results)
+
+
+def _same(one: FloatArray, other: FloatArray) -> bool:
+    return one.shape == other.shape and one.tobytes() == np.asarray(other, np.float64).tobytes()
+
+
+def _tell(event: Event, counts: MutableMapping[str, int]) -> Answer:
+    """Return the answer of an event, and count its calls."""
+    for name, n in event.counts.items():
+        counts[name] += n
+    return event.answer

@@ -1,0 +1,322 @@
+"""Runs that are written to a file, and taken up again from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, cast
+
+import attrs
+import numpy as np
+
+from surrokit.arguments import check_flag
+from surrokit.contracts.learner import Surrogate
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import Correction, Sampler
+from surrokit.coordinates.parameters import Parameters
+from surrokit.errors import ConfigurationError, LedgerError
+from surrokit.failures.account import FailureKind, Recheck
+from surrokit.ledger.events import last_event
+from surrokit.ledger.facts import (
+    PARTS,
+    can_write,
+    read_generator,
+    read_sequels,
+    read_settings,
+    write_generator,
+    write_sequels,
+    write_settings,
+)
+from surrokit.ledger.file import RunFile
+from surrokit.ledger.fingerprint import check_fingerprint, check_row, write_fingerprint
+from surrokit.ledger.known import Known
+from surrokit.ledger.lock import Lock
+from surrokit.ledger.reader import Ledger
+from surrokit.ledger.store import Store, reading
+from surrokit.ledger.tape import Tape
+from surrokit.plan.parts import check_target
+from surrokit.plan.recipe import Recipe
+from surrokit.plan.sequel import Sequel
+from surrokit.registry.catalogue import default_catalogue
+from surrokit.registry.composer import Composer, Spec
+from surrokit.registry.discovery import default_plugins
+from surrokit.result.adaptation import Adaptation
+from surrokit.result.run import Run
+from surrokit.result.trace import Trace
+from surrokit.result.verdict import judge
+from surrokit.run.observers import Observers, list_observers
+from surrokit.settings import is_whole
+
+AS_BEFORE: Final = "as before"
+"""Stands for a limit that is not changed."""
+
+Limit: TypeAlias = float | Literal["as before"] | None
+
+
+def resume(
+    path: str | os.PathLike[str],
+    target: Potential | Spec,
+    *,
+    draws: int | None = None,
+    max_calls: Limit = AS_BEFORE,
+    max_seconds: Limit = AS_BEFORE,
+    target_ess: Limit = AS_BEFORE,
+    target_rhat: Limit = AS_BEFORE,
+    target_mcse: Limit = AS_BEFORE,
+    sampler: Sampler | None = None,
+    surrogate: Surrogate | Potential | None = None,
+    schedule: object | None = None,
+    explorer: object | None = None,
+    integrator: object | None = None,
+    metric: object | None = None,
+    correction: Correction | None = None,
+    policy: object | None = None,
+    version: str | None = None,
+    check: bool = True,
+    progress: bool = True,
+    observers: Iterable[object] = (),
+) -> Run:
+    """Go on with a run from its file, as if nothing had ended it.
+
+    The run is done again from its beginning, with the results of exact calls and the readings of
+    the clock from the file. From where these end it pays and appends. Its draws are those of a run
+    that was never interrupted, to the bit.
+
+    Parameters
+    ----------
+    path
+        What :func:`surrokit.sample` was given as ``path``.
+    target
+        The same target, which a file cannot hold.
+    draws
+        Draws of each chain in all, if more than before are wanted. Warm-up and tuning stay as they
+        were, and so do the first draws.
+    max_calls, max_seconds, target_ess, target_rhat, target_mcse
+        Limits of the whole run from where it goes on; None removes one, and ``"as before"`` leaves
+        it. What was decided by a limit before stays decided.
+    sampler, surrogate, schedule, explorer, integrator, metric, correction, policy
+        The parts that were given as objects, which a file cannot hold either. Parts that were given
+        by name are in it.
+    version
+        As given to :func:`surrokit.sample`; None does not compare versions.
+    check
+        Whether one position of the file is evaluated again, to see that the target is the same.
+        That call is not counted.
+    progress, observers
+        As for :func:`surrokit.sample`. Observers are told of all iterations, also of those that
+        are done again.
+
+    Returns
+    -------
+    Run
+        All draws, and the costs of all sessions together.
+
+    Raises
+    ------
+    LedgerError
+        If the file cannot be read or written, is in use, or is another target's.
+    ReplayError
+        If the run does not repeat what the file holds.
+    ConfigurationError
+        If a part is missing, or a setting is out of range.
+    """
+    # imported late, so that importing the package stays fast
+    from surrokit.output.progress import progress_bar
+    from surrokit.run.loop import run
+
+    given: dict[str, Any] = {
+        "sampler": sampler,
+        "surrogate": surrogate,
+        "schedule": schedule,
+        "explorer": explorer,
+        "integrator": integrator,
+        "metric": metric,
+        "correction": correction,
+        "policy": policy,
+    }
+    limits: dict[str, Limit] = {
+        "max_calls": max_calls,
+        "max_seconds": max_seconds,
+        "target_ess": target_ess,
+        "target_rhat": target_rhat,
+        "target_mcse": target_mcse,
+    }
+    check_flag("progress", progress)
+    check_flag("check", check)
+    listening = list_observers(observers)
+    composer = Composer(default_catalogue())
+    exact = check_target(composer.make("potential", target))
+    path = Path(path)
+    lock = Lock(path)
+    try:
+        store = Store.open(path, write=True)
+    except BaseException:
+        lock.release()
+        raise
+    try:
+        asked = read_settings(store, exact, given)
+        check_fingerprint(store, asked.exact, version)
+        sequels = read_sequels(store, asked)
+        sequels.append(_next(sequels[-1], last_event(store), draws, limits))
+        if check:
+            check_row(store, asked.exact)
+        write_sequels(store, sequels)
+        rng, file = read_generator(store), RunFile(store, lock, Tape(store))
+    except BaseException:
+        store.close()
+        lock.release()
+        raise
+    with progress_bar(enabled=progress) as bar:
+        listeners = Observers([*listening, *bar])
+        listeners.add_hooks(default_plugins().manager.hook)
+        outcome = run(asked, composer, rng, listeners, file, sequels)
+    return attrs.evolve(outcome, more=partial(resume, path, target, version=version, **given))
+
+
+def open_run(path: str | os.PathLike[str]) -> Run:
+    """Return a run as far as it is written, even while another process goes on with it.
+
+    It has draws, costs and a verdict, but no surrogate and no tuned sampler.
+
+    Parameters
+    ----------
+    path
+        What :func:`surrokit.sample` was given as ``path``.
+
+    Raises
+    ------
+    LedgerError
+        If the file cannot be read, nothing is written yet, or its answers are weighted.
+    """
+    with Ledger(path) as ledger:
+        facts, (warmup, kept) = ledger.facts, ledger.traces()
+        account = facts.get("account")
+        if account is None:
+            raise LedgerError(f"no iteration of {path} is written yet; try again later")
+        if account.get("weighs"):
+            raise LedgerError(
+                f"the answers of {path} are weighted, and are not in the file; "
+                "surrokit.resume(path, target) works them out again without any exact call"
+            )
+        with reading(ledger.path):
+            return _opened(ledger.parameters, warmup, kept, facts)
+
+
+@attrs.frozen
+class _Untold:
+    """Stands in for a sampler of which a file tells only these."""
+
+    needs: frozenset[str] = attrs.field(converter=frozenset)
+    tunes: frozenset[str] = attrs.field(converter=frozenset)
+
+
+def _opened(parameters: Parameters, warmup: Trace, kept: Trace, facts: Mapping[str, Any]) -> Run:
+    account = facts["account"]
+    ended = account["state"] == "ended"
+    run = Run(
+        parameters=parameters,
+        kept=kept,
+        warmup=warmup,
+        calls=account["calls"],
+        n_rows=account["n_rows"],
+        failures=account["failures"],
+        failure_kinds={
+            name: FailureKind.of_dict(kind) for name, kind in account["failure_kinds"].items()
+        },
+        recheck=Recheck(**account["recheck"]),
+        seconds=account["seconds"],
+        adaptation=Adaptation.of_dict(account["adaptation"]),
+        stopped=account["stopped"] if ended else "interrupted",
+        length=account["length"] if ended else "cut",
+        choice=account["choice"],
+        parts=account["parts"],
+        surrogate=None,
+        sampler=cast(Sampler, _Untold(**account["sampler"])),
+    )
+    return attrs.evolve(run, verdict=judge(run))
+
+
+def new_file(
+    path: str | os.PathLike[str],
+    asked: Recipe,
+    rng: np.random.Generator,
+    version: str | None,
+    known: Known | None = None,
+) -> RunFile:
+    """Return the new file of a run.
+
+    Parameters
+    ----------
+    path
+        The file.
+    asked
+        What the run goes by.
+    rng
+        Its generator.
+    version
+        The user's version of the target.
+    known
+        Evaluations that are not paid for again.
+
+    Raises
+    ------
+    LedgerError
+        If the file exists, or cannot be written.
+    ConfigurationError
+        If the generator cannot be written down.
+    """
+    path = Path(path)
+    lock = Lock(path)
+    try:
+        store = Store.create(path)
+    except BaseException:
+        lock.release()
+        raise
+    try:
+        with store.transaction():
+            write_fingerprint(store, asked.exact, version)
+            write_settings(store, asked)
+            write_generator(store, rng)
+        return RunFile(store, lock, Tape(store, known), is_new=True)
+    except BaseException:
+        store.close()
+        path.unlink(missing_ok=True)
+        lock.release()
+        raise
+
+
+def let_extend(
+    outcome: Run,
+    path: str | os.PathLike[str],
+    target: Potential | Spec,
+    asked: Recipe,
+    version: str | None,
+) -> Run:
+    """Return a run that can be extended.
+
+    Parameters
+    ----------
+    outcome
+        The run.
+    path
+        Its file.
+    target, asked, version
+        What it was made with.
+    """
+    given = {**{name: getattr(asked, name) for name in PARTS}, **asked.settings}
+    objects = {name: part for name, part in given.items() if not can_write(part)}
+    return attrs.evolve(outcome, more=partial(resume, path, target, version=version, **objects))
+
+
+def _next(before: Sequel, after: int, draws: int | None, limits: Mapping[str, Limit]) -> Sequel:
+    """Return sizes and limits from here on, where those of the last session are the default."""
+    if draws is not None and not is_whole(draws, 1):
+        raise ConfigurationError(f"draws must be a whole number of at least 1, got {draws!r}")
+    changed: dict[str, Any] = {name: limit for name, limit in limits.items() if limit != AS_BEFORE}
+    return Sequel(
+        draws=before.draws if draws is None else int(draws),
+        budget=attrs.evolve(before.budget, **changed),
+        after=after,
+    )

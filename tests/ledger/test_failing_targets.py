@@ -1,0 +1,155 @@
+"""Runs of targets that fail by chance are done again with the failures that they had."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from ledgers import SIZES, Counted, cut, query
+
+import surrokit as sk
+from surrokit.ledger.fingerprint import check_row
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::surrokit.errors.SamplingWarning", "ignore::surrokit.errors.EvaluationWarning"
+)
+
+KINDS = {
+    "values": (None, {"sampler": "random-walk", "warmup": 60, "draws": 60}),
+    "differences": ("differences", {"sampler": "hmc", "warmup": 20, "draws": 15, "n_steps": 3}),
+    "gradients": ("exact", {"sampler": "hmc", "warmup": 40, "draws": 40, "n_steps": 3}),
+}
+ANSWERS = {
+    "retried": {"on_error": "retry", "retries": 2},
+    "rejected": {"on_error": "reject"},
+}
+
+
+def by_chance(paid, gradient, seed=1):
+    """A normal that raises, or returns NaN, in a tenth of its calls."""
+    rng = np.random.default_rng(seed)
+
+    def fails():
+        paid()
+        draw = rng.random()
+        if draw < 0.05:
+            raise RuntimeError("flaky")
+        return draw < 0.1
+
+    def value(q):
+        return np.nan if fails() else 0.5 * q @ q
+
+    def value_and_gradient(q):
+        return (np.nan, q) if fails() else (0.5 * q @ q, q)
+
+    if gradient == "exact":
+        return sk.potential(value_and_gradient=value_and_gradient, dim=2)
+    return sk.potential(value, dim=2, gradient=gradient)
+
+
+def account(run):
+    return (
+        run.calls,
+        run.failures,
+        {name: kind.to_dict() for name, kind in run.failure_kinds.items()},
+        run.recheck,
+        run.broken_gradients.count,
+        run.kept.failures.tolist(),
+        [finding.name for finding in run.verdict.warnings],
+    )
+
+
+@pytest.fixture(scope="module", params=[(k, a) for k in KINDS for a in ANSWERS], ids="-".join)
+def whole(request, tmp_path_factory):
+    kind, answer = request.param
+    path = tmp_path_factory.mktemp("failing") / "a"
+    gradient, settings = KINDS[kind]
+    paid = Counted()
+    settings = {**settings, **ANSWERS[answer], **SIZES}
+    run = sk.sample(by_chance(paid, gradient), path=path, **settings)
+    assert paid.n == sum(run.calls.values())
+    return run, path, gradient, settings
+
+
+def test_a_run_is_done_again_with_its_failures(whole, tmp_path):
+    run, path, gradient, settings = whole
+    if settings["on_error"] == "retry":
+        assert sum(kind.cured for kind in run.failure_kinds.values()) > 5
+        assert run.recheck.tried == 0
+    else:
+        assert run.failures > 5
+        assert run.recheck.tried == 5
+        assert run.recheck.worked > 0
+    paid = Counted()
+    target = by_chance(paid, gradient, seed=99)
+    again = sk.resume(cut(path, tmp_path / "a", 10**9), target, check=False)
+    assert paid.n == 0
+    assert np.array_equal(again.draws, run.draws)
+    assert np.array_equal(again.warmup.draws, run.warmup.draws)
+    assert account(again) == account(run)
+
+
+@pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.95])
+def test_a_run_is_cut_and_goes_on(part, whole, tmp_path):
+    """What the target does by chance after the cut differs; what came before does not."""
+    _, path, gradient, _ = whole
+    (events,) = query(path, "SELECT max(id) FROM events")[0]
+    held = cut(path, tmp_path / "a", int(part * events))
+    known = sum(n for (n,) in query(held, PAID))
+    paid = Counted()
+    first = sk.resume(held, by_chance(paid, gradient, seed=7), check=False)
+    assert paid.n == sum(first.calls.values()) - known
+    assert query(held, BEFORE.format(int(part * events))) == query(
+        path, BEFORE.format(int(part * events))
+    )
+    again = sk.resume(held, by_chance(Counted(), gradient, seed=8), check=False)
+    assert np.array_equal(again.draws, first.draws)
+    assert account(again) == account(first)
+
+
+BEFORE = "SELECT kind, outcome, notes, positions, results, readings FROM events WHERE id <= {}"
+PAID = (
+    "SELECT CASE WHEN counts IS NULL THEN length(positions) / 16 ELSE "
+    "(SELECT sum(value) FROM json_each(counts)) END FROM events WHERE kind != 'mark'"
+)
+
+
+def test_a_run_that_looked_again_is_extended(whole, tmp_path):
+    run, path, gradient, settings = whole
+    held = cut(path, tmp_path / "a", 10**9)
+    wanted = settings["draws"] + 20
+    paid = Counted()
+    longer = sk.resume(held, by_chance(paid, gradient, seed=5), draws=wanted, check=False)
+    assert longer.draws.shape[1] == wanted
+    assert np.array_equal(longer.draws[:, : settings["draws"]], run.draws)
+    again = sk.resume(held, by_chance(Counted(), gradient, seed=6), check=False)
+    assert np.array_equal(again.draws, longer.draws)
+    assert account(again) == account(longer)
+
+
+def test_an_opened_run_tells_its_failures(whole):
+    run, path, *_ = whole
+    opened = sk.open_run(path)
+    assert attrs.asdict(opened.recheck) == attrs.asdict(run.recheck)
+    assert {name: kind.to_dict() for name, kind in opened.failure_kinds.items()} == {
+        name: kind.to_dict() for name, kind in run.failure_kinds.items()
+    }
+
+
+def test_a_limit_that_forbade_to_look_again_is_raised(tmp_path):
+    settings = {**KINDS["values"][1], "on_error": "reject", **SIZES}
+    run = sk.sample(by_chance(Counted(), None), path=tmp_path / "a", max_calls=124, **settings)
+    assert 0 < run.recheck.tried < 5  # 122 calls are the warm-up's
+    held, paid = tmp_path / "a", Counted()
+    more = sk.resume(held, by_chance(paid, None, 3), max_calls=None, draws=80, check=False)
+    assert more.draws.shape[1] == 80
+    assert more.recheck.tried == 5
+    assert np.array_equal(more.warmup.draws, run.warmup.draws)
+    assert paid.n == sum(more.calls.values()) - sum(run.calls.values())
+
+
+def test_the_check_of_a_target_that_fails_by_chance_insists(whole):
+    _, path, gradient, _ = whole
+    for seed in range(30):
+        with sk.Ledger(path) as ledger:
+            check_row(ledger.store, by_chance(Counted(), gradient, seed))

@@ -1,0 +1,81 @@
+"""A process that is killed loses nothing that was paid for but the calls in flight."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ledgers import KINDS, SIZES, Counted, query
+
+import surrokit as sk
+
+SECONDS = 6e-3
+"""Of a call: a batch of them is written as soon as it returns."""
+
+LARGEST = "SELECT max(length(positions) / 8 / width) FROM events WHERE kind != 'mark'"
+
+pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+
+
+def kill(kind, tmp_path, after, by):
+    """Kill a run so many seconds after its first call; return whether it was still running."""
+    arguments = [kind, str(tmp_path / "a"), str(tmp_path / "log"), str(SECONDS)]
+    here = Path(__file__).parent
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here), *sys.path])}
+    process = subprocess.Popen(
+        [sys.executable, str(here / "killed.py"), *arguments], env=environment
+    )
+    log = tmp_path / "log"
+    while process.poll() is None and not (log.exists() and log.read_text()):
+        time.sleep(0.01)
+    time.sleep(after)
+    running = process.poll() is None
+    process.send_signal(by)
+    process.wait()
+    return running
+
+
+def check(kind, whole, tmp_path, after, by=signal.SIGKILL):
+    run, path = whole(kind)
+    running = kill(kind, tmp_path, after, by)
+    paid = len((tmp_path / "log").read_text())
+    # a batch is written when it returns; an output and a Jacobian are calls of their own
+    in_flight = query(path, LARGEST)[0][0] * (1 if kind == "hmc" else 2)
+    calls = Counted()
+    again = sk.resume(tmp_path / "a", KINDS[kind][0](calls), check=False)
+    assert np.array_equal(again.draws, run.draws)
+    assert again.calls == run.calls
+    alone = Counted()
+    target, settings = KINDS[kind]
+    sk.sample(target(alone), **settings, **SIZES)
+    assert alone.n <= paid + calls.n <= alone.n + in_flight
+    return running
+
+
+@pytest.mark.parametrize(
+    ("kind", "after", "by"),
+    [
+        ("hmc", 0.05, signal.SIGKILL),
+        ("hmc", 1.0, signal.SIGKILL),
+        ("hmc", 1.5, signal.SIGTERM),
+        ("sub-chain", 0.5, signal.SIGKILL),
+    ],
+)
+def test_a_killed_run_goes_on(kind, after, by, whole, tmp_path):
+    assert check(kind, whole, tmp_path, after, by)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["hmc", "sub-chain", "while-learning", "limited"])
+def test_a_run_goes_on_after_any_of_many_kills(kind, whole, tmp_path):
+    rng = np.random.default_rng(4)
+    for i in range(25):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        check(kind, whole, folder, float(rng.random() * 3.0))
