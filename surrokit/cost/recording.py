@@ -142,7 +142,8 @@ class RecordingPotential:
     def one_sided(self, curvatures: FloatArray | None) -> RecordingPotential:
         """Return a wrapper of differences to one side; what it keeps is drained here."""
         other = copy.copy(self)
-        other._paid = cast(Any, self._paid).one_sided(curvatures)
+        if hasattr(self._paid, "one_sided"):  # an own potential may have dear gradients and no such
+            other._paid = cast(Any, self._paid).one_sided(curvatures)
         return other
 
     @property

@@ -193,3 +193,30 @@ def test_to_one_side_differences_turn_back_from_what_fails():
     assert_allclose(values, [2.5, 0.5])
     assert_allclose(gradients, [[1.0, 2.0], [-1.0, 0.0]], atol=1e-6)
     assert recording.paid == 2 * 3 + 1
+
+
+class Dear:
+    """A potential of one's own whose gradients pay for five calls."""
+
+    dim = 2
+    capabilities = frozenset({"gradient"})
+    calls_per_gradient = 5
+
+    def value(self, positions):
+        return 0.5 * np.square(positions).sum(axis=1)
+
+    def value_and_gradient(self, positions):
+        return self.value(positions), positions
+
+
+def test_an_own_potential_with_dear_gradients_needs_no_one_sided_ones():
+    run = sk.sample(
+        Dear(),
+        sampler="sub-chain",
+        surrogate="additive",
+        explorer="rounds",
+        draws=50,
+        seed=1,
+        progress=False,
+    )
+    assert run.draws.shape == (4, 50, 2)
