@@ -16,6 +16,7 @@ from surrokit.failures.cause import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, r
 from surrokit.failures.log import FailureLog
 from surrokit.failures.outcome import Answer, Outcome, Results
 from surrokit.rowwise import stack
+from surrokit.shapes import check_positions
 from surrokit.types import BoolArray, FloatArray
 
 OnError: TypeAlias = Literal["reject", "raise", "retry"]
@@ -66,8 +67,8 @@ class ExactCalls:
         The latest position at which U is finite, and U there.
     """
 
-    def __init__(self, on_error: OnError, retries: int = 0) -> None:
-        self.on_error = on_error
+    def __init__(self, on_error: OnError, retries: int = 0, dim: int | None = None) -> None:
+        self.on_error, self.dim = on_error, dim
         self.retries, self.retries_here = retries, True
         self.counts: dict[str, int] = dict.fromkeys(CALL_KINDS, 0)
         self.account = FailureAccount()
@@ -91,20 +92,23 @@ class ExactCalls:
         return self._answer.causes
 
     def evaluate(
-        self, kind: CallKind, function: Function, positions: FloatArray
+        self, kind: CallKind, function: Function, positions: FloatArray, *, wide: bool = False
     ) -> tuple[FloatArray, ...] | None:
         """Return a function's results for a batch, NaN in rows that fail; None if all fail.
 
         Results are kept while ``remembers`` is set; afterwards they are given once more for the
-        same batch, without a call.
+        same batch, without a call. Rows are positions, or whatever else if ``wide``.
 
         Raises
         ------
         TargetError
             If the function raises and ``on_error`` is ``"raise"``.
         ShapeError, ResultTypeError
-            If the function has returned nothing right before: it is then wrong everywhere.
+            If the function has returned nothing right before: it is then wrong everywhere. Also
+            if positions have not as many numbers as the target.
         """
+        if self.dim is not None and not wide:
+            positions = check_positions(positions, self.dim)
         self._kind, self._at = kind, positions
         if self._known and not self.remembers:
             known = self._known.get(kind)
@@ -265,6 +269,9 @@ class ExactCalls:
             if row.results is not None
         }
         causes = {i: cause for i, row in enumerate(rows) for cause in row.causes.values()}
+        if not causes:  # what cannot take batches is paid for twice
+            cause = Cause.of(error)
+            self.log.failed(cause.report, positions, overflow=cause.overflow)
         return Outcome(n=n, results=stack(known, n) or None, causes=causes)
 
     def _check_outputs(self, kind: CallKind, results: Results | None) -> None:

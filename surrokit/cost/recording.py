@@ -74,7 +74,7 @@ class RecordingPotential:
         self._keeps = keep
         self._with_gradients = False
         self._wants_jacobians = False
-        self._exact = ExactCalls(on_error, retries)
+        self._exact = ExactCalls(on_error, retries, target.dim)
         self._paid = with_retries(with_count(target, self._exact.count), self._exact)
         self._blocks: list[Evaluations] = []
         self._n_outputs: int | None = None
@@ -317,7 +317,7 @@ class RecordingPotential:
 
         # side by side, so that a row that is evaluated alone keeps its own factor
         rows = np.hstack([q, given.reshape(len(given), -1)])
-        results = self._exact.evaluate(method.kind, evaluate, rows)
+        results = self._exact.evaluate(method.kind, evaluate, rows, wide=True)
         return np.full(q.shape, np.nan) if results is None else results[0]
 
     def _valued_outputs(self, positions: FloatArray) -> tuple[FloatArray, FloatArray | None]:

@@ -82,7 +82,7 @@ class RecordedExpansion:
 
         # a batch of numbers of pairs or moves, so that each can be evaluated alone
         numbers = np.arange(n, dtype=np.float64)
-        results = self.exact.evaluate("rows", evaluate, numbers)
+        results = self.exact.evaluate("rows", evaluate, numbers, wide=True)
         if results is None:
             return np.full(n, np.nan)
         self.exact.count_nan(results[0])

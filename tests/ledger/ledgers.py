@@ -88,7 +88,7 @@ KINDS = {
             "surrogate": ("additive", {"n_nodes": 20}),
             "explorer": "rounds",
             "correction": "weights",
-            "max_calls": 90,
+            "max_calls": 110,
         },
     ),
     "while-learning": (

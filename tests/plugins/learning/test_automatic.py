@@ -543,8 +543,8 @@ def test_a_target_that_is_finite_nowhere_is_refused():
 def dear(monkeypatch):
     """Make every target seem dear."""
 
-    def measure(target, initial, chains, rng):
-        starts, found = measure_starts(target, initial, chains, rng)
+    def measure(target, initial, chains, rng, now):
+        starts, found = measure_starts(target, initial, chains, rng, now)
         factor = 1.0 if found.gradient is None else 50.0 / found.gradient
         return starts, attrs.evolve(
             found,
