@@ -214,9 +214,10 @@ def test_what_is_wrong_from_the_start_stops(result, error, message, on_error):
 
 
 @pytest.mark.parametrize("wrong", [lambda q: q, lambda q: 1.0 + q[0] * 1j])
-@pytest.mark.parametrize("parts", [{"sampler": "random-walk"}, {}])
+@pytest.mark.parametrize("parts", [{"sampler": "random-walk"}, {"max_calls": 1500}])
 def test_what_is_wrong_later_is_rejected(wrong, parts):
     run = quietly(on_the_right(wrong), initial=[-1.0, 0.0], **{"sampler": None, **parts})
+    assert run.draws.size
     assert (run.draws[..., 0] <= 0).all()
     assert run.failures > 0
     assert set(run.failure_kinds) <= {"wrong shape", "wrong type"}
@@ -470,7 +471,7 @@ def noisy(seed=1):
 
 
 def test_a_noisy_model_is_told_where_calls_are_timed():
-    run = quietly(sk.potential(noisy(), dim=2), sampler=None)
+    run = quietly(sk.potential(noisy(), dim=2), sampler=None, max_calls=300)
     (finding,) = run.verdict.named("noisy")
     first, again = run.recheck.apart
     assert f"at one position its potential was {first:.10g} and then {again:.10g}" in (

@@ -144,8 +144,8 @@ def test_weighted_answers_go_on_with_more_calls(whole, tmp_path):
     run, path = whole("weights")
     assert not run.exact
     held = cut(path, tmp_path / "a", 10**9)
-    more = sk.resume(held, forward(Counted()), max_calls=400, target_mcse=1e-4)
-    assert total(run) < total(more) <= 400
+    more = sk.resume(held, forward(Counted()), max_calls=180, target_mcse=1e-4)
+    assert total(run) < total(more) <= 180
     assert not more.exact
 
 
