@@ -151,7 +151,7 @@ class Weights:
                 values = np.stack([each.values for each in states], axis=1)
                 outer = self._go_out(moves, states[-1], values, rng)
                 return SurrogateSample(positions=positions, values=values, outer=outer)
-            length = int(min(most, SPARE * length * self.effective / found + 1))
+            length = int(min(most, SPARE * length * self.effective / max(found, 1.0) + 1))
 
     def _go_out(
         self, moves: Binding, state: ChainState, values: FloatArray, rng: np.random.Generator
