@@ -27,12 +27,11 @@ from surrokit.plan.recipe import Recipe
 from surrokit.plan.safety import Safety, check_safety
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.composer import Composer, Spec, describe, name_and_settings
-from surrokit.registry.discovery import default_plugins
 from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import DIFFERENCES
 from surrokit.result.run import Run
-from surrokit.run.observers import Observers, list_observers
-from surrokit.sessions import let_extend, new_file
+from surrokit.run.observers import list_observers
+from surrokit.sessions import let_extend, new_file, run_observed
 from surrokit.settings import is_whole
 from surrokit.targets.differences import Differences, suits_differences
 
@@ -195,10 +194,6 @@ def sample(
     TargetError
         If the target cannot be evaluated where chains start, or raises under ``on_error="raise"``.
     """
-    # imported late, so that importing the package stays fast
-    from surrokit.output.progress import progress_bar
-    from surrokit.run.loop import run
-
     _check_sizes(chains, warmup, draws)
     check_flag("progress", progress)
     observers = list_observers(observers)
@@ -246,10 +241,9 @@ def sample(
         known, evaluated = read_known(warm_start, exact, version)
         asked = add_known(asked, evaluated)
     file = None if path is None else new_file(path, asked, rng, version, known)
-    with progress_bar(enabled=progress) as bar:
-        listeners = Observers([*observers, *bar])
-        listeners.add_hooks(default_plugins().manager.hook)
-        outcome = run(asked, composer, rng, listeners, file or unwritten(known))
+    outcome = run_observed(
+        asked, composer, rng, observers, file or unwritten(known), progress=progress
+    )
     if path is None:
         return outcome
     return let_extend(outcome, path, target, asked, version)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -29,7 +30,7 @@ from surrokit.ledger.facts import (
     write_sequels,
     write_settings,
 )
-from surrokit.ledger.file import RunFile
+from surrokit.ledger.file import NoFile, RunFile
 from surrokit.ledger.fingerprint import check_fingerprint, check_row, write_fingerprint
 from surrokit.ledger.known import Known
 from surrokit.ledger.lock import Lock
@@ -122,10 +123,6 @@ def resume(
     ConfigurationError
         If a part is missing, or a setting is out of range.
     """
-    # imported late, so that importing the package stays fast
-    from surrokit.output.progress import progress_bar
-    from surrokit.run.loop import run
-
     given: dict[str, Any] = {
         "sampler": sampler,
         "surrogate": surrogate,
@@ -149,13 +146,7 @@ def resume(
     composer = Composer(default_catalogue())
     exact = check_target(composer.make("potential", target))
     path = Path(path)
-    lock = Lock(path)
-    try:
-        store = Store.open(path, write=True)
-    except BaseException:
-        lock.release()
-        raise
-    try:
+    with _held(path, partial(Store.open, write=True)) as (store, lock):
         asked = read_settings(store, exact, given)
         check_fingerprint(store, asked.exact, version)
         sequels = read_sequels(store, asked)
@@ -164,14 +155,7 @@ def resume(
             check_row(store, asked.exact)
         write_sequels(store, sequels)
         rng, file = read_generator(store), RunFile(store, lock, Tape(store))
-    except BaseException:
-        store.close()
-        lock.release()
-        raise
-    with progress_bar(enabled=progress) as bar:
-        listeners = Observers([*listening, *bar])
-        listeners.add_hooks(default_plugins().manager.hook)
-        outcome = run(asked, composer, rng, listeners, file, sequels)
+    outcome = run_observed(asked, composer, rng, listening, file, sequels, progress=progress)
     return attrs.evolve(outcome, more=partial(resume, path, target, version=version, **given))
 
 
@@ -267,24 +251,66 @@ def new_file(
     ConfigurationError
         If the generator cannot be written down.
     """
-    path = Path(path)
-    lock = Lock(path)
-    try:
-        store = Store.create(path)
-    except BaseException:
-        lock.release()
-        raise
-    try:
+    with _held(Path(path), Store.create, is_new=True) as (store, lock):
         with store.transaction():
             write_fingerprint(store, asked.exact, version)
             write_settings(store, asked)
             write_generator(store, rng)
         return RunFile(store, lock, Tape(store, known), is_new=True)
+
+
+@contextmanager
+def _held(
+    path: Path, get: Callable[[Path], Store], *, is_new: bool = False
+) -> Iterator[tuple[Store, Lock]]:
+    """Yield a ledger and the lock on it, which are given up only if the block raises.
+
+    A new file is then removed.
+    """
+    lock = Lock(path)
+    try:
+        store = get(path)
+        try:
+            yield store, lock
+        except BaseException:
+            store.close()
+            if is_new:
+                path.unlink(missing_ok=True)
+            raise
     except BaseException:
-        store.close()
-        path.unlink(missing_ok=True)
         lock.release()
         raise
+
+
+def run_observed(
+    asked: Recipe,
+    composer: Composer,
+    rng: np.random.Generator,
+    observers: Sequence[object],
+    file: NoFile | RunFile,
+    sequels: Sequence[Sequel] = (),
+    *,
+    progress: bool,
+) -> Run:
+    """Return the run that a recipe asks for, shown by a bar and told to observers and plugins.
+
+    Parameters
+    ----------
+    asked, composer, rng, file, sequels
+        As for :func:`surrokit.run.loop.run`.
+    observers
+        Objects with methods named as the observation hooks.
+    progress
+        Whether to show a progress bar, if output is a terminal.
+    """
+    # imported late, so that importing the package stays fast
+    from surrokit.output.progress import progress_bar
+    from surrokit.run.loop import run
+
+    with progress_bar(enabled=progress) as bar:
+        listeners = Observers([*observers, *bar])
+        listeners.add_hooks(default_plugins().manager.hook)
+        return run(asked, composer, rng, listeners, file, sequels)
 
 
 def let_extend(

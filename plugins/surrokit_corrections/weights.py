@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import attrs
 import numpy as np
 
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Kernel, OuterSample, Sampler, SurrogateSample
+from surrokit.contracts.sampler import ChainState, OuterSample, Sampler, SurrogateSample
 from surrokit.diagnostics import mean_error
 from surrokit.kernel.binding import Binding
 from surrokit.kernel.warm_up import warm_up
@@ -134,17 +135,12 @@ class Weights:
         self, moves: Binding, state: ChainState, rng: np.random.Generator
     ) -> SurrogateSample:
         """Return draws of tuned chains, as many as it takes."""
-        decider = Metropolis().bind(moves.potential)
-        kernels = itertools.cycle(_with_shorter_steps(moves))
-        for kernel in itertools.islice(kernels, self.warmup):
-            state, _ = decider.decide(state, kernel.propose(state, rng), rng)
+        chains = itertools.islice(_run(moves, state, rng), self.warmup, None)
         states: list[ChainState] = []
         length = max(-(-self.effective // self.chains), SHORTEST)
         most = LONGEST * length
         while True:
-            for kernel in itertools.islice(kernels, length - len(states)):
-                state, _ = decider.decide(state, kernel.propose(state, rng), rng)
-                states.append(state)
+            states += itertools.islice(chains, length - len(states))
             positions = np.stack([each.positions for each in states], axis=1)
             found = _count_effective(positions)
             if found >= self.effective or length == most:
@@ -164,15 +160,11 @@ class Weights:
         if not moves.sampler.needs <= umbrella.capabilities:
             return None
         moves.bind_to(umbrella)
-        decider = Metropolis().bind(umbrella)
         at = state.positions
-        state = decider.start(at, moves.cache(at), umbrella)
-        found = []
-        kernels = itertools.cycle(_with_shorter_steps(moves))
-        for kernel in itertools.islice(kernels, self.warmup + OUTER * len(STEPS)):
-            state, _ = decider.decide(state, kernel.propose(state, rng), rng)
-            found.append(state.positions)
-        positions = np.stack(found[self.warmup :], axis=1).reshape(-1, umbrella.dim)
+        state = Metropolis().bind(umbrella).start(at, moves.cache(at), umbrella)
+        length = self.warmup + OUTER * len(STEPS)
+        chains = itertools.islice(_run(moves, state, rng), self.warmup, length)
+        positions = np.stack([each.positions for each in chains], axis=1).reshape(-1, umbrella.dim)
         umbrella = umbrella.normalise(umbrella.potential.value(positions))
         return OuterSample(positions=positions, chances=umbrella.chances)
 
@@ -196,11 +188,15 @@ class Weights:
         return np.asarray(centres + moves)
 
 
-def _with_shorter_steps(moves: Binding) -> list[Kernel]:
-    """Return tuned kernels with the tuned step size, and with shorter ones."""
+def _run(moves: Binding, state: ChainState, rng: np.random.Generator) -> Iterator[ChainState]:
+    """Yield states of tuned chains without end, with the tuned step size and shorter ones."""
+    decider = Metropolis().bind(moves.potential)
     steps = [moves.tuning.step_size * part for part in STEPS]
     tunings = [attrs.evolve(moves.tuning, step_size=step) for step in steps]
-    return [moves.sampler.bind(moves.potential, tuning) for tuning in tunings]
+    kernels = [moves.sampler.bind(moves.potential, tuning) for tuning in tunings]
+    for kernel in itertools.cycle(kernels):
+        state, _ = decider.decide(state, kernel.propose(state, rng), rng)
+        yield state
 
 
 def _count_effective(draws: FloatArray) -> float:

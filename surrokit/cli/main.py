@@ -11,8 +11,7 @@ import click
 
 from surrokit.cli.exit_status import INTERRUPTED
 from surrokit.errors import ConfigurationError, NothingReportedError, SurrokitError
-
-AS_BEFORE = "as before"
+from surrokit.sessions import AS_BEFORE
 
 if TYPE_CHECKING:
     from surrokit.result.run import Run

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from surrokit.contracts.methods import CALL_KINDS, CallKind
-from surrokit.cost.journal import Journal, NoJournal
+from surrokit.cost.journal import Call, Journal, NoJournal
 from surrokit.errors import EvaluationError, ResultTypeError, ShapeError, TargetError
 from surrokit.failures.account import FailureAccount
 from surrokit.failures.cause import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, report_of
@@ -47,6 +48,8 @@ class ExactCalls:
         evaluate a position that failed once more.
     retries
         How often it is evaluated again at most, with ``"retry"``.
+    dim
+        Numbers in a position.
 
     Attributes
     ----------
@@ -67,7 +70,7 @@ class ExactCalls:
         The latest position at which U is finite, and U there.
     """
 
-    def __init__(self, on_error: OnError, retries: int = 0, dim: int | None = None) -> None:
+    def __init__(self, on_error: OnError, retries: int, dim: int) -> None:
         self.on_error, self.dim = on_error, dim
         self.retries, self.retries_here = retries, True
         self.counts: dict[str, int] = dict.fromkeys(CALL_KINDS, 0)
@@ -107,7 +110,7 @@ class ExactCalls:
             If the function has returned nothing right before: it is then wrong everywhere. Also
             if positions have not as many numbers as the target.
         """
-        if self.dim is not None and not wide:
+        if not wide:
             positions = check_positions(positions, self.dim)
         self._kind, self._at = kind, positions
         if self._known and not self.remembers:
@@ -115,13 +118,10 @@ class ExactCalls:
             if known is not None and np.array_equal(known[0], positions):
                 self._answer = self._known.pop(kind)[1]
                 return self._answer.results
-        answer = self._answer = self.journal.call(
-            kind,
-            positions,
-            lambda rows: self._pay(kind, function, rows),
-            self.counts,
-            aside=self._is_aside,
+        call = Call(
+            kind, positions, partial(self._pay, kind, function), self.counts, self._is_aside
         )
+        answer = self._answer = self.journal.answer(call)
         self._take_in(kind, answer, positions)
         if self.remembers and kind in _REMEMBERED and answer.results is not None:
             self._known[kind] = positions.copy(), answer

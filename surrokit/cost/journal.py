@@ -10,12 +10,43 @@ import sys
 from collections.abc import Callable, MutableMapping
 from typing import Protocol
 
+import attrs
+
 from surrokit.contracts.methods import CallKind
 from surrokit.failures.outcome import Answer
 from surrokit.types import FloatArray
 
 BEYOND = sys.maxsize
 """Position of a journal that holds no more than was asked for."""
+
+
+@attrs.frozen(eq=False)
+class Call:
+    """A batch of exact calls that a run asks for.
+
+    Parameters
+    ----------
+    kind
+        Kind of call.
+    positions : ndarray of shape (n, width)
+        The batch.
+    evaluate
+        Pays for a batch of such positions.
+    counts
+        Calls so far, which known ones are added to.
+    aside
+        Whether nothing that follows depends on the call, so that a longer run need not make it.
+    """
+
+    kind: CallKind
+    positions: FloatArray
+    evaluate: Callable[[FloatArray], Answer]
+    counts: MutableMapping[str, int]
+    aside: bool = False
+
+    def pay(self) -> Answer:
+        """Return the answer that is paid for now."""
+        return self.evaluate(self.positions)
 
 
 class Journal(Protocol):
@@ -39,30 +70,8 @@ class Journal(Protocol):
         """Seconds that calls would have taken whose results were known."""
         ...
 
-    def call(
-        self,
-        kind: CallKind,
-        positions: FloatArray,
-        evaluate: Callable[[FloatArray], Answer],
-        counts: MutableMapping[str, int],
-        *,
-        aside: bool = False,
-    ) -> Answer:
-        """Return the answer for a batch, or raise ``BudgetSpent`` where a limit forbids it.
-
-        Parameters
-        ----------
-        kind
-            Kind of call.
-        positions : ndarray of shape (n, width)
-            The batch.
-        evaluate
-            Pays for a batch.
-        counts
-            Calls so far, which known ones are added to.
-        aside
-            Whether nothing that follows depends on the call, so that a longer run need not make it.
-        """
+    def answer(self, call: Call) -> Answer:
+        """Return the answer to a call, or raise ``BudgetSpent`` where a limit forbids it."""
         ...
 
     def reading(self, now: float) -> float:
@@ -77,18 +86,9 @@ class NoJournal:
     position = BEYOND
     saved = 0.0
 
-    def call(
-        self,
-        kind: CallKind,
-        positions: FloatArray,
-        evaluate: Callable[[FloatArray], Answer],
-        counts: MutableMapping[str, int],
-        *,
-        aside: bool = False,
-    ) -> Answer:
-        """Return the answer for a batch."""
-        del kind, counts, aside
-        return evaluate(positions)
+    def answer(self, call: Call) -> Answer:
+        """Return the answer that is paid for."""
+        return call.pay()
 
     def reading(self, now: float) -> float:
         """Return the time as it is."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import attrs
 import numpy as np
 
 from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.methods import CallKind
 from surrokit.contracts.potential import Potential
-from surrokit.cost.journal import NoJournal
+from surrokit.cost.journal import Call, NoJournal
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.failures.outcome import Answer
@@ -61,11 +60,10 @@ class Known:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def complete(
-        self, kind: str, positions: FloatArray, evaluate: Callable[[FloatArray], Answer]
-    ) -> Answer:
-        """Return the answer for a batch (n, width), of which only unknown rows are evaluated."""
-        keys = [(kind, row.tobytes()) for row in positions] if self._rows else []
+    def complete(self, call: Call) -> Answer:
+        """Return the answer to a call, of which only unknown rows are evaluated."""
+        positions, evaluate = call.positions, call.evaluate
+        keys = [(call.kind, row.tobytes()) for row in positions] if self._rows else []
         found = {i: self._rows[key] for i, key in enumerate(keys) if key in self._rows}
         if not found:
             return evaluate(positions)
@@ -99,22 +97,9 @@ class LookUp(NoJournal):
         """Seconds that calls would have taken whose results were known."""
         return self._known.seconds
 
-    def call(
-        self,
-        kind: CallKind,
-        positions: FloatArray,
-        evaluate: Callable[[FloatArray], Answer],
-        counts: MutableMapping[str, int],
-        *,
-        aside: bool = False,
-    ) -> Answer:
-        """Return the answer for a batch, of which only unknown rows are evaluated."""
-        del counts
-        return (
-            evaluate(positions)
-            if kind == "rows" or aside
-            else self._known.complete(kind, positions, evaluate)
-        )
+    def answer(self, call: Call) -> Answer:
+        """Return the answer to a call, of which only unknown rows are evaluated."""
+        return call.pay() if call.kind == "rows" or call.aside else self._known.complete(call)
 
 
 _LONE = ("gradient", 1)  # a gradient without its value teaches nothing
@@ -187,20 +172,11 @@ class _Told(NoJournal):
     def __init__(self, event: Event) -> None:
         self._event = event
 
-    def call(
-        self,
-        kind: CallKind,
-        positions: FloatArray,
-        evaluate: Callable[[FloatArray], Answer],
-        counts: MutableMapping[str, int],
-        *,
-        aside: bool = False,
-    ) -> Answer:
-        """Return the answer of the event, without a call."""
-        del positions, evaluate, counts, aside
-        if kind != self._event.kind:
+    def answer(self, call: Call) -> Answer:
+        """Return the answer of the event, and pay for nothing."""
+        if call.kind != self._event.kind:
             raise LedgerError(
-                f"the target would evaluate {kind} in the place of {self._event.kind}"
+                f"the target would evaluate {call.kind} in the place of {self._event.kind}"
             )
         return self._event.answer
 

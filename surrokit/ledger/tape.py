@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, MutableMapping
 import attrs
 import numpy as np
 
-from surrokit.contracts.methods import CallKind
 from surrokit.cost.budget import BudgetSpent
-from surrokit.cost.journal import BEYOND
+from surrokit.cost.journal import BEYOND, Call
 from surrokit.errors import ReplayError
 from surrokit.failures.outcome import Answer, Results
 from surrokit.ledger.events import ASIDE, DONE, MARK, RAISED, Event, read_events, write_event
@@ -138,15 +137,7 @@ class Tape:
 
     # --- calls ---
 
-    def call(
-        self,
-        kind: CallKind,
-        positions: FloatArray,
-        evaluate: Callable[[FloatArray], Answer],
-        counts: MutableMapping[str, int],
-        *,
-        aside: bool = False,
-    ) -> Answer:
+    def answer(self, call: Call) -> Answer:
         """Return the answer that the ledger holds, or else pay for it and keep it.
 
         Data rows are evaluated again: they are cheap, and far too many to be kept. ``BudgetSpent``
@@ -159,54 +150,36 @@ class Tape:
         LedgerError
             If it cannot be written.
         """
-        if self._inside or kind == "rows":
-            return evaluate(positions)
-        if aside:
-            return self._call_aside(kind, positions, evaluate, counts)
+        if self._inside or call.kind == "rows":
+            return call.pay()
+        if call.aside:
+            return self._answer_aside(call)
         if self._event is not None:
-            return self._repeat(kind, positions, counts)
+            return self._repeat(call)
         readings, self._pending, self._sure = self._pending, [], 0
-        return self._pay(
-            kind,
-            positions,
-            lambda rows: self._known.complete(kind, rows, evaluate),
-            counts,
-            DONE,
-            readings,
-        )
+        return self._pay(call, lambda: self._known.complete(call), DONE, readings)
 
-    def _call_aside(
-        self,
-        kind: CallKind,
-        positions: FloatArray,
-        evaluate: Callable[[FloatArray], Answer],
-        counts: MutableMapping[str, int],
-    ) -> Answer:
-        """Return the answer of a call that a run which is extended does not make."""
+    def _answer_aside(self, call: Call) -> Answer:
+        """Return the answer to a call that a run which is extended does not make."""
         if self._asides is None:
             self._asides = {}
             for event in read_events(self._store, asides_alone=True):
                 self._asides.setdefault((event.kind, event.positions.tobytes()), []).append(event)
-        held = self._asides.get((kind, positions.tobytes()))
+        held = self._asides.get((call.kind, call.positions.tobytes()))
         if held:
-            return _tell(held.pop(0), counts)
+            return _tell(held.pop(0), call.counts)
         if self.replays:  # a limit forbade it
             raise BudgetSpent("max_calls")
-        return self._pay(kind, positions, evaluate, counts, ASIDE, [])
+        return self._pay(call, call.pay, ASIDE, [])
 
     def _pay(
-        self,
-        kind: CallKind,
-        positions: FloatArray,
-        evaluate: Callable[[FloatArray], Answer],
-        counts: MutableMapping[str, int],
-        outcome: str,
-        readings: list[float],
+        self, call: Call, pay: Callable[[], Answer], outcome: str, readings: list[float]
     ) -> Answer:
-        before, began, answer = dict(counts), time.perf_counter(), None
+        counts, began, answer = call.counts, time.perf_counter(), None
+        before = dict(counts)
         self._inside = True
         try:
-            paid_for = evaluate(positions)
+            paid_for = pay()
             answer = attrs.evolve(paid_for, results=_canonical(paid_for.results))
         finally:
             self._inside = False
@@ -215,13 +188,11 @@ class Tape:
             if answer is not None or paid:
                 outcome = RAISED if answer is None else outcome
                 kept = answer or Answer(results=None)
-                self._write(kind, positions, kept, readings, outcome, seconds, paid)
+                self._write(call.kind, call.positions, kept, readings, outcome, seconds, paid)
         return answer
 
-    def _repeat(
-        self, kind: CallKind, positions: FloatArray, counts: MutableMapping[str, int]
-    ) -> Answer:
-        event = self._event
+    def _repeat(self, call: Call) -> Answer:
+        event, kind, positions = self._event, call.kind, call.positions
         assert event is not None
         if event.kind != kind or self._served != len(event.readings):
             raise self._differ(
@@ -235,7 +206,7 @@ class Tape:
                 "than its ledger holds"
             )
         self._advance()
-        return _tell(event, counts)
+        return _tell(event, call.counts)
 
     def _differ(self, what: str) -> ReplayError:
         """Write nothing from here on, and return the error."""

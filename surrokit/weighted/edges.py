@@ -8,6 +8,7 @@ from scipy.spatial import cKDTree
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import SurrogateSample
+from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray
 
 CANDIDATES = 3000
@@ -59,11 +60,10 @@ class Edges:
         """Return the n sharpest edges of a surrogate's mass, or fewer where there are fewer."""
         flat = sample.flat
         typical = float(np.quantile(sample.values, TYPICAL))
-        centre, factor = flat.mean(axis=0), _factor(flat)
-        inside = flat[rng.permutation(len(flat))[:CANDIDATES]]
-        whitened = np.linalg.solve(factor, (inside - centre).T).T
+        whitening = Whitening.of(flat, np.ones(len(flat)))
+        whitened = whitening.apply(flat[rng.permutation(len(flat))[:CANDIDATES]])
         steps = STEP * _outwards(whitened)
-        rays = [centre + (whitened + k * steps) @ factor.T for k in (1, 0, -1, -2)]
+        rays = [whitening.undo(whitened + k * steps) for k in (1, 0, -1, -2)]
         value, *before = (surrogate.value(each) for each in rays)
         foretold = 3.0 * before[0] - 3.0 * before[1] + before[2]
         excess = np.where(foretold <= typical, value - foretold, -np.inf)
@@ -106,9 +106,3 @@ def _spread(positions: FloatArray, scores: FloatArray, n: int) -> list[int]:
         if (apart >= APART).all():
             found.append(int(row))
     return found
-
-
-def _factor(flat: FloatArray) -> FloatArray:
-    covariance = np.atleast_2d(np.cov(flat.T))
-    ridge = 1e-12 * np.diag(np.diag(covariance)) + np.finfo(float).tiny * np.eye(len(covariance))
-    return np.asarray(np.linalg.cholesky(covariance + ridge))
