@@ -31,7 +31,7 @@ from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import DIFFERENCES
 from surrokit.result.run import Run
 from surrokit.run.observers import list_observers
-from surrokit.sessions import let_extend, new_file, run_observed
+from surrokit.sessions import let_extend, new_file, observed
 from surrokit.settings import is_whole
 from surrokit.targets.differences import Differences, suits_differences
 
@@ -194,6 +194,8 @@ def sample(
     TargetError
         If the target cannot be evaluated where chains start, or raises under ``on_error="raise"``.
     """
+    from surrokit.run.loop import run  # late: importing the package stays fast
+
     _check_sizes(chains, warmup, draws)
     check_flag("progress", progress)
     observers = list_observers(observers)
@@ -241,9 +243,8 @@ def sample(
         known, evaluated = read_known(warm_start, exact, version)
         asked = add_known(asked, evaluated)
     file = None if path is None else new_file(path, asked, rng, version, known)
-    outcome = run_observed(
-        asked, composer, rng, observers, file or unwritten(known), progress=progress
-    )
+    with observed(observers, progress=progress) as listeners:
+        outcome = run(asked, composer, rng, listeners, file or unwritten(known))
     if path is None:
         return outcome
     return let_extend(outcome, path, target, asked, version)

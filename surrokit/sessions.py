@@ -30,7 +30,7 @@ from surrokit.ledger.facts import (
     write_sequels,
     write_settings,
 )
-from surrokit.ledger.file import NoFile, RunFile
+from surrokit.ledger.file import RunFile
 from surrokit.ledger.fingerprint import check_fingerprint, check_row, write_fingerprint
 from surrokit.ledger.known import Known
 from surrokit.ledger.lock import Lock
@@ -123,6 +123,8 @@ def resume(
     ConfigurationError
         If a part is missing, or a setting is out of range.
     """
+    from surrokit.run.loop import run  # late: importing the package stays fast
+
     given: dict[str, Any] = {
         "sampler": sampler,
         "surrogate": surrogate,
@@ -155,7 +157,8 @@ def resume(
             check_row(store, asked.exact)
         write_sequels(store, sequels)
         rng, file = read_generator(store), RunFile(store, lock, Tape(store))
-    outcome = run_observed(asked, composer, rng, listening, file, sequels, progress=progress)
+    with observed(listening, progress=progress) as listeners:
+        outcome = run(asked, composer, rng, listeners, file, sequels)
     return attrs.evolve(outcome, more=partial(resume, path, target, version=version, **given))
 
 
@@ -282,35 +285,23 @@ def _held(
         raise
 
 
-def run_observed(
-    asked: Recipe,
-    composer: Composer,
-    rng: np.random.Generator,
-    observers: Sequence[object],
-    file: NoFile | RunFile,
-    sequels: Sequence[Sequel] = (),
-    *,
-    progress: bool,
-) -> Run:
-    """Return the run that a recipe asks for, shown by a bar and told to observers and plugins.
+@contextmanager
+def observed(observers: Sequence[object], *, progress: bool) -> Iterator[Observers]:
+    """Yield those that hear of a run: observers, plugins, and a bar while the block lasts.
 
     Parameters
     ----------
-    asked, composer, rng, file, sequels
-        As for :func:`surrokit.run.loop.run`.
     observers
         Objects with methods named as the observation hooks.
     progress
         Whether to show a progress bar, if output is a terminal.
     """
-    # imported late, so that importing the package stays fast
-    from surrokit.output.progress import progress_bar
-    from surrokit.run.loop import run
+    from surrokit.output.progress import progress_bar  # late: importing the package stays fast
 
     with progress_bar(enabled=progress) as bar:
         listeners = Observers([*observers, *bar])
         listeners.add_hooks(default_plugins().manager.hook)
-        return run(asked, composer, rng, listeners, file, sequels)
+        yield listeners
 
 
 def let_extend(

@@ -12,11 +12,11 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, OuterSample, Sampler, SurrogateSample
 from surrokit.diagnostics import mean_error
 from surrokit.kernel.binding import Binding
-from surrokit.kernel.warm_up import warm_up
+from surrokit.kernel.transitions import STEPS, follow, warm_up, with_shorter_steps
 from surrokit.settings import positive, positive_integer
+from surrokit.surrogate.umbrella import Umbrella
 from surrokit.types import Capabilities, FloatArray
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
-from surrokit_corrections.umbrella import Umbrella
 
 SPREAD = 2.0
 """Standard deviations about the mass that chains begin at: farther apart than draws, or else a
@@ -34,11 +34,6 @@ little."""
 
 SPARE = 1.1
 """How much longer than they seem to need chains are made."""
-
-STEPS = (1.0, 0.5, 0.25)
-"""Parts of the tuned step size that transitions take in turn. A step that is right on the average
-is too long for narrow tails: chains would neither enter nor leave them, all of them alike, and
-look as if they had mixed."""
 
 SHORTEST = 8
 """Draws of each chain at least: what a surrogate's normalising constant takes."""
@@ -135,7 +130,7 @@ class Weights:
         self, moves: Binding, state: ChainState, rng: np.random.Generator
     ) -> SurrogateSample:
         """Return draws of tuned chains, as many as it takes."""
-        chains = itertools.islice(_run(moves, state, rng), self.warmup, None)
+        chains = itertools.islice(_chains(moves, state, rng), self.warmup, None)
         states: list[ChainState] = []
         length = max(-(-self.effective // self.chains), SHORTEST)
         most = LONGEST * length
@@ -163,7 +158,7 @@ class Weights:
         at = state.positions
         state = Metropolis().bind(umbrella).start(at, moves.cache(at), umbrella)
         length = self.warmup + OUTER * len(STEPS)
-        chains = itertools.islice(_run(moves, state, rng), self.warmup, length)
+        chains = itertools.islice(_chains(moves, state, rng), self.warmup, length)
         positions = np.stack([each.positions for each in chains], axis=1).reshape(-1, umbrella.dim)
         umbrella = umbrella.normalise(umbrella.potential.value(positions))
         return OuterSample(positions=positions, chances=umbrella.chances)
@@ -188,15 +183,10 @@ class Weights:
         return np.asarray(centres + moves)
 
 
-def _run(moves: Binding, state: ChainState, rng: np.random.Generator) -> Iterator[ChainState]:
-    """Yield states of tuned chains without end, with the tuned step size and shorter ones."""
+def _chains(moves: Binding, state: ChainState, rng: np.random.Generator) -> Iterator[ChainState]:
     decider = Metropolis().bind(moves.potential)
-    steps = [moves.tuning.step_size * part for part in STEPS]
-    tunings = [attrs.evolve(moves.tuning, step_size=step) for step in steps]
-    kernels = [moves.sampler.bind(moves.potential, tuning) for tuning in tunings]
-    for kernel in itertools.cycle(kernels):
-        state, _ = decider.decide(state, kernel.propose(state, rng), rng)
-        yield state
+    kernels = with_shorter_steps(moves.sampler, moves.potential, moves.tuning)
+    return (state for state, _ in follow(kernels, decider, state, rng))
 
 
 def _count_effective(draws: FloatArray) -> float:

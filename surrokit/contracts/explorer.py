@@ -146,6 +146,9 @@ class Findings:
         Predicted probability of accepting an independent draw from the surrogate.
     modes : Modes, optional
         Modes that searches have found, if there were searches.
+    missed : int
+        Places at which the target went on where the surrogate's mass ended, when the exploration
+        ended for want of evaluations.
     """
 
     chains: ChainState
@@ -155,6 +158,7 @@ class Findings:
     tuning: Tuning | None = None
     acceptance: float | None = None
     modes: Modes | None = None
+    missed: int = 0
 
 
 class ExplorationState(Protocol):

@@ -102,7 +102,7 @@ class FailureLog:
             if around is None or around.holds(row[None])[0] or been.holds(row[None])[0]
         ]
         if inside and not self._told:
-            self._tell(_late(inside, len(draws), target), stacklevel=6)  # the caller of sample
+            self._tell(_late(inside, len(draws), target), stacklevel=5)  # the caller of sample
 
     def _expects(self, positions: FloatArray) -> bool:
         """Return whether draws are expected at one of these positions."""

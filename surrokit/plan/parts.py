@@ -338,7 +338,7 @@ def check_recipe(recipe: Recipe) -> Recipe:
         warnings.warn(
             "there is no warm-up to tune the step size in; pass step_size=... or warmup=...",
             SamplingWarning,
-            stacklevel=6,  # the caller of sample
+            stacklevel=5,  # the caller of sample
         )
     return recipe
 

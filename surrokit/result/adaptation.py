@@ -48,6 +48,9 @@ class Adaptation:
         Chains that were far above the others in warm-up.
     mix
         Probability with which a kept iteration was an exact transition.
+    missed
+        Places at which, when the exploration ended, the target went on where the surrogate's mass
+        ended.
     deployed_though_frozen
         Iterations after which the schedule deployed a surrogate though it had said that it was
         frozen.
@@ -60,6 +63,7 @@ class Adaptation:
     restarts: tuple[Rescue, ...] = ()
     strays: tuple[Stray, ...] = ()
     mix: float = 0.0
+    missed: int = 0
     deployed_though_frozen: tuple[int, ...] = ()
 
     @classmethod

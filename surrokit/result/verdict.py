@@ -54,7 +54,7 @@ def judge(run: Run) -> Verdict:
         *_replaced(run),
         *_divergences(run),
     ]
-    found += _border(run) if run.exact else []
+    found += [*_border(run), *_missed(run)] if run.exact else []
     return Verdict(tuple(sorted(found, key=lambda each: not each.warns)))
 
 
@@ -261,6 +261,19 @@ def _border(run: Run) -> list[Finding]:
         "exact, but chains go there and back slowly: a longer exploration would help"
     )
     return [_note("border", message)]
+
+
+def _missed(run: Run) -> list[Finding]:
+    """Return whether the exploration ended before it had found all of the target's mass."""
+    if run.surrogate is None or not run.adaptation.missed:
+        return []
+    message = (
+        "the exploration ended while the target still went on where the surrogate's mass ends: "
+        "draws may come there too rarely, in all chains alike; let it pay for more, "
+        "explorer=('rounds', {'evaluations': ...}), or mix exact transitions in, "
+        "safety=sk.Safety(mix=0.1)"
+    )
+    return [Finding(name="missed", message=message, warns=True)]
 
 
 def _adaptation(adaptation: Adaptation) -> list[Finding]:

@@ -134,9 +134,8 @@ class Attempt:
                     self._moves.take_over(found)
                 self._kernels.prepare(found.mode)
             tuning = None if found is None else found.tuning
-            self._kernels.begin_tuning(
-                n_iterations, tuning, arrived=has_arrived(self.recipe, found)
-            )
+            arrived = has_arrived(self.recipe, found)
+            self._kernels.begin_tuning(n_iterations, tuning, arrived=arrived)
             if found is None:
                 self._begin_chains()
                 self._kernels.prepare(None)
@@ -391,6 +390,7 @@ class Attempt:
             restarts=tuple(net.restarts),
             strays=tuple(self._strays.found),
             mix=self.recipe.safety.mix,
+            missed=0 if self._found is None else self._found.missed,
             deployed_though_frozen=tuple(learning.though_frozen),
         )
 

@@ -85,5 +85,5 @@ def run(
     outcome = attempt.outcome()
     book.finish(outcome)
     for finding in outcome.verdict.warnings:
-        warnings.warn(finding.message, SamplingWarning, stacklevel=4)  # the caller of sample
+        warnings.warn(finding.message, SamplingWarning, stacklevel=3)  # the caller of sample
     return outcome

@@ -20,10 +20,10 @@ from surrokit.result.weights import Weights
 from surrokit.run.book import Book
 from surrokit.run.learning import Learning
 from surrokit.surrogate.border import part_beyond
+from surrokit.surrogate.edges import Edges
 from surrokit.surrogate.threads import one_thread
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer
-from surrokit.weighted.edges import Edges
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.normalizer import bridge
 from surrokit.weighted.payments import choose
@@ -192,7 +192,7 @@ class Weighing:
             sample = self._weigher.draw(surrogate, recipe.sampler, about, covariance, self._rng)
             n = min(n, _most(sample, recipe.chains))
             payments = choose(sample, surrogate, n, self._rng)
-            edges = Edges.of(sample, surrogate, EDGES, self._rng)
+            edges = Edges.of(sample.flat, sample.values.ravel(), surrogate, EDGES, self._rng)
             doubt = self._doubt(sample)
         positions = payments.positions
         learnt = self._learning.n_observed

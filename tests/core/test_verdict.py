@@ -132,6 +132,15 @@ def test_draws_beyond_what_the_surrogate_has_learnt_are_told_of(sound, beyond, t
     assert all(finding.message.startswith("0.25 of the draws lie beyond") for finding in found)
 
 
+@pytest.mark.parametrize(("surrogate", "missed"), [(Gaussian(), 2), (Gaussian(), 0), (None, 2)])
+def test_mass_that_an_exploration_has_not_found_is_told_of(sound, surrogate, missed):
+    adaptation = attrs.evolve(sound.adaptation, missed=missed)
+    run = judged(attrs.evolve(sound, surrogate=surrogate, adaptation=adaptation))
+    found = run.verdict.named("missed")
+    assert [finding.warns for finding in found] == [True] * (missed > 0 and surrogate is not None)
+    assert all("safety=sk.Safety(mix=0.1)" in finding.message for finding in found)
+
+
 def test_a_limit_that_leaves_a_few_draws_warns():
     """Where as few were asked for, it is a note."""
     asked = sk.sample(Gaussian(), sampler="hmc", warmup=50, draws=3, seed=1, progress=False)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import attrs
 import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Correction, Sampler, Tuning
 from surrokit.kernel.binding import Binding
-from surrokit.kernel.warm_up import warm_up
+from surrokit.kernel.transitions import warm_up
+from surrokit.surrogate.edges import Edges
 from surrokit.surrogate.threads import one_thread
 from surrokit.types import FloatArray
+from surrokit_learning.region.outskirts import look_around
 from surrokit_learning.region.region import Confined, Region
 
 
@@ -30,6 +34,8 @@ class SurrogateDraws:
         What the sampler needs on this surrogate.
     accepted : float
         Part of the moves that were accepted on V, over the second half.
+    outer
+        Positions about the mass of V, and V there; None where nobody asked.
     """
 
     positions: FloatArray
@@ -37,6 +43,7 @@ class SurrogateDraws:
     covariance: FloatArray | None
     tuning: Tuning
     accepted: float
+    outer: Edges | None = None
 
 
 def surrogate_draws(
@@ -50,6 +57,7 @@ def surrogate_draws(
     step_size: float | None,
     n_transitions: int,
     rng: np.random.Generator,
+    n_outer: int = 0,
 ) -> SurrogateDraws:
     """Run a sampler on a surrogate V, tuned on the way; moves out of a region are refused.
 
@@ -69,6 +77,8 @@ def surrogate_draws(
         How many for each chain.
     rng
         Generator.
+    n_outer
+        Positions about the mass of V to look for.
     """
     moves = Binding(sampler, surrogate, len(starts))
     decider = correction.bind(Confined(potential=surrogate, region=region))
@@ -79,13 +89,31 @@ def surrogate_draws(
             if 2 * i >= n_transitions:
                 kept.append(state.positions)
                 accepted.append(info.accepted)
+        tuning, positions, outer = moves.tuning, state.positions, None
+        if n_outer:
+            positions, outer = look_around(
+                surrogate,
+                mover(sampler),
+                tuning,
+                correction,
+                region=region,
+                starts=positions,
+                n=n_outer,
+                rng=rng,
+            )
     return SurrogateDraws(
-        positions=state.positions,
-        values=surrogate.value(state.positions),
-        covariance=moves.tuning.covariance if sampler.tunes else _covariance(np.concatenate(kept)),
-        tuning=moves.tuning,
+        positions=positions,
+        values=surrogate.value(positions),
+        covariance=tuning.covariance if sampler.tunes else _covariance(np.concatenate(kept)),
+        tuning=tuning,
         accepted=float(np.mean(accepted)),
+        outer=outer,
     )
+
+
+def mover(sampler: Sampler) -> Sampler:
+    """Return what makes the moves of a sampler: the kernel of sub-chains, else the sampler."""
+    return cast("Sampler", getattr(sampler, "kernel", sampler))
 
 
 def _covariance(draws: FloatArray) -> FloatArray | None:

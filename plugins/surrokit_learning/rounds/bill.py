@@ -15,12 +15,15 @@ class Bill:
         So far.
     most_steps, most_paid
         Bounds on them.
+    spare
+        Evaluations by which the bound may be moved yet.
     """
 
     steps: int = 0
     paid: int = 0
     most_steps: int
     most_paid: int
+    spare: int = 0
 
     @property
     def is_spent(self) -> bool:
@@ -40,3 +43,8 @@ class Bill:
         """Return the bill after so many evaluations; extra ones do not count against the rest."""
         most = self.most_paid + evaluations * extra
         return attrs.evolve(self, paid=self.paid + evaluations, most_paid=most)
+
+    def extend(self, evaluations: int) -> Bill:
+        """Return the bill with room for so many more evaluations, or for all spare ones."""
+        more = min(evaluations, self.spare)
+        return attrs.evolve(self, most_paid=self.most_paid + more, spare=self.spare - more)

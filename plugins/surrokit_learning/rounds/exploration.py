@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import require
+from surrokit.capabilities import GRADIENT, require
 from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Exploration, Findings
 from surrokit.contracts.learner import Evaluations
@@ -13,26 +13,29 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Sampler
 from surrokit.errors import SurrogateFitError
 from surrokit.types import FloatArray
-from surrokit_learning.modes.search import Limits
-from surrokit_learning.region.independence import predicted_acceptance, resample, spread
+from surrokit_learning.region.independence import resample
 from surrokit_learning.region.region import Region, find_region
-from surrokit_learning.region.surrogate_draws import SurrogateDraws, surrogate_draws
+from surrokit_learning.region.surrogate_draws import SurrogateDraws, mover, surrogate_draws
 from surrokit_learning.region.tempered import OFFERED, Tempered, cautious
+from surrokit_learning.rounds.allowance import Allowance
 from surrokit_learning.rounds.descent import design_below, mode_of
 from surrokit_learning.rounds.first_points import FirstPoints, with_design
-from surrokit_learning.rounds.queue import Queue
+from surrokit_learning.rounds.judgement import (
+    Judgement,
+    difference,
+    foretold,
+    is_clear,
+    is_no_gain,
+)
+from surrokit_learning.rounds.queue import JUDGES, Queue
 from surrokit_learning.rounds.settings import RoundsSettings, Start
 from surrokit_learning.rounds.state import RoundsState, Stage
 from surrokit_learning.rounds.steering import steer, with_failures
-from surrokit_learning.rounds.values import difference, evaluate_sparingly
+from surrokit_learning.rounds.values import evaluate_sparingly
 from surrokit_learning.standing import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
 
 LAST_TRANSITIONS = 150
 """Transitions on the last surrogate, on which the run's own sampler is tuned."""
-
-RISE, FALL = 0.02, 0.9
-"""Rounds are a gain if their mean acceptance is so much above that of those before, or the spread
-falls to such a part."""
 
 TELLING = 0.1
 """Predicted acceptance from which on the covariance of a surrogate's draws is believed."""
@@ -41,8 +44,9 @@ MOBILE, FREE = 0.1, 0.5
 """Parts of the moves on a surrogate that must be accepted if its draws are to say anything, and to
 judge it. Where most would leave the region of the points seen, the mass is elsewhere."""
 
-SEARCHED = 0.1
-"""Part of the evaluations that may be paid to look for other modes than the first one found."""
+WITHIN, OUTER = 0.5, 0.6
+"""Predicted acceptance from which on rounds look about the surrogate's mass as well, and the part
+of their points that they spend on it."""
 
 UNSURE = 0.6
 """Predicted acceptance below which the run finds the length of its sub-chains by itself."""
@@ -89,7 +93,8 @@ class RoundsExploration:
         """
         demand_warmup("rounds", warmup)
         chains, dim = positions.shape
-        bounds = {"steps": warmup, "paid": self._most(dim, chains)}
+        most = self._allowed.most(dim, chains)
+        bounds = {"steps": warmup, "paid": most, "spare": self._allowed.spare(most)}
         if self.start_by == "burst":
             # half of the warm-up at most, as of the evaluations
             burst = self.burst.start(positions, max(warmup // 2, 1))
@@ -166,7 +171,8 @@ class RoundsExploration:
             step_size=None if state.tuning is None else state.tuning.step_size,
             mode=state.mode,
             tuning=state.tuning,
-            acceptance=state.acceptances[-1] if state.acceptances else None,
+            acceptance=foretold(state.judgements),
+            missed=state.judgements[-1].missed or 0 if state.judgements else 0,
             modes=state.modes,
         )
 
@@ -185,7 +191,7 @@ class RoundsExploration:
     def _search(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         assert state.search is not None
         before = state.search.paid
-        limits = self._limits(state, before)
+        limits = self._allowed.search(state.bill, len(state.best), before)
         search = state.search.step(self.potential, limits, rng)
         free = self.settings.evaluations is None
         if 2 * state.bill.steps >= state.bill.most_steps:
@@ -199,18 +205,6 @@ class RoundsExploration:
             info=idle(len(state.chains.values)),
         )
         return self._end(attrs.evolve(state, stage="design") if search.over else state)
-
-    def _limits(self, state: RoundsState, paid: int) -> Limits:
-        # a search is not an exploration: unless told, its cost does not shorten what follows
-        most = self._most(len(state.best), 0)
-        limit = state.bill.most_paid // 2
-        if self.settings.evaluations is None:
-            limit = 2 * most if self._affordable is None else min(2 * most, self._affordable // 2)
-        return Limits(
-            total=limit - state.bill.paid + paid,
-            later=SEARCHED * (most if self._affordable is None else self._affordable),
-            searches=self.settings.searches,
-        )
 
     def _design(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         first = self._first()
@@ -257,13 +251,13 @@ class RoundsExploration:
             n_design=state.n_design + (state.stage == "design") * len(now),
         )
         if now.judges:
-            errors = difference(now.predicted, values)
-            acceptance = predicted_acceptance(errors)
+            judgement = Judgement.of(now, values)
+            tells = judgement.acceptance >= TELLING
             state = attrs.evolve(
                 state,
-                acceptances=(*state.acceptances, acceptance),
-                spreads=(*state.spreads, spread(errors)),
-                covariance=now.covariance if acceptance >= TELLING else state.covariance,
+                judgements=(*state.judgements, judgement),
+                bill=state.bill.extend(len(now)) if judgement.missed else state.bill,
+                covariance=now.covariance if tells else state.covariance,
             )
         return state.move(now.positions, values, log_weights, rng)
 
@@ -271,28 +265,30 @@ class RoundsExploration:
         """Return the state, finished if it is time."""
         # one batch of points may be lucky, and without gradients often is
         rounds = 1 if self.pays_gradients else 3
-        good = len(state.acceptances) >= rounds and state.queue.trusted
-        good = good and bool(np.mean(state.acceptances[-rounds:]) >= self.settings.acceptance)
-        if state.bill.is_spent or good or self._no_gain(state):
+        judgements, trusted = state.judgements, state.queue.trusted
+        last = [each.acceptance for each in judgements[-rounds:]]
+        good = len(last) == rounds and bool(np.mean(last) >= self.settings.acceptance) and trusted
+        good = good and (is_clear(judgements) or not self._n_outer)
+        patience = self.settings.patience or (3 if self.pays_gradients else 10)
+        if state.bill.is_spent or good or (trusted and is_no_gain(judgements, patience)):
             return attrs.evolve(state, finished=True, unfitted=True)
         return state
 
-    def _no_gain(self, state: RoundsState) -> bool:
-        patience = self.settings.patience or (3 if self.pays_gradients else 10)
-        if len(state.acceptances) < 2 * patience or not state.queue.trusted:
-            return False
-        # means, as each round has but a batch of points to tell
-        before = np.mean(state.acceptances[-2 * patience : -patience])
-        since = np.mean(state.acceptances[-patience:])
-        wide = np.median(state.spreads[-2 * patience : -patience])
-        narrow = np.median(state.spreads[-patience:])
-        return bool(since < before + RISE and narrow > FALL * wide)
+    @property
+    def _n_outer(self) -> int:
+        """Points of a round that lie about the mass of a surrogate that is good within.
+
+        None where it learns from values alone, which say nothing of what lies beyond.
+        """
+        looks = self.pays_gradients and mover(self.settings.sampler).needs <= {GRADIENT}
+        n = self.settings.batch
+        return max(min(int(OUTER * n), n - JUDGES), 0) if looks else 0
 
     def _show(self, state: RoundsState, surrogate: Potential) -> Potential:
         """Return the surrogate, or what is to be drawn from as long as it is not to be trusted."""
         if self.pays_gradients or not self.settings.sampler.needs <= OFFERED:
             return surrogate
-        error = state.spreads[-1] if state.spreads else None
+        error = state.judgements[-1].spread if state.judgements else None
         return cautious(surrogate, self._region(state), state.seen, error, state.queue.temperature)
 
     def _region(self, state: RoundsState) -> Region:
@@ -305,6 +301,7 @@ class RoundsExploration:
         sampler: Sampler,
         n_transitions: int,
         rng: np.random.Generator,
+        n_outer: int = 0,
     ) -> SurrogateDraws:
         require(
             "the sampler of explorer 'rounds'",
@@ -328,6 +325,7 @@ class RoundsExploration:
             step_size=None,
             n_transitions=n_transitions,
             rng=rng,
+            n_outer=n_outer,
         )
 
     def _aim(
@@ -335,16 +333,20 @@ class RoundsExploration:
     ) -> RoundsState:
         """Return the state with draws from the surrogate in its queue."""
         shown = self._show(state, surrogate)
-        draws = self._draw(state, shown, self.settings.sampler, self.settings.transitions, rng)
+        settings, last = self.settings, state.judgements[-1:]
+        looks = bool(last) and last[0].acceptance >= WITHIN
+        n_outer = self._n_outer if looks else 0
+        draws = self._draw(state, shown, settings.sampler, settings.transitions, rng, n_outer)
         if draws.accepted < MOBILE:  # most of them were evaluated before
             if not self.pays_gradients:
                 return state
-            below = design_below(surrogate, state.seen, self.settings.batch, rng)
+            below = design_below(surrogate, state.seen, settings.batch, rng)
             return state if below is None else with_design(state, below)
-        queue = Queue(
-            positions=draws.positions,
-            expected=draws.values,
-            predicted=surrogate.value(draws.positions),
+        inner = np.arange(settings.batch)
+        if draws.outer is not None:
+            inner = state.share_out(inner, draws.positions, settings.batch - len(draws.outer))
+        queue = attrs.evolve(
+            Queue.of(draws, surrogate, inner),
             covariance=state.covariance if draws.covariance is None else draws.covariance,
             temperature=shown.temperature if isinstance(shown, Tempered) else 1.0,
             trusted=shown is surrogate and draws.accepted >= FREE,
@@ -359,7 +361,8 @@ class RoundsExploration:
         tuning = draws.tuning
         if draws.covariance is not None:
             tuning = attrs.evolve(tuning, covariance=draws.covariance)
-        if not state.acceptances or state.acceptances[-1] < UNSURE:
+        acceptance = foretold(state.judgements)
+        if acceptance is None or acceptance < UNSURE:
             tuning = attrs.evolve(tuning, length=None)
         return attrs.evolve(
             state,
@@ -370,20 +373,15 @@ class RoundsExploration:
 
     # --- what it costs ---
 
-    def _most(self, dim: int, chains: int) -> int:
-        if self.settings.evaluations is not None:
-            return max(self.settings.evaluations, chains + 1)
-        most = 100 + 10 * dim if self.pays_gradients else 200 + 20 * dim
-        if self._affordable is None or self.start_by != "mode":
-            return most
-        return min(most, max(self._affordable // 2, chains + 1))
-
     @property
-    def _affordable(self) -> int | None:
-        """Evaluations that the calls left pay for; None for no limit."""
-        if self.calls is None or not self.pays_gradients:
-            return self.calls
-        return max(self.calls // calls_per_gradient(self.potential), 1)
+    def _allowed(self) -> Allowance:
+        return Allowance(
+            settings=self.settings,
+            potential=self.potential,
+            pays_gradients=self.pays_gradients,
+            start_by=self.start_by,
+            calls=self.calls,
+        )
 
     @property
     def _by_differences(self) -> bool:

@@ -53,8 +53,8 @@ class RoundsSettings:
         over three rounds.
     searches
         Starts at most from which to search for modes; None for as many as a part of the evaluations
-        pays for (:data:`SEARCHED`), three at least. One is enough where the target says that it is
-        convex.
+        pays for (:data:`~surrokit_learning.rounds.allowance.SEARCHED`), three at least. One is
+        enough where the target says that it is convex.
     patience
         Rounds after which to stop if they are no better than as many before them; None for 3 with
         gradients and 10 without.

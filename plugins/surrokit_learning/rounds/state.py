@@ -15,6 +15,7 @@ from surrokit_learning.modes.search import ModeSearch
 from surrokit_learning.region.independence import quotas, resample
 from surrokit_learning.region.region import WIDE
 from surrokit_learning.rounds.bill import Bill
+from surrokit_learning.rounds.judgement import Judgement
 from surrokit_learning.rounds.queue import Queue
 from surrokit_learning.standing import idle
 
@@ -58,8 +59,8 @@ class RoundsState:
         Where the target is to be evaluated next.
     n_design
         Points of the first design so far.
-    acceptances, spreads
-        Of each round so far: predicted acceptance, and spread of V - U in nats.
+    judgements
+        Of each round so far.
     bill
         Steps and exact evaluations so far, and bounds on them.
     seed
@@ -87,8 +88,7 @@ class RoundsState:
     corners: tuple[FloatArray, FloatArray] | None = None
     covariance: FloatArray | None = None
     n_design: int = 0
-    acceptances: tuple[float, ...] = ()
-    spreads: tuple[float, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
     seed: int = 0
     unfitted: bool = False
     finished: bool = False
@@ -97,9 +97,12 @@ class RoundsState:
 
     @classmethod
     def at(
-        cls, chains: ChainState, *, stage: Stage, burst: Any, steps: int, paid: int
+        cls, chains: ChainState, *, stage: Stage, burst: Any, steps: int, paid: int, spare: int = 0
     ) -> RoundsState:
-        """Return the state before the first of so many steps, and evaluations to be paid."""
+        """Return the state before the first of so many steps, and evaluations to be paid.
+
+        Spare ones are paid where the others have not seen all of the target's mass.
+        """
         n, dim = chains.positions.shape
         search = None
         if stage == "mode":
@@ -110,7 +113,12 @@ class RoundsState:
             burst=burst,
             seen=Evaluations.empty(dim),
             queue=Queue.empty(dim),
-            bill=Bill(paid=0 if burst is not None else n, most_steps=steps, most_paid=paid),
+            bill=Bill(
+                paid=0 if burst is not None else n,
+                most_steps=steps,
+                most_paid=paid,
+                spare=spare,
+            ),
             search=search,
             withheld=None if search is None else Evaluations.empty(dim),
         )

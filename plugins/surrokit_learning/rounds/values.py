@@ -10,7 +10,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.targets.differences import RISE
 from surrokit.types import FloatArray
 from surrokit_learning.region.design import inverse_curvature
-from surrokit_learning.region.independence import predicted_acceptance
+from surrokit_learning.rounds.judgement import Judgement
 from surrokit_learning.rounds.queue import Queue
 from surrokit_learning.standing import evaluate_alone, evaluate_with_gradients
 
@@ -52,15 +52,10 @@ def evaluate_sparingly(
     """
     if points.trusted and points.judges:
         values = evaluate_alone(potential, points.positions)
-        if predicted_acceptance(difference(points.predicted, values)) >= good:
+        judgement = Judgement.of(points, values)
+        if judgement.acceptance >= good and not judgement.missed:
             return values
     if hessian is None or not suits_one_side(hessian):
         return evaluate_with_gradients(potential, points.positions)[0]
     sided: Potential = cast(Any, potential).one_sided(np.diag(hessian))
     return evaluate_with_gradients(sided, points.positions)[0]
-
-
-def difference(predicted: FloatArray, values: FloatArray) -> FloatArray:
-    """Return V - U (n,), -inf where U is not finite."""
-    finite = np.isfinite(values)
-    return np.where(finite, predicted - np.where(finite, values, 0.0), -np.inf)

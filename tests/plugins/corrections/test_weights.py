@@ -132,7 +132,7 @@ def test_narrow_tails_are_entered_and_left(monkeypatch):
         return (squares.mean() - 0.75) / mean_error(squares)[0]
 
     assert abs(miss(1)) < 4.5
-    monkeypatch.setattr("surrokit_corrections.weights.STEPS", STEPS[:1])
+    monkeypatch.setattr("surrokit.kernel.transitions.STEPS", STEPS[:1])
     assert miss(1) < -4.5
 
 

@@ -15,6 +15,7 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, SurrogateFitError
 from surrokit.testing.targets.densities import Banana, Gaussian
 from surrokit_learning.region.independence import predicted_acceptance
+from surrokit_learning.rounds.judgement import CLEAR, Judgement
 
 BURST = ("sampler", {"sampler": "random-walk", "correction": "metropolis", "iterations": 20})
 FLAT = Gaussian(mean=(2.0, -1.0), covariance=((4.0, 0.0), (0.0, 0.01)))
@@ -120,7 +121,7 @@ def test_on_a_normal_target_little_is_paid_and_everything_is_right():
     assert found.acceptance > 0.99
     assert_allclose(found.mode, [2.0, -1.0], atol=0.01)
     assert_allclose(np.diag(found.covariance), [4.0, 0.01], rtol=0.4)
-    assert sum(drive.target.calls.values()) < 60
+    assert sum(drive.target.calls.values()) < 100
     assert 0.3 < found.tuning.step_size < 3.0  # in units of the standard deviations
     assert found.step_size == found.tuning.step_size
     assert found.tuning.covariance is not None
@@ -128,7 +129,6 @@ def test_on_a_normal_target_little_is_paid_and_everything_is_right():
 
 def test_on_a_banana_rounds_go_on_until_draws_of_the_surrogate_are_accepted(banana):
     assert banana.found.acceptance >= 0.9
-    assert banana.state.acceptances[-1] == banana.found.acceptance
     # the truth, at independent points: the surrogate's draws by a long run on it
     draws = Banana().sample(np.random.default_rng(5), 400)
     weights = banana.surrogate.value(draws) - Banana().value(draws)
@@ -147,7 +147,7 @@ def test_a_step_pays_for_no_more_than_a_round_or_a_slice_of_the_search(banana):
     assert all(
         n <= 20
         for n, state in zip(banana.paid, banana.states, strict=True)
-        if state.stage == "rounds" and state.acceptances
+        if state.stage == "rounds" and state.judgements
     )
 
 
@@ -432,11 +432,11 @@ def test_draws_that_would_leave_the_region_do_not_judge_a_surrogate(part, judges
         finished=False,
         settled=False,
         unfitted=True,
-        acceptances=(),
+        judgements=(Judgement(acceptance=1.0, spread=0.0, missed=0),) * (CLEAR - 1),
     )
     state = drive.explorer.inform(state, FLAT)
     assert len(state.queue) > 0
     assert state.queue.trusted == judges
     state = drive.explorer.step(state, np.random.default_rng(3))
-    assert state.acceptances[-1] == 1.0
+    assert state.judgements[-1].acceptance == 1.0
     assert state.finished == judges

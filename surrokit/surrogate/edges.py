@@ -7,7 +7,6 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import SurrogateSample
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray
 
@@ -55,13 +54,31 @@ class Edges:
 
     @classmethod
     def of(
-        cls, sample: SurrogateSample, surrogate: Potential, n: int, rng: np.random.Generator
+        cls,
+        draws: FloatArray,
+        values: FloatArray,
+        surrogate: Potential,
+        n: int,
+        rng: np.random.Generator,
     ) -> Edges:
-        """Return the n sharpest edges of a surrogate's mass, or fewer where there are fewer."""
-        flat = sample.flat
-        typical = float(np.quantile(sample.values, TYPICAL))
-        whitening = Whitening.of(flat, np.ones(len(flat)))
-        whitened = whitening.apply(flat[rng.permutation(len(flat))[:CANDIDATES]])
+        """Return the n sharpest edges of a surrogate's mass, or fewer where there are fewer.
+
+        Parameters
+        ----------
+        draws : ndarray of shape (m, dim)
+            Of the surrogate.
+        values : ndarray of shape (m,)
+            V there.
+        surrogate
+            V.
+        n
+            How many.
+        rng
+            Generator.
+        """
+        typical = float(np.quantile(values, TYPICAL))
+        whitening = Whitening.of(draws, np.ones(len(draws)))
+        whitened = whitening.apply(draws[rng.permutation(len(draws))[:CANDIDATES]])
         steps = STEP * _outwards(whitened)
         rays = [whitening.undo(whitened + k * steps) for k in (1, 0, -1, -2)]
         value, *before = (surrogate.value(each) for each in rays)
@@ -73,7 +90,7 @@ class Edges:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def missed(self, exact: FloatArray, offset: float) -> int:
+    def missed(self, exact: FloatArray, offset: float, too_high: float = TOO_HIGH) -> int:
         """Return at how many edges the target goes on where the surrogate ends.
 
         Parameters
@@ -82,9 +99,11 @@ class Edges:
             U there.
         offset
             V - U at draws.
+        too_high
+            Nats by which V may be above U where the target is as likely as at typical draws.
         """
         matched = exact + offset
-        return int(((matched <= self.typical) & (self.values - matched > TOO_HIGH)).sum())
+        return int(((matched <= self.typical) & (self.values - matched > too_high)).sum())
 
 
 def _outwards(whitened: FloatArray) -> FloatArray:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.testing import assert_allclose
 
-from surrokit.contracts.sampler import SurrogateSample
-from surrokit.weighted.edges import APART, Edges
+from surrokit.surrogate.edges import APART, Edges
 
 
 class Cut:
@@ -26,9 +25,7 @@ class Cut:
 def edges_of(rng, potential, n=4):
     flat = rng.standard_normal((20_000, 2))
     kept = flat[rng.random(len(flat)) < np.exp(Cut(0.0).value(flat) - potential.value(flat))]
-    positions = kept[: 4 * (len(kept) // 4)].reshape(4, -1, 2)
-    values = potential.value(positions.reshape(-1, 2)).reshape(4, -1)
-    return Edges.of(SurrogateSample(positions=positions, values=values), potential, n, rng)
+    return Edges.of(kept, potential.value(kept), potential, n, rng)
 
 
 def test_an_end_that_the_target_does_not_have_is_found(rng):
@@ -55,3 +52,10 @@ def test_a_smooth_surrogate_has_edges_that_lie_where_they_should(rng):
 def test_where_little_is_at_stake_nothing_is_missed(rng):
     edges = edges_of(rng, Cut())
     assert edges.missed(np.full(len(edges), edges.typical + 0.1), 0.0) == 0
+
+
+def test_how_much_is_too_high_may_be_said():
+    edges = Edges(positions=np.zeros((3, 1)), values=np.full(3, 3.0), typical=2.5)
+    exact = np.array([0.5, 1.5, 2.5])
+    assert edges.missed(exact, 0.0) == 1
+    assert edges.missed(exact, 0.0, 1.0) == 2

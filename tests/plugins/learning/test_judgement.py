@@ -1,0 +1,90 @@
+"""What rounds say of a surrogate, and when they have said enough."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from surrokit_learning.rounds.bill import Bill
+from surrokit_learning.rounds.judgement import (
+    CLEAR,
+    TOO_HIGH,
+    Judgement,
+    foretold,
+    is_clear,
+    is_no_gain,
+)
+from surrokit_learning.rounds.queue import Queue
+
+
+def judgement(missed=None, acceptance=0.9, spread=0.1):
+    return Judgement(acceptance=acceptance, spread=spread, missed=missed)
+
+
+def queue(predicted, n_outer, typical=3.0):
+    predicted = np.asarray(predicted, dtype=float)
+    return Queue(
+        positions=np.zeros((len(predicted), 1)),
+        expected=predicted,
+        predicted=predicted,
+        is_outer=np.arange(len(predicted)) < n_outer,
+        typical=typical,
+    )
+
+
+def test_outer_points_tell_what_is_missed_and_nothing_of_the_acceptance():
+    exact = np.array([2.0, 9.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    predicted = exact + np.array([2 * TOO_HIGH, 2 * TOO_HIGH, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    found = Judgement.of(queue(predicted, 3), exact)
+    assert found.missed == 1  # the second is too high as well, but little is at stake there
+    assert found.acceptance == 1.0
+    assert found.spread == 0.0
+
+
+def test_a_constant_between_surrogate_and_target_changes_nothing():
+    exact = np.array([2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    predicted = exact + 2 * TOO_HIGH * (np.arange(6) < 1)
+    for constant in (-100.0, 100.0):
+        assert Judgement.of(queue(predicted, 1), exact + constant).missed == 1
+
+
+def test_failures_are_not_missed():
+    exact = np.array([np.inf, 1.0, 1.0, np.inf, 1.0, 1.0])
+    found = Judgement.of(queue(np.ones(6), 1), exact)
+    assert found.missed == 0
+    assert Judgement.of(queue(np.ones(3), 1), np.full(3, np.inf)).missed is None
+
+
+def test_without_outer_points_nobody_has_looked():
+    assert Judgement.of(queue(np.ones(6), 0), np.ones(6)).missed is None
+
+
+@pytest.mark.parametrize(
+    ("missed", "clear"),
+    [([0] * CLEAR, True), ([0] * (CLEAR - 1), False), ([0, 1, 0], False), ([None, 0, 0], False)],
+)
+def test_rounds_in_a_row_must_miss_nothing(missed, clear):
+    assert is_clear(tuple(map(judgement, missed))) == clear
+
+
+def test_rounds_that_look_about_the_mass_are_believed_together():
+    first, *looked = [judgement(None, 0.1), judgement(0, 0.6), judgement(2, 0.9)]
+    assert foretold(()) is None
+    assert foretold((first,)) == 0.1
+    assert foretold((first, *looked)) == pytest.approx(0.75)
+    assert foretold((*looked, first)) == 0.1
+
+
+def test_rounds_that_miss_something_are_never_done():
+    same = (judgement(0),) * 6
+    assert is_no_gain(same, 3)
+    assert not is_no_gain(same, 4)
+    assert not is_no_gain((*same[1:], judgement(1)), 3)
+
+
+def test_a_bill_has_room_for_what_is_spare():
+    bill = Bill(most_steps=10, most_paid=20, paid=20, spare=30).extend(20)
+    assert not bill.is_spent
+    assert (bill.most_paid, bill.spare) == (40, 10)
+    assert bill.extend(20).most_paid == 50
+    assert bill.extend(20).extend(20).most_paid == 50
