@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit import compose
+from surrokit import sessions
 from surrokit.contracts.dynamics import Hamiltonian
 from surrokit.errors import ConfigurationError
 from surrokit.registry.discovery import make_plugins
@@ -171,7 +171,7 @@ def test_plugins_are_told_by_a_run(monkeypatch):
 
     plugin = types.ModuleType("listening")
     plugin.surrokit_run_started = sk.hookimpl(surrokit_run_started)
-    monkeypatch.setattr(compose, "default_plugins", lambda: make_plugins(plugin))
+    monkeypatch.setattr(sessions, "default_plugins", lambda: make_plugins(plugin))
     sk.sample(target(), **SMALL)
     assert [run.chains for run in told] == [2]
 

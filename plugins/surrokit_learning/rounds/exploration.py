@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import GRADIENT, require
+from surrokit.capabilities import CONVEX, GRADIENT, require
 from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Exploration, Findings
 from surrokit.contracts.learner import Evaluations
@@ -268,7 +268,8 @@ class RoundsExploration:
         judgements, trusted = state.judgements, state.queue.trusted
         last = [each.acceptance for each in judgements[-rounds:]]
         good = len(last) == rounds and bool(np.mean(last) >= self.settings.acceptance) and trusted
-        good = good and (is_clear(judgements) or not self._n_outer)
+        convex = CONVEX in self.potential.capabilities
+        good = good and (is_clear(judgements, convex=convex) or not self._n_outer)
         patience = self.settings.patience or (3 if self.pays_gradients else 10)
         if state.bill.is_spent or good or (trusted and is_no_gain(judgements, patience)):
             return attrs.evolve(state, finished=True, unfitted=True)

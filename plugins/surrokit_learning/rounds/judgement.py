@@ -69,10 +69,13 @@ def foretold(judgements: tuple[Judgement, ...]) -> float | None:
     return float(np.mean([each.acceptance for each in judgements[-max(n, 1) :]]))
 
 
-def is_clear(judgements: tuple[Judgement, ...]) -> bool:
-    """Return whether the last rounds looked about the mass and found nothing."""
-    last = judgements[-CLEAR:]
-    return len(last) == CLEAR and all(each.missed == 0 for each in last)
+def is_clear(judgements: tuple[Judgement, ...], *, convex: bool) -> bool:
+    """Return whether the last rounds looked about the mass and found nothing.
+
+    A convex target has no arms, and one such round is enough.
+    """
+    last = judgements[-1 if convex else -CLEAR :]
+    return len(last) == (1 if convex else CLEAR) and all(each.missed == 0 for each in last)
 
 
 def is_no_gain(judgements: tuple[Judgement, ...], patience: int) -> bool:

@@ -64,7 +64,12 @@ def test_without_outer_points_nobody_has_looked():
     [([0] * CLEAR, True), ([0] * (CLEAR - 1), False), ([0, 1, 0], False), ([None, 0, 0], False)],
 )
 def test_rounds_in_a_row_must_miss_nothing(missed, clear):
-    assert is_clear(tuple(map(judgement, missed))) == clear
+    assert is_clear(tuple(map(judgement, missed)), convex=False) == clear
+
+
+@pytest.mark.parametrize(("missed", "clear"), [([], False), ([None], False), ([1, 0], True)])
+def test_one_round_is_enough_where_the_target_is_convex(missed, clear):
+    assert is_clear(tuple(map(judgement, missed)), convex=True) == clear
 
 
 def test_rounds_that_look_about_the_mass_are_believed_together():

@@ -121,7 +121,7 @@ def test_on_a_normal_target_little_is_paid_and_everything_is_right():
     assert found.acceptance > 0.99
     assert_allclose(found.mode, [2.0, -1.0], atol=0.01)
     assert_allclose(np.diag(found.covariance), [4.0, 0.01], rtol=0.4)
-    assert sum(drive.target.calls.values()) < 100
+    assert sum(drive.target.calls.values()) < 60
     assert 0.3 < found.tuning.step_size < 3.0  # in units of the standard deviations
     assert found.step_size == found.tuning.step_size
     assert found.tuning.covariance is not None
