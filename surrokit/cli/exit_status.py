@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 INTERRUPTED = 130
-"""Exit status of a command that Ctrl-C ended."""
+"""Exit status of a command that Ctrl-C or a termination ended."""

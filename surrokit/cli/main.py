@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -335,9 +336,17 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     click.echo(f"Warning: {message}", err=True)
 
 
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def main() -> None:
-    """Run the command line; an error of surrokit's own ends in one line, without a traceback."""
+    """Run the command line; an error of surrokit's own ends in one line, without a traceback.
+
+    A termination, as batch systems send it before a kill, is an interrupt: the run so far is shown.
+    """
     warnings.showwarning = _show_warning
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         sys.exit(cli(standalone_mode=False) or 0)
     except SurrokitError as error:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +14,7 @@ from ledgers import cut
 import surrokit as sk
 from surrokit.cli import show
 from surrokit.cli.main import cli
+from surrokit.errors import LedgerError
 
 TARGET = """
 import surrokit as sk
@@ -24,6 +28,13 @@ def call(*arguments, fails=False):
     result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
     assert (result.exception is not None) == fails, result.output
     return result
+
+
+def has_drawn(path):
+    try:
+        return path.exists() and len(sk.open_run(path).warmup) > 0
+    except LedgerError:  # nothing is written yet
+        return False
 
 
 @pytest.fixture
@@ -41,6 +52,26 @@ def test_a_run_is_extended(ran, tmp_path):
     assert "exact calls" in result.output
     assert json.loads((tmp_path / "figures.json").read_text())["draws"] == 50
     assert sk.open_run(path).draws.shape == (2, 50, 2)
+
+
+def test_a_termination_shows_what_there_is(tmp_path):
+    """As batch systems send it before they kill."""
+    slow = "import time\n" + TARGET.replace("(0.5", "(time.sleep(0.005) or 0.5")
+    (tmp_path / "slow.py").write_text(slow)
+    arguments = ["sample", f"{tmp_path / 'slow.py'}:bell", *SMALL, "--path", str(tmp_path / "a")]
+    command = [sys.executable, "-c", "from surrokit.cli.main import main; main()", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        while not has_drawn(tmp_path / "a"):
+            time.sleep(0.05)
+            assert process.poll() is None
+        process.terminate()
+        printed, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "exact calls" in printed
+    assert sk.open_run(tmp_path / "a").stopped == "interrupted"
 
 
 def test_limits_are_given_and_removed(ran):
