@@ -44,9 +44,9 @@ MOBILE, FREE = 0.1, 0.5
 """Parts of the moves on a surrogate that must be accepted if its draws are to say anything, and to
 judge it. Where most would leave the region of the points seen, the mass is elsewhere."""
 
-WITHIN, OUTER = 0.5, 0.6
+WITHIN, OUTER = 0.5, 0.35
 """Predicted acceptance from which on rounds look about the surrogate's mass as well, and the part
-of their points that they spend on it."""
+of a batch that they spend on it. Once the acceptance is good, few draws go with them."""
 
 UNSURE = 0.6
 """Predicted acceptance below which the run finds the length of its sub-chains by itself."""
@@ -345,7 +345,9 @@ class RoundsExploration:
             return state if below is None else with_design(state, below)
         inner = np.arange(settings.batch)
         if draws.outer is not None:
-            inner = state.share_out(inner, draws.positions, settings.batch - len(draws.outer))
+            few = JUDGES if last[0].acceptance >= settings.acceptance else settings.batch
+            few = min(few, settings.batch - len(draws.outer))
+            inner = state.share_out(inner, draws.positions, few)
         queue = attrs.evolve(
             Queue.of(draws, surrogate, inner),
             covariance=state.covariance if draws.covariance is None else draws.covariance,
