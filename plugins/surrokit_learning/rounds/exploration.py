@@ -44,7 +44,7 @@ MOBILE, FREE = 0.1, 0.5
 """Parts of the moves on a surrogate that must be accepted if its draws are to say anything, and to
 judge it. Where most would leave the region of the points seen, the mass is elsewhere."""
 
-WITHIN, OUTER = 0.5, 0.35
+WITHIN, OUTER = 0.5, 0.6
 """Predicted acceptance from which on rounds look about the surrogate's mass as well, and the part
 of a batch that they spend on it. Once the acceptance is good, few draws go with them."""
 

@@ -1,0 +1,79 @@
+"""Answers about functions, and those about moments and quantiles that follow from them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+
+from surrokit.types import FloatArray
+from surrokit.weighted.distribution import Distribution
+from surrokit.weighted.estimate import Estimate
+
+Function = Callable[[FloatArray], FloatArray]
+"""From positions (n, dim) in the user's coordinates to values (n, k)."""
+
+
+class Answering(ABC):
+    """Says what means of functions under the target are."""
+
+    @abstractmethod
+    def expectation(self, function: Function) -> Estimate:
+        """Return the means of functions under the target.
+
+        Parameters
+        ----------
+        function
+            From positions (n, dim) to values (n, k).
+        """
+
+    @abstractmethod
+    def quantile(self, probability: float) -> Estimate:
+        """Return a quantile of each number of a position.
+
+        Parameters
+        ----------
+        probability
+            Between zero and one.
+        """
+
+    def mean(self) -> Estimate:
+        """Return the mean of each number of a position."""
+        return self.expectation(lambda positions: positions)
+
+    def sd(self) -> Estimate:
+        """Return the standard deviation of each number of a position."""
+        mean = self.mean()
+        square = self.expectation(lambda positions: np.square(positions - mean.value))
+        # about the estimated mean squares are smaller by its variance
+        sd = np.sqrt(np.maximum(square.value + np.square(mean.error), 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return attrs.evolve(square, value=sd, error=square.error / (2.0 * sd))
+
+
+def quantile_of(
+    of: Distribution, probability: float, part_below: Callable[[Function], Estimate]
+) -> Estimate:
+    """Return a quantile of each of several numbers.
+
+    Its error is that of the distribution function there, seen from the other axis (Woodruff 1952,
+    doi:10.1080/01621459.1952.10483443). It is infinite at an end of all draws.
+
+    Parameters
+    ----------
+    of
+        Their distribution functions.
+    probability
+        Between zero and one.
+    part_below
+        Returns the means of functions, whether each number is below some bound.
+    """
+    at = of.invert(np.full(len(of.points), probability))
+    below = part_below(lambda positions: (positions <= at).astype(float))
+    low, high = (of.invert(probability + sign * below.error) for sign in (-1.0, 1.0))
+    least, largest = of.points[:, 0], of.points[:, -1]
+    ended = (least < largest) & ((at == least) | (at == largest))
+    unknown = ended | np.isinf(below.error)
+    return attrs.evolve(below, value=at, error=np.where(unknown, np.inf, 0.5 * (high - low)))
