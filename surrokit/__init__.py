@@ -15,6 +15,7 @@ from surrokit.registry.components import Component, Part
 from surrokit.registry.hooks import hookimpl
 from surrokit.result.run import Run
 from surrokit.sessions import open_run, resume
+from surrokit.sharpening import sharpen
 from surrokit.surrogate.batch import batch_surrogate
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.check import check_gradient
@@ -41,6 +42,7 @@ __all__ = [
     "sample",
     "resume",
     "open_run",
+    "sharpen",
     "Ledger",
     "make",
     "Run",

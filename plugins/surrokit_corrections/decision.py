@@ -101,4 +101,5 @@ def _info(proposal: Proposal, accepted: BoolArray, acceptance: FloatArray) -> St
         n_steps=proposal.n_steps,
         excursion=proposal.excursion,
         energy=proposal.energy,
+        ends=proposal.positions if proposal.keeps_source else None,
     )

@@ -149,6 +149,7 @@ class SubChainKernel:
             n_steps=path.n_steps,
             divergent=path.divergent,
             excursion=self._excursion(seen),
+            keeps_source=True,
         )
 
     def _kernels(self, length: int, rng: np.random.Generator) -> list[Kernel]:

@@ -95,6 +95,8 @@ class Proposal:
         Progress of sub-chains, by which their length is tuned.
     energy : ndarray of shape (n,), optional
         V + K with which a path of fresh momenta began.
+    keeps_source
+        Whether the move keeps exp(-V) of ``source``, since it decides by V within.
     """
 
     positions: FloatArray
@@ -108,6 +110,7 @@ class Proposal:
     divergent: BoolArray | None = None
     excursion: Excursion | None = None
     energy: FloatArray | None = None
+    keeps_source: bool = False
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -134,6 +137,9 @@ class StepInfo:
         The excursion of the proposal.
     energy : ndarray of shape (n,), optional
         The energy with which the path began.
+    ends : ndarray of shape (n, dim), optional
+        Where the move ended, accepted or not; None for moves that do not keep a surrogate's
+        density.
     """
 
     accepted: BoolArray
@@ -144,6 +150,7 @@ class StepInfo:
     n_steps: IntArray
     excursion: Excursion | None = None
     energy: FloatArray | None = None
+    ends: FloatArray | None = None
 
     @property
     def move_probability(self) -> FloatArray:

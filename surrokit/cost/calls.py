@@ -10,13 +10,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from surrokit.contracts.methods import CALL_KINDS, CallKind
+from surrokit.coordinates.rowwise import stack
 from surrokit.cost.journal import Call, Journal, NoJournal
 from surrokit.errors import EvaluationError, ResultTypeError, ShapeError, TargetError
 from surrokit.failures.account import FailureAccount
 from surrokit.failures.cause import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, report_of
 from surrokit.failures.log import FailureLog
 from surrokit.failures.outcome import Answer, Outcome, Results
-from surrokit.rowwise import stack
 from surrokit.shapes import check_positions
 from surrokit.types import BoolArray, FloatArray
 

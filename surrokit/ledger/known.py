@@ -11,6 +11,7 @@ import numpy as np
 
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
+from surrokit.coordinates.rowwise import stack
 from surrokit.cost.journal import Call, NoJournal
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError, LedgerError
@@ -20,7 +21,6 @@ from surrokit.ledger.fingerprint import check_fingerprint, check_row
 from surrokit.ledger.reader import Ledger
 from surrokit.plan.parts import is_ready
 from surrokit.plan.recipe import Recipe
-from surrokit.rowwise import stack
 from surrokit.types import FloatArray
 
 WarmStart: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

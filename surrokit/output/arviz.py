@@ -39,6 +39,28 @@ class Draws:
     groups: Mapping[str, Group]
     attributes: Mapping[str, Any]
 
+    @classmethod
+    def of(cls, run: Any) -> Draws:
+        """Return those of a :class:`~surrokit.result.run.Run`."""
+        return cls(
+            draws=run.draws,
+            labels=run.labels,
+            groups={
+                "posterior": {name: run[name] for name in run.parameters.specs},
+                "sample_stats": run.kept.statistics(run.log_weights),
+                "warmup_sample_stats": run.warmup.statistics(),
+            },
+            attributes={
+                "inference_library": "surrokit",
+                "sampling_time": run.seconds["sampling"],
+                "stopped": run.stopped,
+                "length": run.length,
+                "exact": int(run.exact),
+                **({} if run.choice is None else {"choice": run.choice}),
+                **{f"calls_{kind}": n for kind, n in run.calls.items()},
+            },
+        )
+
 
 def to_arviz(draws: Draws) -> Any:
     """Return a DataTree (ArviZ 1 and later) or InferenceData (before).

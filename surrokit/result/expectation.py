@@ -15,11 +15,12 @@ from surrokit.settings import is_whole
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.estimate import Estimate
+from surrokit.weighted.sharpened import Sharpened
 
 
 def expectation(
     draws: FloatArray,
-    answer: Answer | None,
+    answer: Answer | Sharpened | None,
     calls: float,
     function: Callable[[FloatArray], npt.ArrayLike],
     *,
@@ -32,7 +33,7 @@ def expectation(
     draws : ndarray of shape (chains, draws, dim)
         In the user's coordinates.
     answer
-        Weighted answers; None where the draws are the target's.
+        Weighted or sharpened answers; None for the plain mean of draws.
     calls
         Exact calls of the whole run.
     function, batched

@@ -27,11 +27,11 @@ from surrokit.surrogate.quality import FitQuality, fit_quality_of
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.estimate import Estimate
+from surrokit.weighted.sharpened import Sharpened
 
 if TYPE_CHECKING:
     from surrokit.contracts.potential import Potential
     from surrokit.contracts.sampler import Kernel, Sampler
-    from surrokit.output.arviz import Draws
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -86,6 +86,9 @@ class Run:
         All that a reader of the figures must know.
     more
         Goes on with a run that has a file.
+    sharpened
+        Answers with the surrogate's draws for a control; None unless :func:`surrokit.sharpen` made
+        them.
     """
 
     parameters: Parameters
@@ -110,6 +113,7 @@ class Run:
     weights: Weights | None = None
     verdict: Verdict = attrs.field(factory=Verdict)
     more: Callable[..., Run] | None = None
+    sharpened: Sharpened | None = None
 
     @property
     def draws(self) -> FloatArray:
@@ -169,10 +173,8 @@ class Run:
 
         Parameters
         ----------
-        n
-            How many.
-        rng
-            Generator, or its seed.
+        n, rng
+            How many; and a generator, or its seed.
 
         Raises
         ------
@@ -201,7 +203,7 @@ class Run:
         ConfigurationError
             If there are no draws.
         """
-        parts = self.draws, self.answer, self.total_calls
+        parts = self.draws, self.answer or self.sharpened, self.total_calls
         return expectation(*parts, function, batched=batched)
 
     @property
@@ -286,10 +288,11 @@ class Run:
     def summary(self) -> Summary:
         """Return mean, sd, quantiles, ESS, R-hat, Monte Carlo error and cost of each number."""
         named, told = (self.labels, self.total_calls), self._believed
-        if told is None:
+        better = self.sharpened if told is None else told
+        if better is None:
             summary = Summary.of(self.draws, *named)
         else:
-            summary = Summary.of_figures(told.figures, *named, rhat=told.rhat)
+            summary = Summary.of_figures(better.figures, *named, rhat=self.rhat())
         return attrs.evolve(summary, remarks=str(self.verdict))
 
     def extend(self, draws: int, **changed: Any) -> Run:
@@ -347,9 +350,9 @@ class Run:
         MissingDependencyError
             If ArviZ is not installed.
         """
-        from surrokit.output.arviz import to_arviz
+        from surrokit.output.arviz import Draws, to_arviz
 
-        return to_arviz(self._to_write())
+        return to_arviz(Draws.of(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the draws to a file, in the form that its ending asks for.
@@ -365,31 +368,10 @@ class Run:
         MissingDependencyError
             If a library that the form needs is not installed.
         """
+        from surrokit.output.arviz import Draws
         from surrokit.output.saving import save
 
-        save(self._to_write(), path)
-
-    def _to_write(self) -> Draws:
-        from surrokit.output.arviz import Draws
-
-        return Draws(
-            draws=self.draws,
-            labels=self.labels,
-            groups={
-                "posterior": {name: self[name] for name in self.parameters.specs},
-                "sample_stats": self.kept.statistics(self.log_weights),
-                "warmup_sample_stats": self.warmup.statistics(),
-            },
-            attributes={
-                "inference_library": "surrokit",
-                "sampling_time": self.seconds["sampling"],
-                "stopped": self.stopped,
-                "length": self.length,
-                "exact": int(self.exact),
-                **({} if self.choice is None else {"choice": self.choice}),
-                **{f"calls_{kind}": n for kind, n in self.calls.items()},
-            },
-        )
+        save(Draws.of(self), path)
 
     def __repr__(self) -> str:
         chains, draws, dim = self.draws.shape

@@ -53,6 +53,11 @@ class Trace:
         Exact calls of each kind since the run began.
     outputs : ndarray of shape (chains, iterations, m), optional
         Forward outputs, where the target has them.
+    transform
+        The map from the sampling coordinates to the user's.
+    ends : ndarray of shape (chains, iterations, dim), optional
+        Where moves ended, accepted or not, in the user's coordinates; NaN of moves that do not keep
+        a surrogate's density, None if none does or they were not kept.
     """
 
     draws: FloatArray
@@ -70,6 +75,8 @@ class Trace:
     failures: IntArray
     calls: Mapping[str, IntArray]
     outputs: FloatArray | None
+    transform: Transform
+    ends: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -222,7 +229,14 @@ class History:
 
     def trace(self, transform: Transform) -> Trace:
         """Return the trace, with draws in the user's coordinates."""
-        return trace_of(self.columns(), transform)
+        trace = trace_of(self.columns(), transform)
+        if all(info.ends is None for info in self._infos):
+            return trace
+        ends = np.full(trace.positions.shape, np.nan)
+        for i, info in enumerate(self._infos):
+            if info.ends is not None:
+                ends[:, i] = transform.to_bounded(info.ends)
+        return attrs.evolve(trace, ends=ends)
 
 
 def trace_of(columns: Mapping[str, npt.NDArray[Any]], transform: Transform) -> Trace:
@@ -249,6 +263,7 @@ def trace_of(columns: Mapping[str, npt.NDArray[Any]], transform: Transform) -> T
         failures=numbers[:, 2].astype(np.int64),
         calls=dict(zip(CALL_KINDS, calls.T, strict=True)),
         outputs=np.ascontiguousarray(arrays["outputs"]) if "outputs" in arrays else None,
+        transform=transform,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from surrokit.contracts.matrices import HESSIAN_FIELD, MatrixField
 from surrokit.contracts.potential import Potential, with_gradient
+from surrokit.coordinates.rowwise import despite_failures, unless_failed
 from surrokit.coordinates.transforms import (
     Derivatives,
     Transform,
@@ -17,7 +18,6 @@ from surrokit.coordinates.transforms import (
     plus_diagonal,
     products,
 )
-from surrokit.rowwise import despite_failures, unless_failed
 from surrokit.types import FloatArray
 
 

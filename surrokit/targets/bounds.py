@@ -29,9 +29,9 @@ from surrokit.contracts.potential import (
     Potential,
 )
 from surrokit.coordinates.parameters import Parameters
+from surrokit.coordinates.rowwise import despite_failures, map_rows, unless_failed
 from surrokit.coordinates.transforms import Transform, products
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.rowwise import despite_failures, map_rows, unless_failed
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.targets.bounded_energy import BoundedEnergy
 from surrokit.targets.bounded_matrix import BoundedMatrix

@@ -23,8 +23,8 @@ from surrokit.contracts.methods import CallKind
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.coordinates.plausible import Plausible
+from surrokit.coordinates.rowwise import map_rows, row_by_row
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.rowwise import map_rows, row_by_row
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.curvature import (

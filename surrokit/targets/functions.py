@@ -16,8 +16,8 @@ from surrokit.contracts.methods import CallKind
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.coordinates.plausible import Plausible
+from surrokit.coordinates.rowwise import row_by_row
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.rowwise import row_by_row
 from surrokit.settings import is_whole
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import with_bounds

@@ -8,7 +8,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.contracts.forward import Energy
-from surrokit.rowwise import map_rows
+from surrokit.coordinates.rowwise import map_rows
 from surrokit.shapes import check_positions
 from surrokit.targets.curvature import gauss_newton
 from surrokit.types import Capabilities, FloatArray

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
 
 from surrokit.types import FloatArray
+from surrokit.weighted.answering import Answering, Function, quantile_of
 from surrokit.weighted.combination import combine_degrees, count_rounds
 from surrokit.weighted.correction import Values, added_shares, correct, correct_means
 from surrokit.weighted.distribution import Distribution
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.round import Round
 
-Function = Callable[[FloatArray], FloatArray]
-"""From positions (n, dim) in the user's coordinates to values (n, k)."""
 
-
-@attrs.frozen(kw_only=True, eq=False)
-class Answer:
+@attrs.frozen(kw_only=True, eq=False, slots=False)
+class Answer(Answering):
     """Rounds that are believed, and what they say together.
 
     Each round corrects draws of a surrogate that was learnt before, so its estimate is unbiased
@@ -60,52 +58,18 @@ class Answer:
             )
 
     def expectation(self, function: Function) -> Estimate:
-        """Return the means of functions under the target.
-
-        Parameters
-        ----------
-        function
-            From positions (n, dim) to values (n, k).
-        """
+        """Return the means of functions under the target."""
         values = [self._apply(function, each) for each in self.rounds]
         return self._estimate(values, [()] * len(values))
 
-    def mean(self) -> Estimate:
-        """Return the mean of each number of a position."""
-        return self.expectation(lambda positions: positions)
-
-    def sd(self) -> Estimate:
-        """Return the standard deviation of each number of a position."""
-        mean = self.mean()
-        square = self.expectation(lambda positions: np.square(positions - mean.value))
-        # about the estimated mean squares are smaller by its variance
-        sd = np.sqrt(np.maximum(square.value + np.square(mean.error), 0.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return attrs.evolve(square, value=sd, error=square.error / (2.0 * sd))
-
     def quantile(self, probability: float) -> Estimate:
-        """Return a quantile of each number of a position.
+        """Return a quantile of each number of a position; see :func:`quantile_of`."""
 
-        Its error is that of the distribution function there, seen from the other axis (Woodruff
-        1952, doi:10.1080/01621459.1952.10483443). It is infinite at an end of all draws.
+        def part_below(function: Function) -> Estimate:
+            values = [self._apply(function, each) for each in self.rounds]
+            return self._estimate(values, self._scores)
 
-        Parameters
-        ----------
-        probability
-            Between zero and one.
-        """
-        of = self._distribution
-        at = of.invert(np.full(len(of.points), probability))
-        values = [
-            self._apply(lambda positions: (positions <= at).astype(float), each)
-            for each in self.rounds
-        ]
-        below = self._estimate(values, self._scores)
-        low, high = (of.invert(probability + sign * below.error) for sign in (-1.0, 1.0))
-        least, largest = of.points[:, 0], of.points[:, -1]
-        ended = (least < largest) & ((at == least) | (at == largest))
-        unknown = ended | np.isinf(below.error)
-        return attrs.evolve(below, value=at, error=np.where(unknown, np.inf, 0.5 * (high - low)))
+        return quantile_of(self._distribution, probability, part_below)
 
     def _apply(self, function: Function, found: Round) -> Values:
         flat, paid = (

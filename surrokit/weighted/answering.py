@@ -54,7 +54,7 @@ class Answering(ABC):
 
 
 def quantile_of(
-    of: Distribution, probability: float, part_below: Callable[[Function], Estimate]
+    of: Distribution, probability: float | FloatArray, part_below: Callable[[Function], Estimate]
 ) -> Estimate:
     """Return a quantile of each of several numbers.
 
@@ -65,15 +65,20 @@ def quantile_of(
     ----------
     of
         Their distribution functions.
-    probability
-        Between zero and one.
+    probability : float or ndarray of shape (k,)
+        Between zero and one; of each number.
     part_below
         Returns the means of functions, whether each number is below some bound.
     """
-    at = of.invert(np.full(len(of.points), probability))
-    below = part_below(lambda positions: (positions <= at).astype(float))
+    at = of.invert(np.broadcast_to(probability, len(of.points)))
+    below = part_below(bounded_by(at))
     low, high = (of.invert(probability + sign * below.error) for sign in (-1.0, 1.0))
     least, largest = of.points[:, 0], of.points[:, -1]
     ended = (least < largest) & ((at == least) | (at == largest))
     unknown = ended | np.isinf(below.error)
     return attrs.evolve(below, value=at, error=np.where(unknown, np.inf, 0.5 * (high - low)))
+
+
+def bounded_by(bounds: FloatArray) -> Function:
+    """Return the function that says whether each number is at most its bound, shape (k,)."""
+    return lambda positions: (positions <= bounds).astype(float)

@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.diagnostics import QUANTILES
 from surrokit.types import FloatArray
-from surrokit.weighted.answer import Answer
+from surrokit.weighted.answering import Answering
 from surrokit.weighted.estimate import Estimate
 
 
@@ -28,7 +28,7 @@ class Figures:
     quantiles: dict[str, Estimate]
 
     @classmethod
-    def of(cls, answer: Answer) -> Figures:
+    def of(cls, answer: Answering) -> Figures:
         """Return the figures of an answer."""
         quantiles = {name: answer.quantile(part) for name, part in QUANTILES.items()}
         return cls(mean=answer.mean(), sd=answer.sd(), quantiles=quantiles)

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.stats import t as student
 
 from surrokit.types import FloatArray
-from surrokit.weighted.answer import Answer, Function
+from surrokit.weighted.answer import Answer
+from surrokit.weighted.answering import Function
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.round import Round
 

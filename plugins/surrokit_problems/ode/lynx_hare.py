@@ -9,8 +9,8 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.coordinates.parameters import Parameters
+from surrokit.coordinates.rowwise import row_by_row
 from surrokit.errors import EvaluationError, NumericalError
-from surrokit.rowwise import row_by_row
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.outputs import PotentialOfOutputs

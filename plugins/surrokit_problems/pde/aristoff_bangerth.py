@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.rowwise import row_by_row
+from surrokit.coordinates.rowwise import row_by_row
 from surrokit.settings import one_of
 from surrokit.shapes import check_positions
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior

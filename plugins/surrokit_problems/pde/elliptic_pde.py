@@ -10,8 +10,8 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.coordinates.rowwise import row_by_row
 from surrokit.errors import ShapeError
-from surrokit.rowwise import row_by_row
 from surrokit.settings import (
     Limits,
     is_whole,

@@ -1,0 +1,132 @@
+"""``sharpen``: what it asks for, and what it changes."""
+
+from __future__ import annotations
+
+import warnings
+
+import attrs
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import surrokit as sk
+from surrokit.diagnostics import QUANTILES
+from surrokit.errors import ConfigurationError, SamplingWarning
+from surrokit.testing.targets.densities import Gaussian
+
+NEAR = Gaussian(mean=(0.05, 0.0), covariance=((1.1, 0.3), (0.3, 1.0)))
+TARGET = Gaussian(mean=(0.0, 0.0), covariance=((1.0, 0.3), (0.3, 1.0)))
+
+
+def draw(sampler="sub-chain", target=TARGET, surrogate=NEAR, **options):
+    made = None if surrogate is None else sk.batch_surrogate(lambda evaluations, rng: surrogate)
+    parts = {} if made is None else {"surrogate": made, "explorer": "rounds"}
+    settings = {"draws": 150, "seed": 2, "progress": False, **parts, **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)
+        return sk.sample(target, sampler=sampler, **settings)
+
+
+@pytest.fixture(scope="module")
+def run():
+    return draw()
+
+
+@pytest.fixture(scope="module")
+def sharp(run):
+    return sk.sharpen(run, seed=3)
+
+
+def test_the_summary_is_sharper_and_has_an_error_for_each_figure(run, sharp):
+    plain, summary = run.summary(), sharp.summary()
+    assert (summary["mcse"] < 0.7 * plain["mcse"]).all()
+    assert (summary["ess"] > 2.0 * plain["ess"]).all()
+    assert {f"mcse_{name}" for name in ("sd", *QUANTILES)} <= set(summary.columns)
+    assert (np.abs(summary["mean"]) < 4.0 * summary["mcse"]).all()
+    assert (np.abs(summary["sd"] - 1.0) < 4.0 * summary["mcse_sd"]).all()
+    assert_array_equal(summary["rhat"], plain["rhat"])
+
+
+def test_expectations_are_those_of_the_summary(sharp):
+    found = sharp.expectation(lambda q: q)
+    assert_array_equal(found.value, sharp.summary()["mean"])
+    assert_array_equal(found.error, sharp.summary()["mcse"])
+    assert found.calls == sharp.total_calls
+
+
+def test_draws_and_calls_stay_as_they_are(run, sharp):
+    assert_array_equal(sharp.draws, run.draws)
+    assert sharp.exact
+    assert sharp.total_calls == run.total_calls
+    assert run.sharpened is None
+
+
+def test_the_same_seed_gives_the_same_figures(run, sharp):
+    again = sk.sharpen(run, seed=3).summary()
+    assert_array_equal(again["mean"], sharp.summary()["mean"])
+
+
+def test_ends_are_where_draws_come_from(run):
+    kept = run.kept
+    moved = kept.accepted[..., None]
+    assert_array_equal(np.where(moved, kept.ends, 0.0), np.where(moved, kept.draws, 0.0))
+    assert (~kept.accepted).any()
+
+
+def test_ends_are_in_the_users_coordinates():
+    rate = {"rate": sk.Parameter(lower=0.0)}
+    target = sk.potential(lambda q: 2.0 * q[0] - np.log(q[0]), parameters=rate)
+    line = sk.potential(
+        value_and_gradient=lambda q: (0.5 * np.square(q).sum(axis=1), q), dim=1, batched=True
+    )
+    explorer = ("sampler", {"sampler": "random-walk", "iterations": 30})
+    kept = draw(target=target, surrogate=line, explorer=explorer, draws=40).kept
+    assert (kept.ends > 0.0).all()
+    assert (kept.positions < 0.0).any()
+
+
+def test_moves_that_were_mixed_in_have_no_ends():
+    ends = draw(safety=sk.Safety(mix=0.4)).kept.ends
+    assert 0.2 < np.isnan(ends).mean() < 0.6
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sampler": "hmc"}, "use sampler='sub-chain' with a surrogate"),
+        ({"sampler": "hmc", "surrogate": None}, "use sampler='sub-chain' with a surrogate"),
+        ({"draws": 3}, "at least 4 draws"),
+    ],
+)
+def test_other_draws_cannot_be_sharpened(options, message):
+    with pytest.raises(ConfigurationError, match=message):
+        sk.sharpen(draw(**options))
+
+
+def test_draws_of_a_kernel_that_changed_cannot_be_sharpened(run):
+    adapting = attrs.evolve(run.adaptation, frozen_before_draws=False)
+    with pytest.raises(ConfigurationError, match="use schedule='once'"):
+        sk.sharpen(attrs.evolve(run, adaptation=adapting))
+
+
+def test_weighted_answers_are_as_sharp_as_they_get():
+    few = ("weights", {"chains": 8, "warmup": 60, "effective": 400})
+    with pytest.raises(ConfigurationError, match="weighted, and as sharp as they get"):
+        sk.sharpen(draw(correction=few, max_calls=150, draws=None))
+
+
+def test_chains_that_are_apart_on_the_surrogate_sharpen_nothing(run, monkeypatch):
+    monkeypatch.setattr("surrokit.sharpening.LARGEST_RHAT", 0.5)
+    found = sk.sharpen(run, seed=3)
+    assert found.sharpened is None
+    (finding,) = found.verdict.named("sharpen")
+    assert finding.warns
+    assert "chains on the surrogate alone are apart" in finding.message
+
+
+def test_poor_moves_sharpen_nothing(run):
+    still = attrs.evolve(run.kept, accepted=np.zeros_like(run.kept.accepted))
+    found = sk.sharpen(attrs.evolve(run, kept=still))
+    assert found.sharpened is None
+    (finding,) = found.verdict.named("sharpen")
+    assert "the target accepted 0.00 of the moves only" in finding.message

@@ -1,0 +1,113 @@
+"""Answers of chains on a surrogate that have its draws for a control."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from known_rounds import fewest_hits
+
+from surrokit.weighted.sharpened import Sharpened
+
+REPEATS, CHAINS, DRAWS = 100, 4, 200
+QUANTILE = 1.6448536269514722  # of a standard normal, at 0.95
+
+
+def sharpened(rng, *, shift=0.2, keep=0.0, mixed=0.0):
+    """Answers about N(0, 1) by moves y = a x + noise that keep the surrogate's N(shift, 1.2^2).
+
+    A part of the moves, ``mixed``, are independent draws of the target instead.
+    """
+    sd = 1.2
+    n = (CHAINS, DRAWS)
+    x, draws, ends = rng.standard_normal(CHAINS), np.empty(n), np.full(n, np.nan)
+    for t in range(DRAWS):
+        if rng.random() < mixed:
+            x = rng.standard_normal(CHAINS)
+        else:
+            noise = math.sqrt(1.0 - keep**2) * sd * rng.standard_normal(CHAINS)
+            y = shift + keep * (x - shift) + noise
+            ratio = 0.5 * (x**2 - y**2) - 0.5 * ((x - shift) ** 2 - (y - shift) ** 2) / sd**2
+            x = np.where(np.log(rng.random(CHAINS)) < ratio, y, x)
+            ends[:, t] = y
+        draws[:, t] = x
+    surrogate = shift + sd * rng.standard_normal((8, 500))
+    return Sharpened(
+        draws=draws[..., None], ends=ends[..., None], surrogate=surrogate[..., None], calls=0.0
+    )
+
+
+def figures(answers):
+    return answers.mean(), answers.sd(), answers.quantile(0.95)
+
+
+TRUTHS = (0.0, 1.0, QUANTILE)
+
+
+def holds(rng, **settings):
+    """Return how often each of three intervals holds the truth."""
+    hits = np.zeros(3, dtype=int)
+    for _ in range(REPEATS):
+        for i, (found, truth) in enumerate(
+            zip(figures(sharpened(rng, **settings)), TRUTHS, strict=True)
+        ):
+            low, high = found.interval()
+            hits[i] += bool(low[0] <= truth <= high[0])
+    return hits
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    "settings", [{}, {"keep": 0.3}, {"mixed": 0.3}, {"keep": 0.3, "mixed": 0.3}]
+)
+def test_intervals_hold(rng, settings):
+    """Each of three in as many of a hundred repeats as 95 % intervals do: ours fail at 1e-4."""
+    assert (holds(rng, **settings) >= fewest_hits(REPEATS)).all()
+
+
+@pytest.mark.statistical
+def test_what_a_move_remembers_is_taken_into_account(rng, monkeypatch):
+    """Else the mean lies where that of the ends would be."""
+    monkeypatch.setattr(Sharpened, "_memory", lambda *_: np.zeros(1))
+    off = [sharpened(rng, shift=0.4, keep=0.45).mean() for _ in range(REPEATS)]
+    z = np.mean([found.value / found.error for found in off])
+    monkeypatch.undo()
+    right = [sharpened(rng, shift=0.4, keep=0.45).mean() for _ in range(REPEATS)]
+    assert abs(z) > 0.5
+    assert abs(np.mean([found.value / found.error for found in right])) < 0.45
+
+
+def test_errors_are_smaller_than_those_of_draws_alone(rng):
+    near = sharpened(rng, shift=0.02)
+    plain = near.draws.std() / math.sqrt(near.draws.size)
+    assert near.mean().error[0] < 0.8 * plain
+    assert near.mean().effective[0] > 1.5 * near.draws.size
+
+
+def test_a_surrogate_without_a_rejection_is_not_believed_for_certain(rng):
+    found = sharpened(rng)
+    same = Sharpened(
+        draws=found.surrogate[:4, :200],
+        ends=found.surrogate[:4, :200],
+        surrogate=np.tile(found.surrogate, (1, 40, 1)),
+        calls=0.0,
+    )
+    assert same.mean().error[0] >= math.sqrt(2.0) * same.draws.std() / same.draws.size
+
+
+def test_moves_that_forget_too_little_are_no_control(rng):
+    found = sharpened(rng, keep=0.9)
+    assert found.mean().value[0] == pytest.approx(found.draws.mean())
+
+
+def test_moves_elsewhere_leave_plain_means(rng):
+    found = sharpened(rng, mixed=1.0)
+    assert found.mean().value[0] == pytest.approx(found.draws.mean())
+
+
+def test_constants_are_exact(rng):
+    found = sharpened(rng).expectation(lambda q: np.full((len(q), 1), 3.0))
+    assert found.value[0] == pytest.approx(3.0, rel=1e-14)
+    assert found.error[0] == 0.0
+    assert found.effective[0] == np.inf
