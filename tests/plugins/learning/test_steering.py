@@ -80,7 +80,7 @@ def explored(**options):
             surrogate="additive",
             explorer="rounds",
             draws=200,
-            seed=3,
+            seed=1,
             progress=False,
             observers=[Listener()],
             **options,
