@@ -8,17 +8,15 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.sampler import Weigher
-from surrokit.diagnostics import MIN_DRAWS, r_hat
+from surrokit.diagnostics import MIN_DRAWS
 from surrokit.errors import ConfigurationError
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.composer import Composer
 from surrokit.result.finding import Finding, Verdict
 from surrokit.result.run import Run
 from surrokit.surrogate.threads import one_thread
+from surrokit.weighted.quality import complaint_about_draws
 from surrokit.weighted.sharpened import Sharpened
-
-LARGEST_RHAT = 1.02
-"""R-hat of chains on the surrogate above which their means are no control."""
 
 LEAST_ACCEPTANCE = 0.9
 """Part of the moves that the target must accept; else errors are told by too few rejections, each
@@ -58,9 +56,9 @@ def sharpen(run: Run, seed: int | np.random.Generator | None = None) -> Run:
     rng = np.random.default_rng(seed)
     with one_thread():
         sample = weigher.draw(surrogate, run.sampler, kept.positions[:, -1], covariance, rng)
-    rhat = float(np.max(r_hat(sample.positions)))
-    if not rhat <= LARGEST_RHAT:
-        return _as_it_is(run, f"chains on the surrogate alone are apart, with R-hat {rhat:.3g}")
+    doubt = complaint_about_draws(sample, surrogate)
+    if doubt is not None:
+        return _as_it_is(run, doubt)
     sharpened = Sharpened(
         draws=kept.draws,
         ends=kept.ends,

@@ -12,7 +12,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, OuterSample, Sampler, SurrogateSample
 from surrokit.diagnostics import mean_error
 from surrokit.kernel.binding import Binding
-from surrokit.kernel.transitions import STEPS, follow, warm_up, with_shorter_steps
+from surrokit.kernel.transitions import STEPS, follow, mover, warm_up
 from surrokit.settings import positive, positive_integer
 from surrokit.surrogate.umbrella import Umbrella
 from surrokit.types import Capabilities, FloatArray
@@ -117,7 +117,7 @@ class Weights:
         rng: np.random.Generator,
     ) -> SurrogateSample:
         """Return draws of long chains on V, begun farther apart than draws."""
-        moves = Binding(getattr(sampler, "kernel", sampler), surrogate, self.chains)
+        moves = Binding(mover(sampler), surrogate, self.chains)
         moves.tune(self.warmup, covariance=covariance, step_size=None)
         decider = Metropolis().bind(surrogate)
         starts = self._starts(surrogate, about, covariance, rng)
@@ -185,8 +185,7 @@ class Weights:
 
 def _chains(moves: Binding, state: ChainState, rng: np.random.Generator) -> Iterator[ChainState]:
     decider = Metropolis().bind(moves.potential)
-    kernels = with_shorter_steps(moves.sampler, moves.potential, moves.tuning)
-    return (state for state, _ in follow(kernels, decider, state, rng))
+    return follow(moves.sampler, moves.potential, moves.tuning, decider, state, rng)
 
 
 def _count_effective(draws: FloatArray) -> float:

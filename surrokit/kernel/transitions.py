@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import cast
 
 import attrs
 import numpy as np
 
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Decider, Kernel, Sampler, StepInfo, Tuning
+from surrokit.contracts.sampler import ChainState, Decider, Sampler, StepInfo, Tuning
 from surrokit.kernel.binding import Binding
 from surrokit.types import FloatArray
 
@@ -55,32 +56,38 @@ def warm_up(
 
 
 def follow(
-    kernels: Iterable[Kernel], decider: Decider, state: ChainState, rng: np.random.Generator
-) -> Iterator[tuple[ChainState, StepInfo]]:
-    """Run chains without end, by kernels in turn.
+    sampler: Sampler,
+    potential: Potential,
+    tuning: Tuning,
+    decider: Decider,
+    state: ChainState,
+    rng: np.random.Generator,
+) -> Iterator[ChainState]:
+    """Run tuned chains without end, with the tuned step size and shorter ones in turn.
 
     Parameters
     ----------
-    kernels
-        All of one sampler on one potential.
+    sampler, potential, tuning
+        Of the chains' kernel.
     decider
         Decides on proposals, by any potential.
     state
-        Of the chains, with a cache of the kernels.
+        Of the chains, with a cache of the kernel.
     rng
         Generator.
 
     Yields
     ------
-    state, info
+    state
         After each transition.
     """
-    for kernel in itertools.cycle(kernels):
-        state, info = decider.decide(state, kernel.propose(state, rng), rng)
-        yield state, info
-
-
-def with_shorter_steps(sampler: Sampler, potential: Potential, tuning: Tuning) -> list[Kernel]:
-    """Return a sampler's kernels with the tuned step size, and with shorter ones."""
     steps = [tuning.step_size * part for part in STEPS]
-    return [sampler.bind(potential, attrs.evolve(tuning, step_size=step)) for step in steps]
+    kernels = [sampler.bind(potential, attrs.evolve(tuning, step_size=step)) for step in steps]
+    for kernel in itertools.cycle(kernels):
+        state, _ = decider.decide(state, kernel.propose(state, rng), rng)
+        yield state
+
+
+def mover(sampler: Sampler) -> Sampler:
+    """Return what makes the moves of a sampler: the kernel of sub-chains, else the sampler."""
+    return cast("Sampler", getattr(sampler, "kernel", sampler))

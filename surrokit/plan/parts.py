@@ -18,6 +18,7 @@ from surrokit.contracts.rows import terms_of
 from surrokit.contracts.sampler import Sampler, Tuning, weighs
 from surrokit.contracts.schedule import Schedule
 from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning, ShapeError
+from surrokit.kernel.transitions import mover
 from surrokit.kernel.tuner import has_to_approach, tuning_of
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.standby import Standby
@@ -228,8 +229,7 @@ def _suggest(recipe: Recipe, learner: Learner, sampler: Sampler) -> dict[str, An
 
 
 def _exact_sampler(composer: Composer, exact: Potential) -> Sampler | None:
-    own: Sampler = composer.own["sampler"]
-    own = getattr(own, "kernel", own)  # on the exact potential a sub-chain costs k times as much
+    own = mover(composer.own["sampler"])  # on the exact potential a sub-chain costs k times as much
     if own.needs <= exact.capabilities & {GRADIENT, GRADIENT_ALONE}:
         return own  # one that needs more, such as Hessians, may be dear on the exact potential
     for purpose in (GRADIENTS, VALUES):

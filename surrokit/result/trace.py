@@ -235,8 +235,8 @@ class History:
         ends = np.full(trace.positions.shape, np.nan)
         for i, info in enumerate(self._infos):
             if info.ends is not None:
-                ends[:, i] = transform.to_bounded(info.ends)
-        return attrs.evolve(trace, ends=ends)
+                ends[:, i] = info.ends
+        return attrs.evolve(trace, ends=transform.to_bounded(ends))
 
 
 def trace_of(columns: Mapping[str, npt.NDArray[Any]], transform: Transform) -> Trace:

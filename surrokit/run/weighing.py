@@ -14,12 +14,10 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.sampler import ChainState, StepInfo, SurrogateSample, Weigher
 from surrokit.contracts.schedule import Stage
 from surrokit.cost.recording import RecordingPotential
-from surrokit.diagnostics import r_hat
 from surrokit.plan.recipe import Recipe
 from surrokit.result.weights import Weights
 from surrokit.run.book import Book
 from surrokit.run.learning import Learning
-from surrokit.surrogate.border import part_beyond
 from surrokit.surrogate.edges import Edges
 from surrokit.surrogate.threads import one_thread
 from surrokit.types import FloatArray
@@ -27,14 +25,8 @@ from surrokit.weighted.answer import Answer
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.normalizer import bridge
 from surrokit.weighted.payments import choose
-from surrokit.weighted.quality import complaint, disagreement
+from surrokit.weighted.quality import complaint, complaint_about_draws, disagreement
 from surrokit.weighted.round import Round
-
-LARGEST_RHAT = 1.02
-"""R-hat of chains on the surrogate above which their draws are not its own."""
-
-MOST_BEYOND = 0.05
-"""Part of the surrogate's draws beyond its border above which its mass is not known."""
 
 PATIENCE = 3
 """Rounds in a row that may fail before chains take over."""
@@ -193,7 +185,7 @@ class Weighing:
             n = min(n, _most(sample, recipe.chains))
             payments = choose(sample, surrogate, n, self._rng)
             edges = Edges.of(sample.flat, sample.values.ravel(), surrogate, EDGES, self._rng)
-            doubt = self._doubt(sample)
+            doubt = complaint_about_draws(sample, surrogate)
         positions = payments.positions
         learnt = self._learning.n_observed
         exact, rows = self._pay(np.concatenate([positions, edges.positions]))
@@ -218,16 +210,6 @@ class Weighing:
         self._constants.append(constant)
         self.rounds.append(fresh)
         return apart
-
-    def _doubt(self, sample: SurrogateSample) -> str | None:
-        """Return why the draws are not the surrogate's, or not to be used, or None."""
-        rhat = float(np.max(r_hat(sample.positions)))
-        if not rhat <= LARGEST_RHAT:
-            return f"chains on the surrogate alone are apart, with R-hat {rhat:.3g}"
-        beyond = part_beyond(self._learning.surrogate, sample.flat)
-        if beyond > MOST_BEYOND:
-            return f"{beyond:.2g} of the surrogate's draws lie beyond all that it has learnt from"
-        return None
 
     def _pay(self, positions: FloatArray) -> tuple[FloatArray, Evaluations]:
         """Return U at positions (n, dim), and all that this tells; learn from it."""

@@ -54,7 +54,10 @@ class Answering(ABC):
 
 
 def quantile_of(
-    of: Distribution, probability: float | FloatArray, part_below: Callable[[Function], Estimate]
+    of: Distribution,
+    probability: float | FloatArray,
+    part_below: Callable[[Function], Estimate],
+    beside: Distribution | None = None,
 ) -> Estimate:
     """Return a quantile of each of several numbers.
 
@@ -69,14 +72,23 @@ def quantile_of(
         Between zero and one; of each number.
     part_below
         Returns the means of functions, whether each number is below some bound.
+    beside
+        Others that are near, of more draws; errors are at least what they would be by these.
     """
     at = of.invert(np.broadcast_to(probability, len(of.points)))
     below = part_below(bounded_by(at))
-    low, high = (of.invert(probability + sign * below.error) for sign in (-1.0, 1.0))
+    half = _half_width(of, probability, below.error)
+    if beside is not None:
+        half = np.maximum(half, _half_width(beside, beside.place(at), below.error))
     least, largest = of.points[:, 0], of.points[:, -1]
     ended = (least < largest) & ((at == least) | (at == largest))
     unknown = ended | np.isinf(below.error)
-    return attrs.evolve(below, value=at, error=np.where(unknown, np.inf, 0.5 * (high - low)))
+    return attrs.evolve(below, value=at, error=np.where(unknown, np.inf, half))
+
+
+def _half_width(of: Distribution, probability: float | FloatArray, error: FloatArray) -> FloatArray:
+    low, high = (of.invert(probability + sign * error) for sign in (-1.0, 1.0))
+    return np.asarray(0.5 * (high - low))
 
 
 def bounded_by(bounds: FloatArray) -> Function:

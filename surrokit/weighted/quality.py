@@ -5,8 +5,11 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.stats import t as student
 
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.sampler import SurrogateSample
+from surrokit.diagnostics import r_hat
+from surrokit.surrogate.border import part_beyond
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.answering import Function
@@ -23,6 +26,12 @@ LEAST_EFFECTIVE = 0.1
 LARGEST_VARIANCE = 4.0
 """Variance of the weights above which a paid draw is worth less than a quarter of an exact one.
 Such a round would spoil the others by what it counts."""
+
+LARGEST_RHAT = 1.02
+"""R-hat of chains on the surrogate above which their draws are not its own."""
+
+MOST_BEYOND = 0.05
+"""Part of the surrogate's draws beyond its border above which its mass is not known."""
 
 FEWEST = 25
 """Draws paid for in a round, below which the largest fifth is fewer than the five that a tail is
@@ -68,6 +77,17 @@ def _k_of_arviz(weights: FloatArray) -> float:
     return np.inf if np.isnan(found) else found
 
 
+def complaint_about_draws(sample: SurrogateSample, surrogate: Potential | None) -> str | None:
+    """Return why draws are not the surrogate's, or not to be used, or None."""
+    rhat = float(np.max(r_hat(sample.positions)))
+    if not rhat <= LARGEST_RHAT:
+        return f"chains on the surrogate alone are apart, with R-hat {rhat:.3g}"
+    beyond = part_beyond(surrogate, sample.flat)
+    if beyond > MOST_BEYOND:
+        return f"{beyond:.2g} of the surrogate's draws lie beyond all that it has learnt from"
+    return None
+
+
 def complaint(found: Round) -> str | None:
     """Return why the weights of a round are not to be believed, or None."""
     if len(found) < FEWEST:
@@ -92,6 +112,8 @@ def disagreement(one: Round, other: Round) -> str | None:
     The means are those of the numbers and of their squares: false modes may change either.
     """
     centre = one.flat.mean(axis=0)
+    from scipy.stats import t as student
+
     pair = [
         Answer(rounds=(each,), calls=0.0).expectation(_moments(centre)) for each in (one, other)
     ]

@@ -66,12 +66,8 @@ class Sharpened(Answering):
         for _ in range(_STEPS):  # each part remembers more or less
             found = part_below(bounded_by(self._distribution.invert(aims)))
             aims = np.clip(aims + probability - found.value, 0.0, 1.0)
-        found = quantile_of(self._distribution, aims, part_below)
         # where draws of the target are few, the surrogate's tell better how dense they lie
-        at = self._of_surrogate.place(found.value)
-        beside = part_below(bounded_by(found.value)).error
-        low, high = (self._of_surrogate.invert(at + sign * beside) for sign in (-1.0, 1.0))
-        return attrs.evolve(found, error=np.maximum(found.error, 0.5 * (high - low)))
+        return quantile_of(self._distribution, aims, part_below, self._of_surrogate)
 
     @functools.cached_property
     def figures(self) -> Figures:

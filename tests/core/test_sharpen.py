@@ -116,7 +116,7 @@ def test_weighted_answers_are_as_sharp_as_they_get():
 
 
 def test_chains_that_are_apart_on_the_surrogate_sharpen_nothing(run, monkeypatch):
-    monkeypatch.setattr("surrokit.sharpening.LARGEST_RHAT", 0.5)
+    monkeypatch.setattr("surrokit.weighted.quality.LARGEST_RHAT", 0.5)
     found = sk.sharpen(run, seed=3)
     assert found.sharpened is None
     (finding,) = found.verdict.named("sharpen")

@@ -22,6 +22,7 @@ from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
 from surrokit.run import weighing
 from surrokit.run.attempt import Attempt
 from surrokit.run.weighing import EDGES, Weighing
+from surrokit.weighted import quality
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.figures import Figures
 from surrokit.weighted.round import Round
@@ -634,7 +635,7 @@ def test_a_run_says_that_it_is_weighted(healthy):
     figures = json.loads(json.dumps(healthy.to_dict(), allow_nan=False))
     assert figures["exact"] is False
     assert figures["stopped"] == "max_calls"
-    assert healthy.rhat().max() < weighing.LARGEST_RHAT
+    assert healthy.rhat().max() < quality.LARGEST_RHAT
 
 
 def test_tables_have_log_weights(healthy, tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Correction, Sampler, Tuning
-from surrokit.kernel.transitions import STEPS, follow, with_shorter_steps
+from surrokit.kernel.transitions import STEPS, follow
 from surrokit.surrogate.edges import Edges
 from surrokit.surrogate.umbrella import Umbrella
 from surrokit.types import FloatArray
@@ -65,11 +65,11 @@ def look_around(
     """
 
     def draw(potential: Potential, starts: FloatArray) -> list[ChainState]:
-        kernels = with_shorter_steps(sampler, potential, tuning)
         decider = correction.bind(Confined(potential=potential, region=region))
-        state = decider.start(starts, kernels[0].cache(starts), potential)
-        chains = itertools.islice(follow(kernels, decider, state, rng), TURNS * len(STEPS))
-        return [state for state, _ in chains]
+        cache = sampler.bind(potential, tuning).cache(starts)
+        state = decider.start(starts, cache, potential)
+        chains = follow(sampler, potential, tuning, decider, state, rng)
+        return list(itertools.islice(chains, TURNS * len(STEPS)))
 
     states = draw(surrogate, starts[np.arange(CHAINS) % len(starts)])
     draws = np.concatenate([each.positions for each in states])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import attrs
 import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Correction, Sampler, Tuning
 from surrokit.kernel.binding import Binding
-from surrokit.kernel.transitions import warm_up
+from surrokit.kernel.transitions import mover, warm_up
 from surrokit.surrogate.edges import Edges
 from surrokit.surrogate.threads import one_thread
 from surrokit.types import FloatArray
@@ -109,11 +107,6 @@ def surrogate_draws(
         accepted=float(np.mean(accepted)),
         outer=outer,
     )
-
-
-def mover(sampler: Sampler) -> Sampler:
-    """Return what makes the moves of a sampler: the kernel of sub-chains, else the sampler."""
-    return cast("Sampler", getattr(sampler, "kernel", sampler))
 
 
 def _covariance(draws: FloatArray) -> FloatArray | None:

@@ -8,7 +8,7 @@ from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.potential import Potential
 from surrokit_learning.modes.search import Limits
 from surrokit_learning.rounds.bill import Bill
-from surrokit_learning.rounds.settings import RoundsSettings, Start
+from surrokit_learning.rounds.settings import RoundsSettings
 
 SEARCHED = 0.1
 """Part of the evaluations that may be paid to look for other modes than the first one found."""
@@ -20,14 +20,18 @@ class Allowance:
 
     Parameters
     ----------
-    settings, potential, pays_gradients, start_by, calls
-        As for :class:`surrokit_learning.rounds.exploration.RoundsExploration`.
+    settings, potential, pays_gradients
+        Of the exploration.
+    is_shared
+        Whether a half of what is affordable is left to what follows.
+    calls
+        Exact calls that a run's budget leaves; None for no budget.
     """
 
     settings: RoundsSettings
     potential: Potential
     pays_gradients: bool
-    start_by: Start
+    is_shared: bool
     calls: int | None
 
     @property
@@ -42,7 +46,7 @@ class Allowance:
         if self.settings.evaluations is not None:
             return max(self.settings.evaluations, chains + 1)
         most = 100 + 10 * dim if self.pays_gradients else 200 + 20 * dim
-        if self.affordable is None or self.start_by != "mode":
+        if self.affordable is None or not self.is_shared:
             return most
         return min(most, max(self.affordable // 2, chains + 1))
 

@@ -12,10 +12,11 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Sampler
 from surrokit.errors import SurrogateFitError
+from surrokit.kernel.transitions import mover
 from surrokit.types import FloatArray
 from surrokit_learning.region.independence import resample
 from surrokit_learning.region.region import Region, find_region
-from surrokit_learning.region.surrogate_draws import SurrogateDraws, mover, surrogate_draws
+from surrokit_learning.region.surrogate_draws import SurrogateDraws, surrogate_draws
 from surrokit_learning.region.tempered import OFFERED, Tempered, cautious
 from surrokit_learning.rounds.allowance import Allowance
 from surrokit_learning.rounds.descent import design_below, mode_of
@@ -66,15 +67,15 @@ class RoundsExploration:
         Whether points are evaluated with their gradients.
     start_by
         How the first points are found.
-    calls
-        Exact calls that a run's budget leaves to it; None for no budget.
+    allowance
+        How many evaluations may be paid.
     """
 
     settings: RoundsSettings
     potential: Potential
     pays_gradients: bool
     start_by: Start
-    calls: int | None
+    allowance: Allowance
 
     @property
     def burst(self) -> Exploration:
@@ -93,8 +94,8 @@ class RoundsExploration:
         """
         demand_warmup("rounds", warmup)
         chains, dim = positions.shape
-        most = self._allowed.most(dim, chains)
-        bounds = {"steps": warmup, "paid": most, "spare": self._allowed.spare(most)}
+        most = self.allowance.most(dim, chains)
+        bounds = {"steps": warmup, "paid": most, "spare": self.allowance.spare(most)}
         if self.start_by == "burst":
             # half of the warm-up at most, as of the evaluations
             burst = self.burst.start(positions, max(warmup // 2, 1))
@@ -191,7 +192,7 @@ class RoundsExploration:
     def _search(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         assert state.search is not None
         before = state.search.paid
-        limits = self._allowed.search(state.bill, len(state.best), before)
+        limits = self.allowance.search(state.bill, len(state.best), before)
         search = state.search.step(self.potential, limits, rng)
         free = self.settings.evaluations is None
         if 2 * state.bill.steps >= state.bill.most_steps:
@@ -375,16 +376,6 @@ class RoundsExploration:
         )
 
     # --- what it costs ---
-
-    @property
-    def _allowed(self) -> Allowance:
-        return Allowance(
-            settings=self.settings,
-            potential=self.potential,
-            pays_gradients=self.pays_gradients,
-            start_by=self.start_by,
-            calls=self.calls,
-        )
 
     @property
     def _by_differences(self) -> bool:

@@ -6,6 +6,7 @@ import attrs
 
 from surrokit.capabilities import GRADIENT
 from surrokit.contracts.potential import Potential
+from surrokit_learning.rounds.allowance import Allowance
 from surrokit_learning.rounds.exploration import RoundsExploration
 from surrokit_learning.rounds.settings import RoundsSettings
 
@@ -29,5 +30,11 @@ class Rounds(RoundsSettings):
             potential=potential,
             pays_gradients=gradients,
             start_by=start,
-            calls=calls,
+            allowance=Allowance(
+                settings=self,
+                potential=potential,
+                pays_gradients=gradients,
+                is_shared=start == "mode",
+                calls=calls,
+            ),
         )
