@@ -111,9 +111,9 @@ def disagreement(one: Round, other: Round) -> str | None:
 
     The means are those of the numbers and of their squares: false modes may change either.
     """
-    centre = one.flat.mean(axis=0)
     from scipy.stats import t as student
 
+    centre = one.flat.mean(axis=0)
     pair = [
         Answer(rounds=(each,), calls=0.0).expectation(_moments(centre)) for each in (one, other)
     ]
