@@ -47,6 +47,7 @@ from surrokit.result.adaptation import Adaptation
 from surrokit.result.run import Run
 from surrokit.result.trace import Trace
 from surrokit.result.verdict import judge
+from surrokit.result.weights import Weights
 from surrokit.run.observers import Observers, list_observers
 from surrokit.settings import is_whole
 
@@ -175,20 +176,16 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     Raises
     ------
     LedgerError
-        If the file cannot be read, nothing is written yet, or its answers are weighted.
+        If the file cannot be read, or nothing is written yet.
     """
     with Ledger(path) as ledger:
-        facts, (warmup, kept) = ledger.facts, ledger.traces()
-        account = facts.get("account")
-        if account is None:
-            raise LedgerError(f"no iteration of {path} is written yet; try again later")
-        if account.get("weighs"):
-            raise LedgerError(
-                f"the answers of {path} are weighted, and are not in the file; "
-                "surrokit.resume(path, target) works them out again without any exact call"
-            )
+        with ledger.store.snapshot():
+            account = ledger.facts.get("account")
+            if account is None:
+                raise LedgerError(f"no iteration of {path} is written yet; try again later")
+            (warmup, kept), weights = ledger.traces(), ledger.weights()
         with reading(ledger.path):
-            return _opened(ledger.parameters, warmup, kept, facts)
+            return _opened(ledger.parameters, warmup, kept, weights, account)
 
 
 @attrs.frozen
@@ -199,8 +196,13 @@ class _Untold:
     tunes: frozenset[str] = attrs.field(converter=frozenset)
 
 
-def _opened(parameters: Parameters, warmup: Trace, kept: Trace, facts: Mapping[str, Any]) -> Run:
-    account = facts["account"]
+def _opened(
+    parameters: Parameters,
+    warmup: Trace,
+    kept: Trace,
+    weights: Weights | None,
+    account: Mapping[str, Any],
+) -> Run:
     ended = account["state"] == "ended"
     run = Run(
         parameters=parameters,
@@ -221,6 +223,7 @@ def _opened(parameters: Parameters, warmup: Trace, kept: Trace, facts: Mapping[s
         parts=account["parts"],
         surrogate=None,
         sampler=cast(Sampler, _Untold(**account["sampler"])),
+        weights=weights,
     )
     return attrs.evolve(run, verdict=judge(run))
 

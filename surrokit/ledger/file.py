@@ -9,12 +9,13 @@ from typing import Any, TypeAlias
 from surrokit.contracts.sampler import ChainState
 from surrokit.cost.journal import Journal, NoJournal
 from surrokit.errors import LedgerError
-from surrokit.ledger.blocks import forget_blocks, write_block
+from surrokit.ledger.blocks import forget_blocks, write_block, write_rounds
 from surrokit.ledger.known import Known, LookUp
 from surrokit.ledger.lock import Lock
 from surrokit.ledger.store import Store
 from surrokit.ledger.tape import Tape
 from surrokit.result.trace import History
+from surrokit.result.weights import Weights
 
 INTERVAL = 1.0
 """Seconds between blocks of draws."""
@@ -24,6 +25,9 @@ _MOST = 256  # iterations of a block
 
 Account: TypeAlias = Callable[[], Mapping[str, Any]]
 """Tells what a run has done so far."""
+
+Weighed: TypeAlias = Callable[[], Weights | None]
+"""Tells what came of weighted answers so far; None where none were asked for."""
 
 
 class NoFile:
@@ -46,8 +50,8 @@ class NoFile:
     def begin_again(self) -> None:
         """Take note that draws have become warm-up."""
 
-    def tell(self, account: Account) -> None:
-        """Remember who tells what the run has done so far."""
+    def tell(self, account: Account, weighed: Weighed) -> None:
+        """Remember who tells what the run has done so far, and what came of weighted answers."""
 
     def close(self, histories: tuple[History, History]) -> None:
         """Write the rest, and close the file."""
@@ -84,10 +88,12 @@ class RunFile:
         self._rewrite = True  # a run that goes on makes its draws again
         self._last, self._stage = time.perf_counter(), ""
         self._account: Account = dict
+        self._weighed: Weighed = _nothing
+        self._weights: Weights | None = None
 
-    def tell(self, account: Account) -> None:
-        """Remember who tells what the run has done so far."""
-        self._account = account
+    def tell(self, account: Account, weighed: Weighed) -> None:
+        """Remember who tells what the run has done so far, and what came of weighted answers."""
+        self._account, self._weighed = account, weighed
 
     def iteration_done(
         self, stage: str, iteration: int, state: ChainState, histories: tuple[History, History]
@@ -145,11 +151,14 @@ class RunFile:
         with self._store.transaction():
             if anew:
                 forget_blocks(self._store)
-                self._written = [0, 0]
+                self._written, self._weights = [0, 0], None
             for i, stage in enumerate(("warmup", "sampling")):
                 self._append(i, stage, histories[i])
+            weights = self._weighed()
+            if weights is not None and weights is not self._weights:
+                write_rounds(self._store, weights)
             self._store.write_facts({"account": {**self._account(), "state": state}})
-        self._rewrite = False
+        self._rewrite, self._weights = False, weights
 
     def _append(self, i: int, stage: str, history: History) -> None:
         if len(history) > self._written[i]:
@@ -158,6 +167,10 @@ class RunFile:
                 block = {name: array[at : at + _MOST] for name, array in columns.items()}
                 write_block(self._store, stage, block)
             self._written[i] = len(history)
+
+
+def _nothing() -> None:
+    return None
 
 
 def unwritten(known: Known | None) -> NoFile:

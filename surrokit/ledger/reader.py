@@ -15,11 +15,12 @@ import numpy.typing as npt
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import Transform
 from surrokit.errors import ConfigurationError, MissingDependencyError
-from surrokit.ledger.blocks import read_blocks
+from surrokit.ledger.blocks import read_blocks, read_weights
 from surrokit.ledger.events import Event, read_events
 from surrokit.ledger.fingerprint import read_parameters
 from surrokit.ledger.store import Store, reading
 from surrokit.result.trace import Trace, trace_of
+from surrokit.result.weights import Weights
 
 _PARTS = {
     "value": ("values",),
@@ -163,13 +164,28 @@ class Ledger:
             If the file is damaged.
         """
         with reading(self.path):
-            chains = int(self.facts["settings"]["chains"])
+            facts = self.facts
+            chains = int(facts["settings"]["chains"])
+            n_kept = facts.get("account", {}).get("kept")
         warmup, kept = (
             read_blocks(self.store, stage, chains, self.parameters.dim)
             for stage in ("warmup", "sampling")
         )
         with reading(self.path):
+            kept = {name: array[:n_kept] for name, array in kept.items()}
             return trace_of(warmup, self._transform), trace_of(kept, self._transform)
+
+    def weights(self) -> Weights | None:
+        """Return weighted answers as far as they are written; None where none were asked for.
+
+        Raises
+        ------
+        LedgerError
+            If the file is damaged.
+        """
+        with reading(self.path):
+            told = self.facts.get("account", {}).get("weights")
+            return None if told is None else read_weights(self.store, told, self.parameters.dim)
 
     @property
     def transform(self) -> Transform:

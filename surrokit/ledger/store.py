@@ -207,6 +207,17 @@ class Store:
                 self.execute("ROLLBACK")
             raise
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read the file as it is when the block begins, whatever others write meanwhile."""
+        with reading(self.path):
+            self.execute("BEGIN")
+        try:
+            yield
+        finally:
+            with suppress(sqlite3.Error):
+                self.execute("ROLLBACK")
+
     def execute(self, statement: str, values: Sequence[Any] = ()) -> None:
         """Do a statement that returns nothing."""
         self._connection.execute(statement, values)

@@ -12,7 +12,7 @@ from surrokit.capabilities import ROWS
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.observation import RunInfo
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, StepInfo, weighs
+from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Moment, Stage
 from surrokit.cost.budget import BudgetSpent, StopReason
 from surrokit.cost.clock import Clock
@@ -99,7 +99,7 @@ class Book:
             asked.chains,
             self._sequels,
         )
-        self._file.tell(self._account)
+        self._file.tell(self._account, lambda: self.weights)
         self._adaptation: Callable[[], Adaptation] = _nothing_changed
         self.target.guard(self.stopping.guard, self._file.journal)
         self.warmup_ends = asked.most_warmup
@@ -107,6 +107,7 @@ class Book:
         self._explored_at: int | None = None
         self._explorer_steps = math.inf
         self.weights: Weights | None = None
+        self._chains_decide = False
         self.recipe: Recipe | None = None
         self.info: RunInfo | None = None
         self._observers = observers
@@ -160,6 +161,7 @@ class Book:
     def begin_chains(self) -> None:
         """Count from here on: on the draws before nothing decided."""
         self._explored_at = self.recorder.iteration
+        self._chains_decide = True
 
     def pace(self) -> Pace:
         """Return how the warm-up goes."""
@@ -329,14 +331,30 @@ class Book:
             "length": self.stopping.length,
             "choice": None if recipe is None else recipe.choice,
             "parts": {} if recipe is None else dict(recipe.described),
-            "weighs": recipe is not None and weighs(recipe.correction),
+            "kept": self._n_kept,
+            "weights": None if self.weights is None else _tell_weights(self.weights),
         }
+
+    @property
+    def _n_kept(self) -> int:
+        """Draws of each chain so far, without those of a round that has not come to its end."""
+        answer = None if self.weights is None else self.weights.answer
+        if self.weights is None or self._chains_decide:
+            return len(self.recorder.kept)
+        rounds = () if answer is None else answer.rounds
+        assert self.recipe is not None
+        return sum(map(len, rounds)) // self.recipe.chains
 
     def _kinds(self) -> Mapping[str, FailureKind]:
         return self.target.exact.account.tell(self.target.transform, self.target.dim)
 
     def _tell(self, event: str, **what: object) -> None:
         self._observers.tell(event, run=self.info, **what)
+
+
+def _tell_weights(weights: Weights) -> dict[str, Any]:
+    calls = 0.0 if weights.answer is None else weights.answer.calls
+    return {"refused": weights.refused, "rejected": weights.rejected, "calls": calls}
 
 
 def _nothing_changed() -> Adaptation:

@@ -15,7 +15,7 @@ import pytest
 from ledgers import KINDS, SIZES, Counted, cut, forward, plain, query, values
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
+from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError, SamplingWarning
 from surrokit.ledger.copies import compact, merge
 from surrokit.ledger.lock import Lock
 from surrokit.ledger.store import Store
@@ -169,9 +169,63 @@ def test_a_run_is_opened_while_it_goes_on(tmp_path):
         assert len(opened.warmup) > 0
 
 
-def test_weighted_answers_are_not_opened_as_draws(whole):
-    with pytest.raises(LedgerError, match="are weighted"):
-        sk.open_run(whole("weights")[1])
+def test_weighted_answers_are_opened(whole):
+    run, path = whole("weights")
+    opened = sk.open_run(path)
+    assert run.answer is not None
+    assert not opened.exact
+    assert np.array_equal(opened.draws, run.draws)
+    assert np.array_equal(opened.log_weights, run.log_weights)
+    assert str(opened.summary()) == str(run.summary())
+    assert opened.verdict.to_dict() == run.verdict.to_dict()
+    assert opened.weights.log_normalizer.value == run.weights.log_normalizer.value
+    assert opened.weights.log_normalizer.error == run.weights.log_normalizer.error
+
+
+def test_weighted_answers_are_opened_while_rounds_go_on(tmp_path, monkeypatch):
+    """A round that has not come to its end is left out."""
+    monkeypatch.setattr("surrokit.ledger.file.INTERVAL", 0.0)
+    seen = []
+
+    class Looks:
+        def surrokit_transition_done(self, info, **_):
+            if info.stage == "sampling":
+                opened = sk.open_run(tmp_path / "a")
+                n = 0 if opened.answer is None else sum(map(len, opened.answer.rounds))
+                assert opened.draws.shape[0] * opened.draws.shape[1] == n
+                seen.append((n, opened.stopped))
+
+    target, settings = KINDS["weights"]
+    run = sk.sample(
+        target(Counted()), path=tmp_path / "a", observers=[Looks()], **settings, **SIZES
+    )
+    first, _ = run.answer.rounds
+    assert {n for n, _ in seen} == {0, len(first)}
+    assert {stopped for _, stopped in seen} == {"interrupted"}
+
+
+def test_draws_of_chains_that_took_over_are_opened(tmp_path, monkeypatch):
+    monkeypatch.setattr("surrokit.run.weighing.complaint", lambda _: "of a doubt")
+    target, settings = KINDS["weights"]
+    settings = {**settings, "max_calls": 400}
+    with pytest.warns(SamplingWarning, match="weighted answers are refused: of a doubt"):
+        run = sk.sample(target(Counted()), path=tmp_path / "a", **settings, **SIZES)
+    opened = sk.open_run(tmp_path / "a")
+    assert run.answer is None
+    assert len(run.kept) > 0
+    assert np.array_equal(opened.draws, run.draws)
+    assert opened.verdict.named("weights") == run.verdict.named("weights")
+
+
+def test_a_damaged_round_is_told(whole, tmp_path):
+    damaged = shutil.copy(whole("weights")[1], tmp_path / "a")
+    connection = sqlite3.connect(damaged)
+    change = "UPDATE draws SET data = zeroblob(length(data)) WHERE stage = 'round'"
+    assert connection.execute(change).rowcount == 2
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match="checksum of block"):
+        sk.open_run(damaged)
 
 
 def test_a_run_that_has_not_begun_is_not_opened(tmp_path):
