@@ -173,7 +173,8 @@ def sample(
         Of the target, kept in the ledger; change it when the target changes.
     warm_start
         Ledger of an earlier run of the same target, or several. The surrogate learns from what is
-        in them, and no position in them is paid for again.
+        in them, and no position in them is paid for again. With explorer ``rounds`` nothing else is
+        paid before the first draw, if it holds draws by which the surrogate is good.
 
     Returns
     -------
@@ -240,8 +241,8 @@ def sample(
     rng = _generator(seed)
     known = None
     if warm_start is not None:
-        known, evaluated = read_known(warm_start, exact, version)
-        asked = add_known(asked, evaluated)
+        known, evaluated, past = read_known(warm_start, exact, version)
+        asked = add_known(asked, evaluated, past)
     file = None if path is None else new_file(path, asked, rng, version, known)
     with observed(observers, progress=progress) as listeners:
         outcome = run(asked, composer, rng, listeners, file or unwritten(known))

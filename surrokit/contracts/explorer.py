@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import attrs
 import numpy as np
@@ -149,6 +149,8 @@ class Findings:
     missed : int
         Places at which the target went on where the surrogate's mass ended, when the exploration
         ended for want of evaluations.
+    at_draws : bool
+        Whether the chains are at draws of the target, so that they have nothing to forget.
     """
 
     chains: ChainState
@@ -159,6 +161,26 @@ class Findings:
     acceptance: float | None = None
     modes: Modes | None = None
     missed: int = 0
+    at_draws: bool = False
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Past:
+    """Draws that earlier runs have made of a target, by chains that agree.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n, dim)
+        The draws, in the sampling coordinates.
+    values : ndarray of shape (n,)
+        Exact U there, in nats.
+    """
+
+    positions: FloatArray
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.values)
 
 
 class ExplorationState(Protocol):
@@ -222,3 +244,18 @@ class Explorer(Protocol):
             Exact calls that the run's budget leaves to the exploration, for an explorer that plans
             ahead; None without a budget.
         """
+
+
+class RecallingExplorer(Explorer, Protocol):
+    """An explorer that can go on from what earlier runs on the same target have left."""
+
+    def recall(self, past: Past) -> Explorer:
+        """Return an explorer that goes on from there.
+
+        Evaluations of these runs, which the learner has observed, are no concern of its.
+        """
+
+
+def recalls(explorer: Explorer) -> TypeGuard[RecallingExplorer]:
+    """Return whether an explorer can go on from what earlier runs have left."""
+    return callable(getattr(explorer, "recall", None))

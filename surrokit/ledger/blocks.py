@@ -25,6 +25,8 @@ Columns = Mapping[str, npt.NDArray[Any]]
 ROUND = "round"
 """Stage of blocks that hold a round of weighted answers."""
 
+_NO_ROUNDS = "their rounds are not in this file"
+
 _ESTIMATED = ("value", "error", "effective", "degrees", "calls")
 
 _TYPES = {
@@ -115,7 +117,7 @@ def read_weights(store: Store, told: Mapping[str, Any], dim: int) -> Weights:
         rounds = tuple(each for each, _ in found)
         return Weights(
             answer=Answer(rounds=rounds, calls=float(told["calls"])) if rounds else None,
-            refused=told["refused"],
+            refused=told["refused"] if rounds else told["refused"] or _NO_ROUNDS,
             rejected=int(told["rejected"]),
             of_surrogates=tuple(constant for _, constant in found),
         )

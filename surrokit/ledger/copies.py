@@ -13,21 +13,16 @@ from typing import Any
 
 import attrs
 
-from surrokit.contracts.learner import Evaluations
 from surrokit.errors import LedgerError, SurrokitError
 from surrokit.ledger.events import APART, COLUMNS, DONE, Event, event_of, read_events, write_event
+from surrokit.ledger.facts import names_of_arrays
 from surrokit.ledger.lock import Lock
 from surrokit.ledger.store import DAMAGE, Store, array_of, connect
 
 FACTS = ("target", "settings", "generator", "sequels", "account")
 """Names of all facts."""
 
-ARRAYS = (
-    "lower",
-    "upper",
-    "initial",
-    *(f"evaluations/{field.name}" for field in attrs.fields(Evaluations)),
-)
+ARRAYS = ("lower", "upper", *names_of_arrays())
 """Names of all arrays."""
 
 _AT_ONCE = 64

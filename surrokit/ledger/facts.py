@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from surrokit.contracts.explorer import Past
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.cost.budget import Budget
@@ -23,7 +24,7 @@ PARTS = ("sampler", "surrogate", "schedule", "explorer", "correction", "policy")
 """Parts of a recipe that may be objects, which no file can hold."""
 
 _SIZES = ("name", "chains", "warmup", "draws", "on_error", "retries")
-_EVALUATIONS = "evaluations/"
+_RECORDS = {"evaluations": Evaluations, "past": Past}
 
 
 def write_settings(store: Store, asked: Recipe) -> None:
@@ -83,11 +84,6 @@ def _recipe(
 ) -> Recipe:
     parts = {name: from_plain(part) for name, part in facts["parts"].items()}
     parts |= {name: part for name, part in given.items() if part is not None}
-    columns = {
-        name.removeprefix(_EVALUATIONS): array
-        for name, array in arrays.items()
-        if name.startswith(_EVALUATIONS)
-    }
     made = facts["differences"] and not isinstance(exact, Differences)  # by the run, not the user
     return Recipe(
         exact=Differences(exact) if made else exact,
@@ -97,7 +93,7 @@ def _recipe(
         safety=Safety(**facts["safety"]),
         budget=Budget(**facts["budget"]),
         initial=arrays.get("initial"),
-        evaluations=Evaluations(**columns) if columns else None,
+        **{name: _read_record(name, arrays) for name in _RECORDS},
     )
 
 
@@ -117,12 +113,26 @@ def read_sequels(store: Store, asked: Recipe) -> list[Sequel]:
 
 def _arrays(asked: Recipe) -> dict[str, FloatArray]:
     found = {} if asked.initial is None else {"initial": asked.initial}
-    if asked.evaluations is not None:
-        for field in attrs.fields(Evaluations):
-            array = getattr(asked.evaluations, field.name)
-            if array is not None:
-                found[_EVALUATIONS + field.name] = array
+    for name in _RECORDS:
+        record = getattr(asked, name)
+        arrays = {} if record is None else attrs.asdict(record, recurse=False)
+        found |= {f"{name}/{of}": array for of, array in arrays.items() if array is not None}
     return found
+
+
+def _read_record(name: str, arrays: Mapping[str, FloatArray]) -> Any:
+    """Return a record of arrays; None where none of them is there."""
+    start = f"{name}/"
+    columns = {
+        each.removeprefix(start): array for each, array in arrays.items() if each.startswith(start)
+    }
+    return _RECORDS[name](**columns) if columns else None
+
+
+def names_of_arrays() -> list[str]:
+    """Return the names of all arrays that settings may have."""
+    fields = [(name, field) for name, of in _RECORDS.items() for field in attrs.fields(of)]
+    return ["initial", *(f"{name}/{field.name}" for name, field in fields)]
 
 
 def _check_given(objects: Mapping[str, str], given: Mapping[str, Any]) -> None:

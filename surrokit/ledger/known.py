@@ -9,18 +9,23 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.contracts.explorer import Past
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.rowwise import stack
 from surrokit.cost.journal import Call, NoJournal
 from surrokit.cost.recording import RecordingPotential
+from surrokit.diagnostics import MIN_DRAWS, effective_sample_size, r_hat
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.failures.outcome import Answer
 from surrokit.ledger.events import APART, DONE, Event
 from surrokit.ledger.fingerprint import check_fingerprint, check_row
 from surrokit.ledger.reader import Ledger
+from surrokit.ledger.store import reading
 from surrokit.plan.parts import is_ready
 from surrokit.plan.recipe import Recipe
+from surrokit.result.finding import FEWEST_EFFECTIVE
+from surrokit.result.verdict import LARGEST_RHAT
 from surrokit.types import FloatArray
 
 WarmStart: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -115,8 +120,11 @@ _OF_KINDS: dict[str, Callable[[RecordingPotential, FloatArray], object]] = {
 
 def read_known(
     warm_start: WarmStart, exact: Potential, version: str | None
-) -> tuple[Known, Evaluations]:
-    """Return the evaluations of ledgers: by position, and for a learner.
+) -> tuple[Known, Evaluations, Past | None]:
+    """Return the evaluations of ledgers, by position and for a learner, and draws.
+
+    Draws are those of the ledger that has most, if its chains agree and nothing was adapted under
+    them; None where there is none.
 
     Parameters
     ----------
@@ -134,18 +142,33 @@ def read_known(
     ConfigurationError
         If no path is given.
     """
-    events = [event for path in _paths(warm_start) for event in _events(path, exact, version)]
-    return Known(events), _evaluations(events, exact)
+    events: list[Event] = []
+    pasts: list[Past] = []
+    for path in _paths(warm_start):
+        with Ledger(path) as ledger:
+            check_fingerprint(ledger.store, exact, version)
+            check_row(ledger.store, exact)
+            events += ledger.events()
+            pasts += [past] if (past := _past(ledger)) is not None else []
+    past = max(pasts, key=len, default=None)
+    return Known(events), _evaluations(events, exact), past
 
 
-def add_known(asked: Recipe, known: Evaluations) -> Recipe:
-    """Return a recipe with more evaluations, if anything may learn from them."""
+def add_known(asked: Recipe, known: Evaluations, past: Past | None = None) -> Recipe:
+    """Return a recipe with more evaluations, and draws, if anything may learn from them.
+
+    Whoever gives starts wants chains to begin there.
+    """
     surrogate = asked.surrogate
     learns = asked.is_open or not (surrogate in (None, "none") or is_ready(surrogate))
     if not learns or not len(known):
         return asked
     given = [] if asked.evaluations is None else [asked.evaluations]
-    return attrs.evolve(asked, evaluations=Evaluations.join([*given, known], asked.exact.dim))
+    return attrs.evolve(
+        asked,
+        evaluations=Evaluations.join([*given, known], asked.exact.dim),
+        past=past if asked.initial is None else None,
+    )
 
 
 def _paths(warm_start: object) -> list[str | os.PathLike[str]]:
@@ -159,11 +182,20 @@ def _paths(warm_start: object) -> list[str | os.PathLike[str]]:
     return paths
 
 
-def _events(path: str | os.PathLike[str], exact: Potential, version: str | None) -> list[Event]:
-    with Ledger(path) as ledger:
-        check_fingerprint(ledger.store, exact, version)
-        check_row(ledger.store, exact)
-        return list(ledger.events())
+def _past(ledger: Ledger) -> Past | None:
+    """Return the draws of a run whose chains agree; None of another one."""
+    account = ledger.facts.get("account", {})
+    with reading(ledger.path):
+        frozen = account.get("adaptation", {}).get("frozen_before_draws", False)
+    kept = ledger.traces()[1]
+    weighted = account.get("weights") is not None
+    if weighted or not frozen or len(kept) < MIN_DRAWS or not np.isfinite(kept.values).all():
+        return None
+    positions = kept.positions
+    agree = np.max(r_hat(positions)) <= LARGEST_RHAT
+    if not (agree and np.min(effective_sample_size(positions)) >= FEWEST_EFFECTIVE):
+        return None
+    return Past(positions=positions.reshape(-1, positions.shape[2]), values=kept.values.ravel())
 
 
 class _Told(NoJournal):

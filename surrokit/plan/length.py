@@ -33,7 +33,7 @@ def warmup_length(
     if takes_over:
         return TUNED_AFTER_DROP if is_open else max(rest, TUNED_AFTER_RESTART)
     if is_open and found is not None and found.tuning is not None:
-        return settling(found.acceptance)
+        return 0 if found.at_draws else settling(found.acceptance)
     if is_open and found is not None:
         rest = min(rest, getattr(recipe.sampler, "longest_warmup", rest))
     return max(min(rest, APPROACHED) if is_open and has_arrived(recipe, found) else rest, 0)

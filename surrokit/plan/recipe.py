@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from surrokit.contracts.explorer import Past
 from surrokit.contracts.learner import Evaluations, Learner
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Sampler
@@ -113,6 +114,8 @@ class Recipe:
         were used for that.
     evaluations
         Exact evaluations already paid for, in the sampling coordinates.
+    past
+        Draws of earlier runs; None without.
     on_error
         What to do where the target fails.
     retries
@@ -152,6 +155,7 @@ class Recipe:
     draws: int | None = None
     initial: FloatArray | None = None
     evaluations: Evaluations | None = None
+    past: Past | None = None
     on_error: OnError = "reject"
     retries: int = 0
     safety: Safety = attrs.field(factory=Safety)

@@ -51,6 +51,8 @@ class Adaptation:
     missed
         Places at which, when the exploration ended, the target went on where the surrogate's mass
         ended.
+    recalled
+        Whether chains went on from draws of an earlier run, and nothing was explored.
     deployed_though_frozen
         Iterations after which the schedule deployed a surrogate though it had said that it was
         frozen.
@@ -64,6 +66,7 @@ class Adaptation:
     strays: tuple[Stray, ...] = ()
     mix: float = 0.0
     missed: int = 0
+    recalled: bool = False
     deployed_though_frozen: tuple[int, ...] = ()
 
     @classmethod

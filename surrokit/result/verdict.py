@@ -53,6 +53,7 @@ def judge(run: Run) -> Verdict:
         *_adaptation(run.adaptation),
         *_replaced(run),
         *_divergences(run),
+        *_recalled(run),
     ]
     found += [*_border(run), *_missed(run)] if run.exact else []
     return Verdict(tuple(sorted(found, key=lambda each: not each.warns)))
@@ -238,6 +239,17 @@ def _empty(run: Run) -> Finding:
     if run.stopped in ("max_calls", "max_seconds"):
         message += f": all that {run.stopped} allowed went into the warm-up; raise it"
     return Finding(name="stopped", message=message, warns=run.stopped != "interrupted")
+
+
+def _recalled(run: Run) -> list[Finding]:
+    """Return that nothing was explored, if so."""
+    if not run.adaptation.recalled:
+        return []
+    message = (
+        "chains went on from draws of an earlier run, and nothing was explored: a mode that it has "
+        "missed is missed again; give initial=... to explore afresh"
+    )
+    return [_note("recalled", message)]
 
 
 def _replaced(run: Run) -> list[Finding]:

@@ -79,8 +79,8 @@ class Attempt:
             book.add_surrogate(learning.surrogate, 0, "ready before the run")
         if recipe.explorer is None:
             return None
-        explorer = bound_within(recipe.explorer, self._target, recipe.hurry)
-        exploring = Exploring(explorer, learning, self._take_paid, book.clock)
+        parts = learning, self._take_paid, book.clock
+        exploring = Exploring(bound_within(recipe, self._target), *parts)
         with book.clock.phase("warmup"):
             begun = self._start(lambda at: (exploring.begin(at, recipe.most_warmup),) * 2)
             check_start(self._target, begun)
@@ -381,7 +381,7 @@ class Attempt:
 
     def adaptation(self) -> Adaptation:
         """Return what changed so far."""
-        learning, net = self._learning, self._net
+        learning, net, found = self._learning, self._net, self._found
         return Adaptation(
             deployments=tuple(self._book.recorder.deployments),
             training_rows=learning.n_observed,
@@ -390,7 +390,8 @@ class Attempt:
             restarts=tuple(net.restarts),
             strays=tuple(self._strays.found),
             mix=self.recipe.safety.mix,
-            missed=0 if self._found is None else self._found.missed,
+            missed=0 if found is None else found.missed,
+            recalled=found is not None and found.at_draws,
             deployed_though_frozen=tuple(learning.though_frozen),
         )
 

@@ -9,33 +9,36 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.contracts.explorer import Exploration, Explorer, Findings
+from surrokit.contracts.explorer import Exploration, Explorer, Findings, recalls
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, StepInfo
-from surrokit.cost.budget import Budget
 from surrokit.cost.clock import Clock
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrogateFitError
+from surrokit.plan.recipe import Recipe
 from surrokit.run.learning import Learning
 from surrokit.types import FloatArray
 
 
-def bound_within(explorer: Explorer, target: RecordingPotential, budget: Budget) -> Exploration:
+def bound_within(recipe: Recipe, target: RecordingPotential) -> Exploration:
     """Return a target's exploration that knows how many exact calls are left to it.
 
     Parameters
     ----------
-    explorer
-        The settings.
+    recipe
+        What the run goes by. Without a limit on calls the explorer is told nothing of them; of
+        draws of earlier runs it is told if it can go on from there.
     target
         The exact potential, which counts its calls.
-    budget
-        Without a limit on calls the explorer is told nothing.
     """
-    if budget.max_calls is None:
+    explorer: Explorer = recipe.explorer
+    if recipe.past is not None and recalls(explorer):
+        explorer = explorer.recall(recipe.past)
+    most = recipe.hurry.max_calls
+    if most is None:
         return explorer.bind(target)
-    return explorer.bind(target, max(budget.max_calls - math.ceil(target.paid), 1))
+    return explorer.bind(target, max(most - math.ceil(target.paid), 1))
 
 
 @attrs.define(eq=False)

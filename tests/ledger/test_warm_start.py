@@ -8,6 +8,7 @@ from ledgers import KINDS, SIZES, Counted, forward, plain, values
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, LedgerError
+from surrokit.ledger.known import read_known
 
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
@@ -95,3 +96,90 @@ def test_another_energy_is_told_when_a_run_is_resumed(tmp_path):
     sk.sample(target(0.4), path=tmp_path / "a", **settings)
     with pytest.raises(LedgerError):
         sk.resume(tmp_path / "a", target(0.41))
+
+
+ROUNDS = {**KINDS["sub-chain"][1], "draws": 150, **SIZES}
+
+
+class First:
+    """Remembers what was paid when the first draw was made."""
+
+    def __init__(self):
+        self.calls = None
+
+    def surrokit_transition_done(self, info, **_):
+        if self.calls is None and info.stage == "sampling":
+            self.calls = sum(info.calls.values())
+
+
+@pytest.fixture(scope="module")
+def enough(tmp_path_factory):
+    """A ledger with draws of chains that agree."""
+    path = tmp_path_factory.mktemp("enough") / "a"
+    return sk.sample(forward(Counted()), path=path, **ROUNDS), path
+
+
+def test_nothing_is_paid_before_the_first_draw(enough):
+    cold, path = enough
+    first, seen = First(), {row.tobytes() for row in cold.kept.positions.reshape(-1, 2)}
+    warm = sk.sample(
+        forward(Counted()), warm_start=path, observers=[first], **{**ROUNDS, "seed": 8}
+    )
+    assert first.calls == SIZES["chains"]  # of the first draws themselves
+    assert warm.calls["jacobian"] == 0
+    assert [finding.warns for finding in warm.verdict.named("recalled")] == [False]
+    assert not cold.verdict.named("recalled")
+    assert warm.kept.acceptance.mean() > 0.9
+    assert all(row.tobytes() in seen for row in warm.warmup.positions[:, -1])
+    assert np.abs(cold.draws.mean(axis=(0, 1)) - warm.draws.mean(axis=(0, 1))).max() < 0.25
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"initial": np.zeros(2)},
+        {"explorer": ("rounds", {"acceptance": 1.0 - 1e-12})},
+        {"explorer": "sampler", "warmup": 60},
+    ],
+)
+def test_a_warm_run_explores_where_it_has_to(changed, enough):
+    """Starts are given, the surrogate is not good enough at draws, or nothing can be recalled."""
+    first = First()
+    settings = {**ROUNDS, **changed, "seed": 8}
+    sk.sample(forward(Counted()), warm_start=enough[1], observers=[first], **settings)
+    assert first.calls > 2 * SIZES["chains"]
+
+
+def test_draws_of_chains_that_are_apart_are_not_gone_on_from(tmp_path):
+    """Each of two chains stays in a mode of its own."""
+    target = sk.potential(
+        lambda q: 50.0 * (q[0] ** 2 - 1.0) ** 2, lambda q: 200.0 * q * (q**2 - 1.0), dim=1
+    )
+    starts = np.array([[-1.0], [1.0]])
+    settings = {"sampler": ("hmc", {"step_size": 0.05}), "warmup": 10, "draws": 400, **SIZES}
+    sk.sample(target, path=tmp_path / "apart", initial=starts, **settings)
+    assert read_known(tmp_path / "apart", target, None)[2] is None
+    sk.sample(target, path=tmp_path / "together", initial=np.ones((2, 1)), **settings)
+    assert len(read_known(tmp_path / "together", target, None)[2]) == 800
+
+
+def test_weighted_draws_are_not_gone_on_from(whole):
+    _, path = whole("weights")
+    assert read_known(path, forward(Counted()), None)[2] is None
+
+
+def test_a_recalled_run_is_resumed_without_the_ledger(enough, tmp_path):
+    run = sk.sample(
+        forward(Counted()), warm_start=enough[1], path=tmp_path / "a", **{**ROUNDS, "seed": 4}
+    )
+    again = sk.resume(tmp_path / "a", forward(Counted()))
+    assert np.array_equal(again.draws, run.draws)
+    assert again.calls == run.calls
+
+
+def test_weighted_answers_begin_from_draws_of_chains(enough):
+    """All calls correct answers, and none is spent on an exploration."""
+    settings = {**ROUNDS, "draws": None, "correction": "weights", "max_calls": 80, "seed": 2}
+    run = sk.sample(forward(Counted()), warm_start=enough[1], **settings)
+    assert run.answer is not None
+    assert sum(map(len, run.answer.rounds)) > 60

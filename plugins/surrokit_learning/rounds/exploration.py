@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.capabilities import CONVEX, GRADIENT, require
 from surrokit.contracts.counting import calls_per_gradient
-from surrokit.contracts.explorer import Exploration, Findings
+from surrokit.contracts.explorer import Exploration, Findings, Past
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Sampler
@@ -69,6 +69,8 @@ class RoundsExploration:
         How the first points are found.
     allowance
         How many evaluations may be paid.
+    past
+        Draws of earlier runs, to go on from; None without.
     """
 
     settings: RoundsSettings
@@ -76,6 +78,7 @@ class RoundsExploration:
     pays_gradients: bool
     start_by: Start
     allowance: Allowance
+    past: Past | None = None
 
     @property
     def burst(self) -> Exploration:
@@ -96,9 +99,10 @@ class RoundsExploration:
         chains, dim = positions.shape
         most = self.allowance.most(dim, chains)
         bounds = {"steps": warmup, "paid": most, "spare": self.allowance.spare(most)}
+        if self.past is not None:
+            return RoundsState.recalling(self.past, chains, **bounds)
         if self.start_by == "burst":
-            # half of the warm-up at most, as of the evaluations
-            burst = self.burst.start(positions, max(warmup // 2, 1))
+            burst = self.burst.start(positions, max(warmup // 2, 1))  # half, as of evaluations
             return RoundsState.at(burst.chains, stage="burst", burst=burst, **bounds)
         # where a gradient is made of values, starts alone are not worth it
         values, gradients = self._evaluate(positions, gradients=not self._by_differences)
@@ -111,6 +115,8 @@ class RoundsExploration:
         """Return the state after a part of the search, of the first points, or a round."""
         seed = int(rng.integers(2**62))
         state = attrs.evolve(state, seed=seed, bill=state.bill.step())
+        if state.stage == "recall":
+            return attrs.evolve(state, info=idle(len(state.chains.values)))
         if state.stage == "burst":
             return self._burst(state, rng)
         if state.stage == "mode":
@@ -150,6 +156,8 @@ class RoundsExploration:
         """Return the state that knows where to look next, or what was found."""
         if not state.unfitted:
             return state
+        if state.stage == "recall" and self.past is not None:
+            state = state.recall(self.past, surrogate, self.settings.acceptance)
         state = attrs.evolve(state, unfitted=False, settled=state.finished)
         if surrogate is None or not len(state.seen):
             return state
@@ -175,6 +183,7 @@ class RoundsExploration:
             acceptance=foretold(state.judgements),
             missed=state.judgements[-1].missed or 0 if state.judgements else 0,
             modes=state.modes,
+            at_draws=state.at_draws,
         )
 
     # --- the first points ---

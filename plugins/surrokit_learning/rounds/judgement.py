@@ -5,6 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from surrokit.contracts.explorer import Past
+from surrokit.contracts.potential import Potential
 from surrokit.types import FloatArray
 from surrokit_learning.region.independence import predicted_acceptance, spread
 from surrokit_learning.rounds.queue import Queue
@@ -49,6 +51,13 @@ class Judgement:
             offset = float(np.median(inner[np.isfinite(inner)]))
             missed = queue.outskirts.missed(exact[queue.is_outer], offset, TOO_HIGH)
         return cls(acceptance=predicted_acceptance(inner), spread=spread(inner), missed=missed)
+
+    @classmethod
+    def at_draws(cls, past: Past, surrogate: Potential) -> Judgement:
+        """Return the judgement of a surrogate by draws of the target."""
+        errors = difference(surrogate.value(past.positions), past.values)
+        # either of two densities may be the target: as often are draws of the other accepted
+        return cls(acceptance=predicted_acceptance(-errors), spread=spread(errors))
 
 
 def difference(predicted: FloatArray, values: FloatArray) -> FloatArray:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import attrs
 
 from surrokit.capabilities import GRADIENT
+from surrokit.contracts.explorer import Past
 from surrokit.contracts.potential import Potential
+from surrokit.types import Capabilities
 from surrokit_learning.rounds.allowance import Allowance
 from surrokit_learning.rounds.exploration import RoundsExploration
 from surrokit_learning.rounds.settings import RoundsSettings
@@ -20,6 +22,10 @@ class Rounds(RoundsSettings):
     so sees, at points that the surrogate has not learnt from, what the exact decision will make of
     its draws. It ends when that is good enough.
     """
+
+    def recall(self, past: Past) -> RecallingRounds:
+        """Return the explorer that goes on from what earlier runs on a target have left."""
+        return RecallingRounds(rounds=self, past=past)
 
     def bind(self, potential: Potential, calls: int | None = None) -> RoundsExploration:
         """Return the exploration of a potential, of which so many ``calls`` can be paid for."""
@@ -38,3 +44,30 @@ class Rounds(RoundsSettings):
                 calls=calls,
             ),
         )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RecallingRounds:
+    """Go on from what earlier runs have left.
+
+    If their draws say that a surrogate of all they have paid for is good, nothing is paid.
+
+    Parameters
+    ----------
+    rounds
+        What to do otherwise, from there.
+    past
+        The draws.
+    """
+
+    rounds: Rounds
+    past: Past
+
+    @property
+    def needs(self) -> Capabilities:
+        """What the rounds need."""
+        return self.rounds.needs
+
+    def bind(self, potential: Potential, calls: int | None = None) -> RoundsExploration:
+        """Return the exploration of a potential, of which so many ``calls`` can be paid for."""
+        return attrs.evolve(self.rounds.bind(potential, calls), past=self.past)

@@ -7,8 +7,9 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.contracts.explorer import Modes
+from surrokit.contracts.explorer import Modes, Past
 from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, StepInfo, Tuning
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.modes.search import ModeSearch
@@ -19,7 +20,7 @@ from surrokit_learning.rounds.judgement import Judgement
 from surrokit_learning.rounds.queue import Queue
 from surrokit_learning.standing import idle
 
-Stage: TypeAlias = Literal["burst", "mode", "design", "rounds"]
+Stage: TypeAlias = Literal["recall", "burst", "mode", "design", "rounds"]
 """What the next step is for."""
 
 FAR = 10.0
@@ -69,6 +70,8 @@ class RoundsState:
         Whether there are points that no surrogate shown so far has learnt from.
     finished, settled
         Whether no more points are wanted; and whether the last surrogate has been looked at, too.
+    at_draws
+        Whether the chains are at draws of the target.
     tuning
         What the run's own sampler needs.
     """
@@ -93,6 +96,7 @@ class RoundsState:
     unfitted: bool = False
     finished: bool = False
     settled: bool = False
+    at_draws: bool = False
     tuning: Tuning | None = None
 
     @classmethod
@@ -121,6 +125,43 @@ class RoundsState:
             ),
             search=search,
             withheld=None if search is None else Evaluations.empty(dim),
+        )
+
+    @classmethod
+    def recalling(
+        cls, past: Past, chains: int, *, steps: int, paid: int, spare: int
+    ) -> RoundsState:
+        """Return the state of so many chains at draws of the target, before anything is paid."""
+        rows = np.linspace(0, len(past) - 1, chains).astype(np.int64)
+        at = ChainState(positions=past.positions[rows], values=past.values[rows], cache={})
+        state = cls.at(at, stage="recall", burst=None, steps=steps, paid=paid, spare=spare)
+        dim = past.positions.shape[1]
+        return attrs.evolve(
+            state,
+            seen=Evaluations(positions=past.positions, values=past.values),
+            bill=attrs.evolve(state.bill, paid=0),
+            covariance=np.cov(past.positions, rowvar=False).reshape(dim, dim),
+            unfitted=True,
+        )
+
+    def recall(self, past: Past, surrogate: Potential | None, enough: float) -> RoundsState:
+        """Return the state, finished if all that was paid before makes a good surrogate.
+
+        Parameters
+        ----------
+        past
+            Draws of the target.
+        surrogate
+            Learnt from all that was paid; None where it could not be.
+        enough
+            Predicted acceptance that is.
+        """
+        if surrogate is None:
+            return attrs.evolve(self, stage="rounds")
+        judgement = Judgement.at_draws(past, surrogate)
+        good = judgement.acceptance >= enough
+        return attrs.evolve(
+            self, stage="rounds", judgements=(judgement,), finished=good, at_draws=good
         )
 
     @property
