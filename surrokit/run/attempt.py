@@ -133,8 +133,7 @@ class Attempt:
                 if takes_over:
                     self._moves.take_over(found)
                 self._kernels.prepare(found.mode)
-            tuning = None if found is None else found.tuning
-            arrived = has_arrived(self.recipe, found)
+            arrived, tuning = has_arrived(self.recipe, found), found.tuning if found else None
             self._kernels.begin_tuning(n_iterations, tuning, arrived=arrived)
             if found is None:
                 self._begin_chains()
@@ -390,7 +389,7 @@ class Attempt:
             restarts=tuple(net.restarts),
             strays=tuple(self._strays.found),
             mix=self.recipe.safety.mix,
-            missed=0 if found is None else found.missed,
+            missed=found.missed if found else 0,
             recalled=found is not None and found.at_draws,
             deployed_though_frozen=tuple(learning.though_frozen),
         )
