@@ -18,6 +18,7 @@ from surrokit.contracts.schedule import Schedule
 from surrokit.cost.budget import Budget
 from surrokit.cost.calls import OnError
 from surrokit.errors import ConfigurationError
+from surrokit.history.scratch import Keep
 from surrokit.ledger.file import unwritten
 from surrokit.ledger.known import WarmStart, add_known, read_known
 from surrokit.mode.starts import given_positions, read_evaluations
@@ -92,6 +93,7 @@ def sample(
     path: str | os.PathLike[str] | None = None,
     version: str | None = None,
     warm_start: WarmStart | None = None,
+    keep: Keep = "memory",
 ) -> Run:
     """Draw from a target exactly, on a surrogate where one is named or saves calls.
 
@@ -175,6 +177,10 @@ def sample(
         Ledger of an earlier run of the same target, or several. The surrogate learns from what is
         in them, and no position in them is paid for again. With explorer ``rounds`` nothing else is
         paid before the first draw, if it holds draws by which the surrogate is good.
+    keep
+        Where draws are: in ``"memory"``, or in a ``"file"`` beside that of ``path``, for more of
+        them than fit. The arrays of the result are then read from it, slice by slice; the file has
+        no name, and is gone with them.
 
     Returns
     -------
@@ -235,6 +241,7 @@ def sample(
         evaluations=None if evaluations is None else read_evaluations(evaluations, exact),
         on_error=on_error,
         retries=_count_retries(on_error, retries),
+        keep=_check_keep(keep, path),
         safety=check_safety(safety),
         budget=budget,
     )
@@ -260,6 +267,18 @@ def _explores_by_differences(explorer: object) -> bool:
         default_catalogue().serving("explorer", DIFFERENCES),
     )
     return wanted is not None and named == (wanted.name, {})
+
+
+def _check_keep(keep: Keep, path: object) -> Keep:
+    """Return where draws are kept."""
+    if keep not in ("memory", "file"):
+        raise ConfigurationError(f"keep must be 'memory' or 'file', got {keep!r}")
+    if keep == "file" and path is None:
+        raise ConfigurationError(
+            "keep='file' keeps draws beside the file of the run, but no path is given; pass "
+            "path='run.surrokit', say"
+        )
+    return keep
 
 
 def _count_retries(on_error: str, retries: int | None) -> int:

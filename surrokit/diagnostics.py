@@ -26,6 +26,9 @@ LEAST_OF: tuple[EssKind, ...] = ("tail", "square", "bulk")
 MIN_DRAWS = 4
 """Least number of draws of each chain; with fewer, every diagnostic is NaN."""
 
+MOST_AT_ONCE = 2**24
+"""Numbers of which a diagnostic makes copies at a time; of more, parameters take turns."""
+
 _EXPONENTS = (-1021, 1023)  # of powers of two that are normal doubles
 _ROUNDING = 1e7  # R-hat above which the variance within chains is only rounding error
 
@@ -64,6 +67,15 @@ def _by_parameter(function: Callable[..., Any], draws: FloatArray, **options: An
         warnings.simplefilter("ignore")
         result = function(draws, chain_axis=0, draw_axis=1, **options)
     return np.asarray(result, dtype=np.float64)
+
+
+def _in_turns(function: Callable[[FloatArray], FloatArray], draws: FloatArray) -> FloatArray:
+    """Return a figure of each parameter, where those of all are too many for one copy."""
+    return np.concatenate([function(draws[..., i : i + 1]) for i in range(draws.shape[2])])
+
+
+def _are_many(draws: FloatArray) -> bool:
+    return draws.shape[2] > 1 and draws.size > MOST_AT_ONCE
 
 
 def _moving(draws: FloatArray) -> BoolArray:
@@ -107,6 +119,8 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> Floa
         )
     if array.shape[1] < MIN_DRAWS:
         return np.full(array.shape[2], np.nan)
+    if _are_many(array):
+        return _in_turns(lambda part: effective_sample_size(part, kind), array)
     if kind == "least":
         return np.asarray(np.min([effective_sample_size(array, one) for one in LEAST_OF], axis=0))
     scaled = array / units(array)
@@ -148,6 +162,8 @@ def r_hat(draws: npt.ArrayLike) -> FloatArray:
     array = _check(draws)
     if array.shape[1] < MIN_DRAWS:
         return np.full(array.shape[2], np.nan)
+    if _are_many(array):
+        return _in_turns(r_hat, array)
     from arviz_stats.base import array_stats
 
     if len(array) == 1:

@@ -19,6 +19,7 @@ from surrokit.contracts.sampler import Correction, Sampler
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.failures.account import FailureKind, Recheck
+from surrokit.history.trace import Trace
 from surrokit.ledger.events import last_event
 from surrokit.ledger.facts import (
     PARTS,
@@ -45,7 +46,6 @@ from surrokit.registry.composer import Composer, Spec
 from surrokit.registry.discovery import default_plugins
 from surrokit.result.adaptation import Adaptation
 from surrokit.result.run import Run
-from surrokit.result.trace import Trace
 from surrokit.result.verdict import judge
 from surrokit.result.weights import Weights
 from surrokit.run.observers import Observers, list_observers
@@ -157,7 +157,7 @@ def resume(
         if check:
             check_row(store, asked.exact)
         write_sequels(store, sequels)
-        rng, file = read_generator(store), RunFile(store, lock, Tape(store))
+        rng, file = read_generator(store), RunFile(store, lock, Tape(store), keep=asked.keep)
     with observed(listening, progress=progress) as listeners:
         outcome = run(asked, composer, rng, listeners, file, sequels)
     return attrs.evolve(outcome, more=partial(resume, path, target, version=version, **given))
@@ -262,7 +262,7 @@ def new_file(
             write_fingerprint(store, asked.exact, version)
             write_settings(store, asked)
             write_generator(store, rng)
-        return RunFile(store, lock, Tape(store, known), is_new=True)
+        return RunFile(store, lock, Tape(store, known), keep=asked.keep, is_new=True)
 
 
 @contextmanager

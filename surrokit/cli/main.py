@@ -138,6 +138,12 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     type=click.Path(path_type=Path),
     help="Learn from the file of an earlier run, and pay for nothing in it again; repeatable.",
 )
+@click.option(
+    "--keep",
+    type=click.Choice(["memory", "file"]),
+    default="memory",
+    help="Where draws are; a file beside that of --path has room for more.",
+)
 @click.option("--compare", is_flag=True, help="Also run plain HMC, and show its cost.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
 @click.option(
@@ -151,6 +157,7 @@ def sample(
     settings: tuple[str, ...],
     path: Path | None,
     warm_start: tuple[Path, ...],
+    keep: str,
     compare: bool,
     json_path: Path | None,
     out: Path | None,
@@ -175,7 +182,8 @@ def sample(
         check_can_save(out)
     exact = resolve_target(target, parts.pop("target", {}))
     names = {kind: sizes.pop(kind) for kind in _NAMED}
-    catalogue, files = default_catalogue(), {"path": path, "warm_start": warm_start or None}
+    catalogue = default_catalogue()
+    files = {"path": path, "warm_start": warm_start or None, "keep": keep}
     run = _sample(exact, **specs_of(names, parts, catalogue), **files, **sizes)
     wanted = compare and run.stopped != "interrupted"
     baseline = _sample(exact, sampler=catalogue.pick("sampler"), **sizes) if wanted else None

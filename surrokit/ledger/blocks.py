@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from surrokit.contracts.methods import CALL_KINDS
 from surrokit.errors import SurrokitError
+from surrokit.history.scratch import Scratch
+from surrokit.history.trace import DTYPES
 from surrokit.ledger.store import Store, array_of, reading
-from surrokit.result.trace import DTYPES
 from surrokit.result.weights import Weights
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.estimate import Estimate
@@ -55,8 +56,21 @@ def forget_blocks(store: Store) -> None:
         store.execute("DELETE FROM draws")
 
 
-def read_blocks(store: Store, stage: str, chains: int, dim: int) -> dict[str, npt.NDArray[Any]]:
+def read_blocks(
+    store: Store, stage: str, chains: int, dim: int, scratch: Scratch
+) -> dict[str, npt.NDArray[Any]]:
     """Return the iterations of a stage, as :meth:`History.columns` returns them.
+
+    Parameters
+    ----------
+    store
+        The ledger.
+    stage
+        Which.
+    chains, dim
+        Sizes.
+    scratch
+        Makes room for them; there is one block in memory at a time.
 
     Raises
     ------
@@ -64,11 +78,27 @@ def read_blocks(store: Store, stage: str, chains: int, dim: int) -> dict[str, np
         If a block is damaged.
     """
     with reading(store.path):
-        query = "SELECT id, columns, data, crc FROM draws WHERE stage = ? ORDER BY id"
-        blocks = [_block(row, chains, dim) for row in store.rows(query, (stage,))]
-        blocks = blocks or [_nothing(chains, dim)]
-        names = set.intersection(*(set(block) for block in blocks))
-        return {name: np.concatenate([block[name] for block in blocks]) for name in names}
+        blocks = [
+            (number, {name: tuple(shape) for name, shape in json.loads(columns).items()})
+            for number, columns in store.rows(
+                "SELECT id, columns FROM draws WHERE stage = ? ORDER BY id", (stage,)
+            )
+        ]
+        if not blocks:
+            return _nothing(chains, dim)
+        names = set.intersection(*(set(shapes) for _, shapes in blocks))
+        n = sum(shapes["numbers"][0] for _, shapes in blocks)
+        first = blocks[0][1]
+        found = {name: scratch.empty((n, *first[name][1:]), _type_of(name)) for name in names}
+        at = 0
+        for number, _ in blocks:
+            query = "SELECT id, columns, data, crc FROM draws WHERE id = ?"
+            block = _block(store.rows(query, (number,))[0], chains, dim)
+            size = len(block["numbers"])
+            for name, array in found.items():
+                array[at : at + size] = block[name]
+            at += size
+        return found
 
 
 def write_rounds(store: Store, weights: Weights) -> None:

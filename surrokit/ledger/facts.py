@@ -23,7 +23,7 @@ from surrokit.types import FloatArray
 PARTS = ("sampler", "surrogate", "schedule", "explorer", "correction", "policy")
 """Parts of a recipe that may be objects, which no file can hold."""
 
-_SIZES = ("name", "chains", "warmup", "draws", "on_error", "retries")
+_SIZES = ("name", "chains", "warmup", "draws", "on_error", "retries", "keep")
 _RECORDS = {"evaluations": Evaluations, "past": Past}
 
 

@@ -9,12 +9,13 @@ from typing import Any, TypeAlias
 from surrokit.contracts.sampler import ChainState
 from surrokit.cost.journal import Journal, NoJournal
 from surrokit.errors import LedgerError
+from surrokit.history.history import History
+from surrokit.history.scratch import Keep, Scratch, scratch_for
 from surrokit.ledger.blocks import forget_blocks, write_block, write_rounds
 from surrokit.ledger.known import Known, LookUp
 from surrokit.ledger.lock import Lock
 from surrokit.ledger.store import Store
 from surrokit.ledger.tape import Tape
-from surrokit.result.trace import History
 from surrokit.result.weights import Weights
 
 INTERVAL = 1.0
@@ -41,6 +42,7 @@ class NoFile:
 
     def __init__(self, journal: Journal | None = None) -> None:
         self.journal: Journal = journal or NoJournal()
+        self.scratch = Scratch()
 
     def iteration_done(
         self, stage: str, iteration: int, state: ChainState, histories: tuple[History, History]
@@ -71,6 +73,8 @@ class RunFile:
         On it; given up when the file is closed.
     tape
         The run's journal.
+    keep
+        Where draws are: ``"memory"``, or ``"file"`` for a file beside the ledger.
     is_new
         Whether this run has made the file.
 
@@ -78,10 +82,15 @@ class RunFile:
     ----------
     journal
         The tape.
+    scratch
+        Makes room for draws.
     """
 
-    def __init__(self, store: Store, lock: Lock, tape: Tape, *, is_new: bool = False) -> None:
+    def __init__(
+        self, store: Store, lock: Lock, tape: Tape, *, keep: Keep = "memory", is_new: bool = False
+    ) -> None:
         self._is_new = is_new
+        self.scratch = scratch_for(keep, store.path)
         self.journal: Journal = tape
         self._tape, self._store, self._lock = tape, store, lock
         self._written = [0, 0]
@@ -165,6 +174,7 @@ class RunFile:
             columns = history.columns(self._written[i])
             for at in range(0, len(columns["numbers"]), _MOST):
                 block = {name: array[at : at + _MOST] for name, array in columns.items()}
+                block.pop("ends", None)  # of use to a surrogate alone
                 write_block(self._store, stage, block)
             self._written[i] = len(history)
 

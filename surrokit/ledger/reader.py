@@ -15,11 +15,12 @@ import numpy.typing as npt
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import Transform
 from surrokit.errors import ConfigurationError, MissingDependencyError
+from surrokit.history.scratch import scratch_for
+from surrokit.history.trace import Trace, trace_of
 from surrokit.ledger.blocks import read_blocks, read_weights
 from surrokit.ledger.events import Event, read_events
 from surrokit.ledger.fingerprint import read_parameters
 from surrokit.ledger.store import Store, reading
-from surrokit.result.trace import Trace, trace_of
 from surrokit.result.weights import Weights
 
 _PARTS = {
@@ -167,13 +168,15 @@ class Ledger:
             facts = self.facts
             chains = int(facts["settings"]["chains"])
             n_kept = facts.get("account", {}).get("kept")
+            scratch = scratch_for(facts["settings"].get("keep", "memory"), self.path)
         warmup, kept = (
-            read_blocks(self.store, stage, chains, self.parameters.dim)
+            read_blocks(self.store, stage, chains, self.parameters.dim, scratch)
             for stage in ("warmup", "sampling")
         )
         with reading(self.path):
             kept = {name: array[:n_kept] for name, array in kept.items()}
-            return trace_of(warmup, self._transform), trace_of(kept, self._transform)
+            before = trace_of(warmup, self._transform, scratch)
+            return before, trace_of(kept, self._transform, scratch)
 
     def weights(self) -> Weights | None:
         """Return weighted answers as far as they are written; None where none were asked for.

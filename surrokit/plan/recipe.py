@@ -14,6 +14,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Sampler
 from surrokit.cost.budget import Budget
 from surrokit.cost.calls import OnError
+from surrokit.history.scratch import Keep
 from surrokit.plan.fallback import Fallback
 from surrokit.plan.safety import Safety
 from surrokit.plan.standby import Standby
@@ -120,6 +121,8 @@ class Recipe:
         What to do where the target fails.
     retries
         How often a position that failed is evaluated again at most, with ``"retry"``.
+    keep
+        Where draws are.
     safety
         What to do when the surrogate fails.
     budget
@@ -158,6 +161,7 @@ class Recipe:
     past: Past | None = None
     on_error: OnError = "reject"
     retries: int = 0
+    keep: Keep = "memory"
     safety: Safety = attrs.field(factory=Safety)
     budget: Budget = attrs.field(factory=Budget)
     exploration: Budget = attrs.field(factory=Budget)

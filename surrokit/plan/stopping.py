@@ -13,8 +13,8 @@ from surrokit.cost.clock import Clock
 from surrokit.cost.pace import Pace
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import LEAST_OF, effective_sample_size, r_hat, relative_error
+from surrokit.history.history import History
 from surrokit.plan.sequel import Sequel, Sequels
-from surrokit.result.trace import History
 from surrokit.types import FloatArray
 
 FIRST_LOOK = 50

@@ -14,8 +14,8 @@ from surrokit.result.mode_visits import ModeVisits
 from surrokit.types import FloatArray
 
 if TYPE_CHECKING:
+    from surrokit.history.trace import Trace
     from surrokit.result.run import Run
-    from surrokit.result.trace import Trace
     from surrokit.types import FloatArray
 
 FEWEST_ITERATIONS = 20

@@ -16,12 +16,12 @@ from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
 from surrokit.errors import ConfigurationError
 from surrokit.failures.account import BrokenGradients, FailureKind, Recheck
+from surrokit.history.trace import Trace
 from surrokit.output.json import plain
 from surrokit.result.adaptation import Adaptation
 from surrokit.result.expectation import expectation, resample
 from surrokit.result.finding import Verdict
 from surrokit.result.summary import Summary
-from surrokit.result.trace import Trace
 from surrokit.result.weights import Weights
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
 from surrokit.types import FloatArray, IntArray

@@ -19,6 +19,7 @@ from surrokit.cost.clock import Clock
 from surrokit.cost.recheck import evaluate_again
 from surrokit.cost.recording import RecordingPotential
 from surrokit.failures.account import FailureKind
+from surrokit.history.history import History
 from surrokit.kernel.kernel import Moves
 from surrokit.ledger.file import NoFile, RunFile
 from surrokit.plan.recipe import LAST_PART, Recipe, ending
@@ -27,7 +28,6 @@ from surrokit.plan.standby import LATELY, Pace
 from surrokit.plan.stopping import Stopping
 from surrokit.result.adaptation import Adaptation
 from surrokit.result.run import Run
-from surrokit.result.trace import History
 from surrokit.result.verdict import judge
 from surrokit.result.weights import Weights
 from surrokit.run.observers import Observers
@@ -90,7 +90,7 @@ class Book:
             asked.exact, keep=True, on_error=asked.on_error, retries=asked.retries
         )
         self.target.exact.log.waits = True
-        self.recorder = Recorder(self.target, asked.chains, self.clock)
+        self.recorder = Recorder(self.target, asked.chains, self.clock, self._file.scratch)
         self.stopping = Stopping(
             asked.budget,
             self.target,

@@ -11,7 +11,8 @@ from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Stage
 from surrokit.cost.clock import Clock
 from surrokit.cost.recording import RecordingPotential
-from surrokit.result.trace import History
+from surrokit.history.history import History
+from surrokit.history.scratch import Scratch
 from surrokit.types import FloatArray, IntArray
 
 
@@ -26,14 +27,23 @@ class Recorder:
         Number of chains.
     clock
         The run's.
+    scratch
+        Makes room for what is recorded; None for memory.
     """
 
-    def __init__(self, target: RecordingPotential, chains: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        target: RecordingPotential,
+        chains: int,
+        clock: Clock,
+        scratch: Scratch | None = None,
+    ) -> None:
         self.clock = clock
         self.iteration = 0
         self.deployments: list[int] = []
-        self.warmup = History(chains, target.dim)
-        self.kept = History(chains, target.dim)
+        self.warmup = History(chains, target.dim, scratch)
+        self.kept = History(chains, target.dim, scratch)
+        self._scratch = scratch
         self.has_outputs = FORWARD in target.capabilities
         self._target = target
         self._chains = chains
@@ -79,7 +89,7 @@ class Recorder:
     def begin_again(self) -> None:
         """Turn the draws so far into warm-up."""
         self.warmup.extend(self.kept)
-        self.kept = History(self._chains, self._target.dim)
+        self.kept = History(self._chains, self._target.dim, self._scratch)
 
     def keep_first(self, n: int) -> None:
         """Turn draws after the first n of each chain into warm-up."""

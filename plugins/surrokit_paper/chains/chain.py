@@ -11,7 +11,7 @@ import numpy as np
 import surrokit as sk
 from surrokit.contracts.potential import Potential
 from surrokit.errors import EvaluationWarning
-from surrokit.result.trace import Trace
+from surrokit.history.trace import Trace
 from surrokit.types import FloatArray, IntArray
 from surrokit_paper.chains.stop_at import StopAt, evaluations
 from surrokit_paper.problems.problems import PaperProblem

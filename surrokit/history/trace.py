@@ -1,4 +1,4 @@
-"""The trace of a run: iterations, gathered as they happen."""
+"""The trace of a run: its iterations as arrays."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import numpy.typing as npt
 
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.methods import CALL_KINDS
-from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.coordinates.transforms import Transform
+from surrokit.history.scratch import AT_ONCE, Scratch
 from surrokit.types import BoolArray, FloatArray, IntArray
-
-_UNDISTURBED = 0.1  # quantile of iterations' times that other work on the machine does not disturb
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -127,119 +125,10 @@ DTYPES = {
 }
 """Name to type of the columns that have a number for each chain."""
 
-_GATHERED = ("_positions", "_values", "_infos", "_numbers", "_outputs")
 
-
-class History:
-    """Gathers a :class:`Trace`.
-
-    Parameters
-    ----------
-    chains, dim
-        Sizes.
-    """
-
-    def __init__(self, chains: int, dim: int) -> None:
-        self._chains = chains
-        self._dim = dim
-        self._positions: list[FloatArray] = []
-        self._values: list[FloatArray] = []
-        self._infos: list[StepInfo] = []
-        self._numbers: list[tuple[float, ...]] = []
-        self._outputs: list[FloatArray] = []
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def add(
-        self,
-        state: ChainState,
-        info: StepInfo,
-        *,
-        step_size: float,
-        seconds: float,
-        failures: int,
-        calls: Mapping[str, int],
-        outputs: FloatArray | None,
-    ) -> None:
-        """Take in one iteration."""
-        if outputs is not None:
-            self._outputs.append(outputs)
-        self._positions.append(state.positions)
-        self._values.append(state.values)
-        self._infos.append(info)
-        counts = (calls[kind] for kind in CALL_KINDS)
-        self._numbers.append((step_size, seconds, failures, *counts))
-
-    def extend(self, later: History) -> None:
-        """Take in all iterations of a later history."""
-        for name in _GATHERED:
-            getattr(self, name).extend(getattr(later, name))
-
-    def split(self, n: int) -> tuple[History, History]:
-        """Return the first n iterations, and the later ones."""
-        first, later = (History(self._chains, self._dim) for _ in range(2))
-        for name in _GATHERED:
-            setattr(first, name, getattr(self, name)[:n])
-            setattr(later, name, getattr(self, name)[n:])
-        return first, later
-
-    def positions(self) -> FloatArray:
-        """Return the positions of the chains, shape (chains, iterations, dim)."""
-        positions = np.empty((self._chains, len(self), self._dim))
-        for i, row in enumerate(self._positions):
-            positions[:, i] = row
-        return positions
-
-    def last(self, n: int) -> tuple[float, float, float]:
-        """Return mean move probability, seconds and mean steps of the last n iterations.
-
-        The seconds are those of one iteration that other work on the machine does not disturb.
-        """
-        acceptance = float(np.mean([info.move_probability for info in self._infos[-n:]]))
-        seconds = np.diff([row[1] for row in self._numbers[-n - 1 :]])
-        steps = float(np.mean([info.n_steps for info in self._infos[-n:]]))
-        return acceptance, float(np.quantile(seconds, _UNDISTURBED)), steps
-
-    def columns(self, start: int = 0) -> dict[str, npt.NDArray[Any]]:
-        """Return iterations from ``start`` on as arrays of shape (iterations, chains, ...).
-
-        ``numbers`` has shape (iterations, 3 + kinds of calls): step size, seconds, failures, calls.
-        """
-        infos, n = self._infos[start:], len(self) - start
-        by_chain = {
-            "values": self._values[start:],
-            "accepted": [info.accepted for info in infos],
-            "divergent": [info.divergent for info in infos],
-            "acceptance": [info.acceptance for info in infos],
-            "path_acceptance": [info.path_acceptance for info in infos],
-            "n_steps": [info.n_steps for info in infos],
-            "status": [info.status for info in infos],
-            "energy": [_energy_of(info) for info in infos],
-        }
-        found: dict[str, npt.NDArray[Any]] = {
-            "positions": np.array(self._positions[start:]).reshape(n, self._chains, self._dim),
-            "numbers": np.array(self._numbers[start:]).reshape(n, 3 + len(CALL_KINDS)),
-        }
-        for name, rows in by_chain.items():
-            found[name] = np.array(rows, dtype=DTYPES[name]).reshape(n, self._chains)
-        if self._outputs[start:]:
-            found["outputs"] = np.stack(self._outputs[start:])
-        return found
-
-    def trace(self, transform: Transform) -> Trace:
-        """Return the trace, with draws in the user's coordinates."""
-        trace = trace_of(self.columns(), transform)
-        if all(info.ends is None for info in self._infos):
-            return trace
-        ends = np.full(trace.positions.shape, np.nan)
-        for i, info in enumerate(self._infos):
-            if info.ends is not None:
-                ends[:, i] = info.ends
-        return attrs.evolve(trace, ends=transform.to_bounded(ends))
-
-
-def trace_of(columns: Mapping[str, npt.NDArray[Any]], transform: Transform) -> Trace:
+def trace_of(
+    columns: Mapping[str, npt.NDArray[Any]], transform: Transform, scratch: Scratch | None = None
+) -> Trace:
     """Return the trace of columns as :meth:`History.columns` returns them.
 
     Parameters
@@ -248,25 +137,38 @@ def trace_of(columns: Mapping[str, npt.NDArray[Any]], transform: Transform) -> T
         Name to array.
     transform
         The map to the user's coordinates.
+    scratch
+        Makes room for the draws; None for memory.
     """
+    scratch = scratch or Scratch()
     arrays = {name: np.swapaxes(array, 0, 1) for name, array in columns.items()}
     numbers = columns["numbers"]
     calls = numbers[:, 3:].astype(np.int64)
-    # in the order of chains, since sums over arrays round by how these lie in memory
-    positions = np.ascontiguousarray(arrays["positions"])
+    places = {
+        name: scratch.copy(arrays[name])  # in the order of chains: sums round by how arrays lie
+        for name in ("positions", "outputs", "ends")
+        if name in arrays
+    }
+    positions, ends = places["positions"], places.get("ends")
     return Trace(
-        draws=transform.to_bounded(positions),
+        draws=_to_bounded(positions, transform, scratch),
         positions=positions,
         **{name: arrays[name] for name in DTYPES},
         step_size=numbers[:, 0],
         seconds=numbers[:, 1],
         failures=numbers[:, 2].astype(np.int64),
         calls=dict(zip(CALL_KINDS, calls.T, strict=True)),
-        outputs=np.ascontiguousarray(arrays["outputs"]) if "outputs" in arrays else None,
+        outputs=places.get("outputs"),
         transform=transform,
+        ends=None if ends is None else _to_bounded(ends, transform, scratch),
     )
 
 
-def _energy_of(info: StepInfo) -> FloatArray:
-    """Return the energies of paths (n,); NaN where there are none."""
-    return np.full(len(info.accepted), np.nan) if info.energy is None else info.energy
+def _to_bounded(positions: FloatArray, transform: Transform, scratch: Scratch) -> FloatArray:
+    """Return positions (chains, n, dim) in the user's coordinates, a part of them at a time."""
+    found = scratch.empty(positions.shape, np.float64)
+    for chain in range(len(positions)):
+        for at in range(0, positions.shape[1], AT_ONCE):
+            part = slice(at, at + AT_ONCE)
+            found[chain, part] = transform.to_bounded(positions[chain, part])
+    return found

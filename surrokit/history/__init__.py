@@ -1,0 +1,1 @@
+"""Iterations of a run: gathered as they happen, and as arrays."""
