@@ -93,8 +93,8 @@ def resume(
     target
         The same target, which a file cannot hold.
     draws
-        Draws of each chain in all, if more than before are wanted. Warm-up and tuning stay as they
-        were, and so do the first draws.
+        Draws of each chain in all, if more or fewer than before are wanted. Warm-up and tuning stay
+        as they were, and so do all draws that there are.
     max_calls, max_seconds, target_ess, target_rhat, target_mcse
         Limits of the whole run from where it goes on; None removes one, and ``"as before"`` leaves
         it. What was decided by a limit before stays decided.

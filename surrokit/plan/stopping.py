@@ -163,9 +163,9 @@ class Stopping:
         kept
             Draws that there are.
         wanted
-            Draws asked for; more than when draws began, perhaps, where another session goes on.
+            Draws asked for; more or fewer than when draws began where another session goes on.
         """
-        if kept >= self._most_draws and self._settled_by != self._sequel:
+        if kept >= min(self._most_draws, wanted) and self._settled_by != self._sequel:
             self.draws_begin(wanted, kept)
         return kept < self._most_draws
 

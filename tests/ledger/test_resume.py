@@ -95,6 +95,19 @@ def test_a_finished_run_is_extended(tmp_path):
     assert third.draws.shape[1] == 80
 
 
+@pytest.mark.parametrize(("wanted", "made"), [(25, 25), (5, 10)])
+def test_fewer_draws_end_a_run_sooner(wanted, made, whole, tmp_path):
+    """Those that there are stay."""
+    run, path = whole("hmc")
+    at = "SELECT max(id) FROM events WHERE stage = 'sampling' AND iteration <= 70"
+    part = cut(path, tmp_path / "a", query(path, at)[0][0])
+    shorter = sk.resume(part, plain(Counted()), draws=wanted)
+    assert abs(shorter.draws.shape[1] - made) <= 1
+    assert np.array_equal(shorter.draws, run.draws[:, : shorter.draws.shape[1]])
+    again = sk.resume(part, plain(Counted()))
+    assert np.array_equal(again.draws, shorter.draws)
+
+
 @pytest.mark.parametrize("kind", ["sub-chain", "automatic", "values", "while-learning"])
 def test_draws_of_the_shorter_run_come_first(kind, whole, tmp_path):
     run, path = whole(kind)
