@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import attrs
@@ -28,6 +29,40 @@ class RunInfo:
     warmup: int
     draws: int
     parts: Mapping[str, str]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RoundInfo:
+    """Facts about weighted answers after one round of them.
+
+    Parameters
+    ----------
+    error
+        The largest error of any figure so far, in posterior standard deviations; infinite as long
+        as no answer is believed.
+    draws
+        Draws that correct the answers so far.
+    aim
+        The error that is good enough; None for no aim.
+    calls
+        Exact calls paid for so far, exploration included.
+    most_calls
+        Calls that may be paid for; None for no limit.
+    """
+
+    error: float
+    draws: int
+    aim: float | None
+    calls: float
+    most_calls: int | None
+
+    @property
+    def expected_calls(self) -> float:
+        """Calls at which the aim or the limit is likely reached; ``calls`` where neither is."""
+        most = math.inf if self.most_calls is None else self.most_calls
+        if self.aim is not None and self.error < math.inf:
+            most = min(most, self.calls + ((self.error / self.aim) ** 2 - 1.0) * self.draws)
+        return self.calls if most == math.inf else max(most, self.calls)
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -1,4 +1,4 @@
-"""The progress bar: acceptance, exact calls spent, time left."""
+"""The progress bar: acceptance or errors, exact calls spent, time left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from surrokit.contracts.observation import IterationInfo, RunInfo
+    from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
 
 _FORGET = 0.98
 
@@ -36,7 +36,7 @@ def progress_bar(*, enabled: bool) -> Iterator[list[ProgressBar]]:
         TextColumn("{task.fields[stage]:<11}"),
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("acceptance {task.fields[acceptance]}"),
+        TextColumn("{task.fields[said]}"),
         TextColumn("{task.fields[learnt]}"),
         TextColumn("{task.fields[calls]} exact calls"),
         TimeRemainingColumn(),
@@ -53,11 +53,12 @@ class ProgressBar:
         self._task: TaskID | None = None
         self._acceptance = float("nan")
         self._surrogates = 0
+        self._weighs = False
 
     def surrokit_run_started(self, run: RunInfo) -> None:
         """Draw the bar."""
         self._task = self._progress.add_task(
-            "", total=run.warmup + run.draws, stage="starting", acceptance="-", learnt="", calls=0
+            "", total=run.warmup + run.draws, stage="starting", said="", learnt="", calls=0
         )
 
     def surrokit_surrogate_deployed(self, evaluations: int, reason: str, **_: object) -> None:
@@ -75,12 +76,31 @@ class ProgressBar:
             now = float(info.step.move_probability.mean())
             before = now if np.isnan(self._acceptance) else self._acceptance
             self._acceptance = _FORGET * before + (1 - _FORGET) * now
+        calls = sum(n for kind, n in info.calls.items() if kind != "rows")
+        if self._weighs:
+            self._progress.update(self._task, completed=calls, calls=calls)
+            return
         expected = run.warmup + run.draws
         self._progress.update(
             self._task,
             completed=info.iteration,
             total=max(expected, info.iteration),  # draws that begin again make a run longer
             stage=info.stage,
-            acceptance="-" if np.isnan(self._acceptance) else f"{self._acceptance:.2f}",
-            calls=sum(n for kind, n in info.calls.items() if kind != "rows"),
+            said="" if np.isnan(self._acceptance) else f"acceptance {self._acceptance:.2f}",
+            calls=calls,
+        )
+
+    def surrokit_round_weighed(self, info: RoundInfo, **_: object) -> None:
+        """Say how large errors are, and count calls from here on."""
+        assert self._task is not None
+        self._weighs = info.draws > 0
+        if not self._weighs:
+            return
+        aim = "" if info.aim is None else f", aim {info.aim:g}"
+        self._progress.update(
+            self._task,
+            completed=info.calls,
+            total=info.expected_calls,
+            stage="weighing",
+            said=f"error {info.error:.2g} sd{aim}",
         )

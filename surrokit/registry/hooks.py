@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from surrokit.contracts.observation import IterationInfo, RunInfo
+    from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
     from surrokit.contracts.potential import Potential
     from surrokit.contracts.sampler import ChainState
     from surrokit.registry.components import Component
@@ -82,6 +82,19 @@ def surrokit_surrogate_deployed(
         Rows that it was fitted to.
     reason
         Why now, in words.
+    """
+
+
+@hookspec
+def surrokit_round_weighed(run: RunInfo, info: RoundInfo) -> None:
+    """Be told how good weighted answers are, after each round of them.
+
+    Parameters
+    ----------
+    run
+        Sizes and parts.
+    info
+        Errors reached and aimed at, exact calls paid and allowed.
     """
 
 

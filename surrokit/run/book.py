@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from surrokit.capabilities import ROWS
 from surrokit.contracts.explorer import Findings
-from surrokit.contracts.observation import RunInfo
+from surrokit.contracts.observation import RoundInfo, RunInfo
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Moment, Stage
@@ -232,6 +233,21 @@ class Book:
         """Tell observers that a surrogate of so many evaluations is in use."""
         told = {"surrogate": surrogate, "evaluations": evaluations, "reason": reason}
         self._tell("surrokit_surrogate_deployed", **told)
+
+    def add_round(self, aim: float | None) -> None:
+        """Tell observers how good weighted answers are so far, and how good they are to be."""
+        event, weights = "surrokit_round_weighed", self.weights
+        if weights is None or not self._observers.hear_of(event):
+            return
+        rounds = () if weights.answer is None else weights.answer.rounds
+        info = RoundInfo(
+            error=float(np.max(weights.figures.relative_error)) if rounds else math.inf,
+            draws=sum(map(len, rounds)),
+            aim=aim,
+            calls=self.target.paid,
+            most_calls=self.stopping.budget.max_calls,
+        )
+        self._tell(event, info=info)
 
     def outcome(
         self,

@@ -11,6 +11,7 @@ EVENTS = (
     "surrokit_run_started",
     "surrokit_transition_done",
     "surrokit_surrogate_deployed",
+    "surrokit_round_weighed",
     "surrokit_run_finished",
 )
 """Names of the observation hooks."""
@@ -66,6 +67,10 @@ class Observers:
             caller = getattr(hooks, event)
             if caller.get_hookimpls():
                 self._listeners[event].append(caller)
+
+    def hear_of(self, event: str) -> bool:
+        """Return whether anybody listens to an event."""
+        return bool(self._listeners[event])
 
     def tell(self, event: str, **arguments: object) -> None:
         """Call everybody who listens to an event."""

@@ -41,6 +41,8 @@ independent."""
 TOO_FEW_CALLS = "too few calls were left to pay for any"
 """Why there are no answers where an exploration has used up the calls."""
 
+_MORE = "weighed with more evaluations"
+
 MOST_ROUNDS = 30
 """Rounds after which the answers are what they are."""
 
@@ -109,14 +111,18 @@ class Weighing:
             raise
 
     def _weigh(self, found: Findings, deploy: Callable[[str], None]) -> bool:
-        failed, before = 0, 0
+        failed, before, learnt = 0, 0, self._learning.n_observed
         while len(self.rounds) < MOST_ROUNDS:
             before = self._next_size(before)
             if not before:
                 break
+            if self._learning.n_observed > learnt:
+                deploy(_MORE)
+                learnt = self._learning.n_observed
             doubt = self._refused = self._round(found, before)
             self._rejected += doubt is not None
             self._note()
+            self._book.add_round(self._aim)
             failed = 0 if doubt is None else failed + 1
             if failed == PATIENCE:
                 self._forget()
@@ -124,9 +130,9 @@ class Weighing:
                 break
             if doubt is None and self._is_enough():
                 break
-            if self._left >= self._recipe.chains:
-                deploy("weighed with more evaluations")
         if not self.rounds:
+            if self._left >= self._recipe.chains and self._learning.n_observed > learnt:
+                deploy(_MORE)
             self._book.begin_chains()
         return bool(self.rounds)
 
@@ -238,19 +244,24 @@ class Weighing:
         self._constants.clear()
         self._book.begin_again()
 
+    @property
+    def _aim(self) -> float | None:
+        """The largest error that is good enough, in posterior sds; None where none is."""
+        budget = self._book.stopping.budget
+        if budget.target_mcse is None and budget.target_ess is None and self._book.wanted is None:
+            return self._weigher.aim
+        return budget.target_mcse
+
     def _is_enough(self) -> bool:
         """Return whether two rounds agree on answers that are good enough."""
         if len(self.rounds) < 2:
             return False
-        stopping, weights = self._book.stopping, self._book.weights
+        stopping, weights, aim = self._book.stopping, self._book.weights, self._aim
         assert weights is not None
-        figures, budget = weights.figures, stopping.budget
-        if budget.target_ess is not None and np.min(figures.effective) >= budget.target_ess:
+        figures, least = weights.figures, stopping.budget.target_ess
+        if least is not None and np.min(figures.effective) >= least:
             stopping.judge("target_ess")
             return True
-        aim = budget.target_mcse
-        if aim is None and budget.target_ess is None and self._book.wanted is None:
-            aim = self._weigher.aim
         enough = aim is not None and np.max(figures.relative_error) <= aim
         if enough:
             stopping.judge("target_mcse")

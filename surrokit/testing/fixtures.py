@@ -108,6 +108,10 @@ class HookCalls:
             reason=reason,
         )
 
+    def surrokit_round_weighed(self, run: Any, info: Any) -> None:
+        """Record the call."""
+        self._record("surrokit_round_weighed", run=run, info=info)
+
     def surrokit_run_finished(self, run: Any, outcome: Any) -> None:
         """Record the call."""
         self._record("surrokit_run_finished", run=run, outcome=outcome)

@@ -13,6 +13,7 @@ from surrokit.contracts.dynamics import Hamiltonian
 from surrokit.errors import ConfigurationError
 from surrokit.registry.discovery import make_plugins
 from surrokit.run.observers import EVENTS, Observers
+from surrokit.testing.fixtures import HookCalls
 
 SMALL = {"chains": 2, "warmup": 30, "draws": 10, "seed": 4, "progress": False}
 
@@ -42,6 +43,27 @@ class Recorder:
     @property
     def names(self):
         return [name for name, _ in self.events]
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+def test_rounds_of_weighted_answers_are_told():
+    hook_calls = HookCalls()
+    run = sk.sample(
+        target(),
+        surrogate=("additive", {"n_nodes": 20}),
+        explorer="rounds",
+        correction="weights",
+        observers=[hook_calls],
+        max_calls=150,
+        target_mcse=1e-6,
+        chains=2,
+        seed=1,
+    )
+    told = [call.arguments["info"] for call in hook_calls.of("surrokit_round_weighed")]
+    assert [each.draws for each in told] == list(np.cumsum([*map(len, run.answer.rounds)]))
+    assert told[-1].error == run.weights.figures.relative_error.max()
+    assert {(each.aim, each.most_calls) for each in told} == {(1e-6, 150)}
+    assert told[-1].calls == run.total_calls
 
 
 def compressed(names):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 
 import pytest
 
 import surrokit as sk
-from surrokit.contracts.observation import IterationInfo, RunInfo
+from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
 from surrokit.errors import TargetError
 from surrokit.output.progress import progress_bar
 
@@ -62,6 +63,50 @@ def test_a_bar_grows_with_a_run_that_begins_again(terminal):
         (task,) = bar._progress.tasks
     assert (task.completed, task.total) == (5, 5)
     assert task.fields["learnt"] == "surrogate 1 of 7 rows, repaired"
+
+
+WEIGHED = {
+    "sampler": "hmc",
+    "surrogate": ("additive", {"n_nodes": 20}),
+    "explorer": "rounds",
+    "correction": "weights",
+    "chains": 2,
+    "seed": 1,
+}
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+def test_the_bar_of_weighted_answers_shows_errors_and_counts_calls(terminal):
+    stream = terminal()
+    run = sk.sample(target(), **WEIGHED, max_calls=150, target_mcse=0.01)
+    shown, error = stream.getvalue(), run.weights.figures.relative_error.max()
+    assert f"error {error:.2g} sd, aim 0.01" in shown
+    assert "weighing" in shown
+    assert f"{run.total_calls}/" in shown
+
+
+@pytest.mark.parametrize(
+    ("aim", "most_calls", "expected"),
+    [(None, None, 100), (None, 180, 180), (0.001, 180, 180), (0.02, 180, 130), (0.02, None, 130)],
+)
+def test_calls_are_expected_by_aim_and_limit(aim, most_calls, expected):
+    """Errors fall with the root of the draws that correct."""
+    info = RoundInfo(error=0.04, draws=10, aim=aim, calls=100.0, most_calls=most_calls)
+    assert info.expected_calls == pytest.approx(expected)
+    refused = RoundInfo(error=math.inf, draws=0, aim=aim, calls=100.0, most_calls=most_calls)
+    assert refused.expected_calls == (most_calls or 100)
+
+
+@pytest.mark.parametrize(("draws", "shown"), [(0, (0, 3, "")), (10, (100, 180, "error 0.04 sd"))])
+def test_the_bar_counts_calls_only_where_answers_are_believed(draws, shown, terminal):
+    terminal()
+    run = RunInfo(dim=1, chains=1, warmup=2, draws=1, parts={})
+    info = RoundInfo(error=0.04, draws=draws, aim=None, calls=100.0, most_calls=180)
+    with progress_bar(enabled=True) as (bar,):
+        bar.surrokit_run_started(run)
+        bar.surrokit_round_weighed(run=run, info=info)
+        (task,) = bar._progress.tasks
+    assert (task.completed, task.total, task.fields["said"]) == shown
 
 
 def test_the_bar_can_be_switched_off(terminal):
