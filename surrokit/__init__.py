@@ -16,6 +16,7 @@ from surrokit.registry.hooks import hookimpl
 from surrokit.result.run import Run
 from surrokit.sessions import open_run, resume
 from surrokit.sharpening import sharpen
+from surrokit.studies.study import study
 from surrokit.surrogate.batch import batch_surrogate
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.check import check_gradient
@@ -43,6 +44,7 @@ __all__ = [
     "resume",
     "open_run",
     "sharpen",
+    "study",
     "Ledger",
     "make",
     "Run",

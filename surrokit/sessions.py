@@ -149,7 +149,7 @@ def resume(
     composer = Composer(default_catalogue())
     exact = check_target(composer.make("potential", target))
     path = Path(path)
-    with _held(path, partial(Store.open, write=True)) as (store, lock):
+    with held(path, partial(Store.open, write=True)) as (store, lock):
         asked = read_settings(store, exact, given)
         check_fingerprint(store, asked.exact, version)
         sequels = read_sequels(store, asked)
@@ -257,7 +257,7 @@ def new_file(
     ConfigurationError
         If the generator cannot be written down.
     """
-    with _held(Path(path), Store.create, is_new=True) as (store, lock):
+    with held(Path(path), Store.create, is_new=True) as (store, lock):
         with store.transaction():
             write_fingerprint(store, asked.exact, version)
             write_settings(store, asked)
@@ -266,12 +266,24 @@ def new_file(
 
 
 @contextmanager
-def _held(
+def held(
     path: Path, get: Callable[[Path], Store], *, is_new: bool = False
 ) -> Iterator[tuple[Store, Lock]]:
     """Yield a ledger and the lock on it, which are given up only if the block raises.
 
-    A new file is then removed.
+    Parameters
+    ----------
+    path
+        The file.
+    get
+        Makes it, or opens it.
+    is_new
+        Whether the file is then removed.
+
+    Raises
+    ------
+    LedgerError
+        If the file is in use, or cannot be had.
     """
     lock = Lock(path)
     try:

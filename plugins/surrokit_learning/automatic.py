@@ -19,14 +19,17 @@ from surrokit.plan.fallback import Fallback, in_words
 from surrokit.plan.recipe import TUNED_AFTER_DROP, WARMUP, Recipe
 from surrokit.registry.composer import Composer, describe
 from surrokit.registry.kinds import Kind
-from surrokit.registry.purposes import DEFAULT, GRADIENTS, NO_LEARNING, VALUES
+from surrokit.registry.purposes import (
+    ANSWERS,
+    DEFAULT,
+    GRADIENTS,
+    NO_LEARNING,
+    ON_SURROGATE,
+    VALUES,
+)
 from surrokit.settings import not_negative
 from surrokit.types import Capabilities
 from surrokit_learning.prospect import ROWS_DECIDE, Prospect, prospect_of
-
-ON_SURROGATE = "surrogate"
-"""Purpose of a sampler whose transitions on a surrogate are many for one exact call, and of an
-explorer that looks for a surrogate."""
 
 SINGLE_PATHS = "single-paths"
 """Purpose of a sampler of single paths on an emulator, with the settings that suit it.
@@ -39,9 +42,6 @@ NORMAL = "normal"
 
 OF_ROWS = "rows"
 """Purpose of a surrogate for sums over rows of data."""
-
-ANSWERS = "answers"
-"""Purpose of a correction of answers rather than of draws."""
 
 GRADIENTS_A_DRAW = 10
 """What plain HMC, well tuned, is expected to pay for an iteration."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surrokit.cli.exit_status import INTERRUPTED
+from surrokit.cli.study import COMMANDS
 from surrokit.errors import ConfigurationError, NothingReportedError, SurrokitError
 from surrokit.sessions import AS_BEFORE
 
@@ -55,6 +56,10 @@ _LIMIT_HELP = "Of the whole run, from where it goes on; none removes it.  [defau
 @click.version_option(package_name="surrokit")
 def cli() -> None:
     """Exact posterior draws from expensive models, driven by cheap learned surrogates."""
+
+
+for _command in COMMANDS:
+    cli.add_command(_command)
 
 
 @cli.command()

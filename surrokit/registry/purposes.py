@@ -20,3 +20,10 @@ STARTS = "starts"
 
 DIFFERENCES = "differences"
 """An explorer for which gradients made of differences of values are worth what they cost."""
+
+ON_SURROGATE = "surrogate"
+"""A sampler whose transitions on a surrogate are many for one exact call, and an explorer that
+looks for a surrogate."""
+
+ANSWERS = "answers"
+"""A correction of answers rather than of draws."""

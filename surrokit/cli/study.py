@@ -1,0 +1,148 @@
+"""``surrokit study``, ``ask`` and ``tell``: models that no program can call, by way of tables."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from surrokit.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from surrokit.studies.study import Study
+
+_FILE = click.argument("file", type=click.Path(path_type=Path))
+
+
+class _Declared(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A name, perhaps with bounds: ``x``, ``rate=0:`` or ``share=0:1``."""
+
+    name = "NAME[=LOW:HIGH]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        name, _, bounds = str(value).partition("=")
+        low, colon, high = bounds.partition(":")
+        try:
+            limits = tuple(float(part) if part else None for part in (low, high))
+        except ValueError:
+            limits, colon = (None, None), ""
+        if not name or (bounds and not colon):
+            self.fail(
+                f"{value!r} is no parameter; write x, or rate=0: or share=0:1 with bounds",
+                param,
+                ctx,
+            )
+        return name, limits
+
+
+@click.command("study")
+@_FILE
+@click.argument("parameters", nargs=-1, required=True, type=_Declared())
+@click.option("--gradients", is_flag=True, help="Each log density comes with its gradient.")
+@click.option("--max-calls", type=int, default=None, help="Evaluations of the model at most.")
+@click.option(
+    "--target-mcse",
+    type=float,
+    default=None,
+    help="Largest error, in posterior sds.",
+)
+@click.option("--chains", type=int, default=4, show_default=True, help="Number of chains.")
+@click.option("--seed", type=int, default=None, help="Seed of all randomness.")
+def study_command(file: Path, parameters: tuple[Any, ...], **settings: Any) -> None:
+    """Begin a study: FILE keeps it, and each of PARAMETERS is a number of the model."""
+    from surrokit.studies.study import study
+
+    if file.exists():
+        raise ConfigurationError(f"{file} is there already; ask and tell it, or give another file")
+    _say(study(file, parameters=dict(parameters), **settings))
+
+
+@click.command("ask")
+@_FILE
+@click.option("--n", type=int, default=None, help="Positions at most.")
+def ask_command(file: Path, n: int | None) -> None:
+    """Write a table of positions at which the model is to be evaluated."""
+    study = _open(file)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(study.description.parameters.labels)
+    writer.writerows(study.ask(n).tolist())
+    _say(study, err=True)
+
+
+@click.command("tell")
+@_FILE
+@click.argument("table", type=click.Path(path_type=Path))
+def tell_command(file: Path, table: Path) -> None:
+    """Read a TABLE of positions and results: a column for each number.
+
+    Results are in the column log_density, and in gradient[0], gradient[1], ... where the study asks
+    for gradients, or in outputs[0], outputs[1], ... where it has data. A field that is empty or nan
+    tells that the model has failed.
+    """
+    study = _open(file)
+    columns = _read(table)
+    description = study.description
+    positions = _pick(table, columns, description.parameters.labels)
+    results: dict[str, Any] = {}
+    for name, shape in description.shapes.items():
+        names = [f"{_COLUMNS[name]}[{i}]" for i in range(int(np.prod(shape)))] if shape else [name]
+        found = _pick(table, columns, names)
+        results[name] = found if shape else found[:, 0]
+    study.tell(positions, results.pop("log_density", None), **results)
+    _say(study)
+
+
+_COLUMNS = {"gradients": "gradient", "outputs": "outputs"}
+
+COMMANDS = (study_command, ask_command, tell_command)
+
+
+def _open(file: Path) -> Study:
+    from surrokit.studies.study import study
+
+    if not file.exists():
+        raise ConfigurationError(f"there is no {file}; begin it with: surrokit study {file} x y")
+    return study(file)
+
+
+def _say(study: Study, *, err: bool = False) -> None:
+    left = len(study.ask())
+    told = "the study is done; look at it with: surrokit show" if study.done else f"{left} wanted"
+    click.echo(f"{study.path}: {told}", err=err)
+
+
+def _read(table: Path) -> dict[str, list[str]]:
+    try:
+        with table.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.reader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ConfigurationError(f"cannot read {table}: {error}; give a table as .csv") from error
+    if not rows or any(len(row) != len(rows[0]) for row in rows):
+        raise ConfigurationError(
+            f"{table} is no table: its first row must name the columns, and each row must have a "
+            "field for each of them"
+        )
+    return {name.strip(): [row[i] for row in rows[1:]] for i, name in enumerate(rows[0])}
+
+
+def _pick(table: Path, columns: dict[str, list[str]], names: list[str]) -> np.ndarray:
+    """Return columns as numbers, shape (n, len(names))."""
+    missing = [name for name in names if name not in columns]
+    if missing:
+        raise ConfigurationError(
+            f"{table} has no column {', '.join(missing)}; it has {', '.join(columns)}"
+        )
+    return np.array([[_number(table, name, each) for each in columns[name]] for name in names]).T
+
+
+def _number(table: Path, name: str, field: str) -> float:
+    try:
+        return float(field.strip() or "nan")
+    except ValueError:
+        raise ConfigurationError(
+            f"{field!r} in column {name} of {table} is no number; write nan where the model failed"
+        ) from None
