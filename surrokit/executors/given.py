@@ -72,7 +72,13 @@ class Given:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         self._cargo: Cargo | None = None
+        self._lacking: set[str] = set()  # workers that asked for the target
         self.closed = False
+
+    @property
+    def _key(self) -> str:
+        assert self._cargo is not None
+        return self._cargo.key
 
     def take(self, source: RowSource) -> None:
         """Send a target to one of them, to see that it can be done.
@@ -85,9 +91,7 @@ class Given:
             If the executor fails.
         """
         self._cargo = pack(source)
-        _, failure = _result(
-            _submitted(self._executor, ready, self._cargo.key, self._cargo, whoami())
-        )
+        _, failure = _result(_submitted(self._executor, ready, self._key, self._cargo, whoami()))
         if failure is not None:
             raise refuse(failure)
 
@@ -99,35 +103,32 @@ class Given:
         WorkerError
             If the executor fails.
         """
-        cargo = self._cargo
-        assert cargo is not None
-        conditions = Conditions.now()
-        out: dict[Future[Reply], tuple[int, bool]] = {}
+        conditions, out = Conditions.now(), dict[Future[Reply], int]()
         replies: dict[int, Reply] = {}
-        lacking: set[str] = set()
+        carried = bool(self._lacking)
 
-        def send(i: int, cargo: Cargo | None) -> None:
-            task = (cargo_key, cargo, what, rows[i], conditions)
-            out[_submitted(self._executor, evaluate, *task)] = i, cargo is not None
+        def send(i: int) -> None:
+            cargo = self._cargo if self._lacking else None
+            task = (self._key, cargo, what, rows[i], conditions)
+            out[_submitted(self._executor, evaluate, *task)] = i
 
-        cargo_key = cargo.key
         try:
             for i in range(len(rows)):
-                send(i, None)
+                send(i)
             while out:
                 for future in wait(out, return_when=FIRST_COMPLETED).done:
-                    i, _ = out.pop(future)
-                    reply = _result(future)
-                    if reply.results is not None or reply.error is not None:
+                    i, reply = out.pop(future), _result(future)
+                    if reply.is_empty:
+                        self._lacking.add(reply.worker)
+                        send(i)
+                    else:
+                        self._lacking.discard(reply.worker)
                         replies[i] = reply
-                        lacking.discard(reply.worker)
-                        continue
-                    lacking.add(reply.worker)
-                    on_its_way = sum(with_cargo for _, with_cargo in out.values())
-                    send(i, cargo if on_its_way < len(lacking) else None)
         finally:
             for future in out:
                 future.cancel()
+        if carried:  # a worker that was not heard of may have gone
+            self._lacking.clear()
         return [replies[i] for i in range(len(rows))]
 
     def close(self) -> None:

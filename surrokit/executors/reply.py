@@ -74,6 +74,11 @@ class Reply:
     told: tuple[Told, ...] = ()
     worker: str = ""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the worker has not got the target."""
+        return self.results is None and self.error is None
+
     def unpack(self, source: RowSource) -> tuple[FloatArray, ...]:
         """Return the results, or raise what was raised; warn as was warned.
 

