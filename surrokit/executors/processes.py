@@ -132,12 +132,12 @@ class Processes:
             raise
 
     def _await_workers(self) -> None:
-        """Wait for one worker, or for all if calls are timed, which starting must not count for."""
+        """Wait until all workers have the target, since calls are timed and starting is no part."""
         seen: set[str] = set()
-        least = 1 if self.timeout is None else self.workers
         for _ in range(_ROUNDS):
-            arguments = (self._key, None, whoami(), 0.0 if least == 1 else _PAUSE)
-            tasks = [self._submit(ready, *arguments) for _ in range(least)]
+            pause = _PAUSE if self.workers > 1 else 0.0
+            arguments = (self._key, None, whoami(), pause)
+            tasks = [self._submit(ready, *arguments) for _ in range(self.workers)]
             for task in tasks:
                 try:
                     name, failure = task.result()
@@ -149,7 +149,7 @@ class Processes:
                 if failure is not None:
                     raise refuse(failure)
                 seen.add(name)
-            if len(seen) >= least:
+            if len(seen) >= self.workers:
                 return
 
 
