@@ -9,23 +9,47 @@ import pytest
 
 import models
 import surrokit as sk
-from models import SIZES
+from surrokit.cost.measuring import measure_starts
+from surrokit.cost.recording import RecordingPotential
 from surrokit.executors.terms import Terms
 
-OPTIONS = {**SIZES, "sampler": "random-walk", "step_size": 0.5, "draws": 8}
+OPTIONS = {"sampler": "random-walk", "step_size": 0.5, "seed": 1, "progress": False}
+OPTIONS |= {"warmup": 2, "draws": 20}
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
 SECONDS = 0.05
-WARMUP = {"threads": 2, "processes": 40}  # iterations by whose end all workers have started
 
 
-@pytest.mark.parametrize("executor", ["threads", "processes"])
-def test_eight_workers_are_seven_times_as_fast_on_calls_that_wait(executor, tmp_path):
-    target = sk.potential(models.Noted(tmp_path, seconds=SECONDS), dim=2)
-    options = {**OPTIONS, "chains": 8, "executor": executor, "warmup": WARMUP[executor]}
-    run = sk.sample(target, **options, workers=8)
+def times_as_fast(executor, folder):
+    """Return how much faster eight workers are on eight chains."""
+    target = sk.potential(models.Noted(folder, seconds=SECONDS), dim=2)
+    run = sk.sample(target, **OPTIONS, chains=8, executor=executor, workers=8)
     # the fastest iteration is one that other programs on the machine did not disturb
-    assert np.diff(run.kept.seconds).min() < 8 * SECONDS / 7
+    return 8 * SECONDS / np.diff(run.kept.seconds).min()
+
+
+def test_eight_threads_are_seven_times_as_fast_on_calls_that_wait(tmp_path):
+    assert times_as_fast("threads", tmp_path) >= 7.0
+
+
+def test_eight_processes_are_several_times_as_fast_on_calls_that_wait(tmp_path):
+    """Seven times, unless eight more processes are too many for a busy machine."""
+    assert times_as_fast("processes", tmp_path) >= 4.0
+
+
+@pytest.mark.long  # it takes a machine that nobody else uses
+def test_eight_processes_are_seven_times_as_fast_on_calls_that_wait(tmp_path):
+    assert times_as_fast("processes", tmp_path) >= 7.0
+
+
+def test_measured_costs_are_those_of_batches_that_are_spread(tmp_path, rng):
+    """By them parts are picked: a call for each chain takes about as long as one call does."""
+    target = sk.potential(models.Noted(tmp_path, seconds=SECONDS), dim=2)
+    with Terms.check("threads", 8, None).spread(target) as spread:
+        recorded = RecordingPotential(spread, keep=True)
+        _, costs = measure_starts(recorded, np.zeros((8, 2)), 8, rng)
+    assert SECONDS <= costs.value < 3.0 * SECONDS
+    assert SECONDS <= costs.values < 3.0 * SECONDS
 
 
 @pytest.mark.long  # it takes two cores that nobody else uses
