@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -84,6 +85,19 @@ def test_an_executor_that_is_shut_down():
         error=WorkerError,
         executor=executor,
     )
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+def test_an_executor_whose_worker_dies_ends_the_run(tmp_path):
+    deadly = sk.potential(models.Deadly(tmp_path, lives=1000), dim=2)
+    context = multiprocessing.get_context("spawn")
+    options = {**OPTIONS, "step_size": 0.7, "initial": [0.0, 0.0]}
+    with (
+        ProcessPoolExecutor(1, mp_context=context) as executor,
+        pytest.raises(WorkerError, match=r"failed: BrokenProcessPool: .* can be resumed") as caught,
+    ):
+        sk.sample(deadly, **options, executor=executor)
+    assert caught.value.partial.draws.shape[0] == 3
 
 
 class Strangers(Executor):
