@@ -23,6 +23,7 @@ from surrokit.targets.check import check_gradient
 from surrokit.targets.forward import forward_potential
 from surrokit.targets.functions import potential
 from surrokit.targets.gaussian import gaussian_prior
+from surrokit.targets.one_by_one import one_by_one
 
 try:
     __version__ = version("surrokit")
@@ -38,6 +39,7 @@ __all__ = [
     "Parameter",
     "Parameters",
     "BoundedPotential",
+    "one_by_one",
     "check_gradient",
     # sampling
     "sample",

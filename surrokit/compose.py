@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +19,7 @@ from surrokit.contracts.schedule import Schedule
 from surrokit.cost.budget import Budget
 from surrokit.cost.calls import OnError
 from surrokit.errors import ConfigurationError
+from surrokit.executors.terms import ExecutorSpec, Terms
 from surrokit.history.scratch import Keep
 from surrokit.ledger.file import unwritten
 from surrokit.ledger.known import WarmStart, add_known, read_known
@@ -94,6 +96,9 @@ def sample(
     version: str | None = None,
     warm_start: WarmStart | None = None,
     keep: Keep = "memory",
+    executor: ExecutorSpec | None = None,
+    workers: int | None = None,
+    timeout: float | None = None,
 ) -> Run:
     """Draw from a target exactly, on a surrogate where one is named or saves calls.
 
@@ -181,6 +186,14 @@ def sample(
         Where draws are: in ``"memory"``, or in a ``"file"`` beside that of ``path``, for more of
         them than fit. The arrays of the result are then read from it, slice by slice; the file has
         no name, and is gone with them.
+    executor
+        Where exact calls are made: ``"processes"`` or ``"threads"``, which last as long as the run,
+        or any :class:`concurrent.futures.Executor`. Each batch of positions is spread over its
+        workers, with the same draws to the bit. None means in this process.
+    workers
+        Number of processes or threads; None means one for each core. Alone it means processes.
+    timeout
+        Seconds after which a call in one of ``"processes"`` is given up, and counts as a failure.
 
     Returns
     -------
@@ -200,10 +213,13 @@ def sample(
         read or is another target's.
     TargetError
         If the target cannot be evaluated where chains start, or raises under ``on_error="raise"``.
+    WorkerError
+        If workers die time and again.
     """
     from surrokit.run.loop import run  # late: importing the package stays fast
 
     _check_sizes(chains, warmup, draws)
+    terms = Terms.check(executor, workers, timeout)
     check_flag("progress", progress)
     observers = list_observers(observers)
     budget = Budget(
@@ -250,12 +266,14 @@ def sample(
     if warm_start is not None:
         known, evaluated, past = read_known(warm_start, exact, version)
         asked = add_known(asked, evaluated, past)
-    file = None if path is None else new_file(path, asked, rng, version, known)
-    with observed(observers, progress=progress) as listeners:
-        outcome = run(asked, composer, rng, listeners, file or unwritten(known))
+    with terms.spread(asked.exact) as exact:
+        asked = attrs.evolve(asked, exact=exact)
+        file = None if path is None else new_file(path, asked, rng, version, known)
+        with observed(observers, progress=progress) as listeners:
+            outcome = run(asked, composer, rng, listeners, file or unwritten(known))
     if path is None:
         return outcome
-    return let_extend(outcome, path, target, asked, version)
+    return let_extend(outcome, path, target, asked, version, terms)
 
 
 def _explores_by_differences(explorer: object) -> bool:

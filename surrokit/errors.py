@@ -37,6 +37,10 @@ class TargetError(SurrokitError, ValueError):
     """A target cannot be loaded, or fails where it must not."""
 
 
+class WorkerError(TargetError, RuntimeError):
+    """Workers that evaluate a target died or cannot be had, again and again."""
+
+
 class NothingReportedError(ConfigurationError):
     """A command was interrupted before it had anything to report."""
 

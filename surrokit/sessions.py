@@ -18,6 +18,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Correction, Sampler
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, LedgerError
+from surrokit.executors.terms import ExecutorSpec, Terms
 from surrokit.failures.account import FailureKind, Recheck
 from surrokit.history.trace import Trace
 from surrokit.ledger.events import last_event
@@ -79,6 +80,9 @@ def resume(
     check: bool = True,
     progress: bool = True,
     observers: Iterable[object] = (),
+    executor: ExecutorSpec | None = None,
+    workers: int | None = None,
+    timeout: float | None = None,
 ) -> Run:
     """Go on with a run from its file, as if nothing had ended it.
 
@@ -109,6 +113,8 @@ def resume(
     progress, observers
         As for :func:`surrokit.sample`. Observers are told of all iterations, also of those that
         are done again.
+    executor, workers, timeout
+        As for :func:`surrokit.sample`; they may differ from before, and change no draw.
 
     Returns
     -------
@@ -145,22 +151,25 @@ def resume(
     }
     check_flag("progress", progress)
     check_flag("check", check)
+    terms = Terms.check(executor, workers, timeout)
     listening = list_observers(observers)
     composer = Composer(default_catalogue())
     exact = check_target(composer.make("potential", target))
     path = Path(path)
-    with held(path, partial(Store.open, write=True)) as (store, lock):
-        asked = read_settings(store, exact, given)
-        check_fingerprint(store, asked.exact, version)
-        sequels = read_sequels(store, asked)
-        sequels.append(_next(sequels[-1], last_event(store), draws, limits))
-        if check:
-            check_row(store, asked.exact)
-        write_sequels(store, sequels)
-        rng, file = read_generator(store), RunFile(store, lock, Tape(store), keep=asked.keep)
-    with observed(listening, progress=progress) as listeners:
-        outcome = run(asked, composer, rng, listeners, file, sequels)
-    return attrs.evolve(outcome, more=partial(resume, path, target, version=version, **given))
+    with terms.spread(exact) as exact:
+        with held(path, partial(Store.open, write=True)) as (store, lock):
+            asked = read_settings(store, exact, given)
+            check_fingerprint(store, asked.exact, version)
+            sequels = read_sequels(store, asked)
+            sequels.append(_next(sequels[-1], last_event(store), draws, limits))
+            if check:
+                check_row(store, asked.exact)
+            write_sequels(store, sequels)
+            rng, file = read_generator(store), RunFile(store, lock, Tape(store), keep=asked.keep)
+        with observed(listening, progress=progress) as listeners:
+            outcome = run(asked, composer, rng, listeners, file, sequels)
+    given |= {"version": version, **terms.settings}
+    return attrs.evolve(outcome, more=partial(resume, path, target, **given))
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:
@@ -325,6 +334,7 @@ def let_extend(
     target: Potential | Spec,
     asked: Recipe,
     version: str | None,
+    terms: Terms,
 ) -> Run:
     """Return a run that can be extended.
 
@@ -334,12 +344,13 @@ def let_extend(
         The run.
     path
         Its file.
-    target, asked, version
+    target, asked, version, terms
         What it was made with.
     """
     given = {**{name: getattr(asked, name) for name in PARTS}, **asked.settings}
     objects = {name: part for name, part in given.items() if not can_write(part)}
-    return attrs.evolve(outcome, more=partial(resume, path, target, version=version, **objects))
+    objects |= {"version": version, **terms.settings}
+    return attrs.evolve(outcome, more=partial(resume, path, target, **objects))
 
 
 def _next(before: Sequel, after: int, draws: int | None, limits: Mapping[str, Limit]) -> Sequel:

@@ -12,6 +12,7 @@ import click
 
 from surrokit.cli.exit_status import INTERRUPTED
 from surrokit.cli.study import COMMANDS
+from surrokit.cli.workers import with_workers
 from surrokit.errors import ConfigurationError, NothingReportedError, SurrokitError
 from surrokit.sessions import AS_BEFORE
 
@@ -149,6 +150,7 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     default="memory",
     help="Where draws are; a file beside that of --path has room for more.",
 )
+@with_workers
 @click.option("--compare", is_flag=True, help="Also run plain HMC, and show its cost.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
 @click.option(
@@ -163,6 +165,7 @@ def sample(
     path: Path | None,
     warm_start: tuple[Path, ...],
     keep: str,
+    one_by_one: bool,
     compare: bool,
     json_path: Path | None,
     out: Path | None,
@@ -185,7 +188,7 @@ def sample(
         check_folder(json_path)
     if out is not None:
         check_can_save(out)
-    exact = resolve_target(target, parts.pop("target", {}))
+    exact = resolve_target(target, parts.pop("target", {}), one_by_one=one_by_one)
     names = {kind: sizes.pop(kind) for kind in _NAMED}
     catalogue = default_catalogue()
     files = {"path": path, "warm_start": warm_start or None, "keep": keep}
@@ -221,9 +224,15 @@ def sample(
     metavar="target.KEY=VALUE",
     help="A setting of the target, as given to the run; repeatable.",
 )
+@with_workers
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
 def resume(
-    file: Path, target: str, settings: tuple[str, ...], json_path: Path | None, **sizes: Any
+    file: Path,
+    target: str,
+    settings: tuple[str, ...],
+    one_by_one: bool,
+    json_path: Path | None,
+    **sizes: Any,
 ) -> None:
     """Go on with the run that wrote FILE, or extend it by --draws.
 
@@ -235,7 +244,8 @@ def resume(
     from surrokit.output.json import write_json
     from surrokit.sessions import resume as go_on
 
-    exact = resolve_target(target, parse_settings(settings).get("target", {}))
+    own = parse_settings(settings).get("target", {})
+    exact = resolve_target(target, own, one_by_one=one_by_one)
     run = go_on(file, exact, **sizes)
     print_run(run)
     if json_path is not None:

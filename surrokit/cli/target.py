@@ -10,9 +10,11 @@ from types import ModuleType
 from typing import Any
 
 from surrokit.errors import SurrokitError, TargetError
+from surrokit.executors.cargo import send_whole
+from surrokit.targets.one_by_one import one_by_one as in_single_rows
 
 
-def resolve_target(target: str, settings: Mapping[str, Any]) -> Any:
+def resolve_target(target: str, settings: Mapping[str, Any], *, one_by_one: bool = False) -> Any:
     """Return a target by registered name, or from ``path/to/file.py:object``.
 
     Parameters
@@ -21,6 +23,8 @@ def resolve_target(target: str, settings: Mapping[str, Any]) -> Any:
         The name or path.
     settings
         Settings of a registered target, or arguments of an object that is a function.
+    one_by_one
+        Whether it is to be evaluated one position at a time.
 
     Raises
     ------
@@ -29,6 +33,11 @@ def resolve_target(target: str, settings: Mapping[str, Any]) -> Any:
     UnknownComponentError
         If no target is registered under the name.
     """
+    found = _resolve(target, settings)
+    return in_single_rows(found) if one_by_one else found
+
+
+def _resolve(target: str, settings: Mapping[str, Any]) -> Any:
     from surrokit.compose import make
 
     if ".py" not in target and ":" not in target:
@@ -87,6 +96,7 @@ def _import_module(path: Path) -> ModuleType:
         ) from error
     finally:
         sys.path.pop(0)
+    send_whole(module, path)
     return module
 
 

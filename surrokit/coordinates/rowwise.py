@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from functools import partial
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -11,6 +12,27 @@ from surrokit.errors import EvaluationError, ResultTypeError, ShapeError
 from surrokit.types import FloatArray
 
 Results = TypeVar("Results", bound=tuple[FloatArray, ...])
+
+
+class RowSource(Protocol):
+    """What is evaluated at one position at a time, such as a target of plain functions."""
+
+    def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
+        """Return arrays for one row, which it may keep or change.
+
+        Parameters
+        ----------
+        what
+            Which of its results.
+        row : ndarray of shape (width,)
+            The position, and whatever else goes with it.
+        """
+        ...
+
+
+EachRow: TypeAlias = Callable[[RowSource, str, FloatArray], tuple[FloatArray, ...]]
+"""Evaluates a source at rows (n, width), in this process or elsewhere, as
+:func:`one_after_another` does."""
 
 
 def map_rows(
@@ -65,6 +87,11 @@ def row_by_row(
     if causes:
         raise EvaluationError(causes, results, n=len(positions))
     return results
+
+
+def one_after_another(source: RowSource, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
+    """Evaluate a source at each row, in order; raises as :func:`row_by_row` does."""
+    return row_by_row(partial(source.at, what), rows)
 
 
 def _raise_if_wrong(causes: dict[int, Exception]) -> None:

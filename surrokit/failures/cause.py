@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import traceback
+from contextlib import suppress
+from typing import TypeAlias
 
 import attrs
 
@@ -31,10 +33,31 @@ def kind_of(error: Exception) -> str:
     return f"{what} {type(error).__name__}"
 
 
+Place: TypeAlias = tuple[str, int | None]
+"""A file and a line."""
+
+_PLACE = "_raised_at"
+
+
+def place_of(error: Exception) -> Place | None:
+    """Return where an exception was raised, or was said to be; None if it never was."""
+    if hasattr(error, _PLACE):
+        told: Place | None = getattr(error, _PLACE)
+        return told
+    frames = traceback.extract_tb(error.__traceback__)
+    return (frames[-1].filename, frames[-1].lineno) if frames else None
+
+
+def say_place(error: Exception, place: Place | None) -> None:
+    """Say where an exception was raised whose traceback is lost or tells nothing; None: nowhere."""
+    with suppress(AttributeError):  # some exceptions take no attributes
+        setattr(error, _PLACE, place)
+
+
 def report_of(error: Exception) -> str:
     """Return what a target did that raised: the exception, and the line that it comes from."""
-    place = traceback.extract_tb(error.__traceback__)
-    where = f" ({place[-1].filename}, line {place[-1].lineno})" if place else ""
+    place = place_of(error)
+    where = f" ({place[0]}, line {place[1]})" if place else ""
     return f"raised {type(error).__name__}: {error}{where}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import attrs
@@ -103,6 +104,10 @@ class BoundedPotential:
     def with_count(self, count: Count) -> BoundedPotential:
         """Return a copy that reports its calls of the inner potential."""
         return attrs.evolve(self, inner=with_count(self.inner, count))
+
+    def over(self, wrap: Callable[[Potential], Potential]) -> BoundedPotential:
+        """Return a copy of a wrapped inner potential."""
+        return attrs.evolve(self, inner=wrap(self.inner))
 
     @property
     def energy(self) -> Energy:

@@ -23,7 +23,7 @@ from surrokit.contracts.methods import CallKind
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.coordinates.plausible import Plausible
-from surrokit.coordinates.rowwise import map_rows, row_by_row
+from surrokit.coordinates.rowwise import EachRow, map_rows, one_after_another
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.targets.bounds import with_bounds
@@ -149,7 +149,10 @@ def _energy(
 
 @attrs.frozen(kw_only=True, eq=False)
 class MappedPotential(PotentialOfOutputs):
-    """A forward map and an energy, in the user's coordinates."""
+    """A forward map and an energy, in the user's coordinates.
+
+    ``each_row`` evaluates rows one by one; it is None where functions of rows take them together.
+    """
 
     parameters: Parameters
     forward_function: Function = attrs.field(alias="forward")
@@ -161,10 +164,25 @@ class MappedPotential(PotentialOfOutputs):
     plausible: Plausible | None = None
     count: Count = count_nothing
     precision: Precision = attrs.field(factory=Precision, repr=False)
+    each_row: EachRow | None = attrs.field(repr=False)
+
+    @each_row.default
+    def _each_row(self) -> EachRow | None:
+        return None if self.batched else one_after_another
 
     def with_count(self, count: Count) -> MappedPotential:
         """Return a copy that reports calls of its functions, second derivatives as ``jacobian``."""
         return attrs.evolve(self, count=count)
+
+    def split_by(self, each_row: EachRow) -> MappedPotential:
+        """Return a copy whose rows are evaluated one by one."""
+        return attrs.evolve(self, each_row=each_row)
+
+    def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
+        """Return outputs, perhaps with derivatives or a gradient, at one position (dim,)."""
+        if not self.batched:
+            return self._call(what, row)
+        return tuple(array[0] for array in self._call(what, row[None]))
 
     @property
     def dim(self) -> int:
@@ -224,13 +242,11 @@ class MappedPotential(PotentialOfOutputs):
         ShapeError
             If the function returns another shape.
         """
-        return self._evaluate("forward", lambda q: (self._outputs(q),), positions)[0]
+        return self._evaluate("forward", "outputs", positions)[0]
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
-        outputs, jacobian = self._evaluate(
-            "jacobian", lambda q: (self._outputs(q), self._jacobian(q)), positions
-        )
+        outputs, jacobian = self._evaluate("jacobian", "jacobian", positions)
         if jacobian.shape != (*outputs.shape, self.dim):
             raise ShapeError(
                 f"the jacobian function must return shape {(outputs.shape[1], self.dim)} for each "
@@ -240,16 +256,7 @@ class MappedPotential(PotentialOfOutputs):
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
-
-        def evaluate(q: FloatArray) -> tuple[FloatArray, FloatArray]:
-            outputs = self._outputs(q)
-            _, by_outputs, by_positions = self.energy.value_and_gradients(
-                np.atleast_2d(outputs), np.atleast_2d(q)
-            )
-            pulled = self._vjp(q, by_outputs.reshape(outputs.shape))
-            return outputs, pulled + by_positions.reshape(q.shape)
-
-        outputs, gradient = self._evaluate("vjp", evaluate, positions)
+        outputs, gradient = self._evaluate("vjp", "gradient", positions)
         return outputs, gradient
 
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
@@ -261,7 +268,7 @@ class MappedPotential(PotentialOfOutputs):
             return (_contract(hessian, w),)
 
         def evaluate() -> tuple[FloatArray, ...]:
-            return self._evaluate("jacobian", lambda rows: (self._hessian(rows),), q)
+            return self._evaluate("jacobian", "hessian", q)
 
         return map_rows(evaluate, contract, len(q))[0]
 
@@ -277,14 +284,31 @@ class MappedPotential(PotentialOfOutputs):
             known = KnownDerivatives(outputs=outputs, known_jacobian=jacobian, product=product)
             return (function(known),)
 
-        def evaluate(row: FloatArray) -> tuple[FloatArray, ...]:
-            return self._outputs(row), self._jacobian(row), self._hessian(row)
-
         def evaluate_rows() -> tuple[FloatArray, ...]:
             self.count("jacobian", len(q))  # the first derivatives, beside the second
-            return self._evaluate("jacobian", evaluate, q)
+            return self._evaluate("jacobian", "derivatives", q)
 
         return map_rows(evaluate_rows, derive, len(q))[0]
+
+    def _call(self, what: str, q: FloatArray) -> tuple[FloatArray, ...]:
+        if what == "hessian":
+            return (self._hessian(q),)
+        if what == "gradient":
+            return self._gradient(q)
+        outputs = self._outputs(q)
+        if what == "outputs":
+            return (outputs,)
+        if what == "jacobian":
+            return outputs, self._jacobian(q)
+        return outputs, self._jacobian(q), self._hessian(q)
+
+    def _gradient(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        outputs = self._outputs(q)
+        _, by_outputs, by_positions = self.energy.value_and_gradients(
+            np.atleast_2d(outputs), np.atleast_2d(q)
+        )
+        pulled = self._vjp(q, by_outputs.reshape(outputs.shape))
+        return outputs, pulled + by_positions.reshape(q.shape)
 
     def _outputs(self, q: FloatArray) -> FloatArray:
         # a map with one output may return a number, and its jacobian a vector
@@ -317,15 +341,12 @@ class MappedPotential(PotentialOfOutputs):
             hessian = hessian[..., None, :, :]
         return _check(hessian, q, "hessian", 2)
 
-    def _evaluate(
-        self,
-        kind: CallKind,
-        evaluate: Callable[[FloatArray], tuple[FloatArray, ...]],
-        positions: FloatArray,
-    ) -> tuple[FloatArray, ...]:
+    def _evaluate(self, kind: CallKind, what: str, positions: FloatArray) -> tuple[FloatArray, ...]:
         q = check_positions(positions, self.dim)
         self.count(kind, len(q))
-        return evaluate(q.copy()) if self.batched else row_by_row(evaluate, q)
+        if self.each_row is None:
+            return self._call(what, q.copy())
+        return self.each_row(self, what, q)
 
 
 def _check(array: FloatArray, q: FloatArray, what: str, more_axes: int) -> FloatArray:

@@ -16,7 +16,7 @@ from surrokit.contracts.methods import CallKind
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.coordinates.plausible import Plausible
-from surrokit.coordinates.rowwise import row_by_row
+from surrokit.coordinates.rowwise import EachRow, one_after_another
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.settings import is_whole
 from surrokit.shapes import check_positions
@@ -177,6 +177,8 @@ class FunctionPotential:
         Where positions start; None for no such place.
     precision
         Notes whether they compute in single precision.
+    each_row
+        Evaluates rows one by one; None where functions of rows take them together.
     """
 
     parameters: Parameters
@@ -187,6 +189,11 @@ class FunctionPotential:
     batched: bool
     plausible: Plausible | None = None
     precision: Precision = attrs.field(factory=Precision, repr=False)
+    each_row: EachRow | None = attrs.field(repr=False)
+
+    @each_row.default
+    def _each_row(self) -> EachRow | None:
+        return None if self.batched else one_after_another
 
     @property
     def dim(self) -> int:
@@ -208,6 +215,16 @@ class FunctionPotential:
         kinds: dict[str, CallKind] = {"value": "gradient"} if self.function is None else {}
         return CountedPotential(self, count, kinds)
 
+    def split_by(self, each_row: EachRow) -> FunctionPotential:
+        """Return a copy whose rows are evaluated one by one."""
+        return attrs.evolve(self, each_row=each_row)
+
+    def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
+        """Return ``value``, ``gradient`` or ``both`` at one position of shape (dim,)."""
+        if not self.batched:
+            return self._call(what, row)
+        return tuple(array[0] for array in self._call(what, row[None]))
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim).
 
@@ -220,23 +237,28 @@ class FunctionPotential:
         """
         if self.function is None:
             return self.value_and_gradient(positions)[0]
-        return self._evaluate(self._only_value, positions, (np.empty(0),))[0]
+        return self._evaluate("value", positions, (np.empty(0),))[0]
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim); raises as ``value`` does."""
         values, gradients = self._evaluate(
-            self._both, positions, (np.empty(0), np.empty((0, self.dim)))
+            "both", positions, (np.empty(0), np.empty((0, self.dim)))
         )
         return values, gradients
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U, shape (n, dim); raises as ``value`` does."""
-        return self._evaluate(self._only_gradient, positions, (np.empty((0, self.dim)),))[0]
+        return self._evaluate("gradient", positions, (np.empty((0, self.dim)),))[0]
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions in the plausible place, shape (n, dim)."""
         assert self.plausible is not None
         return self.plausible.draw(rng, n)
+
+    def _call(self, what: str, q: FloatArray) -> tuple[FloatArray, ...]:
+        if what == "value":
+            return self._only_value(q)
+        return self._both(q) if what == "both" else self._only_gradient(q)
 
     def _only_value(self, q: FloatArray) -> tuple[FloatArray, ...]:
         assert self.function is not None
@@ -276,12 +298,9 @@ class FunctionPotential:
         return self.sign * array
 
     def _evaluate(
-        self,
-        evaluate: Callable[[FloatArray], tuple[FloatArray, ...]],
-        positions: FloatArray,
-        of_no_rows: tuple[FloatArray, ...],
+        self, what: str, positions: FloatArray, of_no_rows: tuple[FloatArray, ...]
     ) -> tuple[FloatArray, ...]:
         q = check_positions(positions, self.dim)
-        if self.batched:
-            return evaluate(q.copy())
-        return row_by_row(evaluate, q) if len(q) else of_no_rows
+        if self.each_row is None:
+            return self._call(what, q.copy())
+        return self.each_row(self, what, q) if len(q) else of_no_rows

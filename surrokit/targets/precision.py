@@ -51,6 +51,16 @@ class Precision:
         return array
 
     @property
+    def notes(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Functions with numbers of single precision, and with others."""
+        return frozenset(self._seen), frozenset(self._fine)
+
+    def add(self, notes: tuple[frozenset[str], frozenset[str]]) -> None:
+        """Take in the notes of a copy."""
+        self._seen |= notes[0]
+        self._fine |= notes[1]
+
+    @property
     def single(self) -> frozenset[str]:
         """Functions whose numbers so far were all of single precision."""
         return frozenset(self._seen - self._fine)

@@ -1,0 +1,111 @@
+"""Rows of a target, spread over a crew of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from surrokit.contracts.potential import Potential
+from surrokit.coordinates.rowwise import EachRow, RowSource, one_after_another, row_by_row
+from surrokit.errors import ConfigurationError
+from surrokit.executors.reply import Reply
+from surrokit.types import FloatArray
+
+
+class Crew(Protocol):
+    """Workers, all of whom have one target."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether they have gone."""
+        ...
+
+    def take(self, source: RowSource) -> None:
+        """Give the target to the workers.
+
+        Raises
+        ------
+        ConfigurationError
+            If that cannot be done.
+        """
+        ...
+
+    def evaluate(self, what: str, rows: FloatArray) -> Sequence[Reply]:
+        """Return the reply for each row, in the order of the rows.
+
+        Raises
+        ------
+        WorkerError
+            If there are no workers any more.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let them go; calls in progress are given up."""
+        ...
+
+
+class Spread:
+    """Evaluates rows of a target by a crew, and in this process once the crew has gone.
+
+    A copy, or what is made of it by pickle, goes without a crew.
+
+    Parameters
+    ----------
+    crew
+        The crew, which has the target.
+    """
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+
+    def __call__(self, source: RowSource, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
+        """Evaluate a source at rows, as :func:`surrokit.coordinates.rowwise.one_after_another`."""
+        if self._crew.closed:
+            return one_after_another(source, what, rows)
+        replies = iter(self._crew.evaluate(what, rows))
+        return row_by_row(lambda _: next(replies).unpack(source), rows)
+
+    def __reduce__(self) -> tuple[Callable[[], EachRow], tuple[()]]:
+        """Return what stands for it elsewhere."""
+        return _alone, ()
+
+
+def _alone() -> EachRow:
+    return one_after_another
+
+
+def spread(target: Potential, crew: Crew) -> Potential:
+    """Return a target whose rows a crew evaluates.
+
+    Wrappers stay in this process, with all that they do to a batch as a whole: only the functions
+    inside go to the workers, one position at a time.
+
+    Parameters
+    ----------
+    target
+        The target. Potentials inside a wrapper are reached by its method ``over``; the innermost
+        one must have ``each_row``, and a method ``split_by(each_row)`` that returns a copy with
+        another one.
+    crew
+        The workers, who are given the innermost potential.
+
+    Raises
+    ------
+    ConfigurationError
+        If the target takes rows together, or workers cannot have it.
+    """
+    over: Callable[..., Potential] | None = getattr(target, "over", None)
+    if over is not None:
+        return over(lambda inner: spread(inner, crew))
+    innermost: Any = target
+    if getattr(innermost, "each_row", None) is None:
+        raise ConfigurationError(
+            f"the target ({type(target).__name__}) evaluates rows of positions together, and may "
+            "give other last digits if they are parted among workers; pass "
+            "surrokit.one_by_one(target) to have positions evaluated one by one, or leave executor "
+            "and workers out"
+        )
+    crew.take(innermost)
+    split: Potential = innermost.split_by(Spread(crew))
+    return split

@@ -1,0 +1,146 @@
+"""What a worker sends back for one row."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any, TypeAlias
+
+import attrs
+
+from surrokit.coordinates.rowwise import RowSource
+from surrokit.errors import ResultTypeError, ShapeError
+from surrokit.failures.cause import Place, place_of, say_place
+from surrokit.types import FloatArray
+
+Notes: TypeAlias = tuple[frozenset[str], frozenset[str]]
+"""What is known of a target's precision."""
+
+Told: TypeAlias = tuple[str, type[Warning], str, int]
+"""A warning: its message, its category, its file and its line."""
+
+_BASES = (TimeoutError, ShapeError, ResultTypeError, ArithmeticError, Warning)
+"""Classes of exceptions by which failures are told apart."""
+
+
+@attrs.frozen
+class StandIn:
+    """Stands for an exception that cannot be sent.
+
+    Parameters
+    ----------
+    name
+        Of its class.
+    base
+        The class that decides what kind of failure it is.
+    message
+        Its message.
+    """
+
+    name: str
+    base: type[Exception]
+    message: str
+
+    def make(self) -> Exception:
+        """Return an exception of the same name and message."""
+        made: Exception = type(self.name, (self.base,), {})(self.message)
+        return made
+
+
+@attrs.frozen(eq=False)
+class Reply:
+    """Results of one row, or why there are none.
+
+    Parameters
+    ----------
+    results
+        Arrays; None if the target raised.
+    error
+        What it raised.
+    place
+        Where.
+    notes
+        What is known of its precision by now.
+    told
+        Warnings, in order.
+    worker
+        Who evaluated it.
+    """
+
+    results: tuple[FloatArray, ...] | None = None
+    error: Exception | StandIn | None = None
+    place: Place | None = None
+    notes: Notes | None = None
+    told: tuple[Told, ...] = ()
+    worker: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the worker has not got the target."""
+        return self.results is None and self.error is None
+
+    def unpack(self, source: RowSource) -> tuple[FloatArray, ...]:
+        """Return the results, or raise what was raised; warn as was warned.
+
+        Parameters
+        ----------
+        source
+            The target in this process, which learns what is known of its precision.
+        """
+        for message, category, file, line in self.told:
+            warnings.warn_explicit(message, category, file, line, registry=_SEEN)
+        if self.notes is not None:
+            source.precision.add(self.notes)  # type: ignore[attr-defined]
+        if self.results is not None:
+            return self.results
+        assert self.error is not None
+        error = self.error.make() if isinstance(self.error, StandIn) else self.error
+        if self.place is not None:
+            say_place(error, self.place)
+        raise error
+
+
+_SEEN: dict[str | tuple[str, type[Warning], int], int] = {}
+"""Warnings that filters show but once."""
+
+
+def try_at(source: RowSource, what: str, row: FloatArray) -> Reply:
+    """Evaluate a source at one row, and keep what it raises."""
+    try:
+        return Reply(results=source.at(what, row))
+    except Exception as error:
+        return Reply(error=error)
+
+
+def to_send(reply: Reply, told: list[warnings.WarningMessage], notes: Any, worker: str) -> Reply:
+    """Return a reply that any process can read."""
+    error = reply.error
+    return attrs.evolve(
+        reply,
+        error=_sendable(error) if isinstance(error, Exception) else error,
+        place=place_of(error) if isinstance(error, Exception) else None,
+        notes=notes,
+        told=tuple(
+            (str(each.message), _category(each), each.filename, each.lineno) for each in told
+        ),
+        worker=worker,
+    )
+
+
+def _sendable(error: Exception) -> Exception | StandIn:
+    try:
+        copy = pickle.loads(pickle.dumps(error))
+        if type(copy) is type(error) and str(copy) == str(error):
+            return error
+    except Exception:  # whatever its class does when it is taken apart
+        pass
+    base = next((base for base in _BASES if isinstance(error, base)), Exception)
+    return StandIn(name=type(error).__name__, base=base, message=str(error))
+
+
+def _category(told: warnings.WarningMessage) -> type[Warning]:
+    try:
+        pickle.dumps(told.category)
+    except Exception:  # a class that only the worker knows
+        return UserWarning
+    return told.category

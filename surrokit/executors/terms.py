@@ -1,0 +1,136 @@
+"""The terms of a crew: who evaluates a target, how many of them, and for how long each time."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from surrokit.contracts.potential import Potential
+from surrokit.errors import ConfigurationError
+from surrokit.executors.crew import Crew, spread
+from surrokit.executors.given import Given, Threads
+from surrokit.executors.processes import Processes
+from surrokit.settings import is_whole
+
+ExecutorSpec: TypeAlias = Executor | Literal["processes", "threads"]
+"""An executor, or a word for one that lasts as long as a run."""
+
+_WORDS = ("processes", "threads")
+
+
+@attrs.frozen
+class Terms:
+    """What ``sample`` and ``resume`` were told of workers.
+
+    Parameters
+    ----------
+    executor
+        An executor, ``"processes"``, ``"threads"``, or None for the process itself.
+    workers
+        Number of processes or threads; None for one for each core.
+    timeout
+        Seconds after which a call in a worker process is given up; None for never.
+    """
+
+    executor: ExecutorSpec | None
+    workers: int | None
+    timeout: float | None
+
+    @classmethod
+    def check(cls, executor: object, workers: object, timeout: object) -> Terms:
+        """Return terms; workers alone are processes.
+
+        Raises
+        ------
+        ConfigurationError
+            If they cannot work.
+        """
+        if workers is not None and not is_whole(workers, 1):
+            raise ConfigurationError(
+                f"workers must be a whole number of at least 1, got {workers!r}"
+            )
+        if executor is None and workers is not None:
+            executor = "processes"
+        is_word = isinstance(executor, str)
+        if executor is not None and not (is_word or callable(getattr(executor, "submit", None))):
+            raise ConfigurationError(_expected(executor))
+        if isinstance(executor, type) or (is_word and executor not in _WORDS):
+            raise ConfigurationError(_expected(executor))
+        if workers is not None and not is_word:
+            raise ConfigurationError(
+                "workers is given together with an executor, which has workers already; leave "
+                "workers out, or pass executor='processes' or 'threads'"
+            )
+        _check_timeout(timeout, executor)
+        given: Any = (executor, workers, timeout)
+        return cls(*given)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The terms as keywords."""
+        return {"executor": self.executor, "workers": self.workers, "timeout": self.timeout}
+
+    @contextmanager
+    def spread(self, target: Potential) -> Iterator[Potential]:
+        """Yield a target whose positions are evaluated by workers within the block.
+
+        Raises
+        ------
+        ConfigurationError
+            If it cannot be given to workers.
+        WorkerError
+            If there are none.
+        """
+        if self.executor is None:
+            yield target
+            return
+        crew = self._hire()
+        try:
+            yield spread(target, crew)
+        finally:
+            crew.close()
+
+    def _hire(self) -> Crew:
+        if isinstance(self.executor, Executor):
+            if isinstance(self.executor, ThreadPoolExecutor):
+                return Threads(self.executor, own=False)
+            return Given(self.executor)
+        if self.executor == "threads":
+            return Threads(ThreadPoolExecutor(self.workers or cores()), own=True)
+        if self.executor == "processes":
+            return Processes(self.workers or cores(), self.timeout)
+        return Given(self.executor)  # type: ignore[arg-type]
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _expected(executor: object) -> str:
+    return (
+        "executor must be 'processes', 'threads', or a concurrent.futures.Executor, such as "
+        f"ProcessPoolExecutor(4), got {executor!r}"
+    )
+
+
+def _check_timeout(timeout: object, executor: object) -> None:
+    if timeout is None:
+        return
+    is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not is_number or not 0.0 < timeout < math.inf:  # type: ignore[operator]
+        raise ConfigurationError(f"timeout must be a number of seconds above 0, got {timeout!r}")
+    if executor != "processes":
+        raise ConfigurationError(
+            "timeout is kept by killing the worker process of a call that hangs, which can only be "
+            "done to processes that surrokit has started; pass executor='processes', or raise "
+            "TimeoutError in the target itself"
+        )

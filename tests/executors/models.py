@@ -1,0 +1,137 @@
+"""Targets that workers import, and what they do to those who evaluate them."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from pathlib import Path
+
+import attrs
+import numpy as np
+
+import surrokit as sk
+
+SIZES = {"chains": 3, "warmup": 30, "draws": 20, "seed": 1, "progress": False}
+
+
+class Choked(Exception):
+    """Cannot be put together again from what its base class keeps of it."""
+
+    def __init__(self, where, why):
+        super().__init__(f"{why} at {where:.1f}")
+
+
+def value(q):
+    return float(q @ q / 2 + 0.1 * np.sum(q**4))
+
+
+def gradient(q):
+    return q + 0.4 * q**3
+
+
+def outputs(q):
+    return np.array([q[0] * q[1], q[0] + q[2] ** 2, np.sin(q[1])])
+
+
+def jacobian(q):
+    return np.array([[q[1], q[0], 0.0], [1.0, 0.0, 2.0 * q[2]], [0.0, np.cos(q[1]), 0.0]])
+
+
+def second(q):
+    made = np.zeros((3, 3, 3))
+    made[0, 0, 1] = made[0, 1, 0] = 1.0
+    made[1, 2, 2] = 2.0
+    made[2, 1, 1] = -np.sin(q[1])
+    return made
+
+
+def pulled(q, w):
+    return jacobian(q).T @ w
+
+
+def mapped(jac=None, hessian=None, vjp=None, **names):
+    """A target of a forward map."""
+    names = names or {"dim": 3}
+    data = {"data": [0.5, 1.0, 0.2], "noise_sd": 0.3, "prior": sk.gaussian_prior(0, 1)}
+    return sk.forward_potential(outputs, jac, hessian, vjp=vjp, **data, **names)
+
+
+def rows(q):
+    return np.sum(q**2, axis=1) / 2
+
+
+def fails(q):
+    """Fails in many ways along its first coordinate."""
+    x = q[0]
+    if x > 1.2:
+        raise Choked(x, "too far")
+    if x > 0.9:
+        raise TimeoutError("the solver gave up")
+    if x > 0.6:
+        warnings.warn("a step was cut", RuntimeWarning, stacklevel=1)
+    if x > 0.3:
+        return np.nan
+    if x < -1.5:
+        return np.ones(2)
+    return float(q @ q / 2)
+
+
+@attrs.frozen
+class Noted:
+    """A normal density that leaves a file for each process that evaluates it."""
+
+    folder: Path
+    seconds: float = 0.0
+
+    def __call__(self, q):
+        (self.folder / str(os.getpid())).touch()
+        time.sleep(self.seconds)
+        return float(q @ q / 2)
+
+
+@attrs.frozen
+class Deadly:
+    """Ends its process at the first calls beyond an edge: as often as ``lives`` says."""
+
+    folder: Path
+    lives: int
+
+    def __call__(self, q):
+        if q[0] > 0.5:
+            deaths = len(list(self.folder.iterdir()))
+            if deaths < self.lives:
+                (self.folder / str(deaths)).touch()
+                os._exit(1)
+        return float(q @ q / 2)
+
+
+def hangs(q):
+    """Hangs beyond an edge."""
+    if q[0] > 1.2:
+        time.sleep(1000.0)
+    return float(q @ q / 2)
+
+
+class Unloadable:
+    """Can be pickled, and not be made anew."""
+
+    def __call__(self, q):
+        return 0.0
+
+    def __reduce__(self):
+        return _refuse, ()
+
+
+def _refuse():
+    raise OSError("no such data here")
+
+
+def noisy(q):
+    """Divides by zero where q[0] > 0, and counts on being told nothing of it."""
+    return float(np.float64(q @ q / 2) + 0.0 * (np.float64(1.0) / np.float64(0.0) > 0))
+
+
+def single(q):
+    """Computes in single precision."""
+    return np.float32(np.float32(q @ q) / np.float32(2.0))

@@ -1,0 +1,111 @@
+"""What fails in a worker fails as it does without: by kind, message and number of tries."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import numpy as np
+import pytest
+
+import models
+import surrokit as sk
+from models import SIZES
+from surrokit.errors import EvaluationWarning, TargetError
+from surrokit.executors.reply import StandIn, try_at
+from surrokit.executors.terms import Terms
+
+OPTIONS = {**SIZES, "sampler": "random-walk", "step_size": 1.0}
+pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+
+
+def told(**options):
+    """Return what a run tells of failures, and what was warned of."""
+    target = sk.potential(models.fails, dim=2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("error", "a step was cut")
+        run = sk.sample(target, initial=np.zeros(2), **{**OPTIONS, **options})
+    kinds = {
+        name: (kind.count, kind.cured, kind.message, kind.position.tolist())
+        for name, kind in run.failure_kinds.items()
+    }
+    failures = [str(w.message) for w in caught if w.category is EvaluationWarning]
+    return kinds, failures, run.calls, run.draws.tolist()
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return told()
+
+
+def test_there_are_failures_of_many_kinds(alone):
+    assert set(alone[0]) == {
+        *("exception Choked", "time-out", "warning RuntimeWarning", "NaN", "wrong shape"),
+    }
+    assert "models.py, line" in alone[0]["exception Choked"][2]
+
+
+def test_threads(alone):
+    assert told(executor="threads", workers=2) == alone
+
+
+def test_processes(alone):
+    assert told(workers=2) == alone
+
+
+def test_an_executor_that_is_given(alone, pool):
+    assert told(executor=pool) == alone
+
+
+def test_retries(pool):
+    assert told(executor=pool, on_error="retry", retries=2) == told(on_error="retry", retries=2)
+
+
+def test_an_exception_that_stops_the_run(pool):
+    messages = []
+    for more in ({}, {"executor": pool}):
+        with pytest.raises(TargetError) as caught:
+            told(on_error="raise", **more)
+        messages.append((str(caught.value), type(caught.value.__cause__).__name__))
+        assert caught.value.partial.draws.shape[2] == 2
+    assert messages[0] == messages[1]
+
+
+def test_a_target_that_is_wrong_everywhere(pool):
+    target = sk.potential(lambda q: None, dim=2)
+    messages = []
+    for more in ({}, {"executor": pool}):
+        with pytest.raises(sk.errors.ResultTypeError, match="got None") as caught:
+            sk.sample(target, **OPTIONS, **more)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
+def test_floating_point_errors_are_treated_alike(pool):
+    """A run ignores them; outside a run they are what NumPy was told."""
+    target = sk.potential(models.noisy, dim=2)
+    with Terms.check(pool, None, None).spread(target) as spread:
+        with np.errstate(all="ignore"):
+            assert np.isfinite(spread.value(np.ones((1, 2)))).all()
+        with np.errstate(all="raise"), pytest.raises(sk.errors.EvaluationError, match="divide"):
+            spread.value(np.ones((1, 2)))
+        with np.errstate(all="warn"), pytest.warns(RuntimeWarning, match="divide"):
+            spread.value(np.ones((1, 2)))
+
+
+def test_a_warning_of_a_worker_is_given_here(pool):
+    target = sk.potential(models.fails, dim=2)
+    with Terms.check(pool, None, None).spread(target) as spread, pytest.warns(RuntimeWarning) as w:
+        spread.value(np.array([[0.7, 0.0]]))
+    assert str(w[0].message) == "a step was cut"
+    assert os.path.basename(w[0].filename) == "models.py"
+
+
+def test_an_exception_that_cannot_be_sent_has_a_stand_in():
+    reply = try_at(sk.potential(models.fails, dim=1), "value", np.array([2.0]))
+    assert type(reply.error) is models.Choked
+    made = StandIn(name="Choked", base=TimeoutError, message="too far").make()
+    assert (type(made).__name__, str(made), isinstance(made, TimeoutError)) == (
+        *("Choked", "too far", True),
+    )

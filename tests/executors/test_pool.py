@@ -1,0 +1,147 @@
+"""Processes of our own: they start, die, hang, and end with the run."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+import pytest
+
+import models
+import surrokit as sk
+from models import SIZES
+from surrokit.errors import ConfigurationError, EvaluationWarning, TargetError, WorkerError
+from surrokit.executors.terms import Terms
+
+OPTIONS = {**SIZES, "sampler": "random-walk", "step_size": 0.7, "initial": np.zeros(2)}
+pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+
+
+def is_alive(pid):
+    try:
+        os.kill(int(pid), 0)
+    except OSError:
+        return False
+    return True
+
+
+def test_calls_are_made_elsewhere_by_all_and_processes_end_with_the_run(tmp_path):
+    target = sk.potential(models.Noted(tmp_path, seconds=0.02), dim=2)
+    sk.sample(target, **{**OPTIONS, "warmup": 4, "draws": 4}, workers=2)
+    pids = [file.name for file in tmp_path.iterdir()]
+    assert len(pids) == 2
+    assert str(os.getpid()) not in pids
+    time.sleep(0.1)
+    assert not any(is_alive(pid) for pid in pids)
+
+
+def test_a_position_whose_worker_dies_is_given_to_another(tmp_path):
+    deadly = sk.potential(models.Deadly(tmp_path, lives=2), dim=2)
+    run = sk.sample(deadly, **OPTIONS, workers=2)
+    assert len(list(tmp_path.iterdir())) == 2
+    np.testing.assert_array_equal(run.draws, sk.sample(deadly, **OPTIONS).draws)
+    assert run.failures == 0
+
+
+def test_workers_that_die_time_and_again_end_the_run(tmp_path):
+    deadly = sk.potential(models.Deadly(tmp_path, lives=1000), dim=2)
+    with pytest.raises(
+        WorkerError,
+        match=r"worker processes died 3 times in a row, the last time at work on 1 position, one "
+        r"of them at \(0\.\d+, .*, without executor and workers; if memory ran out, pass fewer",
+    ) as caught:
+        sk.sample(deadly, **OPTIONS, workers=1)
+    assert isinstance(caught.value, TargetError)
+    assert caught.value.partial.draws.shape[0] == 3
+
+
+def test_a_call_that_hangs_is_given_up_and_counted():
+    target = sk.potential(models.hangs, dim=2)
+    options = {**OPTIONS, "warmup": 3, "draws": 4, "chains": 4}
+    with pytest.warns(EvaluationWarning, match="took longer than timeout=0.4 seconds;"):
+        run = sk.sample(target, **options, workers=2, timeout=0.4)
+    kind = run.failure_kinds["time-out"]
+    assert kind.count == run.failures > 0
+    assert kind.position[0] > 1.2
+    assert kind.message == "raised TimeoutError: the call took longer than timeout=0.4 seconds"
+    assert (run.draws[..., 0] <= 1.2).all()
+
+
+def test_all_workers_may_hang_at_once_and_all_rows_have_a_reply():
+    target = sk.potential(models.hangs, dim=1)
+    with Terms.check(None, 2, 0.3).spread(target) as spread:
+        began = time.monotonic()
+        with pytest.raises(sk.errors.EvaluationError) as caught:
+            spread.value(np.array([[2.0], [0.0], [2.0], [2.0], [1.0]]))
+    assert sorted(caught.value.causes) == [0, 2, 3]
+    assert all(isinstance(cause, TimeoutError) for cause in caught.value.causes.values())
+    np.testing.assert_array_equal(caught.value.results[0][[1, 4]], [0.0, 0.5])
+    assert time.monotonic() - began < 20.0
+
+
+def test_a_time_out_stops_the_run_if_asked():
+    target = sk.potential(models.hangs, dim=1)
+    options = {**OPTIONS, "initial": None, "evaluations": None}
+    with pytest.raises(TargetError, match="raised TimeoutError: the call took longer than timeout"):
+        sk.sample(target, **options, workers=1, timeout=0.3, on_error="raise")
+
+
+def test_slow_calls_that_end_in_time_are_no_failures():
+    """Those that wait for a worker are not on the clock, and neither is the start of workers."""
+    target = sk.potential(lambda q: time.sleep(0.1) or float(q @ q / 2), dim=1)
+    with Terms.check(None, 1, 0.4).spread(target) as spread:
+        assert np.isfinite(spread.value(np.zeros((6, 1)))).all()
+
+
+def test_linear_algebra_has_one_thread():
+    def threads(_):
+        from threadpoolctl import threadpool_info
+
+        return float(
+            max(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+        )
+
+    with Terms.check(None, 1, None).spread(sk.potential(threads, dim=1)) as spread:
+        assert spread.value(np.zeros((1, 1))) == 1.0
+
+
+def test_a_target_that_cannot_be_pickled_says_what_to_do(tmp_path):
+    calls, file = [], (tmp_path / "log").open("w")
+
+    def value(q):
+        calls.append(1)
+        file.write("called")
+        return float(q @ q / 2)
+
+    path = tmp_path / "run.surrokit"
+    with pytest.raises(
+        ConfigurationError,
+        match=r"worker processes need a copy of the target, and it cannot be pickled: .*Open "
+        r"files, sockets, .* at their first call, or pass executor='threads'",
+    ):
+        sk.sample(sk.potential(value, dim=2), **OPTIONS, workers=2, path=path)
+    assert calls == []
+    assert not path.exists()
+    file.close()
+
+
+def test_a_target_that_a_worker_cannot_load_says_so():
+    with pytest.raises(
+        ConfigurationError,
+        match=r"a worker cannot load the target: OSError: no such data here\. What its functions "
+        r"import must be installed where workers run",
+    ):
+        sk.sample(sk.potential(models.Unloadable(), dim=2), **OPTIONS, workers=2)
+
+
+def test_workers_that_die_with_the_target_say_so():
+    class Bomb:
+        def __call__(self, q):
+            return 0.0
+
+        def __reduce__(self):
+            return os._exit, (1,)
+
+    with pytest.raises(WorkerError, match="worker processes die as soon as they have the target"):
+        sk.sample(sk.potential(Bomb(), dim=2), **OPTIONS, workers=1)

@@ -1,0 +1,157 @@
+"""Draws are the same to the bit, wherever calls are made and whoever makes them first."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import models
+import surrokit as sk
+from models import SIZES
+from surrokit.coordinates.rowwise import one_after_another
+from surrokit.executors.terms import Terms
+
+pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")  # runs are short
+
+NAMES = {"parameters": {"a": (0, None), "b": None, "c": (0, 2)}}
+TARGETS = {
+    "values": (lambda: sk.potential(models.value, dim=2), {"sampler": "random-walk"}),
+    "gradients": (lambda: sk.potential(models.value, models.gradient, dim=4), {"sampler": "hmc"}),
+    "bounded": (
+        lambda: sk.potential(models.value, models.gradient, **NAMES),
+        {"sampler": "nuts", "warmup": 10, "draws": 5},
+    ),
+    "differences": (
+        lambda: sk.potential(models.value, "differences", **NAMES),
+        {"sampler": "hmc", "warmup": 10, "draws": 5},
+    ),
+    "jacobian": (
+        lambda: models.mapped(models.jacobian, models.second, **NAMES),
+        {"sampler": "rmhmc", "warmup": 3, "draws": 3, "n_steps": 2, "step_size": 0.1},
+    ),
+    "adjoint": (lambda: models.mapped(vjp=models.pulled), {"sampler": "hmc", "warmup": 10}),
+    "rows": (
+        lambda: sk.one_by_one(sk.potential(models.rows, dim=3, batched=True)),
+        {"sampler": "random-walk"},
+    ),
+    "surrogate": (
+        lambda: models.mapped(models.jacobian),
+        {"sampler": "sub-chain", "surrogate": "quadratic", "explorer": "rounds"},
+    ),
+    "weights": (
+        lambda: models.mapped(models.jacobian),
+        {
+            "sampler": "sub-chain",
+            "surrogate": "quadratic",
+            "explorer": "rounds",
+            "correction": "weights",
+            "max_calls": 120,
+            "draws": None,
+            "warmup": None,
+        },
+    ),
+}
+
+
+class Backwards(Executor):
+    """Makes the calls of a batch in another order than they came in."""
+
+    def __init__(self):
+        self.waiting = []
+        self.lock = threading.Lock()
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = Future()
+        with self.lock:
+            self.waiting.append((future, fn, args, kwargs))
+        threading.Timer(0.003, self.work).start()  # others come in meanwhile
+        return future
+
+    def work(self):
+        with self.lock:
+            future, function, args, kwargs = self.waiting.pop()
+        future.set_result(function(*args, **kwargs))
+
+
+def drawn(name, **options):
+    build, settings = TARGETS[name]
+    return sk.sample(build(), **{**SIZES, **settings, **options})
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """Runs without workers, each made once."""
+    made = {}
+    return lambda name: made.get(name) or made.setdefault(name, drawn(name))
+
+
+def assert_same(run, other):
+    np.testing.assert_array_equal(run.draws, other.draws)
+    assert run.calls == other.calls
+    assert run.failures == other.failures
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_threads(alone, name):
+    assert_same(drawn(name, executor="threads", workers=3), alone(name))
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_processes(alone, name, pool):
+    assert_same(drawn(name, executor=pool), alone(name))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_any_number_of_processes_of_our_own(alone, workers):
+    assert_same(drawn("gradients", workers=workers), alone("gradients"))
+
+
+def test_threads_that_are_given(alone):
+    with ThreadPoolExecutor(2) as threads:
+        assert_same(drawn("adjoint", executor=threads), alone("adjoint"))
+        assert threads.submit(int).result() == 0  # they are not ours to end
+
+
+def test_functions_of_a_script_travel_by_their_code(pool):
+    shift = 0.5
+
+    def value(q):
+        return float((q - shift) @ (q - shift) / 2)
+
+    target = sk.potential(value, lambda q: q - shift, dim=2)
+    options = {**SIZES, "sampler": "hmc"}
+    here = sk.sample(target, **options)
+    assert_same(sk.sample(target, **options, executor=pool), here)
+    assert_same(sk.sample(target, **options, workers=2), here)
+
+
+def test_single_precision_is_noticed_in_workers(pool):
+    options = {**SIZES, "sampler": "random-walk"}
+
+    def told(**more):
+        run = sk.sample(sk.potential(models.single, dim=2), **options, **more)
+        return [finding.name for finding in run.verdict.findings]
+
+    assert told(executor=pool) == told()
+
+
+def test_any_order_of_completion(alone):
+    assert_same(drawn("values", executor=Backwards()), alone("values"))
+
+
+def test_a_target_works_once_its_workers_have_gone():
+    target = sk.potential(models.value, dim=2)
+    with Terms.check("threads", 2, None).spread(target) as spread:
+        before = spread.value(np.ones((3, 2)))
+    np.testing.assert_array_equal(spread.value(np.ones((3, 2))), before)
+
+
+def test_a_copy_goes_without_workers():
+    target = sk.potential(models.value, dim=2)
+    with Terms.check("threads", 2, None).spread(target) as spread:
+        other = pickle.loads(pickle.dumps(spread))
+    assert other.each_row is one_after_another

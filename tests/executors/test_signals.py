@@ -1,0 +1,60 @@
+"""However a run ends, its workers end with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+RUN = """
+import pathlib, sys, models, surrokit as sk
+target = sk.potential(models.Noted(pathlib.Path(sys.argv[1]), seconds=0.2), dim=2)
+run = sk.sample(target, sampler="random-walk", warmup=2, draws=10**5, workers=2)
+print(run.stopped)
+"""
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_workers_end_with_the_run(tmp_path, end):
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    run = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", RUN, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
+    pids = [file.name for file in tmp_path.iterdir()]
+    assert all(is_alive(pid) for pid in pids)
+    if end == signal.SIGINT:
+        os.killpg(run.pid, end)  # as a terminal does: to the workers as well
+    else:
+        run.kill()
+    out, err = run.communicate(timeout=60)
+    wait_until(lambda: not any(is_alive(pid) for pid in pids))
+    if end == signal.SIGINT:
+        assert out == "interrupted\n"
+        assert "Traceback" not in err

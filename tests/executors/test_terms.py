@@ -1,0 +1,132 @@
+"""What sample takes for workers, and what it refuses."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+
+import models
+import surrokit as sk
+from models import SIZES
+from surrokit.errors import ConfigurationError, WorkerError
+from surrokit.executors.terms import Terms, cores
+from surrokit.testing.targets.densities import Gaussian
+
+OPTIONS = {**SIZES, "sampler": "random-walk"}
+TARGET = sk.potential(models.value, dim=2)
+
+
+def refused(match, target=TARGET, error=ConfigurationError, **options):
+    with pytest.raises(error, match=match):
+        sk.sample(target, **OPTIONS, **options)
+
+
+@pytest.mark.parametrize("executor", ["process", 4, ThreadPoolExecutor, object()])
+def test_an_executor_is_a_word_or_an_executor(executor):
+    refused(
+        r"executor must be 'processes', 'threads', or a concurrent.futures.Executor, such as "
+        r"ProcessPoolExecutor\(4\), got",
+        executor=executor,
+    )
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, "two", True])
+def test_workers_are_a_number(workers):
+    refused("workers must be a whole number of at least 1, got", workers=workers)
+
+
+def test_an_executor_has_its_own_workers():
+    with ThreadPoolExecutor(1) as threads:
+        refused("an executor, which has workers already", executor=threads, workers=2)
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, float("inf"), "long", True])
+def test_a_timeout_is_a_number(timeout):
+    refused("timeout must be a number of seconds above 0, got", workers=2, timeout=timeout)
+
+
+@pytest.mark.parametrize("executor", [None, "threads"])
+def test_a_timeout_needs_processes_of_our_own(executor):
+    refused(
+        "timeout is kept by killing the worker process .* pass executor='processes', or raise "
+        "TimeoutError in the target itself",
+        executor=executor,
+        timeout=1.0,
+    )
+
+
+def test_workers_alone_are_processes_one_for_each_core():
+    assert Terms.check(None, 3, None).executor == "processes"
+    assert Terms.check(None, None, None).executor is None
+    assert 1 <= cores() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize(
+    "target", [sk.potential(models.rows, dim=2, batched=True), Gaussian(), "banana"]
+)
+def test_a_target_of_rows_is_not_parted_unasked(target):
+    refused(
+        r"evaluates rows of positions together, and may give other last digits .* pass "
+        r"surrokit.one_by_one\(target\)",
+        target=target,
+        executor="threads",
+    )
+
+
+def test_an_executor_that_is_shut_down():
+    executor = ProcessPoolExecutor(1)
+    executor.shutdown()
+    refused(
+        "the executor that was given failed: RuntimeError: cannot schedule new futures after "
+        "shutdown; its workers must be able to import surrokit. Make it anew",
+        error=WorkerError,
+        executor=executor,
+    )
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+def test_an_executor_whose_worker_dies_ends_the_run(tmp_path):
+    deadly = sk.potential(models.Deadly(tmp_path, lives=1000), dim=2)
+    context = multiprocessing.get_context("spawn")
+    options = {**OPTIONS, "step_size": 0.7, "initial": [0.0, 0.0]}
+    with (
+        ProcessPoolExecutor(1, mp_context=context) as executor,
+        pytest.raises(WorkerError, match=r"failed: BrokenProcessPool: .* can be resumed") as caught,
+    ):
+        sk.sample(deadly, **options, executor=executor)
+    assert caught.value.partial.draws.shape[0] == 3
+
+
+class Strangers(Executor):
+    """Two workers that take turns, and keep what they were sent apart from one another."""
+
+    def __init__(self):
+        self.homes = [{}, {}]
+        self.sent = []
+        self.turn = 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        from surrokit.executors import worker
+
+        self.turn += 1
+        self.sent.append(any(isinstance(each, worker.Cargo) for each in args))
+        future = Future()
+        kept, worker._sources = worker._sources, self.homes[self.turn % 2]
+        name, worker.whoami = worker.whoami, lambda: f"stranger {self.turn % 2}"
+        try:
+            future.set_result(fn(*args, **kwargs))
+        finally:
+            worker._sources, worker.whoami = kept, name
+        return future
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+def test_the_target_travels_once_a_worker():
+    strangers = Strangers()
+    sk.sample(TARGET, **OPTIONS, executor=strangers)
+    assert len(strangers.sent) > 100
+    assert sum(strangers.sent) <= 6
+    assert all(len(home) == 1 for home in strangers.homes)
