@@ -26,8 +26,7 @@ from user_trials.outcomes import OUTCOMES, WRONG_SILENT, Trial, outcome
 
 COLUMNS = (
     "trial",
-    *OUTCOMES[:-1],
-    f"**{WRONG_SILENT}**",
+    *(f"**{each}**" if each == WRONG_SILENT else each for each in OUTCOMES),
     "exact calls",
     "seconds",
     "what was wrong",
@@ -44,14 +43,18 @@ def tell(row: Row) -> None:
 def cells(trial: Trial, rows: list[Row]) -> tuple[str, ...]:
     """Return the cells of a trial in the table."""
     found = [outcome(row) for row in rows]
-    counts = [str(found.count(each) or "") for each in OUTCOMES]
-    silent = f"**{counts[-1]}**" if counts[-1] else ""
+    counts = [bold(found.count(each), each) for each in OUTCOMES]
     calls = between([row["calls"] for row in rows if "calls" in row])
     seconds = between([row["seconds"] for row in rows])
     details = "; ".join(
         detail(row) for row in rows if row["wrong"] or row.get("stopped") == "max_seconds"
     )
-    return f"{trial.name}, {trial.variant}", *counts[:-1], silent, calls, seconds, details
+    return f"{trial.name}, {trial.variant}", *counts, calls, seconds, details
+
+
+def bold(n: int, each: str) -> str:
+    """Return how often something came out; nothing for never."""
+    return "" if not n else f"**{n}**" if each == WRONG_SILENT else str(n)
 
 
 def detail(row: Row) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -20,9 +22,13 @@ from user_trials.references import Moments
 AT_ONCE = 2.0
 """Seconds within which a target that cannot be one must be refused."""
 
+GRACE = 30.0
+"""Seconds after its limit at which a run is interrupted, as one call of its target does not end."""
+
 RIGHT, RIGHT_WARNED = "right, silent", "right, warned"
 WRONG_WARNED, WRONG_SILENT = "wrong, warned", "wrong, silent"
-OUTCOMES = (RIGHT, RIGHT_WARNED, WRONG_WARNED, WRONG_SILENT)
+NO_END = "no end"
+OUTCOMES = (RIGHT, RIGHT_WARNED, WRONG_WARNED, WRONG_SILENT, NO_END)
 
 
 @attrs.frozen(kw_only=True)
@@ -78,9 +84,11 @@ class Trial:
         kept: Row = {"posterior": self.name, "method": self.variant, "seed": seed}
         target, began = self.target(seed), time.perf_counter()
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), interrupted_after(seconds + GRACE):
                 warnings.simplefilter("ignore")
                 run = sk.sample(target, **settings, **self.settings)
+        except KeyboardInterrupt:
+            found = {"status": NO_END, "wrong": ["interrupted"], "warnings": [], "message": ""}
         except Exception as error:
             known = isinstance(error, SurrokitError)
             found = {
@@ -90,7 +98,8 @@ class Trial:
                 "message": str(error),
             }
         else:
-            found = {"status": "done", **self.figures(run)}
+            status = NO_END if run.stopped == "interrupted" else "done"
+            found = {"status": status, **self.figures(run)}
         took = time.perf_counter() - began
         if self.truth is None and took > AT_ONCE:
             found["wrong"].append(f"it took {took:.1f} s")
@@ -143,7 +152,26 @@ def moved_by_word_only(run: sk.Run) -> list[str]:
 
 
 def outcome(row: Row) -> str:
-    """Return which of the four it is."""
+    """Return which of the outcomes it is."""
+    if row["status"] == NO_END:
+        return NO_END
     if row["wrong"]:
         return WRONG_WARNED if row["warnings"] else WRONG_SILENT
     return RIGHT_WARNED if row["warnings"] else RIGHT
+
+
+@contextmanager
+def interrupted_after(seconds: float) -> Iterator[None]:
+    """Interrupt what is done inside as a user would who has waited for so long."""
+
+    def interrupt(*_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 1.0)  # a call may take it for its own failure
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
