@@ -108,7 +108,8 @@ def fails_somewhere(density: Density) -> Density:
     """Return a density that fails at one in twenty positions, always the same ones."""
 
     def patchy(q: FloatArray) -> float:
-        if zlib.crc32(np.ascontiguousarray(q).tobytes()) < FAILING * 2**32:
+        # the last digits of a position depend on how many are transformed at once
+        if zlib.crc32(q.astype(np.float32).tobytes()) < FAILING * 2**32:
             raise RuntimeError("the solver did not converge")
         return density(q)
 

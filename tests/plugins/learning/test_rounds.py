@@ -276,6 +276,21 @@ def test_it_ends_when_rounds_gain_nothing(monkeypatch):
     assert drive.found.acceptance < 0.9
 
 
+@pytest.mark.filterwarnings("ignore:the target raised ArithmeticError")
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_rounds_are_judged_though_points_that_would_fail_are_left_out(seed):
+    def fragile(q):
+        if q[0] > 0.1 * q[1]:
+            raise ArithmeticError("no solution")
+        return 0.5 * q @ q + 0.3 * np.sum(np.cos(q))
+
+    target = sk.potential(fragile, lambda q: q - 0.3 * np.sin(q), dim=4)
+    drive = Drive(target, explorer(), -np.abs(starts(4, seed=seed)), seed=seed)
+    drive.run()
+    assert drive.state.bill.paid < 0.9 * drive.state.bill.most_paid
+    assert drive.found.acceptance > 0.9
+
+
 def test_fits_that_fail_leave_it_to_look_about_the_best_points(monkeypatch):
     drive = Drive(Without(FLAT), explorer(box=(-6.0, 6.0), evaluations=200), starts(2))
     monkeypatch.setattr(drive, "fit", lambda: None)
