@@ -119,6 +119,7 @@ class _ByValues:
             max_calls=max((self._most - self._spent) // price, 1),
             tolerance=tolerance,
             until=_Standing(self._watched),
+            leaps=False,
         )
         self._spent += found.calls * price
         self._model = Model(

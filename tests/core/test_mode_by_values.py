@@ -237,3 +237,26 @@ def test_a_search_does_not_take_rounding_for_a_curvature():
     mode = find_mode(target, np.array([-50.0, 0.5]))
     assert_allclose(mode.position, [0.0, 0.0], atol=0.05)
     assert farthest < 200.0
+
+
+def test_rough_gradients_do_not_make_a_search_leap():
+    farthest = 0.0
+
+    def value(q):
+        nonlocal farthest
+        farthest = max(farthest, np.abs(q).max())
+        return 0.5 * q @ q * 300.0 + 0.3 * np.sin(1e7 * q.sum())
+
+    for seed in range(100):
+        start = np.random.default_rng(seed).uniform(-2.0, 2.0, 3)
+        find_mode(Differences(sk.potential(value, dim=3)), start)
+    assert farthest < 50.0
+
+
+def test_a_mode_far_away_is_found_all_the_same():
+    far = np.array([1e6, -3e5, 10.0])
+    target = recording(
+        sk.potential(lambda q: 0.5 * np.sum(((q - far) / [1e3, 10.0, 1.0]) ** 2), dim=3)
+    )
+    mode = find_mode(target, np.zeros(3), max_calls=400)
+    assert mode.value < 0.1

@@ -110,7 +110,6 @@ TRIALS = (
         ),
         truth=None,
     ),
-    Trial(name="sign", variant="sir", target=lambda _: sir(turned(densities.sir)), truth=None),
     Trial(name="kidscore", variant="nuts", settings={"sampler": "nuts"}, seeds=20, **_SCORES),
     Trial(name="kidscore", variant="hmc", settings={"sampler": "hmc"}, seeds=20, **_SCORES),
 )
