@@ -84,7 +84,7 @@ def test_the_table_has_what_was_wrong_in_bold(normal):
     }
     last = report([normal], rows).splitlines()[-1]
     assert last == (
-        "| normal, values | 1 |  |  | **1** |  | 20 to 300 | 1.0 | 2: R-hat of a is 3 |"
+        "| normal, values | 1 |  |  | **1** |  | 20 to 300 | 1.0 | seed 2: R-hat of a is 3 |"
     )
 
 

@@ -15,21 +15,22 @@ changed code needs another file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
 from real_posteriors.rows_file import Row, add_row, key_of, read_rows, still_to_do
 from user_trials.catalogue import TRIALS
-from user_trials.outcomes import OUTCOMES, WRONG_SILENT, Trial, outcome
+from user_trials.outcomes import NO_END, OUTCOMES, WRONG_SILENT, Trial, outcome
 
 COLUMNS = (
     "trial",
     *(f"**{each}**" if each == WRONG_SILENT else each for each in OUTCOMES),
     "exact calls",
     "seconds",
-    "what was wrong",
+    "what was said, or was wrong",
 )
 
 
@@ -46,10 +47,7 @@ def cells(trial: Trial, rows: list[Row]) -> tuple[str, ...]:
     counts = [bold(found.count(each), each) for each in OUTCOMES]
     calls = between([row["calls"] for row in rows if "calls" in row])
     seconds = between([row["seconds"] for row in rows])
-    details = "; ".join(
-        detail(row) for row in rows if row["wrong"] or row.get("stopped") == "max_seconds"
-    )
-    return f"{trial.name}, {trial.variant}", *counts, calls, seconds, details
+    return f"{trial.name}, {trial.variant}", *counts, calls, seconds, "; ".join(details(rows))
 
 
 def bold(n: int, each: str) -> str:
@@ -57,11 +55,16 @@ def bold(n: int, each: str) -> str:
     return "" if not n else f"**{n}**" if each == WRONG_SILENT else str(n)
 
 
-def detail(row: Row) -> str:
-    """Return what a run was wrong by, what it warned of, and whether time was over."""
-    warned = f" ({', '.join(sorted(set(row['warnings'])))})" if row["warnings"] else ""
-    over = ", out of time" if row.get("stopped") == "max_seconds" else ""
-    return f"{row['seed']}: {', '.join(row['wrong'])}{warned}{over}"
+def details(rows: list[Row]) -> Iterator[str]:
+    """Yield how often there was which warning, and what was wrong or cut off without one."""
+    said = Counter(name for row in rows for name in set(row["warnings"]))
+    if said:
+        yield "warned of " + ", ".join(f"{name} ({n})" for name, n in said.most_common())
+    for row in rows:
+        if outcome(row) in (WRONG_SILENT, NO_END):
+            yield f"seed {row['seed']}: {', '.join(row['wrong'])}"
+        if row.get("stopped") == "max_seconds":
+            yield f"seed {row['seed']}: out of time"
 
 
 def between(values: list[float]) -> str:
