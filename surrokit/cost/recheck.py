@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.methods import CallKind
 from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.recording import RecordingPotential
@@ -51,12 +52,18 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
 
 
 def _choose(target: RecordingPotential, places: FloatArray) -> list[tuple[CallKind, FloatArray]]:
-    """Return kinds of calls and positions of different failures near some places, latest first."""
+    """Return kinds of calls and positions of different failures near some places, latest first.
+
+    A gradient that is made of differences may have failed by its neighbours, and other steps have
+    others: it does not say what would be the same again.
+    """
     around = Box.around(places)
+    by_differences = calls_per_gradient(target) > 1
     different = {
         row[: target.dim].tobytes(): (call, row[: target.dim])
         for call, row in target.exact.account.lately
-        if around is None or around.holds(row[None])[0]
+        if (around is None or around.holds(row[None])[0])
+        and not (by_differences and call == "gradient")
     }
     return list(different.values())[::-1]
 

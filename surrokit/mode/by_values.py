@@ -19,9 +19,9 @@ from surrokit.errors import EvaluationError
 from surrokit.mode.descent import TOLERANCE, Until, descend
 from surrokit.mode.mode import Mode
 from surrokit.mode.second_derivatives import newton_decrement
-from surrokit.mode.trust import Model, least_radius, step_within
+from surrokit.mode.trust import Model, differences, least_radius, moves_of, step_within
 from surrokit.targets.differences import steps_by
-from surrokit.types import FloatArray
+from surrokit.types import FloatArray, IntArray
 
 NEAR = 20.0
 """Nats that an iteration of L-BFGS gains at least, as long as it pays to go on with it."""
@@ -31,6 +31,8 @@ _POOR, _FAIR, _BETTER = 0.25, 0.75, 4.0
 second the region grows."""
 
 _WIDER = 3.0
+_ROUNDED = 4.0 * np.finfo(np.float64).eps  # of U, what rounding leaves of two differences
+_SHORTER = 0.7  # part of the usual step, for differences that have failed
 _STANDING = 5  # evaluations in a row that are no lower
 _MATRICES = 8  # that are measured before it is the turn of L-BFGS again
 
@@ -117,6 +119,7 @@ class _ByValues:
             max_calls=max((self._most - self._spent) // price, 1),
             tolerance=tolerance,
             until=_Standing(self._watched),
+            leaps=False,
         )
         self._spent += found.calls * price
         self._model = Model(
@@ -199,19 +202,36 @@ class _ByValues:
         self._watch()
 
     def _measure(self) -> None:
-        """Take central differences of first and second order at the model's position."""
+        """Take central differences of first and second order at the model's position.
+
+        Those that fail are taken once more with other steps: a solver may fail here and there.
+        """
         model, dim = self._model, len(self._model.position)
         known = None if model.hessian is None else np.diag(model.hessian)
         steps = steps_by(known, model.position[None], abs(model.value))[0]
-        downwards = np.where(model.gradient > 0, -1.0, 1.0) * steps
-        i, j = np.tril_indices(dim, -1)
-        ahead, pairs = np.diag(steps), np.diag(downwards)[i] + np.diag(downwards)[j]
-        moves = np.concatenate([ahead, -ahead, pairs])
         self._matrices += 1
+        slopes, hessian = self._differences(np.arange(dim), steps)
+        missing = np.isnan(hessian)
+        if missing.any():
+            odd = np.flatnonzero(missing.any(axis=0))
+            some, others = self._differences(odd, _SHORTER * steps[odd])
+            slopes[odd] = np.where(np.isnan(slopes[odd]), some, slopes[odd])
+            inside = np.ix_(odd, odd)
+            hessian[inside] = np.where(missing[inside], others, hessian[inside])
+        self._model = model.measured(slopes, hessian)
+        self._watch()
+
+    def _differences(self, along: IntArray, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return slopes and second derivatives along some coordinates (n,), NaN where they fail."""
+        model = self._model
+        downwards = np.where(model.gradient[along] > 0, -1.0, 1.0) * steps
+        inside = moves_of(steps, downwards)
+        moves = np.zeros((len(inside), len(model.position)))
+        moves[:, along] = inside
         self._pay(len(moves))
         values = self._evaluate(lambda: self._aside.value(model.position + moves))
-        self._model = model.measured(steps, downwards, values)
-        self._watch()
+        rises = np.full(len(moves), np.nan) if values is None else values - model.value
+        return differences(steps, downwards, rises, _ROUNDED * abs(model.value))
 
     def _value(self, position: FloatArray) -> float:
         self._pay(1)

@@ -41,6 +41,7 @@ TOLERANCE = 1e-3
 _STEADY = 3
 """Iterations in a row that gain less than the tolerance, before a search without matrices ends."""
 _MEMORY = 30  # corrections that L-BFGS keeps: cheap beside an evaluation
+_LEAP = 10.0  # times the way so far, and one at least, a step that is too long for rough gradients
 _SHORTER = 0.5  # part of the way to a position that is not finite, as far as the next step may go
 
 
@@ -52,6 +53,7 @@ def descend(
     tolerance: float = TOLERANCE,
     until: Until | None = None,
     scales: Scales | None = None,
+    leaps: bool = True,
 ) -> Mode:
     """Go down to the position of least potential near a start, by gradients whatever they cost.
 
@@ -75,6 +77,9 @@ def descend(
     scales
         What is known of the covariance of the mass; a search by gradients alone goes in coordinates
         in which that is the identity. Where there are matrices it is not needed.
+    leaps
+        Whether a step of L-BFGS may be many times as long as the way so far. Where gradients are
+        rough such a step is their error, and leads to where a solver may not come back.
 
     Returns
     -------
@@ -108,7 +113,7 @@ def descend(
         elif can.HESSIAN_PRODUCT in potential.capabilities:
             _trust_region_of_products(search, start)
         else:
-            _quasi_newton(search, start, scales)
+            _quasi_newton(search, start, scales, leaps=leaps)
     except _Enough:
         pass
     with suppress(_Enough):
@@ -317,7 +322,9 @@ def _trust_region_of_products(search: _Search, start: FloatArray) -> None:
     )
 
 
-def _quasi_newton(search: _Search, start: FloatArray, scales: Scales | None) -> None:
+def _quasi_newton(
+    search: _Search, start: FloatArray, scales: Scales | None, *, leaps: bool
+) -> None:
     """Run L-BFGS in a box that keeps it where the potential is finite."""
     from scipy.optimize import minimize
 
@@ -326,7 +333,11 @@ def _quasi_newton(search: _Search, start: FloatArray, scales: Scales | None) -> 
     half, at = np.inf, start
 
     def fun(y: FloatArray) -> tuple[float, FloatArray]:
-        point = search.at(at + root @ y)
+        position = at + root @ y
+        if not leaps and (times := _leap(start, search.lowest, position)) > 1.0:
+            here = np.linalg.solve(root, search.lowest - at)
+            raise _Outside(here + (y - here) / times)
+        point = search.at(position)
         if not point.finite:
             raise _Outside(y)
         return point.value, root.T @ point.gradient
@@ -355,6 +366,12 @@ def _quasi_newton(search: _Search, start: FloatArray, scales: Scales | None) -> 
         if np.abs(np.linalg.solve(root, at - before)).max() < half:  # not at an edge of the box
             return
         search.converged = False
+
+
+def _leap(start: FloatArray, here: FloatArray, position: FloatArray) -> float:
+    """Return how many times a step from here (dim,) is longer than the longest that may be."""
+    way = max(1.0, float(np.abs(here - start).max()))
+    return float(np.abs(position - here).max()) / (_LEAP * way)
 
 
 def _quietly(

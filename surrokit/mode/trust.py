@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.types import FloatArray
 
-_FLAT = 1e-12  # of the largest curvature, the least that scales a coordinate
+_FLAT = 1e-12  # of the largest curvature, the most that scales no coordinate
 _NOTHING = 1e-8  # of its bound, a correction's denominator below which there is none
 _PRECISE = 1e-3  # of the shift of the eigenvalues
 
@@ -80,40 +80,75 @@ class Model:
             is_fresh=False,
         )
 
-    def measured(
-        self, steps: FloatArray, downwards: FloatArray, values: FloatArray | None
-    ) -> Model:
+    def measured(self, slopes: FloatArray, hessian: FloatArray) -> Model:
         """Return the model with first and second differences of values.
+
+        Where these are NaN a slope is zero, and the matrix what it was before. A coordinate of
+        which nothing is known has the usual curvature of the others, and one that is flat the usual
+        scale: else steps along it would know no bounds.
 
         Parameters
         ----------
-        steps : ndarray of shape (dim,)
+        slopes : ndarray of shape (dim,)
             Along each coordinate.
-        downwards : ndarray of shape (dim,)
-            The same, each with the sign that leads down.
-        values : ndarray of shape (2 dim + dim (dim - 1) / 2,), optional
-            U at steps ahead, at steps back, and at pairs of steps downwards; None if none could be
-            evaluated. Where one is not finite, U goes on as a straight line.
+        hessian : ndarray of shape (dim, dim)
+            Second derivatives.
         """
-        dim = len(steps)
-        if values is None:
-            values = np.full(2 * dim + dim * (dim - 1) // 2, np.nan)
-        values = np.where(np.isfinite(values), values, np.nan) - self.value
-        ahead, back, pairs = values[:dim], values[dim : 2 * dim], values[2 * dim :]
-        slopes = np.where(np.isnan(ahead), -back, np.where(np.isnan(back), ahead, np.nan)) / steps
-        slopes = np.where(np.isnan(slopes), (ahead - back) / (2.0 * steps), slopes)
         slopes = np.where(np.isnan(slopes), 0.0, slopes)
-        hessian = np.diag((ahead + back) / steps**2)
-        down = np.where(downwards > 0, ahead, back)
-        i, j = np.tril_indices(dim, -1)
-        hessian[i, j] = hessian[j, i] = (pairs - down[i] - down[j]) / (downwards[i] * downwards[j])
-        hessian = np.where(np.isfinite(hessian), hessian, 0.0)
+        if self.hessian is not None:
+            hessian = np.where(np.isnan(hessian), self.hessian, hessian)
         sizes = np.abs(np.diag(hessian))
-        largest = float(sizes.max())
-        scales = np.ones(dim)
-        if largest > 0.0:
-            scales = 1.0 / np.sqrt(np.maximum(sizes, _FLAT * largest))
+        told = sizes > _FLAT * float(np.max(sizes, where=~np.isnan(sizes), initial=0.0))
+        usual = float(np.exp(np.log(sizes[told]).mean())) if told.any() else 0.0
+        hessian = np.where(np.isnan(hessian), np.diag(np.full(len(slopes), usual)), hessian)
+        scales = np.ones(len(slopes))
+        if told.any():
+            scales = 1.0 / np.sqrt(np.where(told, sizes, usual))
         return attrs.evolve(self, gradient=slopes, hessian=hessian, scales=scales, is_fresh=True)
+
+
+def moves_of(steps: FloatArray, downwards: FloatArray) -> FloatArray:
+    """Return the moves (2 n + n (n - 1) / 2, n) by which :func:`differences` are made.
+
+    Parameters
+    ----------
+    steps : ndarray of shape (n,)
+        Along each coordinate.
+    downwards : ndarray of shape (n,)
+        The same, each with the sign that leads down.
+    """
+    i, j = np.tril_indices(len(steps), -1)
+    ahead, pairs = np.diag(steps), np.diag(downwards)[i] + np.diag(downwards)[j]
+    return np.concatenate([ahead, -ahead, pairs])
+
+
+def differences(
+    steps: FloatArray, downwards: FloatArray, rises: FloatArray, rounding: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return slopes (n,) and second derivatives (n, n), NaN where these need what is not finite.
+
+    Where U is finite to one side alone the slope is that to this side.
+
+    Parameters
+    ----------
+    steps, downwards : ndarrays of shape (n,)
+        As for :func:`moves_of`.
+    rises : ndarray of shape (2 n + n (n - 1) / 2,)
+        How much higher U is after each of the moves.
+    rounding
+        What is no more than that in the sum of two of them is nothing.
+    """
+    n = len(steps)
+    rises = np.where(np.isfinite(rises), rises, np.nan)
+    ahead, back, pairs = rises[:n], rises[n : 2 * n], rises[2 * n :]
+    slopes = np.where(np.isnan(ahead), -back, np.where(np.isnan(back), ahead, np.nan)) / steps
+    slopes = np.where(np.isnan(slopes), (ahead - back) / (2.0 * steps), slopes)
+    bends = np.where(np.abs(ahead + back) <= rounding, 0.0, ahead + back)
+    hessian = np.diag(bends / steps**2)
+    down = np.where(downwards > 0, ahead, back)
+    i, j = np.tril_indices(n, -1)
+    hessian[i, j] = hessian[j, i] = (pairs - down[i] - down[j]) / (downwards[i] * downwards[j])
+    return slopes, hessian
 
 
 def least_radius(model: Model) -> float:

@@ -391,6 +391,17 @@ def test_a_model_that_fails_by_chance_is_recognised():
     assert "pass on_error='retry', or mend the model" in finding.message
 
 
+def test_neighbours_of_differences_that_fail_by_position_are_not_taken_for_chance():
+    """Differences to one side and to both have other neighbours."""
+    target = recorded(
+        sk.potential(lambda q: np.nan if 0.0 < abs(q[0]) < 1e-3 else q @ q, "differences", dim=1)
+    )
+    target.value_and_gradient(np.zeros((1, 1)))
+    assert target.failures == 1
+    evaluate_again(target, np.array([[-1.0], [1.0]]))
+    assert target.exact.account.recheck.tried == 0
+
+
 def test_a_model_that_fails_by_position_is_not_taken_for_one():
     run = quietly(on_the_right(lambda q: np.nan))
     assert run.recheck.tried == MOST

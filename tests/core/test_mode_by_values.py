@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -167,3 +169,94 @@ def test_a_step_stays_within_the_radius(curvature):
         step, _, at_edge = step_within(model, least_radius(model))
         assert not at_edge
         assert_allclose(step, [-3.0, -2.0])
+
+
+class Patchy:
+    """A normal that fails at one position in twenty, always the same ones."""
+
+    dim, capabilities = 3, frozenset()
+    precision = np.linalg.inv([[1.0, 0.8, 0.0], [0.8, 1.0, 0.3], [0.0, 0.3, 1.0]])
+
+    def __init__(self):
+        self.farthest = 0.0
+
+    def value(self, positions):
+        self.farthest = max(self.farthest, np.abs(positions).max())
+        fails = [zlib.crc32(row.tobytes()) % 20 == 0 for row in positions]
+        values = 0.5 * np.einsum("ni,ij,nj->n", positions, self.precision, positions)
+        return np.where(fails, np.nan, values)
+
+
+@pytest.mark.filterwarnings("ignore:the target returned NaN")
+def test_positions_that_fail_here_and_there_do_not_lead_astray():
+    errors = []
+    for seed in range(50):
+        target = Patchy()
+        start = np.random.default_rng(seed).uniform(-2.0, 2.0, 3)
+        try:
+            mode = find_mode(recording(target), start)
+        except NumericalError:  # it fails at the start
+            continue
+        assert mode.converged
+        assert mode.value < 0.01
+        assert target.farthest < 20.0
+        errors.append(np.abs(mode.hessian - target.precision).max())
+    assert len(errors) > 40
+    # now and then differences fail at both lengths
+    assert np.mean(np.array(errors) < 0.01) > 0.9
+
+
+def test_differences_that_fail_are_what_they_were_or_usual():
+    model = Model(position=np.zeros(3), value=0.0, gradient=np.zeros(3), hessian=None)
+    hessian = np.array([[4.0, 1.0, np.nan], [1.0, 9.0, np.nan], [np.nan, np.nan, np.nan]])
+    usual = model.measured(np.array([1.0, 2.0, np.nan]), hessian)
+    assert_allclose(usual.gradient, [1.0, 2.0, 0.0])
+    assert_allclose(usual.hessian, [[4.0, 1.0, 0.0], [1.0, 9.0, 0.0], [0.0, 0.0, 6.0]])
+    known = usual.measured(np.zeros(3), np.full((3, 3), np.nan))
+    assert_allclose(known.hessian, usual.hessian)
+    assert_allclose(known.scales, [1 / 2, 1 / 3, 6**-0.5])
+
+
+def test_a_step_along_what_is_flat_is_no_longer_than_usual():
+    model = Model(position=np.zeros(2), value=0.0, gradient=np.zeros(2), hessian=None)
+    flat = model.measured(np.array([0.5, -1.0]), np.diag([4.0, 0.0]))
+    step, _, at_edge = step_within(flat, least_radius(flat))
+    assert at_edge
+    assert abs(step[1]) < 1.0
+
+
+def test_a_search_does_not_take_rounding_for_a_curvature():
+    farthest = 0.0
+
+    def value(q):  # on the left the second coordinate is all that matters, but for a slope
+        nonlocal farthest
+        farthest = max(farthest, np.abs(q).max())
+        return 50.0 * q[1] ** 2 - q[0] + np.exp(q[0]) - 5000.0
+
+    target = recording(sk.potential(value, dim=2))
+    mode = find_mode(target, np.array([-50.0, 0.5]))
+    assert_allclose(mode.position, [0.0, 0.0], atol=0.05)
+    assert farthest < 200.0
+
+
+def test_rough_gradients_do_not_make_a_search_leap():
+    farthest = 0.0
+
+    def value(q):
+        nonlocal farthest
+        farthest = max(farthest, np.abs(q).max())
+        return 0.5 * q @ q * 300.0 + 0.3 * np.sin(1e7 * q.sum())
+
+    for seed in range(100):
+        start = np.random.default_rng(seed).uniform(-2.0, 2.0, 3)
+        find_mode(Differences(sk.potential(value, dim=3)), start)
+    assert farthest < 50.0
+
+
+def test_a_mode_far_away_is_found_all_the_same():
+    far = np.array([1e6, -3e5, 10.0])
+    target = recording(
+        sk.potential(lambda q: 0.5 * np.sum(((q - far) / [1e3, 10.0, 1.0]) ** 2), dim=3)
+    )
+    mode = find_mode(target, np.zeros(3), max_calls=400)
+    assert mode.value < 0.1

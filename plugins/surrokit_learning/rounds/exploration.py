@@ -31,7 +31,7 @@ from surrokit_learning.rounds.judgement import (
 from surrokit_learning.rounds.queue import JUDGES, Queue
 from surrokit_learning.rounds.settings import RoundsSettings, Start
 from surrokit_learning.rounds.state import RoundsState, Stage
-from surrokit_learning.rounds.steering import steer, with_failures
+from surrokit_learning.rounds.steering import promising, steer, with_failures
 from surrokit_learning.rounds.values import evaluate_sparingly
 from surrokit_learning.standing import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
 
@@ -357,7 +357,10 @@ class RoundsExploration:
         if draws.outer is not None:
             few = JUDGES if last[0].acceptance >= settings.acceptance else settings.batch
             few = min(few, settings.batch - len(draws.outer))
-            inner = state.share_out(inner, draws.positions, few)
+            # a round that lost one of its few judges on the way would not be judged
+            inner = state.share_out(
+                np.flatnonzero(promising(state, draws.positions)), draws.positions, few
+            )
         queue = attrs.evolve(
             Queue.of(draws, surrogate, inner),
             covariance=state.covariance if draws.covariance is None else draws.covariance,

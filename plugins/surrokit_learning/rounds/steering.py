@@ -31,13 +31,28 @@ def steer(state: RoundsState) -> Queue:
     state
         Of the exploration, with the points at which the target was and was not finite.
     """
-    queue, failed, good = state.queue, state.failed, state.seen.positions
-    if failed is None or not len(queue) or not len(good):
-        return queue
+    fine = promising(state, state.queue.positions)
+    return state.queue if fine.all() else state.queue.take(fine)
+
+
+def promising(state: RoundsState, positions: FloatArray) -> BoolArray:
+    """Return at which positions (k, dim) the target is not likely to fail; all if it is at each.
+
+    Parameters
+    ----------
+    state
+        Of the exploration, with the points at which the target was and was not finite.
+    positions : ndarray of shape (k, dim)
+        Where it may be evaluated.
+    """
+    failed, good = state.failed, state.seen.positions
+    every = np.ones(len(positions), dtype=bool)
+    if failed is None or not len(positions) or not len(good):
+        return every
     if len(failed) < max(FEWEST, FREQUENT * (len(failed) + len(good))):
-        return queue
-    fine = ~predict_failures(good[-MOST:], failed[-MOST:], queue.positions)
-    return queue.take(fine) if fine.any() else queue
+        return every
+    fine = ~predict_failures(good[-MOST:], failed[-MOST:], positions)
+    return fine if fine.any() else every
 
 
 def predict_failures(good: FloatArray, failed: FloatArray, positions: FloatArray) -> BoolArray:

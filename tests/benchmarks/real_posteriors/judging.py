@@ -84,14 +84,15 @@ def judge(
         sd=_finite(ratio.max()),
         ess=_finite(least),
         wrong=(
-            *_complaints(names, rhat, LARGEST_RHAT, "R-hat of {name} is {value:.4g}"),
-            *_complaints(names, off, OFF_MEAN, "mean of {name} is off by {value:.2g} sd"),
-            *_complaints(names, ratio, OFF_SD, "sd of {name} is off by {value:.0%}"),
+            *complaints(names, rhat, LARGEST_RHAT, "R-hat of {name} is {value:.4g}"),
+            *complaints(names, off, OFF_MEAN, "mean of {name} is off by {value:.2g} sd"),
+            *complaints(names, ratio, OFF_SD, "sd of {name} is off by {value:.0%}"),
         ),
     )
 
 
-def _complaints(names: list[str], values: Any, limit: float, words: str) -> tuple[str, ...]:
+def complaints(names: list[str], values: Any, limit: float, words: str) -> tuple[str, ...]:
+    """Return the worst values that are not below a limit, in words for name and value."""
     # what is not a number is not below a limit either
     bad = [i for i in np.argsort(-np.nan_to_num(values, nan=np.inf)) if not values[i] < limit]
     said = [words.format(name=names[i], value=values[i]) for i in bad[:NAMED_REASONS]]

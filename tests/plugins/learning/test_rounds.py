@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import attrs
 import numpy as np
 import pytest
@@ -274,6 +276,25 @@ def test_it_ends_when_rounds_gain_nothing(monkeypatch):
     drive.run()
     assert drive.state.bill.paid < 400
     assert drive.found.acceptance < 0.9
+
+
+@pytest.mark.filterwarnings("ignore:the target raised ArithmeticError")
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_rounds_are_judged_though_points_that_would_fail_are_left_out(seed):
+    def fragile(q):
+        if q[0] > 0.1 * q[1]:
+            raise ArithmeticError("no solution")
+        return 0.5 * q @ q + 0.3 * np.sum(np.cos(q))
+
+    target = sk.potential(fragile, lambda q: q - 0.3 * np.sin(q), dim=4)
+    drive = Drive(target, explorer(), -np.abs(starts(4, seed=seed)), seed=seed)
+    drive.run()
+    looks = 0
+    for before, after in pairwise(drive.states):
+        if before.queue.is_outer.any() and not after.bill.is_spent:
+            assert len(after.judgements) == len(before.judgements) + 1
+            looks += 1
+    assert looks >= CLEAR
 
 
 def test_fits_that_fail_leave_it_to_look_about_the_best_points(monkeypatch):
