@@ -321,8 +321,7 @@ class RoundsExploration:
             "the surrogate",
             "use another sampler, or another surrogate",
         )
-        seen = state.seen
-        region = self._region(state)
+        seen, region = state.seen, self._region(state)
         inside = region.holds(seen.positions) & np.isfinite(surrogate.value(seen.positions))
         order = resample(np.where(inside, -seen.values, -np.inf), len(seen), rng)
         rows = state.share_out(order, seen.positions, self.settings.batch)
@@ -345,8 +344,7 @@ class RoundsExploration:
         """Return the state with draws from the surrogate in its queue."""
         shown = self._show(state, surrogate)
         settings, last = self.settings, state.judgements[-1:]
-        looks = bool(last) and last[0].acceptance >= WITHIN
-        n_outer = self._n_outer if looks else 0
+        n_outer = self._n_outer if last and last[0].acceptance >= WITHIN else 0
         draws = self._draw(state, shown, settings.sampler, settings.transitions, rng, n_outer)
         if draws.accepted < MOBILE:  # most of them were evaluated before
             if not self.pays_gradients:
@@ -358,9 +356,8 @@ class RoundsExploration:
             few = JUDGES if last[0].acceptance >= settings.acceptance else settings.batch
             few = min(few, settings.batch - len(draws.outer))
             # a round that lost one of its few judges on the way would not be judged
-            inner = state.share_out(
-                np.flatnonzero(promising(state, draws.positions)), draws.positions, few
-            )
+            likely = np.flatnonzero(promising(state, draws.positions))
+            inner = state.share_out(likely, draws.positions, few)
         queue = attrs.evolve(
             Queue.of(draws, surrogate, inner),
             covariance=state.covariance if draws.covariance is None else draws.covariance,
