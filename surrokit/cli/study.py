@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import sys
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,12 +64,18 @@ def study_command(file: Path, parameters: tuple[Any, ...], **settings: Any) -> N
 @click.command("ask")
 @_FILE
 @click.option("--n", type=int, default=None, help="Positions at most.")
-def ask_command(file: Path, n: int | None) -> None:
-    """Write a table of positions at which the model is to be evaluated."""
+@click.option("--out", type=click.Path(path_type=Path), help="Write the table here.")
+def ask_command(file: Path, n: int | None, out: Path | None) -> None:
+    """Print a table of positions at which the model is to be evaluated, or write it to a file."""
     study = _open(file)
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
     writer.writerow(study.description.parameters.labels)
     writer.writerows(study.ask(n).tolist())
+    if out is None:
+        click.echo(table.getvalue(), nl=False)
+    else:
+        out.write_text(table.getvalue(), encoding="utf-8")
     _say(study, err=True)
 
 

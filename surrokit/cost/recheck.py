@@ -16,6 +16,9 @@ MOST = 5
 """Failed positions that a run evaluates once more at most: of those that fail by chance in one of
 ten calls, all would fail again once in 10^5 runs."""
 
+TIMES = 3
+"""Gradients made of differences at such a position, at most."""
+
 
 def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
     """Evaluate some positions once more at which the target failed, and note what came of it.
@@ -38,9 +41,7 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
     is_first = not account.recheck.tried
     try:
         for call, position in _choose(target, places)[:left]:
-            worked = not _fails(
-                target.fork(keep=False, jacobians=call == "jacobian"), call, position
-            )
+            worked = _works(target, call, position)
             seen = account.recheck
             account.recheck = attrs.evolve(seen, tried=seen.tried + 1, worked=seen.worked + worked)
         if is_first and account.recheck.tried:
@@ -52,20 +53,30 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
 
 
 def _choose(target: RecordingPotential, places: FloatArray) -> list[tuple[CallKind, FloatArray]]:
-    """Return kinds of calls and positions of different failures near some places, latest first.
-
-    A gradient that is made of differences may have failed by its neighbours, and other steps have
-    others: it does not say what would be the same again.
-    """
+    """Return kinds of calls and positions of different failures near some places, latest first."""
     around = Box.around(places)
-    by_differences = calls_per_gradient(target) > 1
     different = {
         row[: target.dim].tobytes(): (call, row[: target.dim])
         for call, row in target.exact.account.lately
-        if (around is None or around.holds(row[None])[0])
-        and not (by_differences and call == "gradient")
+        if around is None or around.holds(row[None])[0]
     }
     return list(different.values())[::-1]
+
+
+def _works(target: RecordingPotential, call: CallKind, position: FloatArray) -> bool:
+    """Return whether a call works that has failed, though nothing has changed.
+
+    A gradient that is made of differences may have failed by its neighbours, and now has others. So
+    it is made up to :data:`TIMES` times, and one of them must differ from the first.
+    """
+
+    def fails() -> bool:
+        return _fails(target.fork(keep=False, jacobians=call == "jacobian"), call, position)
+
+    if call == "gradient" and calls_per_gradient(target) > 1:
+        first = fails()
+        return any(fails() != first for _ in range(TIMES - 1))
+    return not fails()
 
 
 def _fails(target: RecordingPotential, call: CallKind, position: FloatArray) -> bool:

@@ -53,6 +53,8 @@ def test_a_study_by_tables(command, tmp_path):
     assert command("tell", file, table)[1].endswith(" wanted\n")
     asked = sk.study(file).ask()
     assert len(asked) > 1
+    assert command("ask", file, "--out", tmp_path / "todo.csv")[1] == ""
+    assert (tmp_path / "todo.csv").read_text() == command("ask", file)[1]
     printed = np.loadtxt(io.StringIO(command("ask", file)[1]), delimiter=",", skiprows=1)
     assert np.array_equal(printed, asked)
 
