@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.potential import Potential
-from surrokit.coordinates.parameters import Parameter, Parameters
+from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.studies.told import Told
 from surrokit.targets.forward import forward_potential
@@ -115,12 +115,8 @@ class Description:
     # --- as plain data ---
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description as plain data, but for its arrays."""
-        specs = self.parameters.specs
+        """Return what a ledger does not say by itself as plain data, but for arrays."""
         return {
-            "parameters": {
-                name: [list(spec.shape), spec.lower, spec.upper] for name, spec in specs.items()
-            },
             "plausible": None
             if self.plausible is None
             else {name: np.asarray(part).tolist() for name, part in self.plausible.items()},
@@ -137,18 +133,15 @@ class Description:
         return {name: np.asarray(array) for name, array in found.items() if array is not None}
 
     @classmethod
-    def of(cls, data: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> Description:
-        """Return what :meth:`to_dict` and :meth:`arrays` made."""
+    def of(
+        cls, parameters: Parameters, data: Mapping[str, Any], arrays: Mapping[str, FloatArray]
+    ) -> Description:
+        """Return what :meth:`to_dict` and :meth:`arrays` made, with the ledger's parameters."""
         prior = None
         if data["has_prior"]:
             prior = GaussianPrior(mean=arrays["prior_mean"], sd=arrays["prior_sd"])
         return cls(
-            parameters=Parameters(
-                {
-                    name: Parameter(tuple(shape), lower=lower, upper=upper)
-                    for name, (shape, lower, upper) in data["parameters"].items()
-                }
-            ),
+            parameters=parameters,
             plausible=data["plausible"],
             gradients=bool(data["gradients"]),
             data=arrays["data"] if data["has_data"] else None,

@@ -17,6 +17,7 @@ from surrokit.arguments import check_flag, numbers
 from surrokit.compose import sample
 from surrokit.coordinates.parameters import Bounds, Parameter
 from surrokit.errors import ConfigurationError, EvaluationWarning, LedgerError, SamplingWarning
+from surrokit.ledger.fingerprint import read_parameters
 from surrokit.ledger.store import Store, reading
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.kinds import Kind
@@ -110,13 +111,10 @@ def study(
     target = description.target(Told({}))
     with _quietly():
         sample(target, path=path, progress=False, **dict(parts, **settings))
-    with held(path, partial(Store.open, write=True)) as (store, lock):
-        with store.transaction():
-            store.write_facts({_FACT: description.to_dict()})
-            for name, array in description.arrays().items():
-                store.write_array(_ARRAYS + name, array)
-        store.close()
-        lock.release()
+    with _opened(path, write=True) as store, store.transaction():
+        store.write_facts({_FACT: description.to_dict()})
+        for name, array in description.arrays().items():
+            store.write_array(_ARRAYS + name, array)
     return Study(path)
 
 
@@ -143,15 +141,13 @@ class Study:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with held(path, Store.open) as (store, lock):
-            facts, arrays = store.facts(), store.arrays()
-            store.close()
-            lock.release()
+        with _opened(path, write=False) as store:
+            facts, arrays, (parameters, _) = store.facts(), store.arrays(), read_parameters(store)
         if _FACT not in facts:
             raise LedgerError(f"{path} is no study's; give a file that surrokit.study has made")
         with reading(path):
             own = {name.removeprefix(_ARRAYS): array for name, array in arrays.items()}
-            self.description = Description.of(facts[_FACT], own)
+            self.description = Description.of(parameters, facts[_FACT], own)
             self._told = {
                 name.removeprefix(_TOLD): array
                 for name, array in arrays.items()
@@ -230,12 +226,9 @@ class Study:
             name: np.concatenate([self._told[name], array]) if self._told else array
             for name, array in fresh.items()
         }
-        with held(self.path, partial(Store.open, write=True)) as (store, lock):
-            with store.transaction():
-                for name, array in joined.items():
-                    store.write_array(_TOLD + name, array)
-            store.close()
-            lock.release()
+        with _opened(self.path, write=True) as store, store.transaction():
+            for name, array in joined.items():
+                store.write_array(_TOLD + name, array)
         self._told = joined
         known = self._results()
         if self._pending is not None:
@@ -282,6 +275,15 @@ class Study:
                 f"position {i} was not asked for{near}; evaluate the model at what ask() returns, "
                 "and pass that on with all its digits"
             )
+
+
+@contextmanager
+def _opened(path: Path, *, write: bool) -> Iterator[Store]:
+    """Yield a ledger that nobody else has meanwhile."""
+    with held(path, partial(Store.open, write=write)) as (store, lock):
+        yield store
+        store.close()
+        lock.release()
 
 
 @contextmanager
