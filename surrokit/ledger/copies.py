@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from surrokit.errors import LedgerError, SurrokitError
-from surrokit.ledger.events import APART, COLUMNS, DONE, Event, event_of, read_events, write_event
+from surrokit.ledger.events import APART, COLUMNS, DONE, Event, event_of, read_events, write_events
 from surrokit.ledger.facts import names_of_arrays
 from surrokit.ledger.lock import Lock
 from surrokit.ledger.store import DAMAGE, Store, array_of, connect
@@ -82,7 +82,7 @@ def salvage(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> Salvag
                     kept[DONE if whole else APART] += 1
                     outcome = event.outcome if whole else APART
                     if whole or not event.is_mark:
-                        write_event(store, attrs.evolve(event, outcome=outcome))
+                        write_events(store, [attrs.evolve(event, outcome=outcome)])
     return Salvaged(replayable=kept[DONE], apart=kept[APART], lost=lost)
 
 
@@ -118,7 +118,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], new: str | os.PathLike[str]) 
             for i, store in enumerate(stores):
                 for event in read_events(store, calls_alone=i > 0):
                     outcome = event.outcome if i == 0 else APART
-                    write_event(merged, attrs.evolve(event, outcome=outcome))
+                    write_events(merged, [attrs.evolve(event, outcome=outcome)])
     finally:
         for store in stores:
             store.close()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -89,28 +90,33 @@ class Event:
         return Answer(results=self.results, causes=self.causes, cures=self.cures)
 
 
-def write_event(store: Store, event: Event) -> None:
-    """Append an event; it is safe when this returns.
+def write_events(store: Store, events: Iterable[Event]) -> None:
+    """Append events; they are safe when the store commits.
 
     Raises
     ------
     LedgerError
-        If it cannot be written.
+        If they cannot be written.
     """
+    with store.writing():
+        store.execute_many(_INSERT, map(_row, events))
+
+
+def _row(event: Event) -> tuple[Any, ...]:
     positions = event.positions.tobytes()
     results = None if event.results is None else b"".join(a.tobytes() for a in event.results)
     readings = event.readings.tobytes()
-    shapes = None if event.results is None else json.dumps([a.shape[1:] for a in event.results])
+    shapes = None if event.results is None else tuple(a.shape[1:] for a in event.results)
     plain = event.counts == {event.kind: len(event.positions)} or event.is_mark
-    notes = _notes(event)
-    row = (
+    notes = _notes(event) if event.causes or event.cures else None
+    return (
         event.kind,
         event.outcome,
         event.stage,
         event.iteration,
         event.positions.shape[1],
         event.seconds,
-        shapes,
+        None if shapes is None else _shapes_as_text(shapes),
         None if plain else json.dumps(event.counts),
         json.dumps(notes) if notes else None,
         positions,
@@ -118,8 +124,11 @@ def write_event(store: Store, event: Event) -> None:
         readings,
         _checksum(positions, results, readings),
     )
-    with store.writing():
-        store.execute(_INSERT, row)
+
+
+@lru_cache
+def _shapes_as_text(shapes: tuple[tuple[int, ...], ...]) -> str:
+    return json.dumps(shapes)
 
 
 def read_events(

@@ -153,6 +153,7 @@ class RunFile:
 
     def _flush(self, histories: tuple[History, History], state: str) -> None:
         self._last = time.perf_counter()
+        self._tape.write()
         if self._tape.replays:
             return
         self._tape.mark()

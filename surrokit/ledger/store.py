@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -222,6 +222,10 @@ class Store:
         """Do a statement that returns nothing."""
         self._connection.execute(statement, values)
 
+    def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Do a statement that returns nothing, for each of several rows of values."""
+        self._connection.executemany(statement, rows)
+
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
         return self._connection.execute(query, values).fetchall()
@@ -238,7 +242,7 @@ class Store:
     def write_facts(self, facts: Mapping[str, Any]) -> None:
         """Write facts, which are plain data."""
         with self.writing():
-            self._connection.executemany(
+            self.execute_many(
                 "INSERT OR REPLACE INTO facts VALUES (?, ?)",
                 [(name, json.dumps(value)) for name, value in facts.items()],
             )

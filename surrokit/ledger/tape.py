@@ -11,15 +11,19 @@ import numpy as np
 from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.journal import BEYOND, Call
 from surrokit.errors import ReplayError
-from surrokit.failures.outcome import Answer, Results
-from surrokit.ledger.events import ASIDE, DONE, MARK, RAISED, Event, read_events, write_event
+from surrokit.failures.outcome import Answer
+from surrokit.ledger.events import ASIDE, DONE, MARK, RAISED, Event, read_events, write_events
 from surrokit.ledger.known import Known
 from surrokit.ledger.store import Store
 from surrokit.types import FloatArray
 
-AT_STAKE = 1e-2
+AT_STAKE = 2.5e-2
 """Seconds of exact calls that a kill may lose at most: to write each cheap call by itself would
-take longer than the call."""
+take longer than the call, and costs several times as much after a call that slept or that has
+emptied the processor's caches."""
+
+_MOST_UNWRITTEN = 256
+"""Batches of calls that wait to be written at most, however cheap."""
 
 _WHAT_NOW = (
     "the run depends on more than its settings, target and seed: other versions, another machine "
@@ -56,6 +60,7 @@ class Tape:
         self._inside = False
         self._differs = False
         self._at_stake = 0.0
+        self._unwritten: list[Event] = []
         self._asides: dict[tuple[str, bytes], list[Event]] | None = None
         self.stage, self.iteration = "start", 0
 
@@ -133,7 +138,7 @@ class Tape:
         readings, self._pending = self._pending[: self._sure], self._pending[self._sure :]
         self._sure = 0
         positions, values = self._chains
-        self._write(MARK, positions, Answer(results=_canonical((values,))), readings)
+        self._keep(MARK, positions, _canonical(Answer(results=(values,))), readings)
 
     # --- calls ---
 
@@ -179,8 +184,7 @@ class Tape:
         before = dict(counts)
         self._inside = True
         try:
-            paid_for = pay()
-            answer = attrs.evolve(paid_for, results=_canonical(paid_for.results))
+            answer = _canonical(pay())
         finally:
             self._inside = False
             seconds = time.perf_counter() - began
@@ -188,7 +192,7 @@ class Tape:
             if answer is not None or paid:
                 outcome = RAISED if answer is None else outcome
                 kept = answer or Answer(results=None)
-                self._write(call.kind, call.positions, kept, readings, outcome, seconds, paid)
+                self._keep(call.kind, call.positions, kept, readings, outcome, seconds, paid)
         return answer
 
     def _repeat(self, call: Call) -> Answer:
@@ -223,7 +227,7 @@ class Tape:
             self._differs = True
             raise
 
-    def _write(
+    def _keep(
         self,
         kind: str,
         positions: FloatArray,
@@ -233,32 +237,48 @@ class Tape:
         seconds: float = 0.0,
         paid: Mapping[str, int] | None = None,
     ) -> None:
+        results = answer.results
         event = Event(
             kind=kind,
             outcome=outcome,
             stage=self.stage,
             iteration=self.iteration,
-            positions=np.ascontiguousarray(positions, dtype=np.float64),
-            results=answer.results,
+            positions=np.array(positions, dtype=np.float64, order="C"),
+            results=None if results is None else tuple(array.copy() for array in results),
             seconds=seconds,
             counts=paid or {},
             causes=answer.causes,
             cures=answer.cures,
             readings=np.array(readings, dtype=np.float64),
         )
+        self._unwritten.append(event)
         self._at_stake += seconds
-        self._store.begin()
-        write_event(self._store, event)
-        if self._at_stake > AT_STAKE or event.is_mark or outcome != DONE:
-            self._store.commit()
-            self._at_stake = 0.0
+        full = self._at_stake > AT_STAKE or len(self._unwritten) == _MOST_UNWRITTEN
+        if full or event.is_mark or outcome != DONE:
+            self.write()
+
+    def write(self) -> None:
+        """Write for good what is kept.
+
+        Raises
+        ------
+        LedgerError
+            If it cannot be written.
+        """
+        if self._unwritten:
+            with self._store.transaction():
+                write_events(self._store, self._unwritten)
+            self._unwritten.clear()
+        self._at_stake = 0.0
 
 
-def _canonical(results: Results | None) -> Results | None:
+def _canonical(answer: Answer) -> Answer:
     """Return results as they will be read: rounding depends on how an array lies in memory."""
-    if results is None:
-        return None
-    return tuple(np.ascontiguousarray(array, dtype=np.float64) for array in results)
+    results = answer.results
+    if results is None or all(a.flags.c_contiguous and a.dtype == np.float64 for a in results):
+        return answer
+    plain = tuple(np.ascontiguousarray(array, dtype=np.float64) for array in results)
+    return attrs.evolve(answer, results=plain)
 
 
 def _same(one: FloatArray, other: FloatArray) -> bool:

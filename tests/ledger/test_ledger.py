@@ -318,19 +318,22 @@ def test_a_newer_file_asks_for_an_upgrade(whole, tmp_path):
 def test_a_full_disk_stops_the_run_and_it_goes_on_later(whole, tmp_path, monkeypatch):
     run, _ = whole("hmc")
     left = [40]
-    execute = Store.execute
+    execute_many = Store.execute_many
 
-    def full(self, statement, values=()):
-        if statement.startswith("INSERT INTO events"):
-            left[0] -= 1
-            if left[0] < 0:
-                raise sqlite3.OperationalError("database or disk is full")
-        execute(self, statement, values)
+    def fill(self, statement, rows):
+        if not statement.startswith("INSERT INTO events"):
+            return execute_many(self, statement, rows)
+        rows = list(rows)
+        execute_many(self, statement, rows[: left[0]])
+        left[0] = max(left[0] - len(rows), 0)
+        if not left[0]:
+            raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(Store, "execute", full)
+    monkeypatch.setattr(Store, "execute_many", fill)
     with pytest.raises(LedgerError, match=r"disk is full.*all that was written before is safe"):
         sk.sample(plain(Counted()), path=tmp_path / "a", **HMC)
     monkeypatch.undo()
+    assert 0 < len(sk.Ledger(tmp_path / "a")) <= 40
     again = sk.resume(tmp_path / "a", plain(Counted()))
     assert np.array_equal(again.draws, run.draws)
     assert again.calls == run.calls
