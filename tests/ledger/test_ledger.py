@@ -321,13 +321,13 @@ def test_a_full_disk_stops_the_run_and_it_goes_on_later(whole, tmp_path, monkeyp
     execute_many = Store.execute_many
 
     def fill(self, statement, rows):
-        if not statement.startswith("INSERT INTO events"):
-            return execute_many(self, statement, rows)
-        rows = list(rows)
-        execute_many(self, statement, rows[: left[0]])
-        left[0] = max(left[0] - len(rows), 0)
-        if not left[0]:
+        rows, events = list(rows), statement.startswith("INSERT INTO events")
+        fitting = left[0] if events else len(rows)
+        execute_many(self, statement, rows[:fitting])
+        if fitting < len(rows):
+            left[0] = 0
             raise sqlite3.OperationalError("database or disk is full")
+        left[0] -= len(rows) * events
 
     monkeypatch.setattr(Store, "execute_many", fill)
     with pytest.raises(LedgerError, match=r"disk is full.*all that was written before is safe"):
