@@ -17,7 +17,7 @@ from surrokit.ledger.known import Known
 from surrokit.ledger.store import Store
 from surrokit.types import FloatArray
 
-AT_STAKE = 2.5e-2
+AT_STAKE = 1e-2
 """Seconds of exact calls that a kill may lose at most: to write each cheap call by itself would
 take longer than the call, and costs several times as much after a call that slept or that has
 emptied the processor's caches."""
