@@ -99,6 +99,7 @@ def sample(
     executor: ExecutorSpec | None = None,
     workers: int | None = None,
     timeout: float | None = None,
+    prefetch: int | None = None,
 ) -> Run:
     """Draw from a target exactly, on a surrogate where one is named or saves calls.
 
@@ -194,6 +195,11 @@ def sample(
         Number of processes or threads; None means one for each core. Alone it means processes.
     timeout
         Seconds after which a call in one of ``"processes"`` is given up, and counts as a failure.
+    prefetch
+        Most positions that idle workers evaluate before it is known whether they are wanted, where
+        chains move by sub-chains on a frozen surrogate. None means as many as ``workers``, unless
+        ``max_calls`` is given or the executor is another's; 0 means none. Draws stay the same;
+        ``run.vain_calls`` tells what was evaluated for nothing.
 
     Returns
     -------
@@ -219,7 +225,7 @@ def sample(
     from surrokit.run.loop import run  # late: importing the package stays fast
 
     _check_sizes(chains, warmup, draws)
-    terms = Terms.check(executor, workers, timeout)
+    terms = Terms.check(executor, workers, timeout, prefetch)
     check_flag("progress", progress)
     observers = list_observers(observers)
     budget = Budget(
@@ -266,8 +272,8 @@ def sample(
     if warm_start is not None:
         known, evaluated, past = read_known(warm_start, exact, version)
         asked = add_known(asked, evaluated, past)
-    with terms.spread(asked.exact) as exact:
-        asked = attrs.evolve(asked, exact=exact)
+    with terms.spread(asked.exact) as (exact, ahead):
+        asked = attrs.evolve(asked, exact=exact, ahead=ahead)
         file = None if path is None else new_file(path, asked, rng, version, known)
         with observed(observers, progress=progress) as listeners:
             outcome = run(asked, composer, rng, listeners, file or unwritten(known))

@@ -83,6 +83,7 @@ def resume(
     executor: ExecutorSpec | None = None,
     workers: int | None = None,
     timeout: float | None = None,
+    prefetch: int | None = None,
 ) -> Run:
     """Go on with a run from its file, as if nothing had ended it.
 
@@ -113,7 +114,7 @@ def resume(
     progress, observers
         As for :func:`surrokit.sample`. Observers are told of all iterations, also of those that
         are done again.
-    executor, workers, timeout
+    executor, workers, timeout, prefetch
         As for :func:`surrokit.sample`; they may differ from before, and change no draw.
 
     Returns
@@ -151,14 +152,14 @@ def resume(
     }
     check_flag("progress", progress)
     check_flag("check", check)
-    terms = Terms.check(executor, workers, timeout)
+    terms = Terms.check(executor, workers, timeout, prefetch)
     listening = list_observers(observers)
     composer = Composer(default_catalogue())
     exact = check_target(composer.make("potential", target))
     path = Path(path)
-    with terms.spread(exact) as exact:
+    with terms.spread(exact) as (exact, ahead):
         with held(path, partial(Store.open, write=True)) as (store, lock):
-            asked = read_settings(store, exact, given)
+            asked = attrs.evolve(read_settings(store, exact, given), ahead=ahead)
             check_fingerprint(store, asked.exact, version)
             sequels = read_sequels(store, asked)
             sequels.append(_next(sequels[-1], last_event(store), draws, limits))

@@ -26,6 +26,12 @@ _OPTIONS = (
         "--timeout", type=float, default=None, help="Seconds after which a process's call fails."
     ),
     click.option(
+        "--prefetch",
+        type=int,
+        default=None,
+        help="Positions that idle workers evaluate ahead at most.  [default: one for each worker]",
+    ),
+    click.option(
         "--one-by-one",
         is_flag=True,
         help="Evaluate a target of rows one position at a time, so that workers can share them.",

@@ -87,7 +87,7 @@ class ExactCalls:
         self._at: FloatArray = np.empty((0, 0))
         self._answer = Answer(results=None)
         self._cures: list[Cure] = []
-        self._is_aside = False
+        self._is_aside = self._is_spare = False
 
     @property
     def causes(self) -> Mapping[int, Cause]:
@@ -118,9 +118,8 @@ class ExactCalls:
             if known is not None and np.array_equal(known[0], positions):
                 self._answer = self._known.pop(kind)[1]
                 return self._answer.results
-        call = Call(
-            kind, positions, partial(self._pay, kind, function), self.counts, self._is_aside
-        )
+        pay = partial(self._pay, kind, function)
+        call = Call(kind, positions, pay, self.counts, self._is_aside, self._is_spare)
         answer = self._answer = self.journal.answer(call)
         self._take_in(kind, answer, positions)
         if self.remembers and kind in _REMEMBERED and answer.results is not None:
@@ -144,6 +143,22 @@ class ExactCalls:
         finally:
             self.account, self.log, self.on_error = kept
             self._is_aside = False
+
+    @contextmanager
+    def in_vain(self) -> Iterator[None]:
+        """Keep what comes back in the block, of which the run makes no use, and count nothing."""
+        kept, self.counts, self.guard = (
+            (self.counts, self.guard),
+            dict.fromkeys(CALL_KINDS, 0),
+            None,
+        )
+        self._is_spare = True
+        try:
+            with self.off_the_record():
+                yield
+        finally:
+            self.counts, self.guard = kept
+            self._is_spare = False
 
     def decidable(self, values: FloatArray) -> FloatArray:
         """Return U, shape (n,), with ``inf`` in place of NaN and -inf, which count as failures.

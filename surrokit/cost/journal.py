@@ -36,6 +36,8 @@ class Call:
         Calls so far, which known ones are added to.
     aside
         Whether nothing that follows depends on the call, so that a longer run need not make it.
+    spare
+        Whether nothing at all depends on it, so that it is made once and never again.
     """
 
     kind: CallKind
@@ -43,6 +45,7 @@ class Call:
     evaluate: Callable[[FloatArray], Answer]
     counts: MutableMapping[str, int]
     aside: bool = False
+    spare: bool = False
 
     def pay(self) -> Answer:
         """Return the answer that is paid for now."""

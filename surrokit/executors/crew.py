@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.rowwise import EachRow, RowSource, one_after_another, row_by_row
 from surrokit.errors import ConfigurationError
+from surrokit.executors.outstanding import Key, key_of
 from surrokit.executors.reply import Reply
 from surrokit.types import FloatArray
 
@@ -40,9 +41,30 @@ class Crew(Protocol):
         """
         ...
 
+    def begin(self, what: str, row: FloatArray) -> None:
+        """Evaluate a row that may be asked for later."""
+        ...
+
+    def withdraw(self, key: Key) -> bool:
+        """Take back a row that was begun, unless a worker has it; return whether it is no more."""
+        ...
+
+    def has_reply(self, key: Key) -> bool:
+        """Return whether a row that was begun is done."""
+        ...
+
+    @property
+    def unfinished(self) -> int:
+        """Rows that were begun and are not done."""
+        ...
+
     def close(self) -> None:
         """Let them go; calls in progress are given up."""
         ...
+
+
+class OnlyBegun(Exception):  # noqa: N818 (it is no failure)
+    """Says that rows were begun and not evaluated."""
 
 
 class Spread:
@@ -54,13 +76,30 @@ class Spread:
     ----------
     crew
         The crew, which has the target.
+
+    Attributes
+    ----------
+    begun : list of Key or None
+        While it is a list, rows are begun and not evaluated, and their keys are added to it.
     """
 
     def __init__(self, crew: Crew) -> None:
         self._crew = crew
+        self.begun: list[Key] | None = None
 
     def __call__(self, source: RowSource, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
-        """Evaluate a source at rows, as :func:`surrokit.coordinates.rowwise.one_after_another`."""
+        """Evaluate a source at rows, as :func:`surrokit.coordinates.rowwise.one_after_another`.
+
+        Raises
+        ------
+        OnlyBegun
+            While rows are begun and not evaluated.
+        """
+        if self.begun is not None:
+            for row in rows:
+                self._crew.begin(what, row)
+                self.begun.append(key_of(what, row))
+            raise OnlyBegun
         if self._crew.closed:
             return one_after_another(source, what, rows)
         replies = iter(self._crew.evaluate(what, rows))
@@ -75,7 +114,7 @@ def _alone() -> EachRow:
     return one_after_another
 
 
-def spread(target: Potential, crew: Crew) -> Potential:
+def spread(target: Potential, each_row: Spread, crew: Crew) -> Potential:
     """Return a target whose rows a crew evaluates.
 
     Wrappers stay in this process, with all that they do to a batch as a whole: only the functions
@@ -87,6 +126,8 @@ def spread(target: Potential, crew: Crew) -> Potential:
         The target. Potentials inside a wrapper are reached by its method ``over``; the innermost
         one must have ``each_row``, and a method ``split_by(each_row)`` that returns a copy with
         another one.
+    each_row
+        Evaluates rows by the crew.
     crew
         The workers, who are given the innermost potential.
 
@@ -97,7 +138,7 @@ def spread(target: Potential, crew: Crew) -> Potential:
     """
     over: Callable[..., Potential] | None = getattr(target, "over", None)
     if over is not None:
-        return over(lambda inner: spread(inner, crew))
+        return over(lambda inner: spread(inner, each_row, crew))
     innermost: Any = target
     if getattr(innermost, "each_row", None) is None:
         raise ConfigurationError(
@@ -107,5 +148,5 @@ def spread(target: Potential, crew: Crew) -> Potential:
             "and workers out"
         )
     crew.take(innermost)
-    split: Potential = innermost.split_by(Spread(crew))
+    split: Potential = innermost.split_by(each_row)
     return split

@@ -11,12 +11,50 @@ import numpy as np
 from surrokit.coordinates.rowwise import RowSource
 from surrokit.errors import WorkerError
 from surrokit.executors.cargo import pack, refuse
+from surrokit.executors.outstanding import Key, key_of
 from surrokit.executors.reply import Reply, try_at
 from surrokit.executors.worker import Cargo, Conditions, evaluate, ready, whoami
 from surrokit.types import FloatArray
 
 
-class Threads:
+class Begun:
+    """Rows that an executor evaluates before anybody asks for them."""
+
+    def __init__(self) -> None:
+        self._begun: dict[Key, Future[Reply]] = {}
+
+    @property
+    def unfinished(self) -> int:
+        """Rows that were begun and are not done."""
+        return sum(not future.done() for future in self._begun.values())
+
+    def begin(self, what: str, row: FloatArray) -> None:
+        """Evaluate a row that may be asked for later."""
+        key = key_of(what, row)
+        if key not in self._begun:
+            self._begun[key] = self.send(what, row)
+
+    def send(self, what: str, row: FloatArray) -> Future[Reply]:
+        """Give a row to the executor."""
+        raise NotImplementedError
+
+    def ask(self, what: str, row: FloatArray) -> Future[Reply]:
+        """Return the future of a row that is asked for now, and was perhaps begun before."""
+        future = self._begun.pop(key_of(what, row), None)
+        return self.send(what, row) if future is None else future
+
+    def withdraw(self, key: Key) -> bool:
+        """Take back a row that was begun, unless a worker has it; return whether it is no more."""
+        if key in self._begun and self._begun[key].cancel():
+            del self._begun[key]
+        return key not in self._begun
+
+    def has_reply(self, key: Key) -> bool:
+        """Return whether a row that was begun is done."""
+        return key in self._begun and self._begun[key].done()
+
+
+class Threads(Begun):
     """Workers that are threads of this process; they use the target itself.
 
     Parameters
@@ -28,6 +66,7 @@ class Threads:
     """
 
     def __init__(self, executor: ThreadPoolExecutor, *, own: bool) -> None:
+        super().__init__()
         self._executor, self._own = executor, own
         self._source: RowSource | None = None
         self.closed = False
@@ -36,17 +75,21 @@ class Threads:
         """Keep a target."""
         self._source = source
 
-    def evaluate(self, what: str, rows: FloatArray) -> Sequence[Reply]:
-        """Return the reply for each row."""
+    def send(self, what: str, row: FloatArray) -> Future[Reply]:
+        """Give a row to a thread."""
         errors: dict[str, Any] = dict(np.geterr())  # a thread has its own
-        source = self._source
+        source, row = self._source, row.copy()
         assert source is not None
 
-        def reply(row: FloatArray) -> Reply:
+        def reply() -> Reply:
             with np.errstate(**errors):
-                return try_at(source, what, row.copy())
+                return try_at(source, what, row)
 
-        futures = [_submitted(self._executor, reply, row) for row in rows]
+        return _submitted(self._executor, reply)
+
+    def evaluate(self, what: str, rows: FloatArray) -> Sequence[Reply]:
+        """Return the reply for each row."""
+        futures = [self.ask(what, row) for row in rows]
         try:
             return [_result(future) for future in futures]
         finally:
@@ -60,7 +103,7 @@ class Threads:
             self._executor.shutdown(wait=False, cancel_futures=True)
 
 
-class Given:
+class Given(Begun):
     """Workers of an executor that is not ours; they may be anywhere.
 
     Parameters
@@ -70,6 +113,7 @@ class Given:
     """
 
     def __init__(self, executor: Executor) -> None:
+        super().__init__()
         self._executor = executor
         self._cargo: Cargo | None = None
         self._lacking: set[str] = set()  # workers that asked for the target
@@ -103,24 +147,16 @@ class Given:
         WorkerError
             If the executor fails.
         """
-        conditions, out = Conditions.now(), dict[Future[Reply], int]()
+        out = {self.ask(what, row): i for i, row in enumerate(rows)}
         replies: dict[int, Reply] = {}
         carried = bool(self._lacking)
-
-        def send(i: int) -> None:
-            cargo = self._cargo if self._lacking else None
-            task = (self._key, cargo, what, rows[i], conditions)
-            out[_submitted(self._executor, evaluate, *task)] = i
-
         try:
-            for i in range(len(rows)):
-                send(i)
             while out:
                 for future in wait(out, return_when=FIRST_COMPLETED).done:
                     i, reply = out.pop(future), _result(future)
                     if reply.is_empty:
                         self._lacking.add(reply.worker)
-                        send(i)
+                        out[self.send(what, rows[i])] = i
                     else:
                         self._lacking.discard(reply.worker)
                         replies[i] = reply
@@ -130,6 +166,12 @@ class Given:
         if carried:  # a worker that was not heard of may have gone
             self._lacking.clear()
         return [replies[i] for i in range(len(rows))]
+
+    def send(self, what: str, row: FloatArray) -> Future[Reply]:
+        """Give a row to a worker, with the target if some lack it."""
+        cargo = self._cargo if self._lacking else None
+        task = (self._key, cargo, what, row.copy(), Conditions.now())
+        return _submitted(self._executor, evaluate, *task)
 
     def close(self) -> None:
         """Leave the executor to whom it belongs."""

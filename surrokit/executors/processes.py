@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import BrokenExecutor, Future
 from typing import Any
 
 from surrokit.coordinates.rowwise import RowSource
 from surrokit.errors import WorkerError
 from surrokit.executors.cargo import pack, refuse
+from surrokit.executors.outstanding import Key, Outstanding
 from surrokit.executors.reply import Reply
 from surrokit.executors.worker import Cargo, Conditions, evaluate, ready, settle, whoami
-from surrokit.failures.cause import say_place
 from surrokit.types import FloatArray
 
 DEATHS = 3
@@ -44,6 +42,7 @@ class Processes:
         self.workers, self.timeout = workers, timeout
         self._pool: Any = None
         self._cargo: Cargo | None = None
+        self._calls = Outstanding(timeout)
         self._busy = False
 
     @property
@@ -72,34 +71,66 @@ class Processes:
         WorkerError
             If workers die time and again.
         """
-        conditions = Conditions.now()
-        batch = _Batch(rows, self.timeout)
+        errands = [self._calls.ask(what, row) for row in rows]
         self._busy, deaths, hung = True, 0, 0
-        while batch.left:
+        while any(errand.reply is None for errand in errands):
             if hung == self.workers:
                 self._renew()
                 hung = 0
-            while batch.waiting and len(batch.out) < self.workers - hung:
-                i = batch.waiting.popleft()
-                batch.send(i, self._submit(evaluate, self._key, None, what, rows[i], conditions))
-            done, lost = batch.gather()
-            hung += batch.give_up()
+            self._send(self.workers - hung)
+            done, lost = self._calls.gather()
+            hung += self._calls.give_up()
             if lost:
                 deaths = 1 if done else deaths + 1
                 if deaths == DEATHS:
-                    raise _dead(len(lost), rows[lost[0]])
+                    raise _dead(len(lost), lost[0].row)
                 self._renew()
                 hung = 0
         if hung:
             self._renew()
         self._busy = False
-        return batch.replies
+        return [errand.reply for errand in errands if errand.reply is not None]
+
+    def begin(self, what: str, row: FloatArray) -> None:
+        """Evaluate a row as soon as a worker has nothing else to do."""
+        self._calls.begin(what, row)
+        self._gather()
+        self._send(self.workers)
+
+    def withdraw(self, key: Key) -> bool:
+        """Take back a row that was begun, unless a worker has it; return whether it is no more."""
+        return self._calls.withdraw(key)
+
+    def has_reply(self, key: Key) -> bool:
+        """Return whether a row that was begun is done."""
+        self._gather()
+        return self._calls.has_reply(key)
+
+    @property
+    def unfinished(self) -> int:
+        """Rows that were begun and are not done."""
+        self._gather()
+        return self._calls.unfinished
 
     def close(self) -> None:
         """End the workers, by force if they are at work."""
         pool, self._pool = self._pool, None
         if pool is not None:
-            pool.shutdown(wait=True, kill_workers=self._busy)
+            pool.shutdown(wait=True, kill_workers=self._busy or bool(self._calls.out))
+
+    def _send(self, most: int) -> None:
+        conditions = None
+        while self._calls.waiting and len(self._calls.out) < most:
+            conditions = conditions or Conditions.now()
+            errand = self._calls.waiting.popleft()
+            task = (self._key, None, errand.what, errand.row, conditions)
+            self._calls.send(errand, self._submit(evaluate, *task))
+
+    def _gather(self) -> None:
+        """Take in what has come back by now; what is lost was not asked for."""
+        _, lost = self._calls.gather(0.0)
+        if lost:
+            self._renew()
 
     @property
     def _key(self) -> str:
@@ -116,6 +147,7 @@ class Processes:
 
     def _renew(self) -> None:
         self._pool.shutdown(wait=True, kill_workers=True)
+        self._calls.drop()
         self._start()
 
     def _start(self) -> None:
@@ -151,72 +183,6 @@ class Processes:
                 seen.add(name)
             if len(seen) >= self.workers:
                 return
-
-
-class _Batch:
-    """Rows of which some wait, some are out, and some have a reply."""
-
-    def __init__(self, rows: FloatArray, timeout: float | None) -> None:
-        self.waiting = deque(range(len(rows)))
-        self.out: dict[Future[Reply], tuple[int, float]] = {}
-        self._timeout = timeout
-        self._replies: dict[int, Reply] = {}
-        self._n = len(rows)
-
-    @property
-    def left(self) -> bool:
-        """Whether some have no reply yet."""
-        return len(self._replies) < self._n
-
-    @property
-    def replies(self) -> list[Reply]:
-        """The replies in the order of the rows."""
-        return [self._replies[i] for i in range(self._n)]
-
-    def send(self, i: int, future: Future[Reply]) -> None:
-        """Note that a row is out."""
-        self.out[future] = i, time.monotonic()
-
-    def gather(self) -> tuple[int, list[int]]:
-        """Wait for replies; return how many came, and the rows whose worker died."""
-        seconds = None
-        if self._timeout is not None and self.out:
-            first = min(since for _, since in self.out.values())
-            seconds = max(first + self._timeout - time.monotonic(), 0.0)
-        came, lost = 0, []
-        for future in wait(self.out, timeout=seconds, return_when=FIRST_COMPLETED).done:
-            i, _ = self.out.pop(future)
-            try:
-                self._replies[i] = future.result()
-                came += 1
-            except BrokenExecutor:
-                lost.append(i)
-        if lost:  # the pool is broken, so those that are still out are lost too
-            for future, (i, _) in self.out.items():
-                if _has_result(future):
-                    self._replies[i] = future.result()
-                else:
-                    lost.append(i)
-            self.out = {}
-            self.waiting.extendleft(sorted(lost, reverse=True))
-        return came, sorted(lost)
-
-    def give_up(self) -> int:
-        """Give up rows that have been out for too long, and return how many."""
-        if self._timeout is None:
-            return 0
-        late = time.monotonic() - self._timeout
-        hung = [future for future, (_, since) in self.out.items() if since <= late]
-        for future in hung:
-            i, _ = self.out.pop(future)
-            error = TimeoutError(f"the call took longer than timeout={self._timeout:g} seconds")
-            say_place(error, None)
-            self._replies[i] = Reply(error=error)
-        return len(hung)
-
-
-def _has_result(future: Future[Reply]) -> bool:
-    return future.done() and not future.cancelled() and future.exception() is None
 
 
 def _dead(n: int, row: FloatArray) -> WorkerError:

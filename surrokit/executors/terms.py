@@ -13,7 +13,8 @@ import attrs
 
 from surrokit.contracts.potential import Potential
 from surrokit.errors import ConfigurationError
-from surrokit.executors.crew import Crew, spread
+from surrokit.executors.ahead import Ahead
+from surrokit.executors.crew import Crew, Spread, spread
 from surrokit.executors.given import Given, Threads
 from surrokit.executors.processes import Processes
 from surrokit.settings import is_whole
@@ -36,14 +37,20 @@ class Terms:
         Number of processes or threads; None for one for each core.
     timeout
         Seconds after which a call in a worker process is given up; None for never.
+    prefetch
+        Most positions that are evaluated ahead; None for as many as there are workers, where their
+        number is known.
     """
 
     executor: ExecutorSpec | None
     workers: int | None
     timeout: float | None
+    prefetch: int | None = None
 
     @classmethod
-    def check(cls, executor: object, workers: object, timeout: object) -> Terms:
+    def check(
+        cls, executor: object, workers: object, timeout: object, prefetch: object = None
+    ) -> Terms:
         """Return terms; workers alone are processes.
 
         Raises
@@ -68,17 +75,20 @@ class Terms:
                 "workers out, or pass executor='processes' or 'threads'"
             )
         _check_timeout(timeout, executor)
-        given: Any = (executor, workers, timeout)
+        _check_prefetch(prefetch, executor)
+        given: Any = (executor, workers, timeout, prefetch)
         return cls(*given)
 
     @property
     def settings(self) -> dict[str, Any]:
         """The terms as keywords."""
-        return {"executor": self.executor, "workers": self.workers, "timeout": self.timeout}
+        return attrs.asdict(self, recurse=False)
 
     @contextmanager
-    def spread(self, target: Potential) -> Iterator[Potential]:
+    def spread(self, target: Potential) -> Iterator[tuple[Potential, Ahead | None]]:
         """Yield a target whose positions are evaluated by workers within the block.
+
+        Beside it comes what evaluates positions ahead, if that is wanted.
 
         Raises
         ------
@@ -88,13 +98,22 @@ class Terms:
             If there are none.
         """
         if self.executor is None:
-            yield target
+            yield target, None
             return
         crew = self._hire()
         try:
-            yield spread(target, crew)
+            each_row = Spread(crew)
+            parted, most = spread(target, each_row, crew), self._most_ahead
+            asked = self.prefetch is not None
+            yield parted, Ahead(parted, each_row, crew, most, asked=asked) if most else None
         finally:
             crew.close()
+
+    @property
+    def _most_ahead(self) -> int:
+        if self.prefetch is not None:
+            return self.prefetch
+        return self.workers or cores() if isinstance(self.executor, str) else 0
 
     def _hire(self) -> Crew:
         if isinstance(self.executor, Executor):
@@ -120,6 +139,18 @@ def _expected(executor: object) -> str:
         "executor must be 'processes', 'threads', or a concurrent.futures.Executor, such as "
         f"ProcessPoolExecutor(4), got {executor!r}"
     )
+
+
+def _check_prefetch(prefetch: object, executor: object) -> None:
+    if prefetch is None:
+        return
+    if not is_whole(prefetch, 0):
+        raise ConfigurationError(f"prefetch must be a whole number of at least 0, got {prefetch!r}")
+    if prefetch and executor is None:
+        raise ConfigurationError(
+            "prefetch evaluates positions ahead by workers that have nothing else to do, and there "
+            "are none; pass workers=8, say, or an executor"
+        )
 
 
 def _check_timeout(timeout: object, executor: object) -> None:

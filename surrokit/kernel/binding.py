@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import attrs
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Kernel, Sampler, StepInfo, Tuning
-from surrokit.kernel.tuned_sampler import TunedSampler
 from surrokit.kernel.tuner import Tuner, tuning_of
 from surrokit.kernel.tuner_state import TunerState
 from surrokit.types import Cache, FloatArray
@@ -154,3 +153,26 @@ class Binding:
 def caches_metric(sampler: Sampler) -> bool:
     """Return whether a sampler's caches depend on the tuned covariance."""
     return bool(getattr(sampler, "caches_metric", False))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class TunedSampler:
+    """A tuned sampler, for use without a warm-up; a warm-up tunes it afresh.
+
+    All other attributes, ``bind`` included, are those of the sampler.
+
+    Parameters
+    ----------
+    sampler
+        The sampler.
+    tuning
+        Tuning that a run found for it.
+    """
+
+    sampler: Sampler
+    tuning: Tuning
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.sampler, name)
+        # a sampler inside is tuned as well
+        return attrs.evolve(self, sampler=found) if name == "kernel" else found

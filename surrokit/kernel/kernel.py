@@ -7,8 +7,17 @@ import numpy as np
 
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import ChainState, Correction, Decider, Sampler, StepInfo, Tuning
+from surrokit.contracts.sampler import (
+    ChainState,
+    Correction,
+    Decider,
+    Proposal,
+    Sampler,
+    StepInfo,
+    Tuning,
+)
 from surrokit.kernel.binding import Binding
+from surrokit.kernel.foresight import Foresight
 from surrokit.kernel.tuner import moves_by_gradients
 from surrokit.kernel.tuner_state import TunerState
 from surrokit.types import FloatArray
@@ -27,6 +36,11 @@ class Moves(Binding):
         Number of chains.
     surrogate
         A ready surrogate that the sampler moves on instead.
+
+    Attributes
+    ----------
+    foresight
+        Makes proposals ahead; None where none are to be made.
     """
 
     def __init__(
@@ -44,6 +58,7 @@ class Moves(Binding):
         self.chains: ChainState | None = None
         self.covariance: FloatArray | None = None
         self.step_size: float | None = None
+        self.foresight: Foresight | None = None
 
     @property
     def state(self) -> ChainState:
@@ -114,10 +129,15 @@ class Moves(Binding):
         """Make one transition of all chains."""
         self.step_size = self.kernel.step
         state = self.renew(self.state)
-        self.chains, info = self.decider.decide(state, self.kernel.propose(state, rng), rng)
+        self.chains, info = self.decider.decide(state, self._propose(state, rng), rng)
         if tune:
             self.update(self.chains, info)
         return info
+
+    def _propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
+        if self.foresight is None:
+            return self.kernel.propose(state, rng)
+        return self.foresight.propose(self.kernel, state, rng)
 
     def move_to(self, state: ChainState, *, tune: bool) -> None:
         """Take over the state to which another kernel took the chains."""

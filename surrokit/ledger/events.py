@@ -23,7 +23,8 @@ MARK = "mark"
 
 DONE, ASIDE, RAISED, APART = "done", "aside", "raised", "apart"
 """Outcomes of a batch: it returned; it returned, and nothing that follows depends on it; it raised,
-and the run with it; it returned in a run that cannot be repeated as far as that."""
+and the run with it; it returned, and the run that is repeated from this ledger makes no use of
+it."""
 
 COLUMNS = (
     "kind, outcome, stage, iteration, width, seconds, shapes, counts, notes, positions, results, "

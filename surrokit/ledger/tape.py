@@ -12,7 +12,16 @@ from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.journal import BEYOND, Call
 from surrokit.errors import ReplayError
 from surrokit.failures.outcome import Answer
-from surrokit.ledger.events import ASIDE, DONE, MARK, RAISED, Event, read_events, write_events
+from surrokit.ledger.events import (
+    APART,
+    ASIDE,
+    DONE,
+    MARK,
+    RAISED,
+    Event,
+    read_events,
+    write_events,
+)
 from surrokit.ledger.known import Known
 from surrokit.ledger.store import Store
 from surrokit.types import FloatArray
@@ -157,6 +166,8 @@ class Tape:
         """
         if self._inside or call.kind == "rows":
             return call.pay()
+        if call.spare:
+            return self._pay(call, call.pay, APART, [])
         if call.aside:
             return self._answer_aside(call)
         if self._event is not None:

@@ -14,6 +14,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Sampler
 from surrokit.cost.budget import Budget
 from surrokit.cost.calls import OnError
+from surrokit.executors.ahead import Ahead
 from surrokit.history.scratch import Keep
 from surrokit.plan.fallback import Fallback
 from surrokit.plan.safety import Safety
@@ -140,6 +141,8 @@ class Recipe:
     exact_sampler
         Makes exact transitions beside those on a surrogate; None without a surrogate, or where no
         sampler suits the target.
+    ahead
+        Evaluates positions by workers before anybody asks for them; None for nobody.
     described
         Kind of part to a description, for observers and the output.
     """
@@ -170,6 +173,7 @@ class Recipe:
     choice: str | None = None
     learner: Learner | None = None
     exact_sampler: Sampler | None = None
+    ahead: Ahead | None = None
     described: Mapping[str, str] = attrs.field(factory=dict)
 
     @property

@@ -225,8 +225,7 @@ class Attempt:
             foretold = self._learning.foretold(foretold)
 
     def _complaint_after_exploration(self, found: Findings | None) -> str | None:
-        fallback = self.recipe.fallback
-        if fallback is None or found is None:
+        if (fallback := self.recipe.fallback) is None or found is None:
             return None
         if self._learning.surrogate is None:
             return "no surrogate could be fitted"
@@ -250,18 +249,19 @@ class Attempt:
         self._net.draws_begin()
         self._learning.begin_draws(self._kernels.in_use)
         stopping.draws_begin(book.most_draws)
-        while stopping.allows(len(book.recorder.kept), book.most_draws):
-            book.expect(draws=stopping.expected)
-            stopping.check()
-            with book.clock.phase("sampling"):
-                step = self._transition(tune=False)
-            stopping.check()  # an iteration that a limit falls into is dropped
-            self._after("sampling", step, self._take_paid_rows())
-            if (trouble := self._net.late_trouble(self._learning.surrogate)) is not None:
-                return trouble
-            with book.clock.phase("sampling"):
-                if stopping.reached(book.recorder.kept):
-                    break
+        with self._kernels.looking_ahead(self.recipe, lambda: book.draws_left):
+            while stopping.allows(len(book.recorder.kept), book.most_draws):
+                book.expect(draws=stopping.expected)
+                stopping.check()
+                with book.clock.phase("sampling"):
+                    step = self._transition(tune=False)
+                stopping.check()  # an iteration that a limit falls into is dropped
+                self._after("sampling", step, self._take_paid_rows())
+                if (trouble := self._net.late_trouble(self._learning.surrogate)) is not None:
+                    return trouble
+                with book.clock.phase("sampling"):
+                    if stopping.reached(book.recorder.kept):
+                        break
         return None
 
     def _restart(self, trouble: str) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from surrokit.capabilities import ROWS
-from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Sampler, StepInfo, Tuning
+from surrokit.cost.recording import RecordingPotential
+from surrokit.kernel.foresight import Foresight, can_foresee
 from surrokit.kernel.kernel import ExactMoves, Moves
 from surrokit.plan.recipe import Recipe
 from surrokit.types import FloatArray
@@ -33,8 +37,9 @@ class Kernels:
         The exact kernel beside it; None where there is no surrogate.
     """
 
-    def __init__(self, recipe: Recipe, target: Potential) -> None:
+    def __init__(self, recipe: Recipe, target: RecordingPotential) -> None:
         chains = recipe.chains
+        self._target = target
         self.moves = Moves(
             recipe.sampler, recipe.correction, target, chains, surrogate=recipe.surrogate
         )
@@ -90,6 +95,34 @@ class Kernels:
         if self.moves.prepare(near) and self.exact is not None:
             self.exact.decide_by(self.moves.decider)
 
+    @contextmanager
+    def looking_ahead(self, recipe: Recipe, left: Callable[[], int]) -> Iterator[None]:
+        """Make proposals ahead in the block, where workers would have nothing else to do.
+
+        Parameters
+        ----------
+        recipe
+            What the run goes by.
+        left
+            Tells how many iterations are left after the one that begins.
+        """
+        ahead, moves, target = recipe.ahead, self.moves, self._target
+        if ahead is None or not _pays(recipe) or not can_foresee(moves.decider):
+            yield
+            return
+
+        def set_aside(positions: FloatArray) -> None:
+            with target.exact.in_vain():
+                target.fork(keep=False).value(positions)
+
+        ahead.attend(lambda: not target.exact.journal.replays, set_aside)
+        moves.foresight = Foresight(moves.decider, ahead, left)
+        try:
+            yield
+        finally:
+            moves.foresight = None
+            ahead.close()
+
     def exact_transition(self, rng: np.random.Generator, *, tune: bool) -> StepInfo:
         """Make one exact transition of all chains."""
         assert self.exact is not None
@@ -97,3 +130,11 @@ class Kernels:
         state, step = self.exact.transition(self.moves.state, rng, tune=tune)
         self.moves.move_to(state, tune=tune)
         return step
+
+
+def _pays(recipe: Recipe) -> bool:
+    """Return whether proposals ahead may come true, and calls for nothing are no matter."""
+    ahead, limited = recipe.ahead, recipe.budget.max_calls is not None
+    if ahead is None or ahead.most <= recipe.chains or recipe.safety.mix > 0:
+        return False
+    return ahead.asked or not limited

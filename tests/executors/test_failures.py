@@ -85,7 +85,7 @@ def test_a_target_that_is_wrong_everywhere(pool):
 def test_floating_point_errors_are_treated_alike(pool):
     """A run ignores them; outside a run they are what NumPy was told."""
     target = sk.potential(models.noisy, dim=2)
-    with Terms.check(pool, None, None).spread(target) as spread:
+    with Terms.check(pool, None, None).spread(target) as (spread, _):
         with np.errstate(all="ignore"):
             assert np.isfinite(spread.value(np.ones((1, 2)))).all()
         with np.errstate(all="raise"), pytest.raises(sk.errors.EvaluationError, match="divide"):
@@ -96,7 +96,10 @@ def test_floating_point_errors_are_treated_alike(pool):
 
 def test_a_warning_of_a_worker_is_given_here(pool):
     target = sk.potential(models.fails, dim=2)
-    with Terms.check(pool, None, None).spread(target) as spread, pytest.warns(RuntimeWarning) as w:
+    with (
+        Terms.check(pool, None, None).spread(target) as (spread, _),
+        pytest.warns(RuntimeWarning) as w,
+    ):
         spread.value(np.array([[0.7, 0.0]]))
     assert str(w[0].message) == "a step was cut"
     assert os.path.basename(w[0].filename) == "models.py"

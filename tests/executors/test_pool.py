@@ -70,7 +70,7 @@ def test_a_call_that_hangs_is_given_up_and_counted():
 
 def test_all_workers_may_hang_at_once_and_all_rows_have_a_reply():
     target = sk.potential(models.hangs, dim=1)
-    with Terms.check(None, 2, 0.3).spread(target) as spread:
+    with Terms.check(None, 2, 0.3).spread(target) as (spread, _):
         began = time.monotonic()
         with pytest.raises(sk.errors.EvaluationError) as caught:
             spread.value(np.array([[2.0], [0.0], [2.0], [2.0], [1.0]]))
@@ -90,7 +90,7 @@ def test_a_time_out_stops_the_run_if_asked():
 def test_slow_calls_that_end_in_time_are_no_failures():
     """Those that wait for a worker are not on the clock, and neither is the start of workers."""
     target = sk.potential(lambda q: time.sleep(0.1) or float(q @ q / 2), dim=1)
-    with Terms.check(None, 1, 0.4).spread(target) as spread:
+    with Terms.check(None, 1, 0.4).spread(target) as (spread, _):
         assert np.isfinite(spread.value(np.zeros((6, 1)))).all()
 
 
@@ -102,7 +102,7 @@ def test_linear_algebra_has_one_thread():
             max(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
         )
 
-    with Terms.check(None, 1, None).spread(sk.potential(threads, dim=1)) as spread:
+    with Terms.check(None, 1, None).spread(sk.potential(threads, dim=1)) as (spread, _):
         assert spread.value(np.zeros((1, 1))) == 1.0
 
 

@@ -145,13 +145,13 @@ def test_any_order_of_completion(alone):
 
 def test_a_target_works_once_its_workers_have_gone():
     target = sk.potential(models.value, dim=2)
-    with Terms.check("threads", 2, None).spread(target) as spread:
+    with Terms.check("threads", 2, None).spread(target) as (spread, _):
         before = spread.value(np.ones((3, 2)))
     np.testing.assert_array_equal(spread.value(np.ones((3, 2))), before)
 
 
 def test_a_copy_goes_without_workers():
     target = sk.potential(models.value, dim=2)
-    with Terms.check("threads", 2, None).spread(target) as spread:
+    with Terms.check("threads", 2, None).spread(target) as (spread, _):
         other = pickle.loads(pickle.dumps(spread))
     assert other.each_row is one_after_another

@@ -1,0 +1,185 @@
+"""Idle workers evaluate positions ahead (prefetching), and no draw changes."""
+
+from __future__ import annotations
+
+import time
+
+import attrs
+import numpy as np
+import pytest
+
+import models
+import surrokit as sk
+from surrokit.ledger.events import APART, read_events
+from surrokit.ledger.store import Store
+
+pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+SETTINGS = {"sampler": "sub-chain", "warmup": 20, "draws": 60, "seed": 1, "progress": False}
+
+
+@attrs.frozen
+class Round:
+    """A surrogate: the standard normal density."""
+
+    dim: int = 2
+    capabilities = frozenset({"gradient"})
+
+    def value(self, q):
+        return np.sum(q**2, axis=1) / 2
+
+    def value_and_gradient(self, q):
+        return self.value(q), q
+
+    def gradient(self, q):
+        return q
+
+
+def steep(q):
+    return float(q @ q / 2 + 0.3 * np.sum(q**4))
+
+
+def gentle(q):
+    return float(q @ q / 2 + 0.005 * np.sum(q**4))
+
+
+def draw(target, chains=1, **options):
+    settings = {**SETTINGS, "surrogate": Round(target.dim), "initial": np.zeros(target.dim)}
+    return sk.sample(target, chains=chains, **{**settings, **options})
+
+
+def check_same(run, alone):
+    np.testing.assert_array_equal(run.draws, alone.draws)
+    assert run.calls == alone.calls
+    assert run.failure_kinds.keys() == alone.failure_kinds.keys()
+    assert run.failures == alone.failures
+
+
+@pytest.mark.parametrize("function", [steep, gentle])
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_a_single_chain_has_the_same_draws(function, executor):
+    target = sk.potential(function, dim=2)
+    run = draw(target, executor=executor, workers=4)
+    check_same(run, draw(target))
+    assert run.vain_calls > 0
+
+
+def test_what_is_evaluated_ahead_is_not_evaluated_again():
+    positions = []
+
+    def counted(q):
+        positions.append(q.tobytes())
+        return gentle(q)
+
+    run = draw(sk.potential(counted, dim=2), executor="threads", workers=4)
+    assert len(positions) == len(set(positions))
+    assert len(positions) == run.calls["value"] + run.vain_calls
+
+
+def test_several_chains_have_the_same_draws():
+    target = sk.potential(gentle, dim=2)
+    run = draw(target, chains=2, executor="threads", workers=6)
+    check_same(run, draw(target, chains=2))
+
+
+def test_forward_maps_and_bounds_have_the_same_draws():
+    target = models.mapped(parameters={"a": (-4.0, 4.0), "b": (-2.0, 3.0), "c": None})
+    run = draw(target, executor="threads", workers=4)
+    check_same(run, draw(target))
+    assert run.vain_calls > 0
+
+
+def test_other_executors_are_asked_ahead_if_the_user_says_how_many(pool):
+    target = sk.potential(steep, dim=2)
+    run = draw(target, executor=pool, prefetch=3)
+    check_same(run, draw(target))
+    assert run.vain_calls > 0
+    assert draw(target, executor=pool).vain_calls == 0
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.EvaluationWarning")
+def test_failures_are_counted_where_they_are_wanted():
+    target = sk.potential(models.fails, dim=2)
+    settings = {"initial": np.array([-0.5, 0.0]), "draws": 100}
+    run = draw(target, executor="threads", workers=4, **settings)
+    check_same(run, draw(target, **settings))
+    assert run.failures > 0
+
+
+def test_a_worker_that_dies_ahead_changes_nothing(tmp_path):
+    target = sk.potential(models.Deadly(tmp_path, lives=2), dim=2)
+    run = draw(target, workers=3)
+    assert len(list(tmp_path.iterdir())) == 2
+    check_same(run, draw(target))
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.EvaluationWarning")
+def test_calls_ahead_that_hang_are_given_up_where_they_are_wanted():
+    target = sk.potential(models.hangs, dim=2)
+    settings = {"draws": 12, "warmup": 0, "initial": np.array([1.0, 0.0])}
+    run = draw(target, workers=2, timeout=0.5, **settings)
+    assert set(run.failure_kinds) == {"time-out"}
+    assert run.draws[..., 0].max() <= 1.2
+
+
+def test_a_limit_of_calls_leaves_nothing_to_chance():
+    target = sk.potential(steep, dim=2)
+    limited = draw(target, executor="threads", workers=4, max_calls=60)
+    assert limited.vain_calls == 0
+    asked = draw(target, executor="threads", workers=4, max_calls=60, prefetch=4)
+    assert asked.vain_calls > 0
+    np.testing.assert_array_equal(asked.draws, limited.draws)
+    assert draw(target, executor="threads", workers=4, prefetch=0).vain_calls == 0
+
+
+def test_exact_transitions_in_between_leave_nothing_to_foresee():
+    target = sk.potential(steep, lambda q: q + 1.2 * q**3, dim=2)
+    mixed = {"safety": sk.Safety(mix=0.2)}
+    run = draw(target, executor="threads", workers=4, **mixed)
+    assert run.vain_calls == 0
+    check_same(run, draw(target, **mixed))
+
+
+def test_what_was_not_wanted_is_in_the_file_and_teaches_another_run(tmp_path):
+    target = sk.potential(steep, dim=2)
+    run = draw(target, executor="threads", workers=4, path=tmp_path / "a")
+    store = Store.open(tmp_path / "a")
+    vain = [event for event in read_events(store) if event.outcome == APART]
+    store.close()
+    assert 0 < len(vain) <= run.vain_calls
+    for event in vain:
+        assert event.results[0][0] == steep(event.positions[0])
+    positions = sk.Ledger(tmp_path / "a").to_arrays()["positions"]
+    assert {event.positions.tobytes() for event in vain} <= {row.tobytes() for row in positions}
+
+
+def test_a_run_is_resumed_without_what_was_not_wanted(tmp_path):
+    target = sk.potential(steep, dim=2)
+    run = draw(target, draws=30, executor="threads", workers=4, path=tmp_path / "a")
+    again = sk.resume(tmp_path / "a", target, draws=60, surrogate=Round(), progress=False)
+    check_same(again, draw(target))
+    assert again.vain_calls == 0
+    assert run.vain_calls > 0
+
+
+def test_calls_overlap():
+    def slow(q):
+        time.sleep(0.02)
+        return gentle(q)
+
+    target = sk.potential(slow, dim=2)
+    run = draw(target, draws=100, executor="threads", workers=8)
+    seconds = np.diff(run.kept.seconds)
+    assert np.median(seconds) < 0.01  # one call after another takes twice that
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prefetch": -1, "workers": 2}, "prefetch must be a whole number of at least 0, got -1"),
+        ({"prefetch": True, "workers": 2}, "prefetch must be .* got True"),
+        ({"prefetch": 4}, "prefetch evaluates positions ahead by workers .* pass workers=8, say"),
+    ],
+)
+def test_errors_say_what_to_do(options, message):
+    with pytest.raises(sk.errors.ConfigurationError, match=message):
+        draw(sk.potential(steep, dim=2), **options)
