@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import EntryPoint, distributions
+from importlib.metadata import Distribution, EntryPoint, distributions
 from types import ModuleType
 
 import attrs
@@ -84,11 +84,8 @@ def find(disabled: Iterable[str] | None = None) -> tuple[FoundPlugin, ...]:
     found: dict[str, FoundPlugin] = {}
     seen: set[str] = set()
     for distribution in distributions():
-        metadata = distribution.metadata
-        if "Name" not in metadata:
-            continue  # what a broken uninstall leaves
-        name = metadata["Name"]
-        if name in seen:
+        name = _name_of(distribution)
+        if name is None or name in seen:
             continue  # a second copy further down the path is never imported
         seen.add(name)
         for entry in distribution.entry_points.select(group=GROUP):
@@ -103,6 +100,15 @@ def find(disabled: Iterable[str] | None = None) -> tuple[FoundPlugin, ...]:
                 )
             found[entry.name] = plugin
     return tuple(sorted(found.values(), key=lambda p: (p.distribution, p.entry.name)))
+
+
+def _name_of(distribution: Distribution) -> str | None:
+    """Return a distribution's name; None for what a broken uninstall leaves."""
+    try:
+        metadata = distribution.metadata
+    except FileNotFoundError:  # the backport of importlib.metadata, once anybody imports it
+        return None
+    return metadata["Name"] if "Name" in metadata else None
 
 
 def load(found: Iterable[FoundPlugin]) -> Plugins:

@@ -108,6 +108,20 @@ def test_a_distribution_without_metadata_is_passed_over(install, tmp_path):
     assert [plugin.distribution for plugin in find(())] == ["good"]
 
 
+def test_a_distribution_is_passed_over_that_raises_for_want_of_metadata(install, monkeypatch):
+    """The backport of importlib.metadata raises, and stays once anybody has imported it."""
+    install("good")
+
+    class Broken:
+        @property
+        def metadata(self):
+            raise FileNotFoundError("no metadata was found")
+
+    found = discovery.distributions
+    monkeypatch.setattr(discovery, "distributions", lambda: [Broken(), *found()])
+    assert [plugin.distribution for plugin in find(())] == ["good"]
+
+
 # --- switched off ---
 
 
