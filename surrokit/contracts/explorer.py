@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Tuning
-from surrokit.coordinates.transforms import Transform
+from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Modes:
         squares = [self.squares(k, positions) for k in range(len(self))]
         return np.asarray(np.sqrt(np.min(squares, axis=0)))
 
-    def tell(self, transform: Transform) -> Modes:
+    def tell(self, transform: CoordinateMap) -> Modes:
         """Return the modes with their places in the user's coordinates."""
         return attrs.evolve(self, places=transform.to_bounded(self.positions))
 

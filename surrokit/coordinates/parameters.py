@@ -7,15 +7,16 @@ q = lower + (upper - lower) expit(z). U in z then includes minus the log of the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
 
 from surrokit.arguments import numbers
+from surrokit.coordinates.constraints.constraint import Constraint
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.settings import is_number, is_whole
-from surrokit.types import FloatArray
+from surrokit.types import BoolArray, FloatArray
 
 Bounds: TypeAlias = tuple[float | None, float | None]
 """Lower and upper bound; None or an infinity means no bound."""
@@ -31,22 +32,34 @@ class Parameter:
         Shape of the parameter; ``()`` for a number.
     lower, upper
         Open bounds; None or an infinity means no bound.
+    constraint
+        What ties its numbers together; None for nothing.
+    prior
+        A frozen univariate distribution of SciPy, of each number; None for none.
 
     Raises
     ------
     ConfigurationError
-        If a bound is NaN, or the lower one is not below the upper one.
+        If a bound is NaN, or the lower one is not below the upper one, or the prior is no frozen
+        univariate distribution.
     """
 
     shape: tuple[int, ...] = ()
     lower: float | None = attrs.field(default=None, kw_only=True)
     upper: float | None = attrs.field(default=None, kw_only=True)
+    constraint: Constraint | None = attrs.field(default=None, kw_only=True)
+    prior: Any = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.shape, tuple) or not all(is_whole(n, 1) for n in self.shape):
             raise ConfigurationError(
                 "a parameter's shape must be a tuple of whole numbers of at least 1, got "
                 f"{self.shape!r}"
+            )
+        if self.prior is not None and not hasattr(self.prior, "logpdf"):
+            raise ConfigurationError(
+                "a prior must be a frozen distribution of scipy.stats, such as "
+                f"scipy.stats.gamma(2), got {self.prior!r}"
             )
         for bound in (self.lower, self.upper):
             if bound is not None and not is_number(bound):
@@ -72,6 +85,18 @@ class Parameter:
     def size(self) -> int:
         """Count of its numbers."""
         return int(np.prod(self.shape, dtype=int))
+
+    @property
+    def free(self) -> int:
+        """Count of the numbers on the whole line that it is sampled by."""
+        return self.size if self.constraint is None else self.constraint.free
+
+    @property
+    def varies(self) -> BoolArray:
+        """Which of its numbers are not constant, shape (size,)."""
+        if self.constraint is None:
+            return np.ones(self.size, dtype=bool)
+        return self.constraint.varies
 
 
 def vector(size: int, lower: float | None = None, upper: float | None = None) -> Parameter:
@@ -143,9 +168,42 @@ class Parameters:
         return sum(spec.size for spec in self.specs.values())
 
     @property
+    def free(self) -> int:
+        """Numbers on the whole line that a position is sampled by."""
+        return sum(spec.free for spec in self.specs.values())
+
+    @property
+    def varies(self) -> BoolArray:
+        """Which numbers of a position are not constant, shape (dim,)."""
+        return np.concatenate([spec.varies for spec in self.specs.values()])
+
+    @property
     def bounded(self) -> bool:
         """Whether any parameter has a bound."""
         return any(spec.bounds != (-np.inf, np.inf) for spec in self.specs.values())
+
+    @property
+    def tied(self) -> bool:
+        """Whether a constraint ties numbers of any parameter together."""
+        return any(spec.constraint is not None for spec in self.specs.values())
+
+    def split(self, positions: FloatArray) -> dict[str, FloatArray]:
+        """Return position vectors (..., dim) as arrays by name, shape (..., *shape)."""
+        return {
+            name: positions[..., where].reshape(*positions.shape[:-1], *self.specs[name].shape)
+            for name, where in self.slices().items()
+        }
+
+    @property
+    def labels_on_line(self) -> list[str]:
+        """A name for each number on the line: its own, or that of the parameter it belongs to."""
+        return [
+            label
+            for name, spec in self.specs.items()
+            for label in (
+                Parameters({name: spec}).labels if spec.constraint is None else [name] * spec.free
+            )
+        ]
 
     @property
     def labels(self) -> list[str]:

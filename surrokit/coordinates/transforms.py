@@ -79,6 +79,19 @@ class Transform:
         return cls(lower=lower, upper=upper)
 
     @property
+    def n_user(self) -> int:
+        """Numbers in the user's position vector."""
+        return len(self.lower)
+
+    def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return the gradient in z, shape (n, dim), of what has a ``gradient (n, dim)`` in q."""
+        return gradient * self.derivatives(unbounded).first
+
+    def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:
+        """Return the gradient of sum log |dq/dz|, shape (n, dim)."""
+        return self.derivatives(unbounded).log_first
+
+    @property
     def between(self) -> BoolArray:
         """Whether each number has two bounds, shape (dim,)."""
         return self._between

@@ -23,8 +23,8 @@ from surrokit.contracts.potential import (
     with_gradient,
 )
 from surrokit.contracts.rows import RowExpansion, of_order, with_rows
+from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.transforms import Transform
 from surrokit.cost.budget import calls_paid
 from surrokit.cost.calls import ExactCalls, Guard, OnError
 from surrokit.cost.journal import Journal
@@ -90,7 +90,7 @@ class RecordingPotential:
         return self.target.capabilities
 
     @property
-    def transform(self) -> Transform:
+    def transform(self) -> CoordinateMap:
         """The map to the user's coordinates."""
         return transform_of(self.target)
 

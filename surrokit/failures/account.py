@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.methods import CallKind
-from surrokit.coordinates.transforms import Transform
+from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.failures.cause import BROKEN_GRADIENT, MINUS_INFINITY, Cause, Cure
 from surrokit.types import FloatArray
 
@@ -163,7 +163,7 @@ class FailureAccount:
             broken = BrokenGradients(value=value, position=row[0].copy())
         self.broken_gradients = attrs.evolve(broken, count=count)
 
-    def tell(self, transform: Transform, dim: int) -> Mapping[str, FailureKind]:
+    def tell(self, transform: CoordinateMap, dim: int) -> Mapping[str, FailureKind]:
         """Return the kinds with positions in the user's coordinates, the most frequent first.
 
         Parameters
@@ -181,7 +181,7 @@ class FailureAccount:
             for name, kind in ordered
         }
 
-    def tell_broken(self, transform: Transform) -> BrokenGradients:
+    def tell_broken(self, transform: CoordinateMap) -> BrokenGradients:
         """Return the broken gradients with their position in the user's coordinates."""
         broken = self.broken_gradients
         if broken.position is None:
@@ -204,6 +204,6 @@ NOISE = 0.01
 and sums of many rows in single precision may differ by as much."""
 
 
-def _bounded(position: FloatArray, transform: Transform) -> FloatArray:
+def _bounded(position: FloatArray, transform: CoordinateMap) -> FloatArray:
     with np.errstate(all="ignore"):
         return transform.to_bounded(position)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from surrokit.contracts.methods import CALL_KINDS
 from surrokit.contracts.sampler import ChainState, StepInfo
-from surrokit.coordinates.transforms import Transform
+from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.history.scratch import Scratch
 from surrokit.history.trace import DTYPES, Trace, trace_of
 from surrokit.types import FloatArray
@@ -137,7 +137,7 @@ class History:
         scratch = scratch or Scratch()
         return {name: _join(name, parts, like, scratch) for name, like in shapes.items()}
 
-    def trace(self, transform: Transform) -> Trace:
+    def trace(self, transform: CoordinateMap) -> Trace:
         """Return the trace, with draws in the user's coordinates."""
         scratch = self._scratch.fresh()
         return trace_of(self.columns(scratch=scratch), transform, scratch)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.methods import CALL_KINDS
-from surrokit.coordinates.transforms import Transform
+from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.history.scratch import AT_ONCE, Scratch
 from surrokit.types import BoolArray, FloatArray, IntArray
 
@@ -73,7 +73,7 @@ class Trace:
     failures: IntArray
     calls: Mapping[str, IntArray]
     outputs: FloatArray | None
-    transform: Transform
+    transform: CoordinateMap
     ends: FloatArray | None = None
 
     def __len__(self) -> int:
@@ -127,7 +127,9 @@ DTYPES = {
 
 
 def trace_of(
-    columns: Mapping[str, npt.NDArray[Any]], transform: Transform, scratch: Scratch | None = None
+    columns: Mapping[str, npt.NDArray[Any]],
+    transform: CoordinateMap,
+    scratch: Scratch | None = None,
 ) -> Trace:
     """Return the trace of columns as :meth:`History.columns` returns them.
 
@@ -164,9 +166,9 @@ def trace_of(
     )
 
 
-def _to_bounded(positions: FloatArray, transform: Transform, scratch: Scratch) -> FloatArray:
+def _to_bounded(positions: FloatArray, transform: CoordinateMap, scratch: Scratch) -> FloatArray:
     """Return positions (chains, n, dim) in the user's coordinates, a part of them at a time."""
-    found = scratch.empty(positions.shape, np.float64)
+    found = scratch.empty((*positions.shape[:-1], transform.n_user), np.float64)
     for chain in range(len(positions)):
         for at in range(0, positions.shape[1], AT_ONCE):
             part = slice(at, at + AT_ONCE)

@@ -10,6 +10,8 @@ import numpy as np
 
 from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, VJP
 from surrokit.contracts.potential import Potential
+from surrokit.coordinates.blocks import Blocks, CoordinateMap
+from surrokit.coordinates.constraints.named import from_plain, to_plain
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.coordinates.transforms import Transform
 from surrokit.errors import LedgerError
@@ -41,13 +43,13 @@ def write_fingerprint(store: Store, exact: Potential, version: str | None) -> No
     LedgerError
         If it cannot be written.
     """
-    transform = transform_of(exact)
     store.write_facts({"target": _fingerprint(exact, version)})
-    store.write_array("lower", transform.lower)
-    store.write_array("upper", transform.upper)
+    if isinstance(transform := transform_of(exact), Transform):
+        store.write_array("lower", transform.lower)
+        store.write_array("upper", transform.upper)
 
 
-def read_parameters(store: Store) -> tuple[Parameters, Transform]:
+def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
     """Return names and bounds of a ledger's target, and the map to the user's coordinates.
 
     Raises
@@ -55,16 +57,21 @@ def read_parameters(store: Store) -> tuple[Parameters, Transform]:
     LedgerError
         If they are damaged.
     """
-    facts, arrays = store.facts(), store.arrays()
     with reading(store.path):
+        held = store.facts()["target"]
         named = {
-            name: Parameter(tuple(shape), lower=lower, upper=upper)
-            for name, (shape, lower, upper) in facts["target"]["parameters"].items()
+            name: Parameter(tuple(shape), lower=lower, upper=upper, constraint=from_plain(tie))
+            for name, (shape, lower, upper, tie) in held["parameters"].items()
         }
         parameters = Parameters(named)
-        transform = Transform(lower=arrays["lower"], upper=arrays["upper"])
-        if not parameters.dim == facts["target"]["dim"] == len(transform.lower):
+        if parameters.free != held["dim"]:
             raise ValueError("the parameters do not have as many numbers as the target")
+        if parameters.tied:
+            return parameters, Blocks(parameters)
+        arrays = store.arrays()
+        transform = Transform(lower=arrays["lower"], upper=arrays["upper"])
+        if transform.n_user != held["dim"]:
+            raise ValueError("there are not as many bounds as numbers")
         return parameters, transform
 
 
@@ -155,15 +162,16 @@ def _latest(store: Store) -> Event | None:
 
 
 def _fingerprint(exact: Potential, version: str | None) -> dict[str, Any]:
-    transform = transform_of(exact)
-    specs = parameters_of(exact).specs
+    specs, transform = parameters_of(exact).specs, transform_of(exact)
+    plain = transform if isinstance(transform, Transform) else None
     return {
         "dim": exact.dim,
         "parameters": {
-            name: [list(spec.shape), spec.lower, spec.upper] for name, spec in specs.items()
+            name: [list(spec.shape), spec.lower, spec.upper, to_plain(spec.constraint)]
+            for name, spec in specs.items()
         },
-        "lower": transform.lower.tolist(),
-        "upper": transform.upper.tolist(),
+        "lower": None if plain is None else plain.lower.tolist(),
+        "upper": None if plain is None else plain.upper.tolist(),
         "capabilities": sorted(exact.capabilities),
         "version": version,
     }

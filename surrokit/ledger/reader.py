@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.transforms import Transform
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.history.scratch import scratch_for
 from surrokit.history.trace import Trace, trace_of
@@ -191,7 +191,7 @@ class Ledger:
             return None if told is None else read_weights(self.store, told, self.parameters.dim)
 
     @property
-    def transform(self) -> Transform:
+    def transform(self) -> CoordinateMap:
         """The map to the user's coordinates."""
         return self._transform
 

@@ -13,6 +13,7 @@ from surrokit.capabilities import INITIAL
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import InitialPotential, Potential
 from surrokit.contracts.sampler import ChainState
+from surrokit.coordinates.blocks import pull_back, pull_back_outputs
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ShapeError, TargetError
 from surrokit.targets.bounds import describe_position, parameters_of, transform_of
@@ -55,20 +56,37 @@ def given_positions(
     """
     parameters = parameters_of(target)
     values = parameters.position(initial)  # type: ignore[arg-type]
-    if values.shape not in ((target.dim,), (chains, target.dim)):
+    dim = parameters.dim
+    if values.shape not in ((dim,), (chains, dim)):
         raise ShapeError(
-            f"initial must have shape ({target.dim},) for all chains or ({chains}, {target.dim}) "
+            f"initial must have shape ({dim},) for all chains or ({chains}, {dim}) "
             f"for each, got {values.shape}"
         )
-    bounded = np.broadcast_to(values, (chains, target.dim))
+    bounded = np.broadcast_to(values, (chains, dim))
     _check_inside(bounded, parameters)
     return transform_of(target).to_unbounded(bounded)
+
+
+def _check_ties(positions: FloatArray, parameters: Parameters) -> None:
+    for name, where in parameters.slices().items():
+        constraint = parameters.specs[name].constraint
+        if constraint is None:
+            continue
+        kept = np.isfinite(constraint.to_unbounded(positions[:, where])).all(axis=1)
+        if not kept.all():
+            chain = int(np.flatnonzero(~kept)[0])
+            given = positions[chain, where].reshape(constraint.shape).tolist()
+            raise TargetError(
+                f"initial value of {name!r} in chain {chain} is {given}; it must be "
+                f"{constraint.meaning}"
+            )
 
 
 def _check_inside(positions: FloatArray, parameters: Parameters) -> None:
     lower, upper = parameters.bounds()
     inside = np.isfinite(positions) & (positions > lower) & (positions < upper)
     if inside.all():
+        _check_ties(positions, parameters)
         return
     chain, i = np.argwhere(~inside)[0]
     bound = "" if not parameters.bounded else f" strictly between {lower[i]:g} and {upper[i]:g}"
@@ -163,7 +181,7 @@ def _finite_gradient(state: ChainState) -> BoolArray:
 def _complaint(state: ChainState, bad: BoolArray, target: Potential) -> str:
     chain = int(np.flatnonzero(bad)[0])
     value = state.values[chain]
-    labels = parameters_of(target).labels
+    labels = parameters_of(target).labels_on_line
     at = describe_position(target, state.positions[chain])
     if np.isfinite(value):
         finite = _finite_gradient(state)[chain]
@@ -206,10 +224,11 @@ def read_evaluations(
             if array is not None
         }
         evaluations = Evaluations(**arrays)
-    if evaluations.positions.shape[1] != exact.dim:
+    dim = transform_of(exact).n_user
+    if evaluations.positions.shape[1] != dim:
         raise ShapeError(
             f"evaluations have positions of {evaluations.positions.shape[1]} numbers, but the "
-            f"target has dim {exact.dim}"
+            f"target has dim {dim}"
         )
     return _in_sampling_coordinates(evaluations, exact)
 
@@ -226,15 +245,11 @@ def _in_sampling_coordinates(evaluations: Evaluations, exact: Potential) -> Eval
     inside = np.asarray(np.isfinite(z).all(axis=1))
     kept = evaluations.take(inside)
     z = z[inside]
-    d = transform.derivatives(z)
-
-    def pull(array: FloatArray | None, by: FloatArray, plus: FloatArray | float):  # type: ignore[no-untyped-def]
-        return None if array is None else array * by - plus
-
+    gradients, jacobians = kept.gradients, kept.jacobians
     return Evaluations(
         positions=z,
         values=kept.values - transform.log_jacobian(z),
-        gradients=pull(kept.gradients, d.first, d.log_first),
+        gradients=None if gradients is None else pull_back(transform, z, gradients),
         outputs=kept.outputs,
-        jacobians=pull(kept.jacobians, d.first[:, None, :], 0.0),
+        jacobians=None if jacobians is None else pull_back_outputs(transform, z, jacobians),
     )

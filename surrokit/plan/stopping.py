@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from surrokit.contracts.methods import CallKind
-from surrokit.coordinates.transforms import Transform
+from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.cost.budget import Budget, BudgetSpent, Length, StopReason, calls_paid
 from surrokit.cost.clock import Clock
 from surrokit.cost.pace import Pace
@@ -60,7 +60,7 @@ class Stopping:
         budget: Budget,
         target: RecordingPotential,
         clock: Clock,
-        transform: Transform,
+        transform: CoordinateMap,
         chains: int,
         sequels: Sequels | None = None,
     ) -> None:

@@ -29,13 +29,15 @@ from surrokit.contracts.potential import (
     InitialPotential,
     Potential,
 )
+from surrokit.coordinates.blocks import CoordinateMap, pull_back
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.rowwise import despite_failures, map_rows, unless_failed
 from surrokit.coordinates.transforms import Transform, products
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
-from surrokit.targets.bounded_energy import BoundedEnergy
-from surrokit.targets.bounded_matrix import BoundedMatrix
+from surrokit.targets.bounded.constrained import ConstrainedPotential
+from surrokit.targets.bounded.energy import BoundedEnergy
+from surrokit.targets.bounded.matrix import BoundedMatrix
 from surrokit.types import Capabilities, FloatArray
 
 
@@ -130,7 +132,7 @@ class BoundedPotential:
         inner = cast(GradientPotential, self.inner)
 
         def from_inner(value: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return value - self.transform.log_jacobian(z), self._pull_back(z, gradient)
+            return value - self.transform.log_jacobian(z), pull_back(self.transform, z, gradient)
 
         q = self.transform.to_bounded(z)
         return map_rows(lambda: inner.value_and_gradient(q), from_inner, len(q))
@@ -141,7 +143,7 @@ class BoundedPotential:
         inner = cast(GradientAlonePotential, self.inner)
 
         def from_inner(gradient: FloatArray) -> tuple[FloatArray]:
-            return (self._pull_back(z, gradient),)
+            return (pull_back(self.transform, z, gradient),)
 
         q = self.transform.to_bounded(z)
         return map_rows(lambda: (inner.gradient(q),), from_inner, len(q))[0]
@@ -253,7 +255,7 @@ class BoundedPotential:
         inner = cast(AdjointPotential, self.inner)
 
         def from_inner(outputs: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return outputs, self._pull_back(z, gradient)
+            return outputs, pull_back(self.transform, z, gradient)
 
         q = self.transform.to_bounded(z)
         return map_rows(lambda: inner.forward_and_gradient(q), from_inner, len(q))
@@ -276,13 +278,9 @@ class BoundedPotential:
         """Return unbounded starting positions, shape (n, dim)."""
         return self.transform.to_unbounded(cast(InitialPotential, self.inner).initial(rng, n))
 
-    def _pull_back(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
-        d = self.transform.derivatives(z)
-        return gradient * d.first - d.log_first
-
 
 def with_bounds(potential: Potential, parameters: Parameters) -> Potential:
-    """Return a potential in unbounded coordinates; the potential itself if nothing is bounded.
+    """Return a potential on the whole line; the potential itself if nothing is bounded or tied.
 
     Parameters
     ----------
@@ -291,6 +289,8 @@ def with_bounds(potential: Potential, parameters: Parameters) -> Potential:
     parameters
         Its parameters.
     """
+    if parameters.tied:
+        return ConstrainedPotential(potential, parameters)
     return BoundedPotential(potential, parameters) if parameters.bounded else potential
 
 
@@ -300,10 +300,10 @@ def parameters_of(potential: Potential) -> Parameters:
     return declared if isinstance(declared, Parameters) else Parameters.unnamed(potential.dim)
 
 
-def transform_of(potential: Potential) -> Transform:
+def transform_of(potential: Potential) -> CoordinateMap:
     """Return the map from a potential's sampling coordinates to the user's."""
     declared = getattr(potential, "transform", None)
-    if isinstance(declared, Transform):
+    if isinstance(declared, CoordinateMap):
         return declared
     return Transform.of(Parameters.unnamed(potential.dim))
 

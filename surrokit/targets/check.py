@@ -101,15 +101,15 @@ def check_gradient(target: Potential, position: npt.ArrayLike) -> GradientCheck:
     """
     parameters = parameters_of(target)
     user = numbers("position", position)
-    if user.shape != (target.dim,):
-        raise ShapeError(f"position must have shape ({target.dim},), got {user.shape}")
+    if user.shape != (parameters.dim,):
+        raise ShapeError(f"position must have shape ({parameters.dim},), got {user.shape}")
     z = transform_of(target).to_unbounded(user[None])
     gradient = with_gradient(target).value_and_gradient(z)[1][0]
     steps = np.diag(_STEP * np.maximum(1.0, np.abs(z[0])))
     values = target.value(np.concatenate([z + steps, z - steps]))
     differences = (values[: target.dim] - values[target.dim :]) / (2.0 * np.diag(steps))
     return GradientCheck(
-        labels=parameters.labels,
+        labels=parameters.labels_on_line,
         given=gradient,
         differences=differences,
         single=_single(target, values),

@@ -10,8 +10,8 @@ import numpy as np
 from surrokit.capabilities import FORWARD, GRADIENT, ROWS
 from surrokit.contracts.counting import Count, with_count
 from surrokit.contracts.potential import InitialPotential, Potential
+from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.transforms import Transform
 from surrokit.errors import ConfigurationError, EvaluationError
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import parameters_of, transform_of
@@ -96,7 +96,7 @@ class Differences:
         return parameters_of(self.inner)
 
     @property
-    def transform(self) -> Transform:
+    def transform(self) -> CoordinateMap:
         """The map to the user's coordinates."""
         return transform_of(self.inner)
 

@@ -11,7 +11,7 @@ from scipy.integrate import trapezoid
 import surrokit as sk
 from surrokit import BoundedPotential, Parameters
 from surrokit.errors import ConfigurationError, EvaluationError, ShapeError
-from surrokit.targets.bounded_energy import BoundedEnergy
+from surrokit.targets.bounded.energy import BoundedEnergy
 from surrokit.targets.bounds import parameters_of, transform_of, with_bounds
 from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
 from surrokit.targets.outputs import gradient_of_energy

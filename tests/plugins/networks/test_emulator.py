@@ -15,7 +15,7 @@ from surrokit.coordinates.transforms import Transform
 from surrokit.errors import CapabilityError, ShapeError
 from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.whitening import Whitening
-from surrokit.targets.bounded_energy import BoundedEnergy
+from surrokit.targets.bounded.energy import BoundedEnergy
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
 from surrokit.targets.outputs import gradient_of_energy

@@ -1,0 +1,120 @@
+"""The map between the whole line and parameters of which some are tied together."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+
+from surrokit.coordinates.constraints.constraint import Constraint
+from surrokit.coordinates.parameters import Parameters
+from surrokit.coordinates.transforms import Transform
+from surrokit.types import BoolArray, FloatArray
+
+
+@attrs.frozen(eq=False)
+class Block:
+    """One parameter: where its numbers are on the line and among the user's, and its map.
+
+    Parameters
+    ----------
+    line, user
+        Slices of the two position vectors.
+    map
+        An elementwise transform, or a constraint.
+    """
+
+    line: slice
+    user: slice
+    map: Transform | Constraint
+
+
+@attrs.frozen(eq=False)
+class Blocks:
+    """The map of all parameters, one after the other.
+
+    Parameters
+    ----------
+    parameters
+        Names, shapes, bounds and constraints.
+    """
+
+    parameters: Parameters
+    blocks: tuple[Block, ...] = attrs.field(init=False)
+
+    @blocks.default
+    def _blocks(self) -> tuple[Block, ...]:
+        found, line, user = [], 0, 0
+        for spec in self.parameters.specs.values():
+            of = spec.constraint or Transform.of(Parameters({"it": spec}))
+            ends = line + spec.free, user + spec.size
+            found.append(Block(slice(line, ends[0]), slice(user, ends[1]), of))
+            line, user = ends
+        return tuple(found)
+
+    @property
+    def n_user(self) -> int:
+        """Numbers in the user's position vector."""
+        return self.parameters.dim
+
+    @property
+    def between(self) -> BoolArray:
+        """Whether each number on the line is that of a parameter with two bounds, shape (dim,)."""
+        return np.concatenate(
+            [
+                of.between if isinstance(of := block.map, Transform) else np.zeros(of.free, bool)
+                for block in self.blocks
+            ]
+        )
+
+    def to_bounded(self, unbounded: FloatArray) -> FloatArray:
+        """Return q, shape (..., n_user), at z of shape (..., dim)."""
+        z = np.asarray(unbounded, dtype=np.float64)
+        rows = z.reshape(-1, z.shape[-1])
+        q = np.empty((len(rows), self.n_user))
+        for block in self.blocks:
+            q[:, block.user] = block.map.to_bounded(rows[:, block.line])
+        return q.reshape(*z.shape[:-1], self.n_user)
+
+    def to_unbounded(self, bounded: FloatArray) -> FloatArray:
+        """Return z, shape (n, dim), at q of shape (n, n_user); NaN where q breaks a constraint."""
+        q = np.asarray(bounded, dtype=np.float64)
+        parts = [block.map.to_unbounded(q[:, block.user]) for block in self.blocks]
+        return np.concatenate(parts, axis=1)
+
+    def log_jacobian(self, unbounded: FloatArray) -> FloatArray:
+        """Return the log of the volume that the map makes of a volume in z, shape (n,)."""
+        parts = [block.map.log_jacobian(unbounded[:, block.line]) for block in self.blocks]
+        return np.asarray(np.sum(parts, axis=0))
+
+    def log_jacobian_gradient(self, unbounded: FloatArray) -> FloatArray:
+        """Return its gradient, shape (n, dim)."""
+        parts = [block.map.log_jacobian_gradient(unbounded[:, block.line]) for block in self.blocks]
+        return np.concatenate(parts, axis=1)
+
+    def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return the gradient in z, shape (n, dim), of what has a ``gradient (n, n_user)`` in q."""
+        parts = [b.map.vjp(unbounded[:, b.line], gradient[:, b.user]) for b in self.blocks]
+        return np.concatenate(parts, axis=1)
+
+
+CoordinateMap: TypeAlias = Transform | Blocks
+"""The map between the line, where samplers move, and the user's coordinates."""
+
+
+def map_of(parameters: Parameters) -> CoordinateMap:
+    """Return the map of parameters, elementwise where no constraint ties numbers together."""
+    return Blocks(parameters) if parameters.tied else Transform.of(parameters)
+
+
+def pull_back(of: CoordinateMap, z: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Return the gradient in z of U - log Jacobian, shape (n, dim), from that of U by q."""
+    return of.vjp(z, gradient) - of.log_jacobian_gradient(z)
+
+
+def pull_back_outputs(of: CoordinateMap, z: FloatArray, jacobian: FloatArray) -> FloatArray:
+    """Return derivatives of m outputs in z, shape (n, m, dim), from ``jacobian (n, m, n_user)``."""
+    n, m, _ = jacobian.shape
+    rows = np.repeat(z, m, axis=0)
+    return of.vjp(rows, jacobian.reshape(n * m, -1)).reshape(n, m, -1)

@@ -1,0 +1,1 @@
+"""Targets with bounded or otherwise constrained parameters, on the whole line."""
