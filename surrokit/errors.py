@@ -37,6 +37,10 @@ class TargetError(SurrokitError, ValueError):
     """A target cannot be loaded, or fails where it must not."""
 
 
+class ProgramError(SurrokitError, RuntimeError):
+    """An external program failed at a position, or a server did not answer."""
+
+
 class WorkerError(TargetError, RuntimeError):
     """Workers that evaluate a target died or cannot be had, again and again."""
 

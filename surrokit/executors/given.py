@@ -54,8 +54,14 @@ class Threads:
                 future.cancel()
 
     def close(self) -> None:
-        """End the threads if they are our own, without waiting for those at work."""
+        """End the threads if they are our own, without waiting for those at work.
+
+        A target with a method ``give_up`` is told that nobody waits for its calls any more.
+        """
         self.closed = True
+        give_up = getattr(self._source, "give_up", None)
+        if give_up is not None:
+            give_up()
         if self._own:
             self._executor.shutdown(wait=False, cancel_futures=True)
 
