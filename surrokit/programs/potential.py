@@ -43,7 +43,7 @@ def command_potential(
 ) -> Potential:
     """Make a target of an external program.
 
-    Each call starts the program in an empty temporary folder, without a shell. The program is
+    Each call starts the program in a temporary folder of its own, without a shell. The program is
     asked in JSON, such as ``{"want": ["log_density"], "position": [0.1, 2.0]}``, with
     ``"parameters"`` by name if there are names. It answers with what is wanted, such as
     ``{"log_density": -1.5}``, or with ``{"error": "why"}`` where its model fails. More than what is
@@ -102,30 +102,24 @@ def command_potential(
         keep_failed=keep_failed,
         folder=folder,
     )
-    place = Plausible.declare(plausible, declared)
-    inner: Potential
+    shared: dict[str, Any] = {
+        "program": program,
+        "parameters": declared,
+        "batched": False,
+        "plausible": Plausible.declare(plausible, declared),
+    }
     if is_map:
-        inner = ProgramMap(
-            program=program,
-            parameters=declared,
+        inner: Potential = ProgramMap(
             forward=program.outputs,
             jacobian=program.jacobian if jacobian else None,
             vjp=program.vjp if vjp else None,
             energy=read_energy(data, noise_sd, prior, energy),
-            batched=False,
-            plausible=place,
+            **shared,
         )
     else:
-        inner = ProgramDensity(
-            program=program,
-            parameters=declared,
-            function=program.log_density,
-            gradient=None,
-            joint=program.log_density_and_gradient if gradient is True else None,
-            sign=-1.0,
-            batched=False,
-            plausible=place,
-        )
+        joint = program.log_density_and_gradient if gradient is True else None
+        value = program.log_density
+        inner = ProgramDensity(function=value, gradient=None, joint=joint, sign=-1.0, **shared)
     bounded = with_bounds(inner, declared)
     return Differences(bounded) if gradient == "differences" else bounded
 
