@@ -38,7 +38,7 @@ class TargetError(SurrokitError, ValueError):
 
 
 class ProgramError(SurrokitError, RuntimeError):
-    """An external program failed at a position, or a server did not answer."""
+    """An external program failed at a position."""
 
 
 class WorkerError(TargetError, RuntimeError):
