@@ -28,6 +28,9 @@ LOSSES = 3
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 """Seconds between attempts to reach a server that is away, the first and the longest."""
 
+# Seconds until an idle line is looked at, and between looks, and how many: names of two systems.
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+
 _AWAY = (502, 503, 504)  # what stands in front of a server answers so while there is none
 _BARE = re.compile(r"(?<![\w\"])(-?)(nan|inf)(?![\w\"])")  # as Python prints them
 
@@ -102,11 +105,10 @@ class Lines:
         line, is_used = self._line(timeout)
         try:
             return self._exchange(line, path, body)
-        except TimeoutError:
-            self._drop()
-            raise
         except (OSError, http.client.HTTPException) as error:
             self._drop()
+            if isinstance(error, TimeoutError) and error.errno is None:
+                raise  # the timeout that was asked for, and not that of a host that is gone
             if is_used:
                 return self.send(path, body, timeout)
             raise _LostError(f"{type(error).__name__}: {error}", at_work=True) from error
@@ -153,7 +155,7 @@ class Lines:
 def _keep_alive(line: socket.socket) -> None:
     """Have a dead host noticed within two minutes, though an answer may take days."""
     line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+    for name, value in _KEEP_ALIVE.items():
         if hasattr(socket, name):
             line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import http.client
 import json
 import pickle
 import threading
@@ -208,6 +210,19 @@ def test_a_server_that_hangs_up_is_asked_again(script):
     assert len(seen) == 3
     assert model.account.sent_again == 1
     assert 0.0 < model.account.seconds_away < 5.0
+
+
+def test_a_host_that_is_gone_is_no_answer_that_takes_too_long(script, monkeypatch):
+    model = surrokit_umbridge.connect(script(answers(lambda *_: (200, '{"output": [[-1.0]]}'))))
+    reply, gone = http.client.HTTPConnection.getresponse, [TimeoutError(errno.ETIMEDOUT, "gone")]
+
+    def lose_once(line):
+        if gone:
+            raise gone.pop()
+        return reply(line)
+
+    monkeypatch.setattr(http.client.HTTPConnection, "getresponse", lose_once)
+    assert model.evaluate(ORIGIN[0]) == -1.0
 
 
 def test_a_server_that_goes_away_at_one_position_is_blamed(script):
