@@ -10,12 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from surrokit_umbridge.errors import ServerError
     from surrokit_umbridge.model import Model, connect
     from surrokit_umbridge.server import Server, serve
     from surrokit_umbridge.target import potential
 
-__all__ = ["potential", "connect", "Model", "serve", "Server", "ServerError"]
+__all__ = ["potential", "connect", "Model", "serve", "Server"]
 
 _MODULES = {
     "potential": "surrokit_umbridge.target",
@@ -23,7 +22,6 @@ _MODULES = {
     "Model": "surrokit_umbridge.model",
     "serve": "surrokit_umbridge.server",
     "Server": "surrokit_umbridge.server",
-    "ServerError": "surrokit_umbridge.errors",
 }
 
 

@@ -9,10 +9,9 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.errors import ConfigurationError, ResultTypeError, ShapeError
+from surrokit.errors import ConfigurationError, ResultTypeError, ServerError, ShapeError
 from surrokit.settings import is_number
 from surrokit.types import FloatArray
-from surrokit_umbridge.errors import ServerError
 from surrokit_umbridge.transport import Account, Transport, check_url
 
 PROTOCOL = 1.0
@@ -26,7 +25,7 @@ OPERATIONS = ("Evaluate", "Gradient", "ApplyJacobian", "ApplyHessian")
 class Model:
     """A model whose inputs, one after another, are a position, and whose outputs are a vector.
 
-    Its methods raise :class:`~surrokit_umbridge.errors.ServerError` where the model fails or the
+    Its methods raise :class:`~surrokit.errors.ServerError` where the model fails or the
     server stays away, TimeoutError where it takes too long, and
     :class:`~surrokit.errors.ResultTypeError` where it answers with something else.
 

@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from surrokit.errors import ConfigurationError, ResultTypeError
-from surrokit_umbridge.errors import ServerError
+from surrokit.errors import ConfigurationError, ResultTypeError, ServerError
 
 CONNECT = 10.0
 """Seconds for which a connection may take to be made."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from typing import Any
@@ -14,6 +15,8 @@ from surrokit.executors.cargo import pack, refuse
 from surrokit.executors.reply import Reply, try_at
 from surrokit.executors.worker import Cargo, Conditions, evaluate, ready, whoami
 from surrokit.types import FloatArray
+
+_LAST_CALLS, _PAUSE = 5.0, 0.05  # seconds for which calls are given up, and between attempts
 
 
 class Threads:
@@ -30,6 +33,7 @@ class Threads:
     def __init__(self, executor: ThreadPoolExecutor, *, own: bool) -> None:
         self._executor, self._own = executor, own
         self._source: RowSource | None = None
+        self._out: list[Future[Reply]] = []
         self.closed = False
 
     def take(self, source: RowSource) -> None:
@@ -46,8 +50,9 @@ class Threads:
             with np.errstate(**errors):
                 return try_at(source, what, row.copy())
 
-        futures = [_submitted(self._executor, reply, row) for row in rows]
+        futures = self._out = []
         try:
+            futures.extend(_submitted(self._executor, reply, row) for row in rows)
             return [_result(future) for future in futures]
         finally:
             for future in futures:
@@ -59,11 +64,18 @@ class Threads:
         A target with a method ``give_up`` is told that nobody waits for its calls any more.
         """
         self.closed = True
-        give_up = getattr(self._source, "give_up", None)
-        if give_up is not None:
-            give_up()
+        for future in self._out:
+            future.cancel()
         if self._own:
             self._executor.shutdown(wait=False, cancel_futures=True)
+        give_up = getattr(self._source, "give_up", None)
+        end = time.monotonic() + _LAST_CALLS
+        while give_up is not None and time.monotonic() < end:
+            left = [future for future in self._out if not future.done()]
+            if not left:
+                return
+            give_up()
+            wait(left, timeout=_PAUSE)  # some may only now begin
 
 
 class Given:

@@ -14,8 +14,13 @@ import pytest
 
 import surrokit as sk
 import surrokit_umbridge
-from surrokit.errors import ConfigurationError, EvaluationError, ResultTypeError, ShapeError
-from surrokit_umbridge import ServerError
+from surrokit.errors import (
+    ConfigurationError,
+    EvaluationError,
+    ResultTypeError,
+    ServerError,
+    ShapeError,
+)
 from surrokit_umbridge.model import Model
 from surrokit_umbridge.transport import Transport
 
