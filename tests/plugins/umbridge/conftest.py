@@ -38,6 +38,7 @@ def script():
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Reader)
         server.daemon_threads = True
+        server.handle_error = lambda *_: None  # clients hang up here, and so do servers
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         servers.append(server)
         return f"http://127.0.0.1:{server.server_port}"
