@@ -11,6 +11,7 @@ from surrokit.coordinates.parameters import Parameter, Parameters, vector
 from surrokit.diagnostics import effective_sample_size, r_hat, relative_error_of_mean
 from surrokit.ledger.reader import Ledger
 from surrokit.plan.safety import Safety
+from surrokit.programs.potential import command_potential
 from surrokit.registry.components import Component, Part
 from surrokit.registry.hooks import hookimpl
 from surrokit.result.run import Run
@@ -34,6 +35,7 @@ __all__ = [
     # targets
     "potential",
     "forward_potential",
+    "command_potential",
     "gaussian_prior",
     "vector",
     "Parameter",

@@ -37,6 +37,14 @@ class TargetError(SurrokitError, ValueError):
     """A target cannot be loaded, or fails where it must not."""
 
 
+class ProgramError(SurrokitError, RuntimeError):
+    """An external program failed at a position."""
+
+
+class ServerError(SurrokitError, RuntimeError):
+    """A server that evaluates a target stayed away, or its model failed at a position."""
+
+
 class WorkerError(TargetError, RuntimeError):
     """Workers that evaluate a target died or cannot be had, again and again."""
 

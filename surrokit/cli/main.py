@@ -171,7 +171,7 @@ def sample(
     out: Path | None,
     **sizes: Any,
 ) -> None:
-    """Draw from TARGET: a registered name, or path/to/file.py:object.
+    """Draw from TARGET: a registered name, path/to/file.py:object, or path/to/program.toml.
 
     The target decides every acceptance exactly; a surrogate only proposes. Where neither a sampler
     nor a surrogate is named, the cost of the target's calls decides which parts are picked.

@@ -11,18 +11,20 @@ from typing import Any
 
 from surrokit.errors import SurrokitError, TargetError
 from surrokit.executors.cargo import send_whole
+from surrokit.programs.description import read_program
 from surrokit.targets.one_by_one import one_by_one as in_single_rows
 
 
 def resolve_target(target: str, settings: Mapping[str, Any], *, one_by_one: bool = False) -> Any:
-    """Return a target by registered name, or from ``path/to/file.py:object``.
+    """Return a target by registered name, from ``path/to/file.py:object``, or of a program.
 
     Parameters
     ----------
     target
-        The name or path.
+        The name or path; a file ``.toml`` describes a program.
     settings
-        Settings of a registered target, or arguments of an object that is a function.
+        Settings of a registered target or of a program, or arguments of an object that is a
+        function.
     one_by_one
         Whether it is to be evaluated one position at a time.
 
@@ -40,13 +42,15 @@ def resolve_target(target: str, settings: Mapping[str, Any], *, one_by_one: bool
 def _resolve(target: str, settings: Mapping[str, Any]) -> Any:
     from surrokit.compose import make
 
+    if target.endswith(".toml"):
+        return read_program(Path(target), settings)
     if ".py" not in target and ":" not in target:
         return make("potential", target, **settings)
     path, colon, name = target.rpartition(":")
     if not colon or not path.endswith(".py"):
         raise TargetError(
             f"a target is a registered name or path/to/file.py:object, got {target!r}; "
-            "say which object of the file to sample"
+            "say which object of the file to sample, or give a file .toml that describes a program"
         )
     found = _object(_import_module(Path(path)), path, name)
     if hasattr(found, "value") and hasattr(found, "dim"):

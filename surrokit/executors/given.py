@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from typing import Any
@@ -15,6 +16,8 @@ from surrokit.executors.outstanding import Key, key_of
 from surrokit.executors.reply import Reply, try_at
 from surrokit.executors.worker import Cargo, Conditions, evaluate, ready, whoami
 from surrokit.types import FloatArray
+
+_LAST_CALLS, _PAUSE = 5.0, 0.05  # seconds for which calls are given up, and between attempts
 
 
 class Begun:
@@ -69,6 +72,7 @@ class Threads(Begun):
         super().__init__()
         self._executor, self._own = executor, own
         self._source: RowSource | None = None
+        self._out: list[Future[Reply]] = []
         self.closed = False
 
     def take(self, source: RowSource) -> None:
@@ -89,18 +93,33 @@ class Threads(Begun):
 
     def evaluate(self, what: str, rows: FloatArray) -> Sequence[Reply]:
         """Return the reply for each row."""
-        futures = [self.ask(what, row) for row in rows]
+        futures = self._out = []
         try:
+            futures.extend(self.ask(what, row) for row in rows)
             return [_result(future) for future in futures]
         finally:
             for future in futures:
                 future.cancel()
 
     def close(self) -> None:
-        """End the threads if they are our own, without waiting for those at work."""
+        """End the threads if they are our own, without waiting for those at work.
+
+        A target with a method ``give_up`` is told that nobody waits for its calls any more.
+        """
         self.closed = True
+        self._out.extend(self._begun.values())
+        for future in self._out:
+            future.cancel()
         if self._own:
             self._executor.shutdown(wait=False, cancel_futures=True)
+        give_up = getattr(self._source, "give_up", None)
+        end = time.monotonic() + _LAST_CALLS
+        while give_up is not None and time.monotonic() < end:
+            left = [future for future in self._out if not future.done()]
+            if not left:
+                return
+            give_up()
+            wait(left, timeout=_PAUSE)  # some may only now begin
 
 
 class Given(Begun):

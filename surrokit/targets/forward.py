@@ -116,19 +116,34 @@ def forward_potential(
         jacobian=jacobian,
         hessian=hessian,
         vjp=vjp,
-        energy=_energy(data, noise_sd, prior, energy),
+        energy=read_energy(data, noise_sd, prior, energy),
         batched=batched,
         plausible=Plausible.declare(plausible, declared),
     )
     return with_bounds(inner, declared)
 
 
-def _energy(
+def read_energy(
     data: npt.ArrayLike | None,
     noise_sd: npt.ArrayLike | None,
     prior: Prior | None,
     energy: Energy | None,
 ) -> Energy:
+    """Return the energy of a forward map's outputs, from what a user gave.
+
+    Parameters
+    ----------
+    data, noise_sd, prior, energy
+        As for :func:`forward_potential`.
+
+    Raises
+    ------
+    ConfigurationError
+        If neither or both of ``energy`` and ``data`` with ``noise_sd`` are given, or something is
+        not of its kind.
+    ShapeError
+        If ``data`` or ``noise_sd`` are not numbers, or do not fit each other.
+    """
     check_methods("prior", prior, ("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")
     check_methods("energy", energy, ("value", "value_and_gradients"), "a surrokit.protocols.Energy")
     if energy is not None:

@@ -1,0 +1,343 @@
+"""A model behind a server, as a target: what is asked, and how failures are told."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import json
+import pickle
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import surrokit as sk
+import surrokit_umbridge
+from surrokit.errors import (
+    ConfigurationError,
+    EvaluationError,
+    ResultTypeError,
+    ServerError,
+    ShapeError,
+)
+from surrokit_umbridge.model import Model
+from surrokit_umbridge.transport import Transport
+
+ANSWERS = {
+    "Info": {"protocolVersion": 1.0, "models": ["m"]},
+    "ModelInfo": {"support": {"Evaluate": True, "Gradient": True}},
+    "InputSizes": {"inputSizes": [2]},
+    "OutputSizes": {"outputSizes": [1]},
+}
+ORIGIN = np.zeros((1, 2))
+
+
+def answers(evaluate):
+    """Answer all but Evaluate as a model of two numbers and one output does."""
+
+    def answer(what, body):
+        return (200, json.dumps(ANSWERS[what])) if what in ANSWERS else evaluate(what, body)
+
+    return answer
+
+
+def cause_of(target, position=ORIGIN):
+    with pytest.raises(EvaluationError) as raised:
+        target.value(position)
+    return raised.value.causes[0]
+
+
+class Blocks:
+    """Two inputs, two outputs: products that tell every index from another."""
+
+    A = np.arange(1.0, 16.0).reshape(5, 3)  # outputs 2 + 3, inputs 1 + 2
+
+    def __init__(self):
+        self.questions = []
+
+    def answer(self, what, body):
+        question = json.loads(body) if body else {}
+        sizes = {"InputSizes": {"inputSizes": [1, 2]}, "OutputSizes": {"outputSizes": [2, 3]}}
+        support = dict.fromkeys(("Evaluate", "Gradient", "ApplyJacobian", "ApplyHessian"), True)
+        known = {"Info": ANSWERS["Info"], "ModelInfo": {"support": support}, **sizes}
+        if what in known:
+            return 200, json.dumps(known[what])
+        self.questions.append((what, question))
+        return 200, json.dumps({"output": self.output(what, question)})
+
+    def output(self, what, question):
+        x = np.concatenate(question["input"])
+        outs, ins = [slice(0, 2), slice(2, 5)], [slice(0, 1), slice(1, 3)]
+        jacobian = 2 * self.A * x
+        if what == "Evaluate":
+            outputs = self.A @ x**2
+            return [outputs[one].tolist() for one in outs]
+        if what == "ApplyHessian":
+            out, one, two = (question[name] for name in ("outWrt", "inWrt1", "inWrt2"))
+            matrix = np.diag(2 * np.array(question["sens"]) @ self.A[outs[out]])
+            return (matrix[ins[one], ins[two]] @ question["vec"]).tolist()
+        block = jacobian[outs[question["outWrt"]], ins[question["inWrt"]]]
+        if what == "Gradient":
+            return (block.T @ question["sens"]).tolist()
+        return (block @ question["vec"]).tolist()
+
+
+def test_inputs_and_outputs_are_joined_and_parted(script):
+    blocks = Blocks()
+    model = surrokit_umbridge.connect(script(blocks.answer), config={"level": 2})
+    x, w, u = np.array([1.0, 2.0, 3.0]), np.arange(5.0), np.array([1.0, -1.0, 2.0])
+    assert (model.dim, model.n_outputs) == (3, 5)
+    assert np.array_equal(model.evaluate(x), blocks.A @ x**2)
+    assert np.array_equal(model.gradient(x, w), (2 * blocks.A * x).T @ w)
+    assert np.array_equal(model.apply_jacobian(x, u), 2 * blocks.A * x @ u)
+    assert np.array_equal(model.apply_hessian(x, w, u), 2 * (w @ blocks.A) * u)
+    assert np.array_equal(model.jacobian(x), 2 * blocks.A * x)
+    assert model.hessian(x).shape == (5, 3, 3)
+    assert np.array_equal(model.hessian(x)[1], np.diag(2 * blocks.A[1]))
+    assert all(question["config"] == {"level": 2} for _, question in blocks.questions)
+
+
+def test_the_jacobian_comes_by_rows_where_there_are_fewer_of_them(script):
+    blocks = Blocks()
+    url = script(blocks.answer)
+    model = surrokit_umbridge.connect(url)
+    by_rows = Model(
+        transport=Transport(url=url),
+        name="m",
+        config={},
+        input_sizes=(1, 2),
+        output_sizes=(2, 3),
+        supported=frozenset({"Evaluate", "Gradient"}),
+    )
+    x = np.array([1.0, 2.0, 3.0])
+    assert np.array_equal(by_rows.jacobian(x), model.jacobian(x))
+    assert {what for what, _ in blocks.questions} == {"Gradient", "ApplyJacobian"}
+
+
+def test_a_map_has_the_adjoint_and_more_on_demand(script):
+    blocks = Blocks()
+    url, data = script(blocks.answer), {"data": np.ones(5), "noise_sd": 1.0}
+    target = surrokit_umbridge.potential(url, **data)
+    assert target.capabilities == {"forward", "vjp", "gradient"}
+    full = surrokit_umbridge.potential(url, jacobian=True, hessian=True, **data)
+    assert {"jacobian", "forward-hessian", "metric", "metric-derivative"} <= full.capabilities
+    position = np.array([[0.1, 0.2, 0.3]])
+    assert np.allclose(full.forward_and_jacobian(position)[1], 2 * blocks.A * position)
+    inside = sk.forward_potential(
+        lambda q: blocks.A @ q**2, lambda q: 2 * blocks.A * q, dim=3, **data
+    )
+    assert np.array_equal(target.value(position), inside.value(position))
+    assert np.allclose(
+        target.value_and_gradient(position)[1], inside.value_and_gradient(position)[1], rtol=1e-13
+    )
+
+
+def test_names_bounds_and_plausible_places_are_passed_on(script):
+    url = script(answers(lambda *_: (200, '{"output": [[-1.0]]}')))
+    named = {"a": (0.0, None), "b": None}
+    target = surrokit_umbridge.potential(
+        url, parameters=named, plausible={"a": (1, 2), "b": (3, 4)}
+    )
+    assert target.parameters.labels == ["a", "b"]
+    assert target.value(ORIGIN) == 1.0
+    assert target.initial(np.random.default_rng(1), 2).shape == (2, 2)
+    with pytest.raises(ConfigurationError, match="dim is 2, but the parameters hold 1 numbers"):
+        surrokit_umbridge.potential(url, parameters={"a": None})
+
+
+def test_the_part_has_a_name(script):
+    url = script(answers(lambda *_: (200, '{"output": [[-1.0]]}')))
+    target = sk.make("potential", "umbridge", url=url)
+    assert target.value(ORIGIN) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("printed", "value"), [("-inf", np.inf), ("nan", np.nan), ("-Infinity", np.inf)]
+)
+def test_numbers_as_python_prints_them_are_understood(script, printed, value):
+    url = script(answers(lambda *_: (200, f'{{"output": [[{printed}]] }}')))
+    assert np.array_equal(surrokit_umbridge.potential(url).value(ORIGIN), [value], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "kind", "message"),
+    [
+        (500, "Server got itself in trouble", ServerError, "failed with status 500, .*in trouble"),
+        (
+            400,
+            '{"error": {"type": "InvalidInput", "message": "too few"}}',
+            ServerError,
+            "the model behind .* failed: InvalidInput: too few",
+        ),
+        (200, '{"error": "no licence"}', ServerError, "failed: no licence"),
+        (200, "hello", ResultTypeError, "must answer with a JSON object, got 'hello'"),
+        (200, "[1]", ResultTypeError, "must answer with a JSON object"),
+        (200, "{}", ResultTypeError, "must answer Evaluate with 'output', got {}"),
+        (200, '{"output": 3}', ResultTypeError, "must answer with 1 outputs, got 3"),
+        (200, '{"output": [["a"]]}', ResultTypeError, "must answer Evaluate with numbers"),
+        (200, '{"output": [[1, 2]]}', ShapeError, "Evaluate with 1 numbers, got shape \\(2,\\)"),
+    ],
+)
+def test_what_a_server_does_wrong_is_told(script, status, text, kind, message):
+    target = surrokit_umbridge.potential(script(answers(lambda *_: (status, text))))
+    with pytest.raises(kind, match=message):
+        raise cause_of(target) if kind is ServerError else _raised(target)
+
+
+def _raised(target):
+    try:
+        target.value(ORIGIN)
+    except Exception as error:
+        return error
+
+
+def test_an_answer_that_takes_too_long_is_given_up(script):
+    release = threading.Event()
+    url = script(answers(lambda *_: (release.wait(30), (200, '{"output": [[1]]}'))[1]))
+    target = surrokit_umbridge.potential(url, timeout=0.2)
+    cause = cause_of(target)
+    assert isinstance(cause, TimeoutError)
+    assert f"{url} took longer than timeout=0.2 seconds to answer" in str(cause)
+    release.set()
+    assert target.value(ORIGIN) == -1.0  # on a new line, so that no late answer is taken for it
+
+
+def test_a_server_that_hangs_up_is_asked_again(script):
+    seen = []
+
+    def hang_up_twice(*_):
+        seen.append(time.monotonic())
+        return None if len(seen) <= 2 else (200, '{"output": [[-1.0]]}')
+
+    model = surrokit_umbridge.connect(script(answers(hang_up_twice)))
+    assert surrokit_umbridge.potential(model).value(ORIGIN) == 1.0
+    assert len(seen) == 3
+    assert model.account.sent_again == 1
+    assert 0.0 < model.account.seconds_away < 5.0
+
+
+def test_a_host_that_is_gone_is_no_answer_that_takes_too_long(script, monkeypatch):
+    model = surrokit_umbridge.connect(script(answers(lambda *_: (200, '{"output": [[-1.0]]}'))))
+    reply, gone = http.client.HTTPConnection.getresponse, [TimeoutError(errno.ETIMEDOUT, "gone")]
+
+    def lose_once(line):
+        if gone:
+            raise gone.pop()
+        return reply(line)
+
+    monkeypatch.setattr(http.client.HTTPConnection, "getresponse", lose_once)
+    assert model.evaluate(ORIGIN[0]) == -1.0
+
+
+def test_a_server_that_goes_away_at_one_position_is_blamed(script):
+    model = surrokit_umbridge.connect(script(answers(lambda *_: None)))
+    before = time.monotonic()
+    cause = cause_of(surrokit_umbridge.potential(model))
+    assert isinstance(cause, ServerError)
+    assert "went away 3 times while it was at work on one position" in str(cause)
+    assert time.monotonic() - before < 10.0
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_what_stands_in_front_of_a_server_is_waited_for(script, status):
+    seen = []
+
+    def away_first(*_):
+        seen.append(1)
+        return (status, "no upstream") if len(seen) < 6 else (200, '{"output": [[-1.0]]}')
+
+    target = surrokit_umbridge.potential(script(answers(away_first)))
+    assert target.value(ORIGIN) == 1.0
+    assert len(seen) == 6
+
+
+def test_the_wait_for_a_server_ends(script):
+    url = script(answers(lambda *_: (503, "no upstream")))
+    before = time.monotonic()
+    cause = cause_of(surrokit_umbridge.potential(url, wait=0.3))
+    assert 0.25 < time.monotonic() - before < 5.0
+    assert str(cause) == (
+        f"{url} cannot be reached (status 503), and was waited for 0 seconds; start the server "
+        "again, or pass a longer wait"
+    )
+
+
+def test_a_failing_model_is_rejected_and_counted(script):
+    def fails_beyond(_, body):
+        x = json.loads(body)["input"][0][0]
+        return (500, "trouble") if x > 0.5 else (200, '{"output": [[0.0]]}')
+
+    target = surrokit_umbridge.potential(script(answers(fails_beyond)))
+    settings = {"sampler": "random-walk", "chains": 2, "warmup": 0, "draws": 20, "step_size": 1.0}
+    with pytest.warns(sk.errors.EvaluationWarning, match="the target raised ServerError"):
+        run = sk.sample(target, initial=[[0.0, 0.0]] * 2, seed=1, progress=False, **settings)
+    assert run.failures == run.failure_kinds["exception ServerError"].count > 0
+    assert run.draws[..., 0].max() <= 0.5
+
+
+def test_a_model_can_be_pickled(script):
+    model = surrokit_umbridge.connect(script(answers(lambda *_: (200, '{"output": [[2.0]]}'))))
+    model.evaluate(ORIGIN[0])
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy == model
+    assert copy.evaluate(ORIGIN[0]) == 2.0
+
+
+@pytest.mark.parametrize("url", ["localhost:4242", "ftp://host", "http://", 3, "http://h:port"])
+def test_what_is_no_address_is_told(url):
+    with pytest.raises(ConfigurationError, match="url must be the address of a server"):
+        surrokit_umbridge.potential(url)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"timeout": 0}, "timeout must be a number of seconds above 0, got 0"),
+        ({"timeout": "5"}, "timeout must be a number of seconds above 0, got '5'"),
+        ({"wait": -1}, "wait must be a number of seconds of at least 0, got -1"),
+        ({"name": "n"}, "has the models 'm'; name one of them, got 'n'"),
+        ({"jacobian": True}, "jacobian and hessian are of forward maps"),
+        ({"hessian": True, "data": [1], "noise_sd": 1}, "does not support ApplyHessian; it supp"),
+    ],
+)
+def test_settings_that_cannot_work_are_told(script, settings, message):
+    url = script(answers(lambda *_: (200, "{}")))
+    with pytest.raises(ConfigurationError, match=message):
+        surrokit_umbridge.potential(url, **settings)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"Info": {"protocolVersion": 2.0, "models": ["m"]}},
+            "speaks version 2.0 of the UM-Bridge",
+        ),
+        ({"Info": {"protocolVersion": 1.0, "models": ["m", "n"]}}, "the models 'm', 'n'; name one"),
+        ({"Info": {}}, "is no server of the UM-Bridge protocol that can be used: KeyError"),
+        ({"ModelInfo": {"support": {}}}, "does not support Evaluate; it supports nothing"),
+        (
+            {"OutputSizes": {"outputSizes": [3]}},
+            "has 3 outputs, so it is no log density; pass data",
+        ),
+    ],
+)
+def test_models_that_cannot_be_used_are_told(script, changed, message):
+    known = ANSWERS | changed
+    url = script(lambda what, _: (200, json.dumps(known[what])))
+    with pytest.raises(ConfigurationError, match=message):
+        surrokit_umbridge.potential(url)
+
+
+def test_no_server_is_told_at_once():
+    with pytest.raises(ConfigurationError, match=r"ConnectionRefusedError.*start it, or correct"):
+        surrokit_umbridge.potential("http://127.0.0.1:9")
+
+
+def test_settings_of_a_model_are_not_given_twice(script):
+    model = surrokit_umbridge.connect(script(answers(lambda *_: (200, "{}"))))
+    with pytest.raises(
+        ConfigurationError, match="name, config, timeout and wait belong to a model"
+    ):
+        surrokit_umbridge.potential(model, timeout=3)

@@ -1,0 +1,232 @@
+"""The UM-Bridge package on the other side: as a server that may die, and as a client."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import surrokit as sk
+import surrokit_umbridge
+from surrokit.errors import ConfigurationError, EvaluationError
+from surrokit_problems.ode.lynx_hare import LynxHare
+
+umbridge = pytest.importorskip("umbridge", reason="run by the tox environment umbridge")
+
+MODEL = """
+import math, sys, time
+import umbridge
+
+class Model(umbridge.Model):
+    def get_input_sizes(self, config):
+        return [2]
+
+    def get_output_sizes(self, config):
+        return [1]
+
+    def __call__(self, parameters, config={}):
+        x, y = parameters[0]
+        time.sleep(config.get("seconds", 0.0))
+        if x > 2.5:
+            raise ValueError("too far")
+        if x < -2.5:
+            return [[-math.inf]]
+        return [[-((x * x / 2 + x**4 / 10) + (y * y / 2 + y**4 / 10))]]
+
+    def gradient(self, out_wrt, in_wrt, parameters, sens, config={}):
+        return [-(x + 0.4 * x**3) * sens[0] for x in parameters[0]]
+
+    def supports_evaluate(self):
+        return True
+
+    def supports_gradient(self):
+        return True
+
+umbridge.serve_models([Model("posterior")], int(sys.argv[1]), max_workers=2)
+"""
+
+HMC = {"sampler": "hmc", "chains": 2, "warmup": 0, "step_size": 0.3, "n_steps": 5, "seed": 1}
+HMC = {**HMC, "initial": [[0.1, 0.2], [-0.3, 0.4]], "progress": False}
+
+
+def log_density(q):
+    x, y = q.tolist()
+    return -((x * x / 2 + x**4 / 10) + (y * y / 2 + y**4 / 10))
+
+
+def slope(q):
+    return np.array([-(x + 0.4 * x**3) for x in q.tolist()])
+
+
+LYNX_HARE = """
+import sys
+import numpy as np
+import umbridge
+from surrokit_problems.ode.lynx_hare import LynxHare
+
+TARGET = LynxHare()
+
+class Model(umbridge.Model):
+    def get_input_sizes(self, config):
+        return [8]
+
+    def get_output_sizes(self, config):
+        return [42]
+
+    def __call__(self, parameters, config={}):
+        return [TARGET.forward(np.array(parameters))[0].tolist()]
+
+    def gradient(self, out_wrt, in_wrt, parameters, sens, config={}):
+        jacobian = TARGET.forward_and_jacobian(np.array(parameters))[1][0]
+        return (jacobian.T @ np.array(sens)).tolist()
+
+    def supports_evaluate(self):
+        return True
+
+    def supports_gradient(self):
+        return True
+
+umbridge.serve_models([Model("forward")], int(sys.argv[1]))
+"""
+
+
+class Host:
+    """A server process at one port, which can be killed and started again."""
+
+    def __init__(self, file, code):
+        file.write_text(code)
+        self.file = file
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [sys.executable, self.file, str(self.port)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def connect(self, **settings):
+        end = time.monotonic() + 60.0
+        while True:
+            try:
+                return surrokit_umbridge.connect(self.url, **settings)
+            except ConfigurationError:
+                assert time.monotonic() < end
+                time.sleep(0.1)
+
+
+@pytest.fixture
+def host(tmp_path, request):
+    host = Host(tmp_path / "model.py", getattr(request, "param", MODEL))
+    host.start()
+    yield host
+    host.kill()
+
+
+def test_draws_are_those_of_the_target_in_this_process_to_the_bit(host):
+    served = surrokit_umbridge.potential(host.connect())
+    inside = sk.potential(log_density=log_density, gradient=slope, dim=2)
+    run = sk.sample(served, draws=20, executor="threads", workers=2, **HMC)
+    known = sk.sample(inside, draws=20, **HMC)
+    assert np.array_equal(run.draws, known.draws)
+
+
+@pytest.mark.parametrize("host", [LYNX_HARE], indirect=True, ids=["lynx-hare"])
+def test_lynx_and_hare_have_the_same_posterior_to_the_bit(host):
+    model, named = LynxHare(), LynxHare.parameters.specs
+    shared = {"energy": model.energy, "parameters": named}
+    served = surrokit_umbridge.potential(host.connect(), **shared)
+    inside = sk.forward_potential(
+        lambda q: model.forward(q[None])[0],
+        vjp=lambda q, w: model.forward_and_jacobian(q[None])[1][0].T @ w,
+        **shared,
+    )
+    start = [[0.55, 0.028, 0.8, 0.024, 33.0, 6.0, 0.25, 0.25]] * 2
+    settings = {**HMC, "initial": start, "step_size": 0.01, "draws": 20}
+    run, known = (sk.sample(each, **settings) for each in (served, inside))
+    assert np.array_equal(run.draws, known.draws)
+    assert len(np.unique(run.draws[0, :, 0])) > 5
+
+
+def test_what_the_model_raises_is_told_and_an_infinity_is_understood(host):
+    served = surrokit_umbridge.potential(host.connect())
+    with pytest.raises(EvaluationError, match=r"failed with status 500, .*the server's own log"):
+        served.value(np.array([[3.0, 0.0]]))
+    assert served.value(np.array([[-3.0, 0.0]])) == np.inf
+
+
+@pytest.mark.parametrize("crew", [{}, {"executor": "threads", "workers": 2}])
+def test_a_server_that_dies_and_comes_back_costs_nothing_but_time(host, crew):
+    model = host.connect(config={"seconds": 0.002})
+    served = surrokit_umbridge.potential(model)
+    done = threading.Event()
+
+    def kill_twice():
+        for _ in range(2):
+            if done.wait(0.5):
+                return
+            host.kill()
+            time.sleep(0.3)
+            host.start()
+            host.connect()
+
+    killer = threading.Thread(target=kill_twice)
+    killer.start()
+    try:
+        run = sk.sample(served, draws=250, **HMC, **crew)
+    finally:
+        done.set()
+        killer.join()
+    inside = sk.potential(log_density=log_density, gradient=slope, dim=2)
+    known = sk.sample(inside, draws=250, **HMC)
+    assert np.array_equal(run.draws, known.draws)
+    assert run.failures == 0
+    assert 1 <= model.account.sent_again <= 4
+    assert model.account.seconds_away > 0.3
+
+
+def test_a_server_that_stays_away_is_a_failure_in_the_end(host):
+    served = surrokit_umbridge.potential(host.connect(wait=0.5))
+    assert np.isfinite(served.value(np.zeros((1, 2)))).all()
+    host.kill()
+    before = time.monotonic()
+    with pytest.raises(EvaluationError, match="cannot be reached"):
+        served.value(np.zeros((1, 2)))
+    assert time.monotonic() - before < 5.0
+
+
+def test_the_package_asks_a_target_that_is_served():
+    target = sk.potential(log_density=log_density, gradient=slope, dim=2)
+    with surrokit_umbridge.Server(target, port=0) as server:
+        model = umbridge.HTTPModel(server.url, "posterior")
+        x, at = [0.3, -0.7], np.array([0.3, -0.7])
+        assert (model.get_input_sizes(), model.get_output_sizes()) == ([2], [1])
+        assert model([x]) == [[log_density(at)]]
+        assert model.gradient(0, 0, [x], [1.0]) == slope(at).tolist()
+        assert model.apply_jacobian(0, 0, [x], [1.0, 0.0]) == [slope(at)[0]]
+        assert not model.supports_apply_hessian()
+
+
+def test_the_package_is_told_what_a_served_target_raised():
+    def fails(q):
+        raise ArithmeticError("the solver did not converge")
+
+    with surrokit_umbridge.Server(sk.potential(fails, dim=1), port=0) as server:
+        model = umbridge.HTTPModel(server.url, "posterior")
+        with pytest.raises(Exception, match="type ArithmeticError: the solver did not converge"):
+            model([[0.0]])

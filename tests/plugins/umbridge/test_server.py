@@ -1,0 +1,217 @@
+"""Targets served to others, and asked for by our own client: the same numbers, to the bit."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+
+import surrokit as sk
+import surrokit_umbridge
+from surrokit.errors import ConfigurationError, EvaluationError
+from surrokit_problems.ode.lynx_hare import LynxHare, lynx_hare
+
+HMC = {"sampler": "hmc", "chains": 2, "warmup": 0, "draws": 10, "step_size": 0.01, "n_steps": 3}
+START = [[0.55, 0.028, 0.8, 0.024, 33.0, 6.0, 0.25, 0.25]] * 2
+
+
+def log_density(q):
+    return -float(q @ q / 2 + np.sum(q**4) / 10)
+
+
+def slope(q):
+    return -(q + 0.4 * q**3)
+
+
+@pytest.fixture
+def serve():
+    """Serve targets on free ports."""
+    servers = []
+
+    def start(target, **settings):
+        servers.append(surrokit_umbridge.Server(target, port=0, **settings))
+        return servers[-1].url
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.mark.parametrize("crew", [{}, {"executor": "threads", "workers": 2}, {"workers": 2}])
+def test_lynx_and_hare_behind_a_server_have_the_same_posterior_to_the_bit(serve, crew):
+    url = serve(lynx_hare(), workers=2)
+    target = surrokit_umbridge.potential(
+        url,
+        "forward",
+        energy=LynxHare().energy,
+        jacobian=True,
+        parameters=LynxHare.parameters.specs,
+    )
+    settings = {**HMC, "initial": START, "seed": 1, "progress": False, "draws": 3}
+    run = sk.sample(target, **settings, **crew)
+    model = LynxHare()
+    known = sk.sample(
+        sk.forward_potential(
+            lambda q: model.forward(q[None])[0],
+            lambda q: model.forward_and_jacobian(q[None])[1][0],
+            vjp=lambda q, w: model.forward_and_jacobian(q[None])[1][0].T @ w,
+            energy=model.energy,
+            parameters=LynxHare.parameters.specs,
+        ),
+        **settings,
+    )
+    assert np.array_equal(run.draws, known.draws)
+    assert len(np.unique(run.draws[0, :, 0])) > 1
+
+
+def test_a_density_behind_a_server_has_the_same_draws_to_the_bit(serve):
+    bounds = {"a": (-3.0, None), "b": None}
+    inside = sk.potential(log_density=log_density, gradient=slope, parameters=bounds)
+    served = surrokit_umbridge.potential(serve(inside), parameters=bounds)
+    settings = {**HMC, "step_size": 0.3, "draws": 20, "initial": [[0.1, 0.2]] * 2, "seed": 1}
+    run, known = (sk.sample(each, **settings, progress=False) for each in (served, inside))
+    assert np.array_equal(run.draws, known.draws)
+
+
+def test_a_density_is_served_in_the_users_coordinates(serve):
+    target = sk.potential(log_density=log_density, gradient=slope, parameters={"a": (0, 1)})
+    model = surrokit_umbridge.connect(serve(target, name="mine"))
+    assert model.name == "mine"
+    assert model.supported == {"Evaluate", "Gradient", "ApplyJacobian"}
+    x = np.array([0.3])
+    assert model.evaluate(x) == log_density(x)
+    assert model.gradient(x, np.array([2.0])) == 2.0 * slope(x)
+    assert model.apply_jacobian(x, np.array([3.0])) == 3.0 * slope(x)
+    assert [model.evaluate(np.array([beyond])).item() for beyond in (-1.0, 0.0, 1.0)] == [
+        -np.inf
+    ] * 3
+
+
+def test_a_target_without_a_gradient_offers_none(serve):
+    model = surrokit_umbridge.connect(serve(sk.potential(log_density=log_density, dim=1)))
+    assert model.supported == {"Evaluate"}
+
+
+def test_what_a_target_raises_is_told_to_who_asks(serve):
+    def fails(q):
+        raise ArithmeticError("the solver did not converge")
+
+    served = surrokit_umbridge.potential(serve(sk.potential(fails, dim=1)))
+    with pytest.raises(EvaluationError, match="failed: ArithmeticError: the solver did not conv"):
+        served.value(np.zeros((1, 1)))
+
+
+def test_no_more_evaluations_at_a_time_than_workers(serve):
+    together, most, lock = [0], [0], threading.Lock()
+
+    def watched(q):
+        with lock:
+            together[0] += 1
+            most[0] = max(most[0], together[0])
+        threading.Event().wait(0.02)
+        with lock:
+            together[0] -= 1
+        return 0.0
+
+    for workers in (1, 3):
+        most[0] = 0
+        target = surrokit_umbridge.potential(serve(sk.potential(watched, dim=1), workers=workers))
+        crew = {"executor": "threads", "workers": 6}
+        sizes = {"sampler": "random-walk", "chains": 6, "warmup": 0, "draws": 2, "step_size": 1.0}
+        sk.sample(target, initial=np.zeros((6, 1)), seed=1, progress=False, **sizes, **crew)
+        assert most[0] == workers
+
+
+@pytest.mark.parametrize(
+    ("what", "question", "status", "kind", "message"),
+    [
+        ("Evaluate", {"name": "other"}, 400, "ModelNotFound", "name one of posterior, got"),
+        ("Evaluate", None, 400, "ModelNotFound", "name one of posterior, got nothing"),
+        (
+            "ApplyHessian",
+            {"name": "posterior"},
+            400,
+            "UnsupportedFeature",
+            "does not support Apply",
+        ),
+        ("Evaluate", {"name": "posterior"}, 400, "InvalidInput", "a list of one list, got None"),
+        ("Evaluate", {"name": "posterior", "input": [[1]]}, 400, "InvalidInput", "2 numbers, got"),
+        ("Evaluate", {"name": "posterior", "input": [["a", 1]]}, 400, "InvalidInput", "2 numbers"),
+        (
+            "Gradient",
+            {"name": "posterior", "input": [[1, 2]], "sens": [1, 2]},
+            400,
+            "InvalidInput",
+            "sens must be 1 numbers, got",
+        ),
+        (
+            "Gradient",
+            {"name": "posterior", "input": [[1, 2]], "sens": [1], "inWrt": 1},
+            400,
+            "InvalidInput",
+            "one input and one output",
+        ),
+    ],
+)
+def test_a_question_that_cannot_be_answered_is_refused(
+    serve, what, question, status, kind, message
+):
+    target = sk.potential(log_density=log_density, gradient=slope, dim=2)
+    body = None if question is None else json.dumps(question).encode()
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        urllib.request.urlopen(f"{serve(target)}/{what}", body)
+    assert raised.value.code == status
+    with raised.value:
+        told = json.loads(raised.value.read())["error"]
+    assert told["type"] == kind
+    assert message in told["message"]
+
+
+def test_a_question_that_is_no_json_is_refused(serve):
+    url = serve(sk.potential(log_density=log_density, dim=1))
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        urllib.request.urlopen(f"{url}/Evaluate", b"hello")
+    with raised.value:
+        assert "the question is no JSON" in raised.value.read().decode()
+
+
+def test_a_port_that_is_taken_is_told(serve):
+    target = sk.potential(log_density=log_density, dim=1)
+    port = int(serve(target).rpartition(":")[2])
+    with pytest.raises(ConfigurationError, match=f"port {port} of 127.0.0.1 cannot be had"):
+        surrokit_umbridge.Server(target, port=port)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"workers": 0}, "workers must be a whole number of at least 1, got 0"),
+        ({"port": -1}, "port must be a whole number of at least 0, got -1"),
+        ({"port": 70000}, "port 70000 of 127.0.0.1 cannot be had"),
+        ({"name": "forward"}, "the name 'forward' is that of the target's map"),
+    ],
+)
+def test_settings_that_cannot_work_are_told(settings, message):
+    with pytest.raises(ConfigurationError, match=message):
+        surrokit_umbridge.Server(lynx_hare(), **{"port": 0, **settings})
+
+
+def test_a_wrapper_of_bounded_parameters_is_refused():
+    target = sk.potential(
+        log_density=log_density, gradient="differences", parameters={"a": (0, None)}
+    )
+    with pytest.raises(ConfigurationError, match="a Differences of bounded parameters cannot be"):
+        surrokit_umbridge.Server(target, port=0)
+
+
+def test_a_server_that_is_closed_answers_no_more():
+    target = sk.potential(log_density=log_density, dim=1)
+    with surrokit_umbridge.Server(target, port=0) as server:
+        served = surrokit_umbridge.potential(server.url, wait=0.0)
+        assert served.value(np.zeros((1, 1))) == 0.0
+    with pytest.raises(EvaluationError, match="cannot be reached"):
+        served.value(np.zeros((1, 1)))

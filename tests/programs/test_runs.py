@@ -1,0 +1,215 @@
+"""Runs on programs: the draws are those of the same target in this process, and failures count."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import surrokit as sk
+from surrokit.errors import ResultTypeError, TargetError
+from surrokit_problems.ode.lynx_hare import LynxHare, lynx_hare
+
+SIZES = {"warmup": 0, "step_size": 0.3, "n_steps": 3, "seed": 1, "progress": False}
+HMC = {"sampler": "hmc", "chains": 2, "draws": 6, "initial": [[0.5, 1.0], [-0.5, 0.3]], **SIZES}
+WALK = {"sampler": "random-walk", "chains": 2, "warmup": 0, "draws": 30, "seed": 1}
+WALK = {**WALK, "step_size": 1.5, "initial": [[0.1, 0.1], [0.2, -0.1]], "progress": False}
+DATA = {"data": [0.5, 1.0, 0.2], "noise_sd": 0.3, "prior": sk.gaussian_prior(0, 1)}
+
+CREWS = [{}, {"executor": "threads", "workers": 2}, {"workers": 2}]
+
+pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.EvaluationWarning")
+
+
+def log_density(q):
+    x, y = q.tolist()
+    return -((x * x / 2 + x**4 / 10) + (y * y / 2 + y**4 / 10))
+
+
+def slope(q):
+    return np.array([-(x + 0.4 * x**3) for x in q.tolist()])
+
+
+def outputs(q):
+    x, y = q.tolist()
+    return [x * y, x + y**2, float(np.sin(x))]
+
+
+def jacobian(q):
+    x, y = q.tolist()
+    return [[y, x], [1.0, 2.0 * y], [float(np.cos(x)), 0.0]]
+
+
+def pulled(q, weights):
+    rows = jacobian(q)
+    return [sum(w * row[k] for w, row in zip(weights.tolist(), rows, strict=True)) for k in (0, 1)]
+
+
+def twins(model):
+    """Yield a target of a program, and the same in this process."""
+    yield (
+        sk.command_potential(model, gradient=True, dim=2),
+        sk.potential(log_density=log_density, gradient=slope, dim=2),
+    )
+    yield (
+        sk.command_potential(model, jacobian=True, dim=2, **DATA),
+        sk.forward_potential(outputs, jacobian, dim=2, **DATA),
+    )
+    yield (
+        sk.command_potential([*model, "{input}", "{output}"], vjp=True, dim=2, **DATA),
+        sk.forward_potential(outputs, vjp=pulled, dim=2, **DATA),
+    )
+
+
+@pytest.mark.parametrize("crew", CREWS, ids=["alone", "threads", "processes"])
+@pytest.mark.parametrize("which", [0, 1, 2], ids=["log-density", "outputs", "adjoint"])
+def test_draws_are_those_of_the_target_in_this_process_to_the_bit(model, which, crew):
+    program, inside = list(twins(model))[which]
+    run, known = sk.sample(program, **HMC, **crew), sk.sample(inside, **HMC)
+    assert np.array_equal(run.draws, known.draws)
+    assert run.failures == 0
+    assert run.calls == known.calls
+
+
+LYNX_HARE = """
+import json, sys
+import numpy as np
+from surrokit_problems.ode.lynx_hare import LynxHare
+
+question = json.load(sys.stdin)
+outputs, jacobian = LynxHare().forward_and_jacobian(np.array([question["position"]]))
+answer = {"outputs": outputs[0].tolist(), "jacobian": jacobian[0].tolist()}
+print(json.dumps(answer))
+"""
+
+
+def test_lynx_and_hare_by_a_program_have_the_same_posterior_to_the_bit(tmp_path, monkeypatch):
+    (tmp_path / "lynx_hare.py").write_text(LYNX_HARE)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    program = sk.command_potential(
+        [sys.executable, "lynx_hare.py"],
+        jacobian=True,
+        energy=LynxHare().energy,
+        parameters=LynxHare.parameters.specs,
+        folder=tmp_path,
+    )
+    start = [[0.55, 0.028, 0.8, 0.024, 33.0, 6.0, 0.25, 0.25]]
+    settings = {**SIZES, "sampler": "hmc", "chains": 1, "initial": start, "step_size": 0.01}
+    settings = {**settings, "n_steps": 2, "draws": 4}
+    run = sk.sample(program, **settings)
+    known = sk.sample(sk.one_by_one(lynx_hare()), **settings)
+    assert np.array_equal(run.draws, known.draws)
+    assert len(np.unique(run.draws[0, :, 0])) > 1
+
+
+def test_a_program_that_fails_is_rejected_and_counted(shell):
+    target = shell(_beyond("echo too far >&2; exit 3"))
+    run = sk.sample(target, **WALK)
+    failures = run.failure_kinds["exception ProgramError"]
+    assert run.failures == failures.count > 0
+    assert failures.message == (
+        "raised ProgramError: sh model.sh ended with exit status 3; standard error: too far"
+    )
+    assert run.draws[..., 0].max() < 1.0
+
+
+def test_a_program_that_hangs_counts_as_a_time_out(shell):
+    target = shell(_beyond("sleep 60"), timeout=0.3)
+    run = sk.sample(target, **{**WALK, "draws": 8})
+    assert run.failure_kinds["time-out"].count == run.failures > 0
+
+
+def test_nonsense_in_the_middle_of_a_run_is_a_failure(shell):
+    run = sk.sample(shell(_beyond("echo nonsense")), **WALK)
+    assert run.failure_kinds["wrong type"].count == run.failures > 0
+
+
+def test_nonsense_from_the_start_ends_the_run(shell):
+    with pytest.raises(ResultTypeError, match=r"the answer of sh model\.sh is no JSON"):
+        sk.sample(shell("echo nonsense"), **WALK)
+
+
+def test_a_failure_can_be_raised(shell):
+    with pytest.raises(
+        TargetError, match=r"the target raised ProgramError: sh model\.sh ended with"
+    ):
+        sk.sample(shell(_beyond("exit 3")), on_error="raise", **WALK)
+
+
+def test_a_program_that_fails_by_chance_is_cured_by_retries(shell, tmp_path):
+    flaky = f"""
+    if [ -e {tmp_path}/tried ]; then rm {tmp_path}/tried; else touch {tmp_path}/tried; exit 1; fi
+    """
+    target = shell(flaky + _beyond("true"))
+    run = sk.sample(target, on_error="retry", **{**WALK, "draws": 5})
+    assert run.failures == 0
+    assert run.failure_kinds["exception ProgramError"].cured > 5
+
+
+def test_a_run_with_a_file_goes_on_to_the_bit(model, tmp_path):
+    target = sk.command_potential(model, gradient=True, dim=2)
+    whole = sk.sample(target, **HMC)
+    sk.sample(target, path=tmp_path / "run.surrokit", **{**HMC, "draws": 3})
+    on = sk.resume(tmp_path / "run.surrokit", target, draws=6)
+    assert np.array_equal(on.draws, whole.draws)
+
+
+def _beyond(lines):
+    """Return a shell model that does something else where its first coordinate is above 1."""
+    answer = '{"log_density": 0}'
+    return f"""
+    first=$(sed 's/.*"position": \\[\\(-*[0-9]*\\).*/\\1/')
+    if [ "$first" -ge 1 ]; then {lines}; fi
+    echo '{answer}'
+    """
+
+
+RUN = """
+import sys
+import surrokit as sk
+target = sk.command_potential(["sh", "-c", "echo $$ > {here}/$$; exec sleep 60"], dim=2,
+                              folder=sys.argv[1])
+crew = {"none": {}, "threads": {"executor": "threads", "workers": 2}, "processes": {"workers": 2}}
+run = sk.sample(target, sampler="random-walk", draws=10**5, **crew[sys.argv[2]])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+@pytest.mark.parametrize("crew", ["none", "threads", "processes"])
+def test_programs_end_with_an_interrupted_run(tmp_path, crew):
+    run = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", RUN, str(tmp_path), crew],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    wait_until(lambda: len(_pids(tmp_path)) == (1 if crew == "none" else 2))
+    os.killpg(run.pid, signal.SIGINT)
+    run.communicate(timeout=30)
+    wait_until(lambda: not any(_is_alive(pid) for pid in _pids(tmp_path)), seconds=10.0)
+
+
+def _pids(folder):
+    return [file.read_text().strip() for file in folder.iterdir() if file.read_text().strip()]
+
+
+def _is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
