@@ -7,6 +7,17 @@ from importlib.metadata import PackageNotFoundError, version
 
 from surrokit.compose import make, sample
 from surrokit.contracts.learner import Evaluations
+from surrokit.coordinates.declarations import (
+    circular,
+    correlation,
+    covariance,
+    interval,
+    ordered,
+    positive,
+    real,
+    simplex,
+    unit_vector,
+)
 from surrokit.coordinates.parameters import Parameter, Parameters, vector
 from surrokit.diagnostics import effective_sample_size, r_hat, relative_error_of_mean
 from surrokit.ledger.reader import Ledger
@@ -37,7 +48,17 @@ __all__ = [
     "forward_potential",
     "command_potential",
     "gaussian_prior",
+    # parameters
+    "real",
+    "positive",
+    "interval",
     "vector",
+    "simplex",
+    "ordered",
+    "unit_vector",
+    "circular",
+    "correlation",
+    "covariance",
     "Parameter",
     "Parameters",
     "BoundedPotential",

@@ -59,6 +59,11 @@ class Blocks:
         return self.parameters.dim
 
     @property
+    def varies(self) -> BoolArray:
+        """Which of the user's numbers are not constant, shape (n_user,)."""
+        return self.parameters.varies
+
+    @property
     def between(self) -> BoolArray:
         """Whether each number on the line is that of a parameter with two bounds, shape (dim,)."""
         return np.concatenate(

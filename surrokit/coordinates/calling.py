@@ -103,8 +103,8 @@ def called(what: str, function: Callable[..., Any] | None, parameters: Parameter
         return function
     raise ConfigurationError(
         f"{what} takes {', '.join(needed) or 'no argument'}, but the parameters are "
-        f"{', '.join(parameters.specs)}; give it one argument for the whole vector, or arguments of "
-        "these names"
+        f"{', '.join(parameters.specs)}; give it one argument for the whole vector, or arguments "
+        "of these names"
     )
 
 

@@ -56,7 +56,7 @@ class Parameter:
                 "a parameter's shape must be a tuple of whole numbers of at least 1, got "
                 f"{self.shape!r}"
             )
-        if self.prior is not None and not hasattr(self.prior, "logpdf"):
+        if self.prior is not None and not _is_frozen(self.prior):
             raise ConfigurationError(
                 "a prior must be a frozen distribution of scipy.stats, such as "
                 f"scipy.stats.gamma(2), got {self.prior!r}"
@@ -97,6 +97,12 @@ class Parameter:
         if self.constraint is None:
             return np.ones(self.size, dtype=bool)
         return self.constraint.varies
+
+
+def _is_frozen(prior: object) -> bool:
+    """Return whether a distribution of SciPy has its parameters; importing SciPy's takes long."""
+    families = {each.__name__ for each in type(prior).__mro__}
+    return hasattr(prior, "logpdf") and "rv_generic" not in families
 
 
 def vector(size: int, lower: float | None = None, upper: float | None = None) -> Parameter:
@@ -190,7 +196,7 @@ class Parameters:
     def split(self, positions: FloatArray) -> dict[str, FloatArray]:
         """Return position vectors (..., dim) as arrays by name, shape (..., *shape)."""
         return {
-            name: positions[..., where].reshape(*positions.shape[:-1], *self.specs[name].shape)
+            name: positions[..., where].reshape((*positions.shape[:-1], *self.specs[name].shape))
             for name, where in self.slices().items()
         }
 

@@ -83,6 +83,11 @@ class Transform:
         """Numbers in the user's position vector."""
         return len(self.lower)
 
+    @property
+    def varies(self) -> BoolArray:
+        """Which of the user's numbers are not constant, shape (n_user,): all."""
+        return np.ones(self.n_user, dtype=bool)
+
     def vjp(self, unbounded: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return the gradient in z, shape (n, dim), of what has a ``gradient (n, dim)`` in q."""
         return gradient * self.derivatives(unbounded).first

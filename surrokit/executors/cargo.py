@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -37,7 +38,8 @@ def pack(source: RowSource) -> Cargo:
     import cloudpickle  # late: importing the package stays fast
 
     for module, _ in _by_value.values():
-        cloudpickle.register_pickle_by_value(module)
+        if sys.modules.get(module.__name__) is module:  # else no target refers to it any more
+            cloudpickle.register_pickle_by_value(module)
     try:
         payload = cloudpickle.dumps(source)
     except Exception as error:

@@ -71,6 +71,8 @@ def _add(
 def pool(state: TunerState, moving: BoolArray) -> FloatArray | None:
     """Return the covariance within the chains that move, shrunk to its diagonal; None if flat.
 
+    Flat are those, too, that rounding makes singular, as where chains run off along a line.
+
     Where gradients are known it is their compromise with the positions, see :func:`_balance`. The
     diagonal is that in the coordinates in which what was known so far is the identity. In the
     target's own coordinates it may be much wider than the target: where columns of a design are
@@ -87,7 +89,8 @@ def pool(state: TunerState, moving: BoolArray) -> FloatArray | None:
     dim = len(covariance)
     weight = n / (n + 5.0 + dim)
     diagonal = _diagonal(covariance, state.covariance)
-    return np.asarray(weight * covariance + (1.0 - weight) * diagonal, dtype=np.float64)
+    shrunk = np.asarray(weight * covariance + (1.0 - weight) * diagonal, dtype=np.float64)
+    return shrunk if _is_definite(shrunk) else None
 
 
 def agree(one: FloatArray, other: FloatArray) -> bool:
@@ -109,6 +112,14 @@ def _within(scatter: FloatArray, moving: BoolArray, n: int) -> FloatArray:
 
 def _is_usable(covariance: FloatArray) -> bool:
     return bool(np.isfinite(covariance).all() and (np.diag(covariance) > 0).all())
+
+
+def _is_definite(covariance: FloatArray) -> bool:
+    try:
+        np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _balance(covariance: FloatArray, tension: FloatArray, n: int) -> FloatArray:

@@ -193,7 +193,7 @@ class Stopping:
         """Return the target that the kept draws have reached; None between looks at them."""
         if not self.budget.looks_at_draws or len(kept) < self._next_look:
             return None
-        draws = self._transform.to_bounded(kept.positions())
+        draws = self._transform.to_bounded(kept.positions())[..., self._transform.varies]
         growth = _GROWTH
         if self.budget.target_ess is not None:
             ess = _least_ess(draws, self.budget.target_ess)

@@ -108,7 +108,8 @@ def _name_of(distribution: Distribution) -> str | None:
         metadata = distribution.metadata
     except FileNotFoundError:  # the backport of importlib.metadata, once anybody imports it
         return None
-    return metadata["Name"] if "Name" in metadata else None
+    names = metadata.get_all("Name")
+    return names[0] if names else None
 
 
 def load(found: Iterable[FoundPlugin]) -> Plugins:

@@ -340,7 +340,7 @@ class Run:
             "held_out": None if self.fit_quality is None else self.fit_quality.to_dict(),
             "ess": {part: float(getattr(np, part)(ess)) for part in ("min", "median", "max")},
             "calls_per_effective_draw": self.calls_per_effective_draw(),
-            "rhat_max": float(np.max(self.rhat())),
+            "rhat_max": float(np.max(self.rhat()[self.parameters.varies])),
             "verdict": self.verdict.to_dict(),
             "summary": self.summary().to_dict(),
         }

@@ -72,7 +72,7 @@ def _mixing(run: Run) -> list[Finding]:
 
 
 def _disagreement(run: Run, rhat: FloatArray, *, warns: bool) -> list[Finding]:
-    missing = np.isnan(rhat)
+    missing = np.isnan(rhat) & run.parameters.varies
     found = []
     if (over := np.flatnonzero(rhat > LARGEST_RHAT)).size:
         worst = over[np.argsort(-rhat[over], kind="stable")]

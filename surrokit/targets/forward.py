@@ -21,8 +21,10 @@ from surrokit.contracts.forward import (
 )
 from surrokit.contracts.methods import CallKind
 from surrokit.contracts.potential import Potential
+from surrokit.coordinates.calling import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.coordinates.plausible import Plausible
+from surrokit.coordinates.priors import Priors
 from surrokit.coordinates.rowwise import EachRow, map_rows, one_after_another
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
@@ -112,15 +114,28 @@ def forward_potential(
     declared = declare_parameters(dim, parameters)
     inner = MappedPotential(
         parameters=declared,
-        forward=forward,
-        jacobian=jacobian,
+        forward=called("forward", forward, declared),
+        jacobian=called("jacobian", jacobian, declared),
         hessian=hessian,
         vjp=vjp,
-        energy=read_energy(data, noise_sd, prior, energy),
+        energy=read_energy(data, noise_sd, _one_prior(prior, energy, declared), energy),
         batched=batched,
         plausible=Plausible.declare(plausible, declared),
     )
     return with_bounds(inner, declared)
+
+
+def _one_prior(prior: Prior | None, energy: Energy | None, declared: Parameters) -> Prior | None:
+    """Return the prior, which may stand beside the parameters."""
+    beside = Priors.of(declared)
+    if beside is None:
+        return prior
+    if prior is not None or energy is not None:
+        raise ConfigurationError(
+            f"parameters have priors beside them, and {'prior' if energy is None else 'energy'} "
+            "is given too; give priors once"
+        )
+    return beside
 
 
 def read_energy(

@@ -14,9 +14,11 @@ from surrokit.arguments import check_flag, check_functions
 from surrokit.contracts.counting import Count, CountedPotential
 from surrokit.contracts.methods import CallKind
 from surrokit.contracts.potential import Potential
+from surrokit.coordinates.calling import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.coordinates.plausible import Plausible
-from surrokit.coordinates.rowwise import EachRow, one_after_another
+from surrokit.coordinates.priors import Priors
+from surrokit.coordinates.rowwise import EachRow, map_rows, one_after_another
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.settings import is_whole
 from surrokit.shapes import check_positions
@@ -56,9 +58,12 @@ def potential(
     dim
         Numbers in a position; not needed with ``parameters``.
     parameters
-        Name to bounds: a pair, None, or :func:`surrokit.vector`. The functions receive the
-        numbers in this order, inside their bounds, and return gradients in them; sampling happens
-        in unbounded coordinates.
+        Name to what it is: None for a number, a pair of bounds, or a declaration such as
+        ``surrokit.positive()``, ``surrokit.real(8)`` or ``surrokit.simplex(4)``. A function whose
+        arguments have these names is called with an array for each, in its shape; one with a single
+        argument is called with the vector of all numbers, arrays in C order. Gradients are those in
+        these numbers, as a vector or a dictionary by name. Sampling happens on the whole line.
+        Priors that stand beside the parameters are added to the density.
     plausible
         Name to a range (low, high), for every parameter: where it is likely to be found. Chains,
         searches for modes and a surrogate's first points start in there; the density does not
@@ -91,12 +96,13 @@ def potential(
     function = _one_value_function(value, log_density, value_and_gradient, slope)
     inner = FunctionPotential(
         declared,
-        function,
-        gradient=slope,
-        joint=value_and_gradient,
+        called("value" if log_density is None else "log_density", function, declared),
+        gradient=called("gradient", slope, declared),
+        joint=called("value_and_gradient", value_and_gradient, declared),
         sign=sign,
         batched=batched,
         plausible=Plausible.declare(plausible, declared),
+        priors=Priors.of(declared),
     )
     bounded = with_bounds(inner, declared)
     return Differences(bounded) if by_differences else bounded
@@ -175,6 +181,8 @@ class FunctionPotential:
         Whether the functions take rows.
     plausible
         Where positions start; None for no such place.
+    priors
+        Added to the functions; None for none.
     precision
         Notes whether they compute in single precision.
     each_row
@@ -188,6 +196,7 @@ class FunctionPotential:
     sign: float
     batched: bool
     plausible: Plausible | None = None
+    priors: Priors | None = None
     precision: Precision = attrs.field(factory=Precision, repr=False)
     each_row: EachRow | None = attrs.field(repr=False)
 
@@ -237,18 +246,18 @@ class FunctionPotential:
         """
         if self.function is None:
             return self.value_and_gradient(positions)[0]
-        return self._evaluate("value", positions, (np.empty(0),))[0]
+        return self._with_priors("value", positions, (np.empty(0),))[0]
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim); raises as ``value`` does."""
-        values, gradients = self._evaluate(
+        values, gradients = self._with_priors(
             "both", positions, (np.empty(0), np.empty((0, self.dim)))
         )
         return values, gradients
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U, shape (n, dim); raises as ``value`` does."""
-        return self._evaluate("gradient", positions, (np.empty((0, self.dim)),))[0]
+        return self._with_priors("gradient", positions, (np.empty((0, self.dim)),))[0]
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions in the plausible place, shape (n, dim)."""
@@ -296,6 +305,20 @@ class FunctionPotential:
                 + ("" if self.batched else "; pass batched=True if it takes rows")
             )
         return self.sign * array
+
+    def _with_priors(
+        self, what: str, positions: FloatArray, of_no_rows: tuple[FloatArray, ...]
+    ) -> tuple[FloatArray, ...]:
+        if self.priors is None:
+            return self._evaluate(what, positions, of_no_rows)
+        priors, n = self.priors, len(positions)
+        slopes = () if what == "value" else (priors.gradient(positions),)
+        added = slopes if what == "gradient" else (priors.value(positions), *slopes)
+
+        def add(*results: FloatArray) -> tuple[FloatArray, ...]:
+            return tuple(one + other for one, other in zip(results, added, strict=True))
+
+        return map_rows(lambda: self._evaluate(what, positions, of_no_rows), add, n)
 
     def _evaluate(
         self, what: str, positions: FloatArray, of_no_rows: tuple[FloatArray, ...]
