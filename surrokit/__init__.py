@@ -17,6 +17,7 @@ from surrokit.result.run import Run
 from surrokit.sessions import open_run, resume
 from surrokit.sharpening import sharpen
 from surrokit.studies.study import study
+from surrokit.sums_of_rows import rows_potential
 from surrokit.surrogate.batch import batch_surrogate
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.check import check_gradient
@@ -35,6 +36,7 @@ __all__ = [
     "potential",
     "forward_potential",
     "gaussian_prior",
+    "rows_potential",
     "vector",
     "Parameter",
     "Parameters",

@@ -84,6 +84,13 @@ ROWS_THIRD_ORDER = "rows-third-order"
 """Besides ``rows``: ``expand(centre, order=3)``, which keeps third-order terms, and
 ``row_bounds(factor, order=3)``, which bounds fourth derivatives."""
 
+ROWS_IN_BALLS = "rows-in-balls"
+"""Besides ``rows``: third derivatives are bounded in every ball of positions, but not everywhere,
+so that ``row_bounds(factor, ball=ball)`` needs one (:class:`surrokit.contracts.rows.Ball`)."""
+
+OF_ROWS: Capabilities = frozenset({ROWS, ROWS_THIRD_ORDER, ROWS_IN_BALLS})
+"""All that concerns sums over rows."""
+
 VARIANCE = "variance"
 """``variance(positions) -> (n,)``: predictive variance of a fitted surrogate, in nats squared."""
 
@@ -93,7 +100,7 @@ INITIAL = "initial"
 KNOWN: Capabilities = frozenset(
     {
         *(GRADIENT, GRADIENT_ALONE, *HESSIANS, CONVEX, GAUSSIAN, *METRICS),
-        *(FORWARD, JACOBIAN, VJP, FORWARD_HESSIAN, ROWS, ROWS_THIRD_ORDER, VARIANCE, INITIAL),
+        *(FORWARD, JACOBIAN, VJP, FORWARD_HESSIAN, *OF_ROWS, VARIANCE, INITIAL),
     }
 )
 """All names above."""

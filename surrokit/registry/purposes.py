@@ -27,3 +27,6 @@ looks for a surrogate."""
 
 ANSWERS = "answers"
 """A correction of answers rather than of draws."""
+
+SUMS_OF_ROWS = "rows"
+"""A potential that is a sum over rows of data, by the name of its terms' family."""

@@ -15,7 +15,7 @@ from surrokit.testing.parts.reference import proposal_at
 from surrokit.testing.targets.counting import Wrapped
 from surrokit_corrections.alias import AliasTable
 from surrokit_corrections.subsampled import Subsampled
-from surrokit_problems.rows.family import LOGISTIC, PROBIT, student_errors
+from surrokit_problems.rows.families.ready_made import LOGISTIC, PROBIT, student_errors
 from surrokit_problems.rows.glm import GeneralizedLinearModel
 from surrokit_problems.rows.logistic import LogisticRegression
 
@@ -217,7 +217,7 @@ def test_an_indefinite_hessian_is_no_obstacle():
     correction = prepared(MODELS["student"])
     hessian = np.diag([1.0, -2.0, 0.0])
     odd = type(correction.thinning).at(np.zeros(3), hessian, correction.potential)
-    assert np.isfinite(odd.bounds).all()
+    assert np.isfinite(odd.envelopes[0].bounds).all()
     assert (np.linalg.eigvalsh(odd.whitening @ odd.whitening.T) > 0).all()
 
 

@@ -12,7 +12,13 @@ from scipy.stats import logistic, norm
 from scipy.stats import t as student
 
 from surrokit.errors import ConfigurationError
-from surrokit_problems.rows.family import LOGISTIC, PROBIT, Family, logistic_errors, student_errors
+from surrokit_problems.rows.families.family import Family
+from surrokit_problems.rows.families.ready_made import (
+    LOGISTIC,
+    PROBIT,
+    logistic_errors,
+    student_errors,
+)
 
 FAMILIES = [
     LOGISTIC,

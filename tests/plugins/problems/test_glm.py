@@ -13,7 +13,13 @@ from surrokit import capabilities as can
 from surrokit.compose import make
 from surrokit.errors import ConfigurationError, ShapeError, TargetError
 from surrokit.testing import check_potential
-from surrokit_problems.rows.family import LOGISTIC, PROBIT, Family, logistic_errors, student_errors
+from surrokit_problems.rows.families.family import Family
+from surrokit_problems.rows.families.ready_made import (
+    LOGISTIC,
+    PROBIT,
+    logistic_errors,
+    student_errors,
+)
 from surrokit_problems.rows.glm import GeneralizedLinearModel
 from surrokit_problems.rows.logistic import LogisticRegression
 
@@ -116,7 +122,7 @@ def test_a_bound_that_is_too_small_is_seen_by_the_contract():
         first=LOGISTIC.first,
         second=LOGISTIC.second,
         third_bound=0.5 * LOGISTIC.third_bound,
-        binary=True,
+        responses="binary",
     )
     # one column: moves along it attain the bound of rows with p near 0.21 and 0.79
     design = np.ones((60, 1))

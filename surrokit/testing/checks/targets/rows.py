@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.rows import move_bounds, of_order
+from surrokit.contracts.rows import Ball, move_bounds, of_order
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.measures.evaluating import finite_positions, has, place
 from surrokit.testing.results import Check, Factory
@@ -156,22 +156,38 @@ def _bounds_hold(potential: Any, order: int) -> None:
     rng = np.random.default_rng(20190502)
     factor = np.tril(rng.standard_normal((dim, dim)))
     factor[np.arange(dim), np.arange(dim)] = 1.0 + rng.random(dim)
-    bounds = potential.row_bounds(factor, **of_order(order))
-    demand_shape(bounds, (potential.n_rows,), "row_bounds")
-    demand((bounds >= 0.0).all(), "row_bounds must not be negative")
     rows = _some(potential)
     tightest = 0.0
     for centre in (_centre(positions), positions[-1] + 1.0):
         expansion = potential.expand(np.array(centre), **of_order(order))
         for scale in (0.1, 1.0, 3.0, 10.0):
             moves = _moves(rng, dim, scale)
+            bounds = _bounds_for(potential, factor, expansion.centre, moves, order)
             share = _largest_share(expansion, bounds, rows, factor, moves, order)
             tightest = max(tightest, share)
     demand(
         tightest <= 1.0 + 1e-6,
         f"a row changes by {tightest:.4g} times its bound beyond its expansion to order {order}; "
-        "row_bounds must hold at every position, or the subsampled correction is biased",
+        "row_bounds must hold at every position (or in the whole ball it is given), or the "
+        "subsampled correction is biased",
     )
+
+
+def _bounds_for(
+    potential: Any,
+    factor: FloatArray,
+    centre: FloatArray,
+    moves: tuple[FloatArray, FloatArray],
+    order: int,
+) -> FloatArray:
+    """Return the bounds of all rows for some moves from whitened positions about a centre."""
+    radius = float(np.linalg.norm(np.concatenate(moves), axis=1).max())
+    local = can.ROWS_IN_BALLS in potential.capabilities
+    ball = Ball(centre=centre, radius=radius) if local else None
+    bounds = np.asarray(potential.row_bounds(factor, **of_order(order, ball)))
+    demand_shape(bounds, (potential.n_rows,), "row_bounds")
+    demand((bounds >= 0.0).all(), "row_bounds must not be negative")
+    return bounds
 
 
 def _moves(rng: np.random.Generator, dim: int, scale: float) -> tuple[FloatArray, FloatArray]:
