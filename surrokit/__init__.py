@@ -5,7 +5,7 @@ Importing this package reads no entry points and loads no plugin; the first look
 
 from importlib.metadata import PackageNotFoundError, version
 
-from surrokit.compose import make, sample
+from surrokit.compose import make, rows_potential, sample
 from surrokit.contracts.learner import Evaluations
 from surrokit.coordinates.parameters import Parameter, Parameters, vector
 from surrokit.diagnostics import effective_sample_size, r_hat, relative_error_of_mean
@@ -17,7 +17,6 @@ from surrokit.result.run import Run
 from surrokit.sessions import open_run, resume
 from surrokit.sharpening import sharpen
 from surrokit.studies.study import study
-from surrokit.sums_of_rows import rows_potential
 from surrokit.surrogate.batch import batch_surrogate
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.check import check_gradient

@@ -1,10 +1,10 @@
-"""From names and settings to objects: ``sample`` and ``make``."""
+"""From names and settings to objects: ``sample``, ``make`` and ``rows_potential``."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -14,6 +14,7 @@ from surrokit.arguments import check_flag
 from surrokit.contracts.explorer import Explorer
 from surrokit.contracts.learner import Evaluations, Surrogate
 from surrokit.contracts.potential import Potential
+from surrokit.contracts.rows import SummedPotential
 from surrokit.contracts.sampler import Correction, Sampler
 from surrokit.contracts.schedule import Schedule
 from surrokit.cost.budget import Budget
@@ -31,7 +32,7 @@ from surrokit.plan.safety import Safety, check_safety
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.composer import Composer, Spec, describe, name_and_settings
 from surrokit.registry.kinds import Kind
-from surrokit.registry.purposes import DIFFERENCES
+from surrokit.registry.purposes import DIFFERENCES, SUMS_OF_ROWS
 from surrokit.result.run import Run
 from surrokit.run.observers import list_observers
 from surrokit.sessions import let_extend, new_file, observed
@@ -61,6 +62,50 @@ def make(kind: Kind, name: str, **settings: Any) -> Any:
         If a setting is unknown, missing or out of range.
     """
     return Composer(default_catalogue()).make(kind, (name, settings))
+
+
+def rows_potential(family: Any, design: Any, response: Any, **settings: Any) -> SummedPotential:
+    """Return a target for a likelihood that sums over rows of data: a regression by its family.
+
+    Exact decisions may then be made by a few rows (correction ``subsampled``), and surrogates may
+    copy the rows that matter (surrogate ``rows``).
+
+    Parameters
+    ----------
+    family
+        ``"gaussian"``, ``"student"``, ``"logistic-errors"``, ``"logistic"``, ``"probit"``,
+        ``"multinomial"``, ``"poisson"``, ``"negative-binomial"``, ``"gamma"``, ``"exponential"`` or
+        ``"weibull"``; or an object that says what the terms are, as the part that makes regressions
+        takes it.
+    design : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
+        Covariates, a column of ones included where an intercept is wanted.
+    response : array_like of shape (n_rows,), or path
+        One for each row.
+    **settings
+        ``prior``: a normal one as :func:`gaussian_prior` makes it, or the standard deviation of all
+        coefficients; flat unless given. ``offset`` and ``weights``, one for each row. ``event``:
+        whether each time of a survival model is that of an event. ``scale``, ``degrees``, ``size``
+        and ``shape`` of the family. ``surrokit plugins regression`` says more.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such family or setting, or numbers make no sense; or if no plugin offers
+        regressions.
+    ShapeError
+        If shapes do not agree.
+    TargetError
+        If a file cannot be read, or something is not numbers.
+    """
+    catalogue = default_catalogue()
+    part = catalogue.serving("potential", SUMS_OF_ROWS)
+    if part is None:
+        raise ConfigurationError(
+            f"rows_potential needs a plugin with a potential that serves {SUMS_OF_ROWS!r}, got "
+            "none that is switched on; install one, or give the target by surrokit.potential"
+        )
+    given = {"family": family, "design": design, "response": response, **settings}
+    return cast(SummedPotential, Composer(catalogue).make("potential", (part.name, given)))
 
 
 def sample(

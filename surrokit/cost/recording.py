@@ -22,7 +22,7 @@ from surrokit.contracts.potential import (
     with_gaussian,
     with_gradient,
 )
-from surrokit.contracts.rows import Ball, RowExpansion, of_order, with_rows
+from surrokit.contracts.rows import RowExpansion, of_order, with_rows
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import Transform
 from surrokit.cost.budget import calls_paid
@@ -282,12 +282,10 @@ class RecordingPotential:
         inner = with_rows(self._paid).expand(centre, **of_order(order))
         return RecordedExpansion(inner, self.n_rows, self._exact)
 
-    def row_bounds(
-        self, factor: FloatArray, order: int = 2, ball: Ball | None = None
-    ) -> FloatArray:
-        """Return the bounds psi of the terms, shape (n_rows,)."""
+    def row_bounds(self, factor: FloatArray, **asked: Any) -> FloatArray:
+        """Return the bounds psi of the terms, shape (n_rows,); an order or a ball may be asked."""
         self._exact.count("rows", self.n_rows)
-        return with_rows(self._paid).row_bounds(factor, **of_order(order, ball))
+        return with_rows(self._paid).row_bounds(factor, **asked)
 
     def select(self, rows: IntArray) -> Potential:
         """Return the sum of some terms alone, which counts no further calls."""

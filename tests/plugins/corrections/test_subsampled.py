@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+import surrokit as sk
 from surrokit.contracts.sampler import ChainState
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, NumericalError, TargetError
@@ -32,12 +33,30 @@ def regression(n=400, dim=3, seed=0):
 
 
 DESIGN, RESPONSE = regression()
+SHORT = 0.4 * DESIGN
+COUNTS = np.random.default_rng(11).poisson(np.exp(SHORT @ np.full(3, 0.5))).astype(float)
+CLASSES = np.arange(len(DESIGN)) % 4
 MODELS = {
     "logistic": lambda: LogisticRegression(DESIGN, RESPONSE),
     "sparse": lambda: LogisticRegression(sparse.csr_array(DESIGN), RESPONSE),
     "logistic family": lambda: GeneralizedLinearModel(DESIGN, RESPONSE, LOGISTIC),
     "probit": lambda: GeneralizedLinearModel(DESIGN, RESPONSE, PROBIT),
     "student": lambda: GeneralizedLinearModel(DESIGN, RESPONSE, student_errors(3.0, 0.5)),
+    "weighted": lambda: sk.rows_potential(
+        "logistic", DESIGN, RESPONSE, prior=10.0, offset=0.3 * COUNTS, weights=1.0 + COUNTS
+    ),
+    "multinomial": lambda: sk.rows_potential("multinomial", DESIGN[:, :1], CLASSES, prior=3.0),
+    "poisson": lambda: sk.rows_potential("poisson", SHORT, COUNTS, prior=2.0),
+    "negative binomial": lambda: sk.rows_potential(
+        "negative-binomial", SHORT, COUNTS, prior=2.0, size=2.0
+    ),
+    "gamma": lambda: sk.rows_potential("gamma", SHORT, 0.5 + COUNTS, prior=2.0, shape=0.7),
+    "exponential": lambda: sk.rows_potential(
+        "exponential", SHORT, 0.5 + COUNTS, prior=2.0, event=RESPONSE
+    ),
+    "weibull": lambda: sk.rows_potential(
+        "weibull", SHORT, 0.5 + COUNTS, prior=2.0, event=RESPONSE, shape=1.5
+    ),
 }
 EACH = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 

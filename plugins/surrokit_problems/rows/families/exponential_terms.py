@@ -22,6 +22,7 @@ OfResponses: TypeAlias = Callable[[FloatArray], FloatArray]
 """A function of responses, entry by entry."""
 
 _LONG = 1.0  # steps up to which a remainder is summed as a series
+_FAR = 30.0  # steps after which all that counts is where one comes from, or goes
 _DIGITS = 1e-17
 
 
@@ -84,11 +85,13 @@ class ExponentialTerms:
 
     def _difference(self, e: FloatArray, y: FloatArray, u: FloatArray, order: int) -> FloatArray:
         """Return remainders for long steps u = s t: what is lost is a digit or two."""
-        expansion = 1.0 + u * (1.0 + u * (0.5 if order == 2 else 0.5 + u / 6.0))
-        # as two exponentials: that at the centre may underflow where the other does not
-        with np.errstate(over="ignore", under="ignore"):
-            after = self.size(y) * np.exp(self.sign * e + u)
-            return np.asarray(after - self.second(e, y) * expansion)
+        left_out = u * (1.0 + u * (0.5 if order == 2 else 0.5 + u / 6.0))
+        base = self.second(e, y)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            found = base * (np.expm1(u) - left_out)
+            # as two exponentials: that at the centre may underflow where the other does not
+            apart = self.size(y) * np.exp(self.sign * e + u) - base * (1.0 + left_out)
+        return np.where(np.abs(u) <= _FAR, found, apart)
 
 
 def exponential_remainder(u: FloatArray, order: int, largest: float) -> FloatArray:
