@@ -6,6 +6,8 @@ Parts ask by name because an ``isinstance`` test on a wrapper always passes, whe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from surrokit.errors import CapabilityError
@@ -13,6 +15,8 @@ from surrokit.errors import CapabilityError
 if TYPE_CHECKING:
     from surrokit.types import Capabilities
 
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 GRADIENT = "gradient"
 """``value_and_gradient(positions) -> (n,), (n, dim)``."""
@@ -106,7 +110,23 @@ KNOWN: Capabilities = frozenset(
 """All names above."""
 
 
-def require(who: str, needs: Capabilities, offered: Capabilities, whose: str, advice: str) -> None:
+def reasons_of(potential: object) -> Mapping[str, str]:
+    """Return why a potential lacks capabilities, by their names, as far as it says so.
+
+    A potential may have an attribute ``missing``; a wrapper's ``target`` is asked for it.
+    """
+    reasons: Mapping[str, str] = getattr(getattr(potential, "target", potential), "missing", {})
+    return reasons
+
+
+def require(
+    who: str,
+    needs: Capabilities,
+    offered: Capabilities,
+    whose: str,
+    advice: str,
+    reasons: Mapping[str, str] = _NONE,
+) -> None:
     """Raise unless a potential offers every capability that a part needs.
 
     Parameters
@@ -119,6 +139,8 @@ def require(who: str, needs: Capabilities, offered: Capabilities, whose: str, ad
         Name of the potential, for the message.
     advice
         Remedy for the user.
+    reasons
+        Why capabilities are missing, where that is known.
 
     Raises
     ------
@@ -127,7 +149,8 @@ def require(who: str, needs: Capabilities, offered: Capabilities, whose: str, ad
     """
     missing = sorted(needs - offered)
     if missing:
+        known = "".join(f"; {reasons[name]}" for name in missing if name in reasons)
         raise CapabilityError(
             f"{who} needs {', '.join(missing)} from {whose}, which offers "
-            f"{', '.join(sorted(offered)) or 'values only'}; {advice}"
+            f"{', '.join(sorted(offered)) or 'values only'}{known}; {advice}"
         )

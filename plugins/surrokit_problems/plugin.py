@@ -114,6 +114,17 @@ _COMPONENTS = (
     ),
     Component(
         kind="potential",
+        name="row-terms",
+        serves=("own-rows",),
+        factory="surrokit_problems.rows.own.potential:own_rows",
+        summary="Sum over rows of terms that a function gives, by JAX or with derivatives",
+        references=(
+            "Cornish, Vanetti, Bouchard-Cote, Deligiannidis and Doucet (2019), arXiv:1901.09881",
+        ),
+        examples=(),
+    ),
+    Component(
+        kind="potential",
         name="simulated-logistic",
         factory="surrokit_problems.rows.simulated_logistic:simulated_logistic",
         summary="Simulated logistic regression, 100000 rows and 50 parameters",

@@ -30,3 +30,6 @@ ANSWERS = "answers"
 
 SUMS_OF_ROWS = "rows"
 """A potential that is a sum over rows of data, by the name of its terms' family."""
+
+OWN_SUMS = "own-rows"
+"""A potential that is a sum over rows of data, of terms that a user's function gives."""

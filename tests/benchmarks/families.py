@@ -2,8 +2,8 @@
 
     python tests/benchmarks/families.py --rows 100000
 
-prints a row of a Markdown table for each family: rows expected to be touched by a decision, the
-order of expansions; then for decisions by rows, and for HMC, acceptance, seconds for 1,000 effective
+prints a row of a Markdown table for each family: rows expected to be touched by a decision, and the
+order of expansions. Then, for decisions by rows and for HMC: acceptance, seconds for 1000 effective
 draws (by the clock, draws alone), processor seconds of the whole run, and R-hat. HMC has a dense
 mass matrix and tunes itself for 250 iterations; it makes 4 x 200 draws, so its figures are rough.
 """
