@@ -92,7 +92,11 @@ ROWS_IN_BALLS = "rows-in-balls"
 """Besides ``rows``: third derivatives are bounded in every ball of positions, but not everywhere,
 so that ``row_bounds(factor, ball=ball)`` needs one (:class:`surrokit.contracts.rows.Ball`)."""
 
-OF_ROWS: Capabilities = frozenset({ROWS, ROWS_THIRD_ORDER, ROWS_IN_BALLS})
+ROWS_DRAWN = "rows-drawn"
+"""Besides ``rows``: ``row_draws(factor)``, which draws rows in proportion to their bounds without
+bringing all bounds together (:class:`surrokit.contracts.rows.RowDraws`)."""
+
+OF_ROWS: Capabilities = frozenset({ROWS, ROWS_THIRD_ORDER, ROWS_IN_BALLS, ROWS_DRAWN})
 """All that concerns sums over rows."""
 
 VARIANCE = "variance"

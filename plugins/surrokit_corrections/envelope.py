@@ -7,8 +7,9 @@ import math
 import attrs
 import numpy as np
 
-from surrokit.capabilities import ROWS_IN_BALLS
-from surrokit.contracts.rows import Ball, SummedPotential, of_order
+from surrokit.capabilities import ROWS_DRAWN, ROWS_IN_BALLS
+from surrokit.contracts.rows import Ball, RowDraws, SummedPotential, of_order
+from surrokit.errors import NumericalError
 from surrokit.types import FloatArray, IntArray
 from surrokit_corrections.alias import AliasTable
 
@@ -21,13 +22,11 @@ USUAL = 1
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Envelope:
-    """psi of all rows, for positions up to some radius.
+class AliasDraws:
+    """Draws of rows in proportion to bounds that are all here.
 
     Parameters
     ----------
-    radius
-        In whitened coordinates, about the centre of the expansions.
     bounds : ndarray of shape (n_rows,)
         psi_i.
     total
@@ -36,14 +35,13 @@ class Envelope:
         Draws rows in proportion to psi; None where all of them are 0.
     """
 
-    radius: float
     bounds: FloatArray
     total: float
     table: AliasTable | None
 
     @classmethod
-    def of(cls, bounds: FloatArray, radius: float = math.inf) -> Envelope:
-        """Return the envelope of bounds, shape (n_rows,).
+    def of(cls, bounds: FloatArray) -> AliasDraws:
+        """Return the draws for bounds, shape (n_rows,).
 
         Raises
         ------
@@ -52,12 +50,34 @@ class Envelope:
         """
         total = float(bounds.sum())
         table = AliasTable.of(bounds) if total != 0.0 else None
-        return cls(radius=radius, bounds=bounds, total=total, table=table)
+        return cls(bounds=bounds, total=total, table=table)
 
-    def draw(self, n: int, rng: np.random.Generator) -> IntArray:
-        """Return n rows, each drawn with probability psi_i / total."""
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+        """Return n rows, each drawn with probability psi_i / total, and their psi."""
         assert self.table is not None
-        return self.table.draw(n, rng)
+        rows = self.table.draw(n, rng)
+        return rows, self.bounds[rows]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Envelope:
+    """psi of all rows, for positions up to some radius.
+
+    Parameters
+    ----------
+    radius
+        In whitened coordinates, about the centre of the expansions.
+    draws
+        Of rows in proportion to psi.
+    """
+
+    radius: float
+    draws: RowDraws
+
+    @property
+    def total(self) -> float:
+        """Sum of psi."""
+        return self.draws.total
 
 
 def envelopes(
@@ -85,13 +105,27 @@ def envelopes(
         If bounds have no finite sum, not even in the smallest ball.
     """
     if ROWS_IN_BALLS not in potential.capabilities:
-        return (Envelope.of(potential.row_bounds(factor, **of_order(order))),)
-    radii = [math.sqrt(len(centre)) + beyond for beyond in _BEYOND]
+        return (Envelope(radius=math.inf, draws=_draws(potential, factor, order, None)),)
     found: list[Envelope] = []
-    for radius in radii:
-        ball = Ball(centre=centre, radius=radius)
-        bounds = potential.row_bounds(factor, **of_order(order, ball))
-        if found and not np.isfinite(bounds.sum()):
+    for beyond in _BEYOND:
+        radius = math.sqrt(len(centre)) + beyond
+        try:
+            draws = _draws(potential, factor, order, Ball(centre=centre, radius=radius))
+        except NumericalError:
+            if not found:
+                raise
             break
-        found.append(Envelope.of(bounds, radius))
+        found.append(Envelope(radius=radius, draws=draws))
     return tuple(found)
+
+
+def _draws(
+    potential: SummedPotential, factor: FloatArray, order: int, ball: Ball | None
+) -> RowDraws:
+    asked = of_order(order, ball)
+    if ROWS_DRAWN not in potential.capabilities:
+        return AliasDraws.of(potential.row_bounds(factor, **asked))
+    draws = potential.row_draws(factor, **asked)
+    if not np.isfinite(draws.total):
+        raise NumericalError(f"bounds of rows must have a finite sum, got {draws.total}")
+    return draws

@@ -176,13 +176,11 @@ class Thinning:
     def _draw(self, shells: IntArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
         """Return a row for each event, and its bound psi, by the envelopes of the events."""
         if len(self.envelopes) == 1:
-            rows = self.envelopes[0].draw(len(shells), rng)
-            return rows, self.envelopes[0].bounds[rows]
+            return self.envelopes[0].draws.draw(len(shells), rng)
         rows, bounds = np.empty(len(shells), dtype=np.int64), np.empty(len(shells))
         for number in np.unique(shells):
             envelope, ours = self.envelopes[number], shells == number
-            rows[ours] = envelope.draw(int(ours.sum()), rng)
-            bounds[ours] = envelope.bounds[rows[ours]]
+            rows[ours], bounds[ours] = envelope.draws.draw(int(ours.sum()), rng)
         return rows, bounds
 
     def _log_kept(

@@ -45,6 +45,10 @@ class RowExpansion(Protocol):
     def hessian(self) -> FloatArray:
         """Sum of H_i, without the rest, shape (dim, dim)."""
 
+    @property
+    def third(self) -> FloatArray | None:
+        """Sum of third derivatives, without the rest, (dim, dim, dim); None if to second order."""
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim); it touches no row."""
 
@@ -110,6 +114,20 @@ def check_ball(ball: Ball | None, whose: str) -> Ball:
     return ball
 
 
+class RowDraws(Protocol):
+    """Draws of rows in proportion to their bounds psi."""
+
+    @property
+    def total(self) -> float:
+        """Sum of all psi."""
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+        """Return n rows, drawn independently with probabilities psi_i / total, and their psi.
+
+        Rows that are drawn are likely to be asked for next.
+        """
+
+
 class SummedPotential(Potential, Protocol):
     """A potential with capability ``rows``: U(q) = sum over rows of U_i(q) + rest(q)."""
 
@@ -141,6 +159,9 @@ class SummedPotential(Potential, Protocol):
         With capability ``rows-in-balls`` all this is said of positions in the ``ball`` alone, which
         must be given; without that capability none is.
         """
+
+    def row_draws(self, factor: FloatArray, order: int = 2, ball: Ball | None = None) -> RowDraws:
+        """Return draws by the bounds of :meth:`row_bounds`, with capability ``rows-drawn``."""
 
     def select(self, rows: IntArray) -> Potential:
         """Return the sum of some terms alone, without the rest.

@@ -103,6 +103,18 @@ class LinearExpansion:
         return attrs.evolve(self, cubic=np.ascontiguousarray(cubic.T / 6.0))
 
     @property
+    def third(self) -> FloatArray | None:
+        """Sum of third derivatives at the centre, (dim, dim, dim); None if to second order."""
+        if self.cubic is None:
+            return None
+        first, second = self._pairs
+        dim = len(self.centre)
+        found = np.empty((dim, dim, dim))
+        halves = 6.0 * self.cubic * np.where(first == second, 1.0, 0.5)[:, None]
+        found[first, second] = found[second, first] = halves
+        return found
+
+    @property
     def order(self) -> int:
         """To which the terms are expanded."""
         return USUAL_ORDER if self.cubic is None else 3

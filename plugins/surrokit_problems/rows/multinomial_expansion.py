@@ -144,6 +144,11 @@ class MultinomialExpansion:
     prior: NormalPrior
     cubic: FloatArray | None = None
 
+    @property
+    def third(self) -> FloatArray | None:
+        """Sum of third derivatives at the centre, (dim, dim, dim); None if to second order."""
+        return None if self.cubic is None else 6.0 * self.cubic
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
         h = positions - self.centre

@@ -44,6 +44,11 @@ class OwnExpansion:
     hessian: FloatArray
     level: float
 
+    @property
+    def third(self) -> FloatArray | None:
+        """None: terms are expanded to second order."""
+        return None
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
         h = positions - self.centre

@@ -219,6 +219,21 @@ def _largest_share(
     return float((changes[counts] / allowed[counts]).max()) if counts.any() else 0.0
 
 
+def check_row_draws(make: Factory) -> None:
+    """Rows that are drawn come with the bounds they have, and the total is that of all bounds."""
+    potential = make()
+    factor, centre = np.eye(potential.dim), _centre(finite_positions(potential))
+    local = can.ROWS_IN_BALLS in potential.capabilities
+    asked = of_order(2, Ball(centre=centre, radius=1.5) if local else None)
+    bounds, draws = potential.row_bounds(factor, **asked), potential.row_draws(factor, **asked)
+    demand_close(np.array(draws.total), np.array(bounds.sum()), "total of bounds", rtol=1e-9)
+    rng = np.random.default_rng(3)
+    for n in (1, 500):
+        rows, found = draws.draw(n, rng)
+        demand_shape(rows, (n,), "rows drawn")
+        demand_close(found, bounds[rows], "bounds of rows drawn", rtol=1e-9)
+
+
 _ROWS = has(can.ROWS)
 
 CHECKS: tuple[Check, ...] = (
@@ -226,5 +241,6 @@ CHECKS: tuple[Check, ...] = (
     Check(check_expansion, applies=_ROWS),
     Check(check_remainders, applies=_ROWS),
     Check(check_row_bounds, applies=_ROWS),
+    Check(check_row_draws, applies=has(can.ROWS_DRAWN)),
 )
 """For every potential with capability ``rows``."""
