@@ -32,7 +32,7 @@ from surrokit.plan.safety import Safety, check_safety
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.composer import Composer, Spec, describe, name_and_settings
 from surrokit.registry.kinds import Kind
-from surrokit.registry.purposes import DIFFERENCES, OWN_SUMS, SUMS_OF_ROWS
+from surrokit.registry.purposes import DIFFERENCES, OWN_SUMS, PARTITIONED_SUMS, SUMS_OF_ROWS
 from surrokit.result.run import Run
 from surrokit.run.observers import list_observers
 from surrokit.sessions import let_extend, new_file, observed
@@ -109,6 +109,8 @@ def rows_potential(terms: Any, data: Any, response: Any = None, **settings: Any)
             "all that the function needs into data"
         )
     purpose = OWN_SUMS if callable(terms) else SUMS_OF_ROWS
+    if hasattr(data, "__dask_graph__"):
+        purpose = PARTITIONED_SUMS
     catalogue = default_catalogue()
     part = catalogue.serving("potential", purpose)
     if part is None:

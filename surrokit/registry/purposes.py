@@ -33,3 +33,6 @@ SUMS_OF_ROWS = "rows"
 
 OWN_SUMS = "own-rows"
 """A potential that is a sum over rows of data, of terms that a user's function gives."""
+
+PARTITIONED_SUMS = "partitioned-rows"
+"""A potential that is a sum over rows of a collection that is in partitions, perhaps elsewhere."""

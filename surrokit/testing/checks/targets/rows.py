@@ -230,7 +230,7 @@ def check_row_draws(make: Factory) -> None:
     rng = np.random.default_rng(3)
     for n in (1, 500):
         rows, found = draws.draw(n, rng)
-        demand_shape(rows, (n,), "rows drawn")
+        demand(rows.shape == (n,), f"row_draws must return {n} rows, got shape {rows.shape}")
         demand_close(found, bounds[rows], "bounds of rows drawn", rtol=1e-9)
 
 
