@@ -10,6 +10,7 @@ import numpy as np
 
 from surrokit import rows_potential
 from surrokit.contracts.rows import SummedPotential
+from surrokit.errors import ShapeError
 from surrokit.types import FloatArray, IntArray
 
 
@@ -90,11 +91,37 @@ class Block:
     potential: SummedPotential
 
 
-def columns_of(design: Any, names: Sequence[str], *others: Any) -> Columns:
-    """Return the rows of a partition, from arrays or pandas objects."""
+def columns_of(rows: Any, inside: Mapping[str, str], names: Sequence[str], *others: Any) -> Columns:
+    """Return what a partition holds, from arrays or pandas objects.
+
+    Parameters
+    ----------
+    rows
+        The design; or a dataframe that holds it beside other columns.
+    inside
+        What these other columns are, and their names.
+    names, others
+        Columns that come by themselves.
+
+    Raises
+    ------
+    ShapeError
+        If columns have more or fewer rows than the design.
+    """
+    columns = {key: rows[name] for key, name in inside.items()}
+    design = rows.drop(columns=list(inside.values())) if inside else rows
     x = np.ascontiguousarray(np.asarray(design, dtype=np.float64))
-    read = [np.asarray(column, dtype=np.float64).reshape(len(x)) for column in others]
-    return Columns(x, dict(zip(names, read, strict=True)))
+    read = {
+        key: np.asarray(column, dtype=np.float64)
+        for key, column in {**columns, **dict(zip(names, others, strict=True))}.items()
+    }
+    odd = {key: column.shape for key, column in read.items() if column.shape != x.shape[:1]}
+    if x.ndim != 2 or odd:
+        raise ShapeError(
+            "every partition of the design must have shape (n, dim), and of columns shape (n,), "
+            f"got {x.shape} beside {odd or 'no other'}; partition them alike"
+        )
+    return Columns(x, read)
 
 
 def block_of(family: Family, columns: Columns) -> Block | None:

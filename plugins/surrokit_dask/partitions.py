@@ -114,23 +114,20 @@ def partitions_of(
                 f"there is no column {', '.join(lacking)} in the data; name columns of a Dask "
                 "dataframe, or give Dask arrays or series"
             )
-        assert frame is not None
-        design = frame[[name for name in frame.columns if name not in named]]
-    columns = {
-        key: frame[column] if frame is not None and isinstance(column, str) else column
-        for key, column in others.items()
-    }
-    parts = [_delayed("design", design), *(_delayed(key, each) for key, each in columns.items())]
+    apart = {key: column for key, column in others.items() if not isinstance(column, str)}
+    inside = {key: column for key, column in others.items() if isinstance(column, str)}
+    parts = [_delayed("design", design), *(_delayed(key, each) for key, each in apart.items())]
     counts = {len(part) for part in parts}
     if len(counts) > 1:
         raise ShapeError(
-            f"design, {', '.join(columns)} must have the same partitions, got "
+            f"design, {', '.join(apart)} must have the same partitions, got "
             f"{[len(part) for part in parts]} of them; rechunk or repartition them alike"
         )
     gather = dask.delayed(columns_of, pure=False, traverse=False)
     form = dask.delayed(block_of, pure=False, traverse=False)
+    names = list(apart)
     blocks = [
-        form(family, gather(x, list(columns), *rest)) for x, *rest in zip(*parts, strict=True)
+        form(family, gather(rows, inside, names, *rest)) for rows, *rest in zip(*parts, strict=True)
     ]
     return Partitions(blocks, _has_client() if persist is None else persist)
 
@@ -142,9 +139,11 @@ def _delayed(name: str, collection: Any) -> list[Any]:
             f"{name} must be a Dask array, dataframe or series, as the design is, got "
             f"{type(collection).__name__}; dask.array.from_array makes one"
         )
-    if getattr(collection, "ndim", 1) == 2 and hasattr(collection, "chunks"):
-        collection = collection.rechunk({1: -1})
-    return list(np.ravel(np.asarray(collection.to_delayed(), dtype=object)))
+    if not hasattr(collection, "chunks"):
+        # optimised, two columns of one file may come in other partitions
+        return list(collection.to_delayed(optimize_graph=False))
+    whole = collection.rechunk({1: -1}) if collection.ndim == 2 else collection
+    return list(np.ravel(np.asarray(whole.to_delayed(), dtype=object)))
 
 
 def _has_client() -> bool:

@@ -101,8 +101,8 @@ class LinearRows(ABC):
             predictors = self._terms.predictors(products, slice(None))
             reach = ball.radius * lengths
         power = order + 1
-        bounds = self._terms.bounds(predictors, reach, order) / math.factorial(power)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            bounds = self._terms.bounds(predictors, reach, order) / math.factorial(power)
             return np.where(lengths > 0.0, bounds * lengths**power, 0.0)
 
     def _check_order(self, order: int) -> None:
