@@ -100,7 +100,7 @@ def columns_of(rows: Any, inside: Mapping[str, str], names: Sequence[str], *othe
         The design; or a dataframe that holds it beside other columns.
     inside
         What these other columns are, and their names.
-    names, others
+    names, *others
         Columns that come by themselves.
 
     Raises

@@ -65,6 +65,8 @@ def test_every_third_party_import_is_declared(project, root):
         for requirement in [
             *project["project"]["dependencies"],
             *extras["arviz"],
+            *extras["dask"],
+            *extras["jax"],
             *extras["pandas"],
             *extras["parquet"],
             *extras["testing"],
