@@ -83,11 +83,12 @@ class Thinning:
         # covariance H^-1 = L L^T with L = C^-T, so that L^-1 h = C^T h. L comes from the computed
         # C, by which moves are measured, too: then bounds hold whatever rounding did to H
         factor = solve_triangular(whitening, np.eye(len(whitening)), lower=True).T
+        shells = envelopes(potential, factor, centre, order)
         return cls(
             expansion=potential.expand(centre, **of_order(order)),
             n_rows=potential.n_rows,
             whitening=whitening,
-            envelopes=envelopes(potential, factor, centre, order),
+            envelopes=shells,
             order=order,
         )
 

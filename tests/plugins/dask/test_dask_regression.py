@@ -119,6 +119,16 @@ def test_a_seed_and_partitions_are_enough_for_the_same_draws():
         assert_array_equal(run.draws, runs[0].draws)
 
 
+def test_a_resumed_run_goes_on_to_the_bit(tmp_path):
+    """Rows that were drawn ahead are drawn again."""
+    options = {**BY_ROWS, **QUICK}
+    whole = sk.sample(pair("poisson", ahead=40)[0], **options)
+    path = tmp_path / "run.surrokit"
+    sk.sample(pair("poisson", ahead=40)[0], path=path, **{**options, "draws": 40})
+    resumed = sk.resume(path, pair("poisson", ahead=40)[0], draws=100, progress=False)
+    assert_array_equal(resumed.draws, whole.draws)
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("ahead", [1, 50, 4096])
 def test_rows_are_drawn_with_their_probabilities(ahead):
