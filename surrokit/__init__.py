@@ -5,7 +5,7 @@ Importing this package reads no entry points and loads no plugin; the first look
 
 from importlib.metadata import PackageNotFoundError, version
 
-from surrokit.compose import make, sample
+from surrokit.compose import make, rows_potential, sample
 from surrokit.contracts.learner import Evaluations
 from surrokit.coordinates.declarations import (
     circular,
@@ -48,6 +48,7 @@ __all__ = [
     "forward_potential",
     "command_potential",
     "gaussian_prior",
+    "rows_potential",
     # parameters
     "real",
     "positive",

@@ -6,6 +6,8 @@ Parts ask by name because an ``isinstance`` test on a wrapper always passes, whe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from surrokit.errors import CapabilityError
@@ -13,6 +15,8 @@ from surrokit.errors import CapabilityError
 if TYPE_CHECKING:
     from surrokit.types import Capabilities
 
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 GRADIENT = "gradient"
 """``value_and_gradient(positions) -> (n,), (n, dim)``."""
@@ -84,6 +88,17 @@ ROWS_THIRD_ORDER = "rows-third-order"
 """Besides ``rows``: ``expand(centre, order=3)``, which keeps third-order terms, and
 ``row_bounds(factor, order=3)``, which bounds fourth derivatives."""
 
+ROWS_IN_BALLS = "rows-in-balls"
+"""Besides ``rows``: third derivatives are bounded in every ball of positions, but not everywhere,
+so that ``row_bounds(factor, ball=ball)`` needs one (:class:`surrokit.contracts.rows.Ball`)."""
+
+ROWS_DRAWN = "rows-drawn"
+"""Besides ``rows``: ``row_draws(factor)``, which draws rows in proportion to their bounds without
+bringing all bounds together (:class:`surrokit.contracts.rows.RowDraws`)."""
+
+OF_ROWS: Capabilities = frozenset({ROWS, ROWS_THIRD_ORDER, ROWS_IN_BALLS, ROWS_DRAWN})
+"""All that concerns sums over rows."""
+
 VARIANCE = "variance"
 """``variance(positions) -> (n,)``: predictive variance of a fitted surrogate, in nats squared."""
 
@@ -93,13 +108,29 @@ INITIAL = "initial"
 KNOWN: Capabilities = frozenset(
     {
         *(GRADIENT, GRADIENT_ALONE, *HESSIANS, CONVEX, GAUSSIAN, *METRICS),
-        *(FORWARD, JACOBIAN, VJP, FORWARD_HESSIAN, ROWS, ROWS_THIRD_ORDER, VARIANCE, INITIAL),
+        *(FORWARD, JACOBIAN, VJP, FORWARD_HESSIAN, *OF_ROWS, VARIANCE, INITIAL),
     }
 )
 """All names above."""
 
 
-def require(who: str, needs: Capabilities, offered: Capabilities, whose: str, advice: str) -> None:
+def reasons_of(potential: object) -> Mapping[str, str]:
+    """Return why a potential lacks capabilities, by their names, as far as it says so.
+
+    A potential may have an attribute ``missing``; a wrapper's ``target`` is asked for it.
+    """
+    reasons: Mapping[str, str] = getattr(getattr(potential, "target", potential), "missing", {})
+    return reasons
+
+
+def require(
+    who: str,
+    needs: Capabilities,
+    offered: Capabilities,
+    whose: str,
+    advice: str,
+    reasons: Mapping[str, str] = _NONE,
+) -> None:
     """Raise unless a potential offers every capability that a part needs.
 
     Parameters
@@ -112,6 +143,8 @@ def require(who: str, needs: Capabilities, offered: Capabilities, whose: str, ad
         Name of the potential, for the message.
     advice
         Remedy for the user.
+    reasons
+        Why capabilities are missing, where that is known.
 
     Raises
     ------
@@ -120,7 +153,8 @@ def require(who: str, needs: Capabilities, offered: Capabilities, whose: str, ad
     """
     missing = sorted(needs - offered)
     if missing:
+        known = "".join(f"; {reasons[name]}" for name in missing if name in reasons)
         raise CapabilityError(
             f"{who} needs {', '.join(missing)} from {whose}, which offers "
-            f"{', '.join(sorted(offered)) or 'values only'}; {advice}"
+            f"{', '.join(sorted(offered)) or 'values only'}{known}; {advice}"
         )

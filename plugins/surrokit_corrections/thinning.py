@@ -17,7 +17,7 @@ from surrokit.contracts.rows import (
 )
 from surrokit.errors import TargetError
 from surrokit.types import BoolArray, FloatArray, IntArray
-from surrokit_corrections.alias import AliasTable
+from surrokit_corrections.envelope import USUAL, Envelope, envelopes
 
 _PAIRS_AT_ONCE = 100_000
 """Rows that are gathered in one batch, which bounds the temporaries."""
@@ -43,12 +43,9 @@ class Thinning:
         How many rows there are.
     whitening : ndarray of shape (dim, dim)
         C, with z = (q - centre) C the coordinates in which bounds are taken.
-    bounds : ndarray of shape (n_rows,)
-        psi_i.
-    table
-        Draws rows in proportion to psi.
-    total
-        Sum of psi.
+    envelopes
+        psi of all rows, by growing radius in these coordinates. Moves that leave the last are
+        decided by all rows.
     order
         Of the expansions.
     """
@@ -56,9 +53,7 @@ class Thinning:
     expansion: RowExpansion
     n_rows: int
     whitening: FloatArray
-    bounds: FloatArray
-    table: AliasTable
-    total: float
+    envelopes: tuple[Envelope, ...]
     order: int = USUAL_ORDER
 
     @classmethod
@@ -79,7 +74,8 @@ class Thinning:
             Second derivatives of the potential there. Bounds hold with any matrix; the better it
             is, the fewer rows are touched.
         potential
-            The sum over rows; it is passed over twice.
+            The sum over rows; it is passed over twice, or five times where its terms have no bound
+            at every position.
         order
             To which terms are expanded.
         """
@@ -87,14 +83,12 @@ class Thinning:
         # covariance H^-1 = L L^T with L = C^-T, so that L^-1 h = C^T h. L comes from the computed
         # C, by which moves are measured, too: then bounds hold whatever rounding did to H
         factor = solve_triangular(whitening, np.eye(len(whitening)), lower=True).T
-        bounds = potential.row_bounds(factor, **of_order(order))
+        shells = envelopes(potential, factor, centre, order)
         return cls(
             expansion=potential.expand(centre, **of_order(order)),
             n_rows=potential.n_rows,
             whitening=whitening,
-            bounds=bounds,
-            table=AliasTable.of(bounds),
-            total=float(bounds.sum()),
+            envelopes=shells,
             order=order,
         )
 
@@ -103,11 +97,13 @@ class Thinning:
         """Rows that a move between independent draws of N(centre, H^-1) touches on average.
 
         E[r^k + r'^k] sum psi, k = order + 1, with r and r' of a chi distribution with dim degrees
-        of freedom, whose k-th moment is 2^(k/2) Gamma((dim + k) / 2) / Gamma(dim / 2).
+        of freedom, whose k-th moment is 2^(k/2) Gamma((dim + k) / 2) / Gamma(dim / 2). Where psi
+        depends on how far moves go, it is that of a ball that nearly all draws lie in.
         """
         half, half_power = 0.5 * len(self.whitening), 0.5 * (self.order + 1)
         moment = 2.0**half_power * math.exp(math.lgamma(half + half_power) - math.lgamma(half))
-        return float(2.0 * moment * self.total)
+        usual = self.envelopes[min(USUAL, len(self.envelopes) - 1)]
+        return float(2.0 * moment * usual.total)
 
     def survival(self, ends: FloatArray, wanted: BoolArray, rng: np.random.Generator) -> FloatArray:
         """Return unbiased estimates in [0, 1] of the product for each move, shape (n,).
@@ -133,48 +129,73 @@ class Thinning:
         with np.errstate(all="ignore"):
             z = (ends - self.expansion.centre) @ self.whitening
             spread = move_bounds(z[0], z[1], self.order)
-            rates = np.where(wanted, spread * self.total, 0.0)
-            few = rates <= self.n_rows  # a rate of both ends: the way back is decided alike
+            shells = self._shells(z)
+            totals = np.array([*(each.total for each in self.envelopes), np.inf])[shells]
+            rates = np.where(wanted & (totals > 0.0), spread * totals, 0.0)
+            # a rate, and a shell, of both ends: the way back is decided alike
+            few = rates <= self.n_rows
             if few.all():
-                return self._thin(ends, spread, rng.poisson(rates), rng)
+                return self._thin(ends, spread, shells, rng.poisson(rates), rng)
             events = rng.poisson(np.where(few, rates, 0.0))
-            survival = self._thin(ends, spread, events, rng)
+            survival = self._thin(ends, spread, shells, events, rng)
             survival[~few] = 0.0
-            whole = np.flatnonzero(~few & np.isfinite(rates))
+            whole = np.flatnonzero(~few & np.isfinite(spread))
             if whole.size:
                 increases = self.expansion.increases(ends[0, whole], ends[1, whole])
                 survival[whole] = np.exp(-increases)
             return survival
 
+    def _shells(self, z: FloatArray) -> IntArray:
+        """Return the number of the envelope for each move, shape (n,); one more where none does."""
+        if self.envelopes[0].radius == np.inf:
+            return np.zeros(z.shape[1], dtype=np.int64)
+        reach = np.sqrt(np.square(z).sum(axis=2).max(axis=0))
+        return np.asarray(np.searchsorted([each.radius for each in self.envelopes], reach))
+
     def _thin(
-        self, ends: FloatArray, spread: FloatArray, events: IntArray, rng: np.random.Generator
+        self,
+        ends: FloatArray,
+        spread: FloatArray,
+        shells: IntArray,
+        events: IntArray,
+        rng: np.random.Generator,
     ) -> FloatArray:
         """Return for each move the probability that none of its events is kept."""
         owners = np.repeat(np.arange(len(events)), events)
         if not owners.size:
             return np.ones(len(events))
-        rows = self.table.draw(len(owners), rng)
+        rows, limits = self._draw(shells[owners], rng)
+        limits *= spread[owners]
         if len(owners) <= _PAIRS_AT_ONCE:
-            return np.asarray(np.exp(self._log_kept(ends, spread, rows, owners)))
+            return np.asarray(np.exp(self._log_kept(ends, rows, owners, limits)))
         log_survival = np.zeros(len(events))
         for start in range(0, len(owners), _PAIRS_AT_ONCE):
             part = slice(start, start + _PAIRS_AT_ONCE)
-            log_survival += self._log_kept(ends, spread, rows[part], owners[part])
+            log_survival += self._log_kept(ends, rows[part], owners[part], limits[part])
         return np.asarray(np.exp(log_survival))
 
+    def _draw(self, shells: IntArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+        """Return a row for each event, and its bound psi, by the envelopes of the events."""
+        if len(self.envelopes) == 1:
+            return self.envelopes[0].draws.draw(len(shells), rng)
+        rows, bounds = np.empty(len(shells), dtype=np.int64), np.empty(len(shells))
+        for number in np.unique(shells):
+            envelope, ours = self.envelopes[number], shells == number
+            rows[ours], bounds[ours] = envelope.draws.draw(int(ours.sum()), rng)
+        return rows, bounds
+
     def _log_kept(
-        self, ends: FloatArray, spread: FloatArray, rows: IntArray, owners: IntArray
+        self, ends: FloatArray, rows: IntArray, owners: IntArray, limits: FloatArray
     ) -> FloatArray:
         """Return the log probability, shape (n,), that none of some drawn events is kept."""
         changes = self.expansion.changes(ends[0], ends[1], rows, owners)
-        limits = self.bounds[rows] * spread[owners]
         kept = changes / limits
         np.maximum(kept, 0.0, out=kept)
         if kept.max() > 1.0:
             _check_bounds(changes, limits, rows)
             np.minimum(kept, 1.0, out=kept)
         np.negative(kept, out=kept)
-        log_left = np.bincount(owners, np.log1p(kept, out=kept), minlength=len(spread))
+        log_left = np.bincount(owners, np.log1p(kept, out=kept), minlength=ends.shape[1])
         return np.asarray(log_left, dtype=np.float64)
 
 

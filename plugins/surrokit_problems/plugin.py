@@ -6,7 +6,31 @@ _PAPER = "Zhang, Shahbaba and Zhao (2017), doi:10.1007/s11222-016-9699-1"
 
 _FIVE_ROWS = ((1.0, 0.3), (1.0, -1.2), (1.0, 0.8), (1.0, 2.1), (1.0, -0.4))
 _BINARY = {"design": _FIVE_ROWS, "response": (0, 0, 1, 1, 1)}
-_ROBUST = {"design": _FIVE_ROWS, "response": (0.1, -0.9, 0.6, 9.0, -0.3), "scale": 0.5}
+
+
+def _few_rows(family: str, response: tuple[float, ...], **settings: object) -> dict[str, object]:
+    return {
+        "family": family,
+        "design": _FIVE_ROWS,
+        "response": response,
+        "prior": 10.0,
+        **settings,
+    }
+
+
+_REGRESSIONS = (
+    _few_rows("gaussian", (0.1, -0.9, 0.6, 2.0, -0.3), scale=0.5),
+    _few_rows("student", (0.1, -0.9, 0.6, 9.0, -0.3), scale=0.5),
+    _few_rows("logistic-errors", (0.1, -0.9, 0.6, 2.0, -0.3)),
+    _few_rows("logistic", (0, 0, 1, 1, 1), weights=(1.0, 2.0, 0.0, 1.0, 1.5)),
+    _few_rows("probit", (0, 0, 1, 1, 1)),
+    _few_rows("multinomial", (0, 1, 2, 1, 0), prior=1.0),
+    _few_rows("poisson", (1, 0, 2, 5, 0), prior=1.0, offset=(0.0, 0.1, -0.2, 0.3, 0.0)),
+    _few_rows("negative-binomial", (1, 0, 2, 5, 0), prior=1.0, size=2.0),
+    _few_rows("gamma", (1.2, 0.3, 1.8, 5.0, 0.4), prior=1.0, shape=2.0),
+    _few_rows("exponential", (1.2, 0.3, 1.8, 5.0, 0.4), prior=1.0, event=(1, 1, 0, 1, 0)),
+    _few_rows("weibull", (1.2, 0.3, 1.8, 2.0, 0.4), prior=1.0, shape=1.5),
+)
 
 _COMPONENTS = (
     Component(
@@ -77,19 +101,27 @@ _COMPONENTS = (
     ),
     Component(
         kind="potential",
-        name="probit",
-        factory="surrokit_problems.rows.glm:probit",
-        summary="Probit regression on a design and responses, arrays or files; may be sparse",
-        references=("Albert and Chib (1993), doi:10.1080/01621459.1993.10476321",),
-        examples=(_BINARY,),
+        name="regression",
+        serves=("rows",),
+        factory="surrokit_problems.rows.regression:regression",
+        summary="Regression of one of eleven families on arrays or files; may be sparse",
+        references=(
+            "McCullagh and Nelder (1989), Generalized linear models, 2nd edition",
+            "Albert and Chib (1993), doi:10.1080/01621459.1993.10476321, for probit",
+            "Lange, Little and Taylor (1989), doi:10.1080/01621459.1989.10478852, for student",
+        ),
+        examples=_REGRESSIONS,
     ),
     Component(
         kind="potential",
-        name="robust",
-        factory="surrokit_problems.rows.glm:robust",
-        summary="Linear regression with heavy-tailed errors of known scale; may be sparse",
-        references=("Lange, Little and Taylor (1989), doi:10.1080/01621459.1989.10478852",),
-        examples=(_ROBUST,),
+        name="row-terms",
+        serves=("own-rows",),
+        factory="surrokit_problems.rows.own.potential:own_rows",
+        summary="Sum over rows of terms that a function gives, by JAX or with derivatives",
+        references=(
+            "Cornish, Vanetti, Bouchard-Cote, Deligiannidis and Doucet (2019), arXiv:1901.09881",
+        ),
+        examples=(),
     ),
     Component(
         kind="potential",

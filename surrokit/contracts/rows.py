@@ -3,18 +3,21 @@
 U(q) = sum over rows of U_i(q) + rest(q), where the rest (a prior, the logarithm of a Jacobian) is
 cheap. The third derivatives of every term are bounded, so that a few random rows can stand for all
 of them without error: :mod:`surrokit_corrections.subsampled` says how. Where fourth derivatives are
-bounded too (capability ``rows-third-order``), an expansion to third order needs fewer rows.
+bounded too (capability ``rows-third-order``), an expansion to third order needs fewer rows. Some
+terms have derivatives that are bounded in every ball of positions, but not everywhere (capability
+``rows-in-balls``).
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 import numpy as np
 
-from surrokit.capabilities import ROWS
+from surrokit.capabilities import ROWS, ROWS_IN_BALLS
 from surrokit.contracts.potential import Potential, Typed
+from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray, IntArray
 
 USUAL_ORDER = 2
@@ -41,6 +44,10 @@ class RowExpansion(Protocol):
     @property
     def hessian(self) -> FloatArray:
         """Sum of H_i, without the rest, shape (dim, dim)."""
+
+    @property
+    def third(self) -> FloatArray | None:
+        """Sum of third derivatives, without the rest, (dim, dim, dim); None if to second order."""
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim); it touches no row."""
@@ -75,6 +82,52 @@ class RowExpansion(Protocol):
         """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, for moves (n, dim): shape (n,)."""
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class Ball:
+    """The positions q with |L^-1 (q - centre)| <= radius, L the factor it is given with.
+
+    Parameters
+    ----------
+    centre : ndarray of shape (dim,)
+        Its middle.
+    radius
+        In whitened coordinates.
+    """
+
+    centre: FloatArray
+    radius: float
+
+
+def check_ball(ball: Ball | None, whose: str) -> Ball:
+    """Return the ball that was given.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none.
+    """
+    if ball is None:
+        raise ConfigurationError(
+            f"{whose} have no bound at every position; give row_bounds a ball in which it is to "
+            "hold"
+        )
+    return ball
+
+
+class RowDraws(Protocol):
+    """Draws of rows in proportion to their bounds psi."""
+
+    @property
+    def total(self) -> float:
+        """Sum of all psi."""
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+        """Return n rows, drawn independently with probabilities psi_i / total, and their psi.
+
+        Rows that are drawn are likely to be asked for next.
+        """
+
+
 class SummedPotential(Potential, Protocol):
     """A potential with capability ``rows``: U(q) = sum over rows of U_i(q) + rest(q)."""
 
@@ -88,7 +141,9 @@ class SummedPotential(Potential, Protocol):
         ``order`` is 2, or 3 with the capability ``rows-third-order``.
         """
 
-    def row_bounds(self, factor: FloatArray, order: int = 2) -> FloatArray:
+    def row_bounds(
+        self, factor: FloatArray, order: int = 2, ball: Ball | None = None
+    ) -> FloatArray:
         """Return psi_i, shape (n_rows,), the bounds of the terms' next derivatives.
 
         The third derivative of U_i along any direction u, at any position, is at most
@@ -100,7 +155,13 @@ class SummedPotential(Potential, Protocol):
 
         With ``order=3`` the fourth derivative is at most 24 psi_i |L^-1 u|^4, and
         |D_i(q)| <= psi_i |L^-1 (q - centre)|^4.
+
+        With capability ``rows-in-balls`` all this is said of positions in the ``ball`` alone, which
+        must be given; without that capability none is.
         """
+
+    def row_draws(self, factor: FloatArray, order: int = 2, ball: Ball | None = None) -> RowDraws:
+        """Return draws by the bounds of :meth:`row_bounds`, with capability ``rows-drawn``."""
 
     def select(self, rows: IntArray) -> Potential:
         """Return the sum of some terms alone, without the rest.
@@ -115,9 +176,13 @@ class SummedPotential(Potential, Protocol):
         """
 
 
-def of_order(order: int) -> dict[str, int]:
-    """Return keyword arguments for an order; none for 2, so that methods may do without them."""
-    return {} if order == USUAL_ORDER else {"order": order}
+def of_order(order: int, ball: Ball | None = None) -> dict[str, Any]:
+    """Return keyword arguments for an order and a ball; none for 2 and None.
+
+    So methods may do without them.
+    """
+    chosen: dict[str, Any] = {} if order == USUAL_ORDER else {"order": order}
+    return chosen if ball is None else {**chosen, "ball": ball}
 
 
 class Terms(Protocol):
@@ -148,9 +213,12 @@ class SummedTerms:
     ----------
     target
         A potential with capability ``rows``.
+    local
+        Whether its bounds hold in balls alone, as capability ``rows-in-balls`` says.
     """
 
     _target: Terms = attrs.field(alias="target")
+    _local: bool = attrs.field(default=False, alias="local")
 
     @property
     def n_rows(self) -> int:
@@ -167,22 +235,29 @@ class SummedTerms:
         """
         return self._target.select(rows)
 
-    def row_bounds(self, factor: FloatArray) -> FloatArray:
+    def row_bounds(self, factor: FloatArray, about: FloatArray) -> FloatArray:
         """Return how far each term can be from its expansion, shape (n_rows,), in nats.
 
-        psi_i with |U_i - its expansion to second order at c| <= psi_i |L^-1 (q - c)|^3 for any c.
+        psi_i with |U_i - its expansion to second order at c| <= psi_i |L^-1 (q - c)|^3 for any c;
+        where terms have no bound at every position, for positions with |L^-1 (q - about)| <= 1.
 
         Parameters
         ----------
         factor : ndarray of shape (dim, dim)
             L.
+        about : ndarray of shape (dim,)
+            Where bounds are to hold that do not hold everywhere.
         """
-        return np.asarray(self._target.row_bounds(factor), dtype=np.float64)
+        ball = Ball(centre=about, radius=1.0) if self._local else None
+        bounds = self._target.row_bounds(factor, **of_order(USUAL_ORDER, ball))
+        return np.asarray(bounds, dtype=np.float64)
 
 
 def terms_of(target: Potential) -> SummedTerms | None:
     """Return the terms of a target with capability ``rows``; None for any other."""
-    return SummedTerms(with_rows(target)) if ROWS in target.capabilities else None
+    if ROWS not in target.capabilities:
+        return None
+    return SummedTerms(with_rows(target), local=ROWS_IN_BALLS in target.capabilities)
 
 
 with_rows = Typed[SummedPotential](ROWS)
@@ -219,6 +294,10 @@ def move_bounds(before: FloatArray, after: FloatArray, order: int = 2) -> FloatA
     the images of the ends; the length of this line is B. For wider angles, go through 0. (Two
     familiar bounds are looser: r^k + r'^k from |D(z)| <= psi r^k, and k max(r, r')^(k-1) |z' - z|
     from the straight path.)
+
+    Every path of the proof stays in the ball of radius max(r, r') about 0: the straight line
+    between the images does, below its k-th power, and so do the rays through 0. So psi need bound
+    the k-th derivative in that ball alone.
     """
     r = np.sqrt(np.einsum("ij,ij->i", before, before))
     s = np.sqrt(np.einsum("ij,ij->i", after, after))

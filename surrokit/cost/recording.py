@@ -22,23 +22,22 @@ from surrokit.contracts.potential import (
     with_gaussian,
     with_gradient,
 )
-from surrokit.contracts.rows import RowExpansion, of_order, with_rows
 from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import calls_paid
 from surrokit.cost.calls import ExactCalls, Guard, OnError
 from surrokit.cost.journal import Journal
 from surrokit.cost.retried import with_retries
-from surrokit.cost.rows import RecordedExpansion
+from surrokit.cost.rows import RecordedRows
 from surrokit.errors import TargetError
 from surrokit.failures.account import BrokenGradients
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.outputs import gradient_of_energy
-from surrokit.types import Capabilities, FloatArray, IntArray
+from surrokit.types import Capabilities, FloatArray
 
 
-class RecordingPotential:
+class RecordingPotential(RecordedRows):
     """A target whose evaluations are counted, and kept until they are drained.
 
     A position where the target raises, or returns NaN or -inf, gets the value ``inf``, and so is
@@ -267,30 +266,6 @@ class RecordingPotential:
         if method is None or method.kind is None:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return partial(self._with_factors if method.factor else self._plain, method)
-
-    @property
-    def n_rows(self) -> int:
-        """Terms of a summed target."""
-        return with_rows(self._paid).n_rows
-
-    def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
-        """Return the exact expansions of all terms at ``centre (dim,)``, which count rows in turn.
-
-        Third-order terms cost about as much as ``dim / 2`` Hessians, and count as that many.
-        """
-        self._exact.count("hessian", 1 if order == 2 else 1 + self.dim // 2)
-        inner = with_rows(self._paid).expand(centre, **of_order(order))
-        return RecordedExpansion(inner, self.n_rows, self._exact)
-
-    def row_bounds(self, factor: FloatArray, order: int = 2) -> FloatArray:
-        """Return the bounds psi of the terms, shape (n_rows,)."""
-        self._exact.count("rows", self.n_rows)
-        return with_rows(self._paid).row_bounds(factor, **of_order(order))
-
-    def select(self, rows: IntArray) -> Potential:
-        """Return the sum of some terms alone, which counts no further calls."""
-        self._exact.count("rows", len(rows))
-        return with_rows(self._paid).select(rows)
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return the target's own starting positions, shape (n, dim)."""

@@ -1,13 +1,15 @@
-"""The expansion of a summed target's terms, with a count of all rows touched."""
+"""The rows of a summed target, with a count of all that are touched."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 import numpy as np
 
-from surrokit.contracts.rows import RowExpansion
+from surrokit.contracts.potential import Potential
+from surrokit.contracts.rows import RowDraws, RowExpansion, of_order, with_rows
 from surrokit.cost.calls import ExactCalls
 from surrokit.types import FloatArray, IntArray
 
@@ -46,6 +48,11 @@ class RecordedExpansion:
     def hessian(self) -> FloatArray:
         """Sum of the terms' Hessians at the centre, shape (dim, dim)."""
         return self.inner.hessian
+
+    @property
+    def third(self) -> FloatArray | None:
+        """Sum of the terms' third derivatives, (dim, dim, dim), of an expansion to third order."""
+        return self.inner.third
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim); not counted."""
@@ -87,3 +94,39 @@ class RecordedExpansion:
             return np.full(n, np.nan)
         self.exact.count_nan(results[0])
         return results[0]
+
+
+class RecordedRows:
+    """What a recorded potential does with the rows of a summed target."""
+
+    _exact: ExactCalls
+    _paid: Potential
+
+    @property
+    def n_rows(self) -> int:
+        """Terms of a summed target."""
+        return with_rows(self._paid).n_rows
+
+    def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
+        """Return the exact expansions of all terms at ``centre (dim,)``, which count rows in turn.
+
+        Third-order terms cost about as much as ``dim / 2`` Hessians, and count as that many.
+        """
+        self._exact.count("hessian", 1 if order == 2 else 1 + self._paid.dim // 2)
+        inner = with_rows(self._paid).expand(centre, **of_order(order))
+        return RecordedExpansion(inner, self.n_rows, self._exact)
+
+    def row_bounds(self, factor: FloatArray, **asked: Any) -> FloatArray:
+        """Return the bounds psi of the terms, shape (n_rows,); an order or a ball may be asked."""
+        self._exact.count("rows", self.n_rows)
+        return with_rows(self._paid).row_bounds(factor, **asked)
+
+    def row_draws(self, factor: FloatArray, **asked: Any) -> RowDraws:
+        """Return draws of rows by their bounds."""
+        self._exact.count("rows", self.n_rows)
+        return with_rows(self._paid).row_draws(factor, **asked)
+
+    def select(self, rows: IntArray) -> Potential:
+        """Return the sum of some terms alone, which counts no further calls."""
+        self._exact.count("rows", len(rows))
+        return with_rows(self._paid).select(rows)

@@ -129,7 +129,7 @@ class Ledger:
             return self._table(events)
 
     def _table(self, events: list[Event]) -> dict[str, npt.NDArray[Any]]:
-        dim, sizes = self.parameters.dim, [len(event.positions) for event in events]
+        dim, sizes = self.parameters.free, [len(event.positions) for event in events]
         at = np.concatenate([np.empty((0, dim)), *(event.positions[:, :dim] for event in events)])
         visited = self._visited()
         found: dict[str, npt.NDArray[Any]] = {
@@ -153,7 +153,7 @@ class Ledger:
 
     def _visited(self) -> set[bytes]:
         warmup, kept = self.traces()
-        both = [trace.positions.reshape(-1, self.parameters.dim) for trace in (warmup, kept)]
+        both = [trace.positions.reshape(-1, self.parameters.free) for trace in (warmup, kept)]
         return {row.tobytes() for rows in both for row in rows}
 
     def traces(self) -> tuple[Trace, Trace]:
@@ -170,7 +170,7 @@ class Ledger:
             n_kept = facts.get("account", {}).get("kept")
             scratch = scratch_for(facts["settings"].get("keep", "memory"), self.path)
         warmup, kept = (
-            read_blocks(self.store, stage, chains, self.parameters.dim, scratch)
+            read_blocks(self.store, stage, chains, self.parameters.free, scratch)
             for stage in ("warmup", "sampling")
         )
         with reading(self.path):

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.capabilities import FORWARD, GRADIENT, GRADIENT_ALONE, JACOBIAN, require
+from surrokit.capabilities import FORWARD, GRADIENT, GRADIENT_ALONE, JACOBIAN, reasons_of, require
 from surrokit.contracts.explorer import Explorer
 from surrokit.contracts.forward import with_forward
 from surrokit.contracts.learner import Learner, LearningProblem, Surrogate
@@ -279,7 +279,8 @@ def _advice(catalogue: Catalogue) -> str:
 
 def _check_needs(recipe: Recipe, advice: str) -> None:
     sampler, explorer, offered = recipe.sampler, recipe.explorer, recipe.exact.capabilities
-    require("the correction", recipe.correction.needs, offered, "the target", advice)
+    why = reasons_of(recipe.exact)
+    require("the correction", recipe.correction.needs, offered, "the target", advice, why)
     if recipe.learner is None and recipe.surrogate is None:
         require("the sampler", sampler.needs, offered, "the target", advice)
         return

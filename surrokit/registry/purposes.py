@@ -27,3 +27,12 @@ looks for a surrogate."""
 
 ANSWERS = "answers"
 """A correction of answers rather than of draws."""
+
+SUMS_OF_ROWS = "rows"
+"""A potential that is a sum over rows of data, by the name of its terms' family."""
+
+OWN_SUMS = "own-rows"
+"""A potential that is a sum over rows of data, of terms that a user's function gives."""
+
+PARTITIONED_SUMS = "partitioned-rows"
+"""A potential that is a sum over rows of a collection that is in partitions, perhaps elsewhere."""

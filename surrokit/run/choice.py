@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import require
+from surrokit.capabilities import reasons_of, require
 from surrokit.contracts.learner import Evaluations
 from surrokit.cost.measuring import measure_starts
 from surrokit.errors import ConfigurationError
@@ -84,7 +84,8 @@ def _check_given(composer: Composer, asked: Recipe) -> None:
     sampler = composer.make("sampler", pick("sampler"), **asked.settings)
     correction = composer.make("correction", asked.correction or pick("correction"))
     offered, advice = asked.exact.capabilities, "name another correction, or leave it out"
-    require("the correction", correction.needs, offered, "the target", advice)
+    why = reasons_of(asked.exact)
+    require("the correction", correction.needs, offered, "the target", advice, why)
     composer = composer.with_own({"sampler": sampler, "correction": correction})
     composer.make("schedule", asked.schedule or pick("schedule", NO_LEARNING))
     if asked.explorer is not None:

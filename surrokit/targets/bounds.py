@@ -96,7 +96,7 @@ class BoundedPotential:
     def capabilities(self) -> Capabilities:
         """What the inner potential offers, less what bounds take away (see above)."""
         offered = self.inner.capabilities
-        lost = {can.CONVEX, can.GAUSSIAN, can.ROWS, can.ROWS_THIRD_ORDER}
+        lost = {can.CONVEX, can.GAUSSIAN, *can.OF_ROWS}
         if not offered & {can.HESSIAN, can.HESSIAN_PRODUCT}:
             lost.add(can.HESSIAN_DIAGONAL)
         if can.JACOBIAN not in offered:

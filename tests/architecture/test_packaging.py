@@ -65,11 +65,13 @@ def test_every_third_party_import_is_declared(project, root):
         for requirement in [
             *project["project"]["dependencies"],
             *extras["arviz"],
+            *extras["dask"],
+            *extras["jax"],
             *extras["pandas"],
             *extras["parquet"],
             *extras["testing"],
         ]
-        for name in [requirement.partition(">=")[0]]
+        for name in [requirement.partition(">=")[0].partition("[")[0]]
     } | {"arviz_base"}
     found = set()
     for folder in (root / "surrokit", root / "plugins"):

@@ -106,7 +106,7 @@ class ExactRows:
             Of the positions that will be fitted to.
         """
         factor = whitening.factor
-        rows = self.choice.choose(self.terms.row_bounds(factor))
+        rows = self.choice.choose(self.terms.row_bounds(factor, whitening.mean))
         if not len(rows):
             return KnownPart(potential=None, matrix=np.eye(len(factor)))
         potential = self.terms.select(rows)

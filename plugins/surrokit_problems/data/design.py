@@ -19,13 +19,13 @@ _RESULTS_IN_A_BLOCK = 1_000_000
 _NUMBERS_IN_A_BLOCK = 200_000  # of the design: what stays in the processor's cache
 
 
-def check_design(design: Any, response: Any, prior_variance: float) -> tuple[Design, FloatArray]:
+def check_design(design: Any, response: Any) -> tuple[Design, FloatArray]:
     """Return design and response, arrays or files, in double precision; copied only if need be.
 
     Raises
     ------
     ConfigurationError
-        If an entry is not finite, or the variance is not positive.
+        If an entry is not finite.
     ShapeError
         If the design is not a matrix with a row for each response.
     TargetError
@@ -50,26 +50,7 @@ def check_design(design: Any, response: Any, prior_variance: float) -> tuple[Des
             raise ConfigurationError(
                 f"{name} must be finite, got infinities or NaN; drop or fill in those rows"
             )
-    if not 0.0 < prior_variance < np.inf:
-        raise ConfigurationError(
-            f"prior_variance must be positive and finite, got {prior_variance}; the paper has 100"
-        )
     return x, y
-
-
-def check_binary(response: FloatArray) -> None:
-    """Raise unless all responses are 0 or 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If one is not.
-    """
-    if not np.isin(response, (0.0, 1.0)).all():
-        odd = response[~np.isin(response, (0.0, 1.0))][0]
-        raise ConfigurationError(
-            f"response must be zeros and ones, got {odd:g}; recode the two classes as 0 and 1"
-        )
 
 
 def blocks(design: Design, n_results: int, reused: bool = True) -> Iterator[tuple[slice, Design]]:

@@ -11,47 +11,45 @@ from scipy import sparse
 from surrokit.contracts.rows import USUAL_ORDER
 from surrokit.types import FloatArray, IntArray
 from surrokit_problems.data.design import Design, along, blocks, gram, products
-from surrokit_problems.rows.family import Family
+from surrokit_problems.rows.linear_terms import LinearTerms
+from surrokit_problems.rows.normal_prior import NormalPrior
 
 _STEPS_AT_ONCE = 16384  # more, and what is made of them leaves the processor's cache
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class LinearExpansion:
-    """Expansions of the terms f(x_i . q) at one point, with a normal prior kept as it is.
+    """Expansions of the terms w_i f(x_i . q + o_i) at one point, a normal prior kept as it is.
 
     Parameters
     ----------
-    family
-        f and its derivatives.
+    terms
+        Family, responses, offsets and weights.
     design : array or sparse array of shape (n_rows, dim)
         x_i.
-    response : ndarray of shape (n_rows,)
-        Of every row.
     predictors : ndarray of shape (n_rows,)
-        x_i . centre.
+        x_i . centre + o_i.
     centre, gradient : ndarray of shape (dim,)
         Where the terms were expanded, and the sum of their gradients there.
     hessian : ndarray of shape (dim, dim)
         The sum of their Hessians there.
     level
         U at the centre, prior included, in nats.
-    precision
-        Of the prior.
+    prior
+        Of the coefficients.
     cubic : ndarray of shape (dim (dim + 1) / 2, dim), optional
         A sixth of the sum of the terms' third derivatives there, by pairs of two indices (those of
         unlike ones doubled) and the third; if the terms are expanded to third order.
     """
 
-    family: Family
+    terms: LinearTerms
     design: Design
-    response: FloatArray
     predictors: FloatArray
     centre: FloatArray
     gradient: FloatArray
     hessian: FloatArray
     level: float
-    precision: float
+    prior: NormalPrior
     cubic: FloatArray | None = None
     _slope: FloatArray = attrs.field(init=False)
     _bend: FloatArray = attrs.field(init=False)
@@ -60,42 +58,34 @@ class LinearExpansion:
 
     def __attrs_post_init__(self) -> None:
         # a normal prior is a quadratic as well: of V's derivatives at the centre
-        bend = self.hessian + self.precision * np.eye(len(self.centre))
-        object.__setattr__(self, "_slope", self.gradient + self.precision * self.centre)
+        bend = self.hessian + np.diag(self.prior.precision)
+        object.__setattr__(self, "_slope", self.gradient + self.prior.gradient(self.centre))
         object.__setattr__(self, "_bend", 0.5 * bend)
         object.__setattr__(self, "_pairs", np.triu_indices(len(self.centre)))
-        prepared = self.family.prepare_rows(self.predictors, self.response)
-        object.__setattr__(self, "_prepared", prepared)
+        object.__setattr__(self, "_prepared", self.terms.prepare(self.predictors))
 
     @classmethod
     def at(
-        cls,
-        centre: FloatArray,
-        family: Family,
-        design: Design,
-        response: FloatArray,
-        precision: float,
+        cls, centre: FloatArray, terms: LinearTerms, design: Design, prior: NormalPrior
     ) -> LinearExpansion:
         """Return the expansions at ``centre (dim,)``: one pass over the rows."""
-        predictors = np.empty(len(response))
-        level = 0.5 * precision * float(centre @ centre)
+        predictors = np.empty(len(terms.response))
+        level = float(prior.value(centre[None])[0])
         gradient, hessian = np.zeros(len(centre)), np.zeros((len(centre), len(centre)))
         for rows, block in blocks(design, 1):
-            e, y = block @ centre, response[rows]
-            predictors[rows] = e
-            level += float(family.value(e, y).sum())
-            gradient += block.T @ family.first(e, y)
-            hessian += gram(block, family.second(e, y))
+            e = predictors[rows] = terms.predictors(block @ centre, rows)
+            level += float(terms.value(e, rows).sum())
+            gradient += block.T @ terms.first(e, rows)
+            hessian += gram(block, terms.second(e, rows))
         return cls(
-            family=family,
+            terms=terms,
             design=design,
-            response=response,
             predictors=predictors,
             centre=centre,
             gradient=gradient,
             hessian=hessian,
             level=level,
-            precision=precision,
+            prior=prior,
         )
 
     def with_third_order(self) -> LinearExpansion:
@@ -103,8 +93,7 @@ class LinearExpansion:
 
         In rows times dim^3 operations, half of them spared, by matrix products.
         """
-        assert self.family.third is not None
-        third = self.family.third(self.predictors, self.response)
+        third = self.terms.third(self.predictors, slice(None))
         first, second = self._pairs
         cubic = np.zeros((len(self.centre), len(first)))
         for rows, block in blocks(self.design, len(first)):
@@ -112,6 +101,18 @@ class LinearExpansion:
             cubic += (x * third[rows, None]).T @ (x[:, first] * x[:, second])
         cubic *= np.where(first == second, 1.0, 2.0)
         return attrs.evolve(self, cubic=np.ascontiguousarray(cubic.T / 6.0))
+
+    @property
+    def third(self) -> FloatArray | None:
+        """Sum of third derivatives at the centre, (dim, dim, dim); None if to second order."""
+        if self.cubic is None:
+            return None
+        first, second = self._pairs
+        dim = len(self.centre)
+        found = np.empty((dim, dim, dim))
+        halves = 6.0 * self.cubic * np.where(first == second, 1.0, 0.5)[:, None]
+        found[first, second] = found[second, first] = halves
+        return found
 
     @property
     def order(self) -> int:
@@ -162,11 +163,11 @@ class LinearExpansion:
     def _remaining(self, prepared: Sequence[FloatArray], steps: FloatArray) -> FloatArray:
         """Return what the expansions leave out, shape (k, m), for steps of the predictors."""
         if steps.size <= _STEPS_AT_ONCE:
-            return self.family.remaining_of(prepared, steps, self.order)
+            return self.terms.remaining(prepared, steps, self.order)
         found = np.empty(steps.shape)
         width = max(1, _STEPS_AT_ONCE // len(steps))
         for start in range(0, steps.shape[1], width):
             part = slice(start, start + width)
             some = [each[part] for each in prepared]
-            found[:, part] = self.family.remaining_of(some, steps[:, part], self.order)
+            found[:, part] = self.terms.remaining(some, steps[:, part], self.order)
         return found

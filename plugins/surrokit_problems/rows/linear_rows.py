@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Self
 
 import numpy as np
 
-from surrokit.contracts.rows import USUAL_ORDER
+from surrokit.contracts.rows import USUAL_ORDER, Ball, check_ball
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray, IntArray
 from surrokit_problems.data.design import Design, squared_norms
-from surrokit_problems.rows.family import Family
+from surrokit_problems.rows.families.family import Family
 from surrokit_problems.rows.linear_expansion import LinearExpansion
+from surrokit_problems.rows.linear_terms import LinearTerms
+from surrokit_problems.rows.normal_prior import NormalPrior
 
 
 class LinearRows(ABC):
-    """The terms f(x_i . q) of a family, and a prior N(0, I / precision).
+    """The terms w_i f(x_i . q + o_i) of a family, and a normal prior.
 
     Parameters
     ----------
-    design, response
-        As :func:`~surrokit_problems.data.design.check_design` returns them.
-    family
-        f and its derivatives.
-    precision
-        Of the prior; 0 for none.
+    design
+        As :func:`~surrokit_problems.data.design.check_design` returns it.
+    terms
+        Family, responses, offsets and weights.
+    prior
+        Of the coefficients.
     """
 
-    def __init__(
-        self, design: Design, response: FloatArray, family: Family, precision: float
-    ) -> None:
+    def __init__(self, design: Design, terms: LinearTerms, prior: NormalPrior) -> None:
         self._design = design
-        self._response = response
-        self._precision = precision
-        self.family = family
+        self._terms = terms
+        self._prior = prior
 
     @property
     def dim(self) -> int:
@@ -44,7 +44,12 @@ class LinearRows(ABC):
     @property
     def n_rows(self) -> int:
         """Number of terms."""
-        return len(self._response)
+        return len(self._terms.response)
+
+    @property
+    def family(self) -> Family:
+        """Terms and their derivatives."""
+        return self._terms.family
 
     def expand(self, centre: FloatArray, order: int = 2) -> LinearExpansion:
         """Return the expansions of all terms at ``centre (dim,)``, to an order of 2 or 3.
@@ -60,24 +65,26 @@ class LinearRows(ABC):
         at = np.array(centre, dtype=np.float64)
         if at.shape != (self.dim,):
             raise ShapeError(f"centre must have shape ({self.dim},), got {at.shape}")
-        expansion = LinearExpansion.at(
-            at, self.family, self._design, self._response, self._precision
-        )
+        expansion = LinearExpansion.at(at, self._terms, self._design, self._prior)
         return expansion if order == USUAL_ORDER else expansion.with_third_order()
 
-    def row_bounds(self, factor: FloatArray, order: int = 2) -> FloatArray:
-        """Return B |L^T x_i|^3 / 6, shape (n_rows,), with L the ``factor (dim, dim)``.
+    def row_bounds(
+        self, factor: FloatArray, order: int = 2, ball: Ball | None = None
+    ) -> FloatArray:
+        """Return B_i |L^T x_i|^3 / 6, shape (n_rows,), with L the ``factor (dim, dim)``.
 
         The third derivative of f(x_i . q) along u is f''' (x_i . u)^3, and x_i . u is
-        (L^T x_i) . (L^-1 u). With an order of 3 it is B |L^T x_i|^4 / 24, B of the fourth
-        derivative.
+        (L^T x_i) . (L^-1 u). With an order of 3 it is B_i |L^T x_i|^4 / 24, B_i of the fourth
+        derivative. In a ball of radius R about a centre c, predictors are between
+        x_i . c - s and x_i . c + s with s = R |L^T x_i|: there, for a family without a bound at
+        every predictor, B_i is to hold.
 
         Raises
         ------
         ShapeError
             If the factor is not a square matrix for these coefficients.
         ConfigurationError
-            As :meth:`expand`.
+            As :meth:`expand`; or if the family has no bound everywhere, and there is no ball.
         """
         self._check_order(order)
         matrix = np.asarray(factor, dtype=np.float64)
@@ -86,11 +93,17 @@ class LinearRows(ABC):
                 f"factor must have shape ({self.dim}, {self.dim}), got {matrix.shape}; it is L, "
                 "with L L^T a covariance of the coefficients"
             )
-        squares = squared_norms(self._design, matrix)
-        if order == USUAL_ORDER:
-            return np.asarray(self.family.third_bound / 6.0 * squares * np.sqrt(squares))
-        assert self.family.fourth_bound is not None
-        return np.asarray(self.family.fourth_bound / 24.0 * squares * squares)
+        lengths = np.sqrt(squared_norms(self._design, matrix))
+        predictors, reach = np.zeros(self.n_rows), np.full(self.n_rows, np.inf)
+        if self.family.local:
+            ball = check_ball(ball, f"terms of the family {self.family.name!r}")
+            products = np.asarray(self._design @ ball.centre)
+            predictors = self._terms.predictors(products, slice(None))
+            reach = ball.radius * lengths
+        power = order + 1
+        with np.errstate(over="ignore", invalid="ignore"):
+            bounds = self._terms.bounds(predictors, reach, order) / math.factorial(power)
+            return np.where(lengths > 0.0, bounds * lengths**power, 0.0)
 
     def _check_order(self, order: int) -> None:
         orders = (2,) if self.family.third is None else (2, 3)
@@ -104,8 +117,8 @@ class LinearRows(ABC):
     def select(self, rows: IntArray) -> Self:
         """Return the sum of some rows' terms alone, copied, without the prior."""
         chosen = np.asarray(rows, dtype=np.int64)
-        return self._of(self._design[chosen], self._response[chosen])
+        return self._of(self._design[chosen], self._terms.select(chosen))
 
     @abstractmethod
-    def _of(self, design: Design, response: FloatArray) -> Self:
+    def _of(self, design: Design, terms: LinearTerms) -> Self:
         """Return these terms of other rows, without a prior."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
@@ -11,19 +12,21 @@ import numpy.typing as npt
 from scipy import sparse
 
 from surrokit import capabilities as can
+from surrokit.errors import ConfigurationError
 from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.types import Capabilities, FloatArray
 from surrokit_problems.data.design import (
     Design,
     back,
-    check_binary,
     check_design,
     forms,
     gram,
     squares,
 )
-from surrokit_problems.rows.family import LOGISTIC
+from surrokit_problems.rows.families.ready_made import LOGISTIC
 from surrokit_problems.rows.linear_rows import LinearRows
+from surrokit_problems.rows.linear_terms import LinearTerms
+from surrokit_problems.rows.normal_prior import NormalPrior
 
 _OFFERED: Capabilities = frozenset(
     {can.GRADIENT, can.GRADIENT_ALONE, *can.HESSIANS, *can.METRICS, can.ROWS, can.ROWS_THIRD_ORDER}
@@ -75,9 +78,19 @@ class LogisticRegression(LinearRows):
         response: str | Path | npt.ArrayLike,
         prior_variance: float = 100.0,
     ) -> None:
-        x, y = check_design(design, response, prior_variance)
-        check_binary(y)
-        super().__init__(x, y, LOGISTIC, 1.0 / prior_variance)
+        if not 0.0 < prior_variance < np.inf:
+            raise ConfigurationError(
+                f"prior_variance must be positive and finite, got {prior_variance}; the paper has "
+                "100"
+            )
+        x, y = check_design(design, response)
+        self._set(x, LinearTerms.checked(LOGISTIC, y), 1.0 / prior_variance)
+
+    def _set(self, x: Design, terms: LinearTerms, precision: float) -> None:
+        dim, y = x.shape[1], terms.response
+        prior = NormalPrior(mean=np.zeros(dim), precision=np.full(dim, precision))
+        super().__init__(x, terms, prior)
+        self._precision = precision
         self._weighted_rows = y @ x
         self._unweighted_rows = (1.0 - y) @ x
 
@@ -179,9 +192,9 @@ class LogisticRegression(LinearRows):
         """Return u^T d_k G u, G the metric, shape (n, dim): :meth:`hessian_form_gradient`."""
         return self.hessian_form_gradient(positions, vectors)
 
-    def _of(self, design: Design, response: FloatArray) -> Self:
-        chosen = type(self)(design, response)
-        chosen._precision = 0.0
+    def _of(self, design: Design, terms: LinearTerms) -> Self:
+        chosen = copy.copy(self)
+        chosen._set(design, terms, 0.0)
         return chosen
 
     def _bent(self, b: FloatArray, weights: Callable[[Design], FloatArray]) -> FloatArray:

@@ -58,7 +58,7 @@ def answers(potential: Any, positions: FloatArray) -> dict[str, FloatArray]:
 
 def evaluations_of(potential: Any) -> frozenset[str]:
     """Return the names of all methods that evaluate a potential, as it declares them."""
-    declared = potential.capabilities - {can.INITIAL, can.ROWS, can.ROWS_THIRD_ORDER}
+    declared = potential.capabilities - {can.INITIAL, *can.OF_ROWS}
     return frozenset({"value"}.union(*(methods_of(name) for name in declared)))
 
 

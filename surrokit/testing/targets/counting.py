@@ -28,6 +28,8 @@ EVALUATIONS = frozenset(BY_NAME) - WITH_FACTORS
 _OTHERS: dict[str, tuple[str, ...]] = {
     can.ROWS: ("expand", "row_bounds", "select"),
     can.ROWS_THIRD_ORDER: ("expand", "row_bounds"),
+    can.ROWS_IN_BALLS: ("row_bounds",),
+    can.ROWS_DRAWN: ("row_draws",),
     can.INITIAL: ("initial",),
 }
 

@@ -83,12 +83,15 @@ class CubicExpansion:
         Where the terms were expanded, and the sum of their gradients there.
     hessian : ndarray of shape (2, 2)
         The sum of their Hessians there.
+    third
+        None: terms are expanded to second order.
     """
 
     target: Summed
     centre: FloatArray
     gradient: FloatArray
     hessian: FloatArray
+    third: FloatArray | None = None
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, 2): U less all remainders."""

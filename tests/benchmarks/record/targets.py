@@ -165,13 +165,11 @@ def regression(kind: str = "logistic", n_rows: int = 400, dim: int = 4, **settin
     noise = rng.logistic(size=n_rows)
     response = linear + 0.5 * noise if kind == "robust" else (linear + noise > 0).astype(float)
     is_sparse = settings.pop("sparse", False)
-    return sk.make(
-        "potential",
-        kind,
-        design=sparse.csr_array(columns) if is_sparse else columns,
-        response=response,
-        **settings,
-    )
+    rows = sparse.csr_array(columns) if is_sparse else columns
+    if kind == "logistic":
+        return sk.make("potential", kind, design=rows, response=response, **settings)
+    family = {"probit": "probit", "robust": "student"}[kind]
+    return sk.rows_potential(family, rows, response, prior=10.0, **settings)
 
 
 def bounded_rows() -> Any:

@@ -16,7 +16,7 @@ from surrokit.contracts.sampler import ChainState
 from surrokit.errors import TargetError
 from surrokit.testing.parts.reference import proposal_at
 from surrokit_corrections.subsampled import Subsampled
-from surrokit_problems.rows.family import LOGISTIC
+from surrokit_problems.rows.families.ready_made import LOGISTIC
 from surrokit_problems.rows.glm import GeneralizedLinearModel
 from surrokit_problems.rows.logistic import LogisticRegression
 

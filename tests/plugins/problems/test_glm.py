@@ -13,7 +13,13 @@ from surrokit import capabilities as can
 from surrokit.compose import make
 from surrokit.errors import ConfigurationError, ShapeError, TargetError
 from surrokit.testing import check_potential
-from surrokit_problems.rows.family import LOGISTIC, PROBIT, Family, logistic_errors, student_errors
+from surrokit_problems.rows.families.family import Family
+from surrokit_problems.rows.families.ready_made import (
+    LOGISTIC,
+    PROBIT,
+    logistic_errors,
+    student_errors,
+)
 from surrokit_problems.rows.glm import GeneralizedLinearModel
 from surrokit_problems.rows.logistic import LogisticRegression
 
@@ -116,7 +122,7 @@ def test_a_bound_that_is_too_small_is_seen_by_the_contract():
         first=LOGISTIC.first,
         second=LOGISTIC.second,
         third_bound=0.5 * LOGISTIC.third_bound,
-        binary=True,
+        responses="binary",
     )
     # one column: moves along it attain the bound of rows with p near 0.21 and 0.79
     design = np.ones((60, 1))
@@ -135,20 +141,19 @@ def test_models_and_expansions_travel():
 
 
 @pytest.mark.parametrize(
-    ("design", "response", "variance", "message"),
+    ("design", "response", "message"),
     [
-        (DESIGN, BINARY[:-1], 1.0, r"design must have shape .* got \(1500, 5\) and \(1499,\)"),
-        (np.where(DESIGN > 2, np.nan, DESIGN), BINARY, 1.0, "design must be finite, got"),
-        (sparse.csr_array(DESIGN) * np.inf, BINARY, 1.0, "design must be finite, got"),
-        (DESIGN, BINARY + np.nan, 1.0, "response must be finite, got"),
-        (DESIGN, 2 * BINARY, 1.0, "response must be zeros and ones, got 2"),
-        (DESIGN, BINARY, 0.0, "prior_variance must be positive and finite, got 0"),
+        (DESIGN, BINARY[:-1], r"design must have shape .* got \(1500, 5\) and \(1499,\)"),
+        (np.where(DESIGN > 2, np.nan, DESIGN), BINARY, "design must be finite, got"),
+        (sparse.csr_array(DESIGN) * np.inf, BINARY, "design must be finite, got"),
+        (DESIGN, BINARY + np.nan, "response must be finite, got"),
+        (DESIGN, 2 * BINARY, "response must be zeros and ones, got 2"),
     ],
 )
-def test_bad_data_are_refused(design, response, variance, message):
+def test_bad_data_are_refused(design, response, message):
     error = ShapeError if "shape" in message else ConfigurationError
     with np.errstate(invalid="ignore"), pytest.raises(error, match=message):
-        GeneralizedLinearModel(design, response, PROBIT, variance)
+        GeneralizedLinearModel(design, response, PROBIT)
 
 
 def test_expansions_and_bounds_say_what_shape_they_need():
@@ -164,23 +169,18 @@ def test_expansions_and_bounds_say_what_shape_they_need():
         LogisticRegression(DESIGN, BINARY).expand(POSITIONS[0], order=4)
 
 
-@pytest.mark.parametrize("name", ["logistic", "probit", "robust"])
+@pytest.mark.parametrize("name", ["logistic", "regression"])
 def test_components_take_files(name, tmp_path):
-    response = REAL if name == "robust" else BINARY
     sparse.save_npz(tmp_path / "x.npz", sparse.csr_array(DESIGN))
-    np.save(tmp_path / "y.npy", response)
+    np.save(tmp_path / "y.npy", BINARY)
     settings = {"design": str(tmp_path / "x.npz"), "response": str(tmp_path / "y.npy")}
-    expected = make("potential", name, design=DESIGN, response=response).value(POSITIONS)
-    assert_allclose(make("potential", name, **settings).value(POSITIONS), expected)
-
-
-def test_errors_of_the_robust_regression_are_chosen_by_degrees():
-    normalish = make("potential", "robust", design=DESIGN, response=REAL, degrees=None)
-    assert can.CONVEX in normalish.capabilities
+    given = {"family": "probit"} if name == "regression" else {}
+    expected = make("potential", name, design=DESIGN, response=BINARY, **given).value(POSITIONS)
+    assert_allclose(make("potential", name, **settings, **given).value(POSITIONS), expected)
 
 
 def test_a_file_that_is_no_sparse_matrix_is_refused(tmp_path):
     path = tmp_path / "x.npz"
     path.write_text("no")
     with pytest.raises(TargetError, match=r"as scipy.sparse.save_npz writes it; .*x.npz could not"):
-        make("potential", "probit", design=path, response=BINARY)
+        make("potential", "regression", family="probit", design=path, response=BINARY)

@@ -17,7 +17,12 @@ import pytest
 from mpmath import mpf
 from scipy.special import expit
 
-from surrokit_problems.rows.family import LOGISTIC, PROBIT, logistic_errors, student_errors
+from surrokit_problems.rows.families.ready_made import (
+    LOGISTIC,
+    PROBIT,
+    logistic_errors,
+    student_errors,
+)
 
 ROUNDING = 2.0**-52
 CLOSE = 1e-12

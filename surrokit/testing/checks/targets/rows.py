@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.rows import move_bounds, of_order
+from surrokit.contracts.rows import Ball, move_bounds, of_order
 from surrokit.testing.measures.demands import demand, demand_close, demand_equal, demand_shape
 from surrokit.testing.measures.evaluating import finite_positions, has, place
 from surrokit.testing.results import Check, Factory
@@ -156,22 +156,38 @@ def _bounds_hold(potential: Any, order: int) -> None:
     rng = np.random.default_rng(20190502)
     factor = np.tril(rng.standard_normal((dim, dim)))
     factor[np.arange(dim), np.arange(dim)] = 1.0 + rng.random(dim)
-    bounds = potential.row_bounds(factor, **of_order(order))
-    demand_shape(bounds, (potential.n_rows,), "row_bounds")
-    demand((bounds >= 0.0).all(), "row_bounds must not be negative")
     rows = _some(potential)
     tightest = 0.0
     for centre in (_centre(positions), positions[-1] + 1.0):
         expansion = potential.expand(np.array(centre), **of_order(order))
         for scale in (0.1, 1.0, 3.0, 10.0):
             moves = _moves(rng, dim, scale)
+            bounds = _bounds_for(potential, factor, expansion.centre, moves, order)
             share = _largest_share(expansion, bounds, rows, factor, moves, order)
             tightest = max(tightest, share)
     demand(
         tightest <= 1.0 + 1e-6,
         f"a row changes by {tightest:.4g} times its bound beyond its expansion to order {order}; "
-        "row_bounds must hold at every position, or the subsampled correction is biased",
+        "row_bounds must hold at every position (or in the whole ball it is given), or the "
+        "subsampled correction is biased",
     )
+
+
+def _bounds_for(
+    potential: Any,
+    factor: FloatArray,
+    centre: FloatArray,
+    moves: tuple[FloatArray, FloatArray],
+    order: int,
+) -> FloatArray:
+    """Return the bounds of all rows for some moves from whitened positions about a centre."""
+    radius = float(np.linalg.norm(np.concatenate(moves), axis=1).max())
+    local = can.ROWS_IN_BALLS in potential.capabilities
+    ball = Ball(centre=centre, radius=radius) if local else None
+    bounds = np.asarray(potential.row_bounds(factor, **of_order(order, ball)))
+    demand_shape(bounds, (potential.n_rows,), "row_bounds")
+    demand((bounds >= 0.0).all(), "row_bounds must not be negative")
+    return bounds
 
 
 def _moves(rng: np.random.Generator, dim: int, scale: float) -> tuple[FloatArray, FloatArray]:
@@ -203,6 +219,21 @@ def _largest_share(
     return float((changes[counts] / allowed[counts]).max()) if counts.any() else 0.0
 
 
+def check_row_draws(make: Factory) -> None:
+    """Rows that are drawn come with the bounds they have, and the total is that of all bounds."""
+    potential = make()
+    factor, centre = np.eye(potential.dim), _centre(finite_positions(potential))
+    local = can.ROWS_IN_BALLS in potential.capabilities
+    asked = of_order(2, Ball(centre=centre, radius=1.5) if local else None)
+    bounds, draws = potential.row_bounds(factor, **asked), potential.row_draws(factor, **asked)
+    demand_close(np.array(draws.total), np.array(bounds.sum()), "total of bounds", rtol=1e-9)
+    rng = np.random.default_rng(3)
+    for n in (1, 500) if draws.total > 0.0 else ():
+        rows, found = draws.draw(n, rng)
+        demand(rows.shape == (n,), f"row_draws must return {n} rows, got shape {rows.shape}")
+        demand_close(found, bounds[rows], "bounds of rows drawn", rtol=1e-9)
+
+
 _ROWS = has(can.ROWS)
 
 CHECKS: tuple[Check, ...] = (
@@ -210,5 +241,6 @@ CHECKS: tuple[Check, ...] = (
     Check(check_expansion, applies=_ROWS),
     Check(check_remainders, applies=_ROWS),
     Check(check_row_bounds, applies=_ROWS),
+    Check(check_row_draws, applies=has(can.ROWS_DRAWN)),
 )
 """For every potential with capability ``rows``."""

@@ -19,7 +19,7 @@ from numpy.polynomial import chebyshev
 from scipy.special import erfcx, log_ndtr
 
 from surrokit.types import BoolArray, FloatArray
-from surrokit_problems.rows.taylor import remainders
+from surrokit_problems.rows.families.taylor import remainders
 
 _TAIL = -2.5  # below, derivatives are made of the continued fraction
 _LEVELS = 100  # of it: all digits at the least X

@@ -6,8 +6,8 @@ import attrs
 import numpy as np
 
 from surrokit.types import BoolArray, FloatArray
-from surrokit_problems.rows import logistic_terms
-from surrokit_problems.rows.taylor import remainders
+from surrokit_problems.rows.families import logistic_terms
+from surrokit_problems.rows.families.taylor import remainders
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, zeta
 
 from surrokit.types import FloatArray
-from surrokit_problems.rows.taylor import unit_rule
+from surrokit_problems.rows.families.taylor import unit_rule
 
 # Largest step; how many nodes; how many terms of a series. Relatively to R, e dR/de and t dR/dt the
 # error is below 2e-13 with each.
@@ -22,6 +22,14 @@ _RULES = ((0.06, 3, 4), (0.25, 4, 5), (0.6, 5, 6), (1.0, 6, 8), (1.5, 8, 10))
 _SHORT = _RULES[-1][0]
 _USUAL = 0.6  # most steps are shorter: among many, longer ones are not to raise the price of all
 _FEW = 500
+
+THIRD_BOUND = 1.0 / (6.0 * np.sqrt(3.0))
+"""Of third derivatives p (1 - p) (1 - 2 p): largest where that has the derivative 1 - 6 p + 6 p^2
+of 0, at p = 1/2 - 1/sqrt(12), and there it is (1/6) (2 / sqrt(12))."""
+
+FOURTH_BOUND = 0.125
+"""Of fourth derivatives: with v = p (1 - p) they are v (1 - 6 v), from 1/24 at v = 1/12 to -1/8 at
+v = 1/4."""
 
 
 def value(e: FloatArray, y: FloatArray) -> FloatArray:

@@ -1,0 +1,1 @@
+"""Sums over rows of Dask collections: rows stay where they are, and sums travel."""

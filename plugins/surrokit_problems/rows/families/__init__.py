@@ -1,0 +1,1 @@
+"""Families of terms of one linear predictor, and their functions."""

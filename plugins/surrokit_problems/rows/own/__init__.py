@@ -1,0 +1,1 @@
+"""Sums over rows of terms that users write."""

@@ -1,0 +1,179 @@
+"""Regressions by the name of their family: one door to all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import attrs
+import numpy as np
+
+from surrokit import gaussian_prior
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.targets.gaussian import GaussianPrior
+from surrokit_problems.data.data_file import array_from
+from surrokit_problems.rows.families import ready_made
+from surrokit_problems.rows.families.family import Family
+from surrokit_problems.rows.glm import GeneralizedLinearModel
+from surrokit_problems.rows.logistic import LogisticRegression
+from surrokit_problems.rows.multinomial import MultinomialLogit
+
+Regression: TypeAlias = GeneralizedLinearModel | LogisticRegression | MultinomialLogit
+"""A sum over rows."""
+
+MULTINOMIAL = "multinomial"
+
+
+@attrs.frozen
+class _Named:
+    family: Callable[..., Family]
+    settings: tuple[str, ...] = ()
+
+
+def _logistic() -> Family:
+    return ready_made.LOGISTIC
+
+
+def _probit() -> Family:
+    return ready_made.PROBIT
+
+
+_NAMED: Mapping[str, _Named] = {
+    "gaussian": _Named(ready_made.gaussian, ("scale",)),
+    "student": _Named(ready_made.student_errors, ("scale", "degrees")),
+    "logistic-errors": _Named(ready_made.logistic_errors, ("scale",)),
+    "logistic": _Named(_logistic),
+    "probit": _Named(_probit),
+    "poisson": _Named(ready_made.poisson),
+    "negative-binomial": _Named(ready_made.negative_binomial, ("size",)),
+    "gamma": _Named(ready_made.gamma, ("shape",)),
+    "exponential": _Named(ready_made.exponential),
+    "weibull": _Named(ready_made.weibull, ("shape",)),
+}
+
+
+def regression(
+    family: str | Family,
+    design: Any,
+    response: Any,
+    *,
+    prior: GaussianPrior | float | None = None,
+    offset: Any = None,
+    weights: Any = None,
+    event: Any = None,
+    scale: float | None = None,
+    degrees: float | None = None,
+    size: float | None = None,
+    shape: float | None = None,
+) -> Regression:
+    """Return the potential of a regression's coefficients: a sum over rows, and a prior.
+
+    Parameters
+    ----------
+    family
+        ``"gaussian"``, ``"student"``, ``"logistic-errors"`` (errors of regression),
+        ``"logistic"``, ``"probit"`` (zeros and ones), ``"multinomial"`` (classes 0, 1, ..., m),
+        ``"poisson"``, ``"negative-binomial"`` (counts of mean exp(x . b)), ``"gamma"`` (positive,
+        of mean exp(x . b)), ``"exponential"``, ``"weibull"`` (times, with hazards in proportion to
+        exp(x . b)); or a :class:`~surrokit_problems.rows.families.family.Family` of one's own.
+    design : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
+        Covariates, a column of ones included where an intercept is wanted; or the path of an .npy
+        or .npz file that holds them.
+    response : array_like of shape (n_rows,), or path
+        One for each row.
+    prior
+        Of the coefficients, normal; a number is the standard deviation of all of them, about 0;
+        None is flat.
+    offset : array_like of shape (n_rows,), or path, optional
+        Known parts of the predictors, such as the logarithm of an exposure.
+    weights : array_like of shape (n_rows,), or path, optional
+        How often each row counts.
+    event : array_like of shape (n_rows,), or path, optional
+        For times: 1 where the event came at that time, 0 where it had not come yet. None if it
+        always came.
+    scale
+        Of errors, 1 unless given.
+    degrees
+        Of freedom, of Student's errors, 4 unless given.
+    size
+        Of negative binomial counts, with variance m + m^2 / size; 1 unless given.
+    shape
+        Of gamma and Weibull distributions, 1 unless given.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such family, it has no such setting, or numbers make no sense.
+    ShapeError
+        If shapes do not agree.
+    TargetError
+        If a file cannot be read, or something is not numbers.
+    """
+    given = {"scale": scale, "degrees": degrees, "size": size, "shape": shape}
+    settings = {name: number for name, number in given.items() if number is not None}
+    normal = gaussian_prior(0.0, prior) if isinstance(prior, int | float) else prior
+    if family == MULTINOMIAL:
+        _refuse("multinomial", {**settings, "offset": offset, "event": event})
+        return MultinomialLogit(design, response, normal, weights)
+    chosen = _family(family, settings)
+    if event is not None or chosen.responses == "time":
+        response = _times(chosen, response, event)
+    if chosen is ready_made.LOGISTIC and offset is None and weights is None:
+        variance = _common_variance(normal)
+        if variance is not None:
+            return LogisticRegression(design, response, variance)
+    return GeneralizedLinearModel(design, response, chosen, normal, offset, weights)
+
+
+def _family(family: str | Family, settings: dict[str, float]) -> Family:
+    if isinstance(family, Family):
+        _refuse(family.name, settings)
+        return family
+    if not isinstance(family, str) or family not in _NAMED:
+        raise ConfigurationError(
+            f"family must be one of {', '.join(sorted([*_NAMED, MULTINOMIAL]))}, or a Family, got "
+            f"{family!r}"
+        )
+    named = _NAMED[family]
+    _refuse(
+        family, {name: number for name, number in settings.items() if name not in named.settings}
+    )
+    return named.family(**settings)
+
+
+def _refuse(family: str, settings: Mapping[str, Any]) -> None:
+    odd = [name for name, value in settings.items() if value is not None]
+    if odd:
+        raise ConfigurationError(
+            f"the family {family!r} has no {' and no '.join(odd)}; leave that out"
+        )
+
+
+def _times(family: Family, response: Any, event: Any) -> Any:
+    """Return times, minus themselves where they were censored."""
+    if family.responses != "time":
+        raise ConfigurationError(
+            f"event goes with times, which the family {family.name!r} does not have; leave it out"
+        )
+    times = array_from(response, "response")
+    came = np.ones(times.shape) if event is None else array_from(event, "event")
+    if times.shape != came.shape:
+        raise ShapeError(
+            f"event must have the shape of response, {times.shape}, got {came.shape}; give 1 or 0 "
+            "for each time"
+        )
+    if not np.isin(came, (0.0, 1.0)).all():
+        raise ConfigurationError("event must be zeros and ones, got others; give 1 where it came")
+    if not (times > 0.0).all():
+        raise ConfigurationError(
+            f"response must be times above 0, got {times.min():g}; drop such rows, and give event "
+            "where times were censored"
+        )
+    return np.where(came == 1.0, times, -times)
+
+
+def _common_variance(prior: GaussianPrior | None) -> float | None:
+    """Return the variance of all coefficients where they have one, about 0; else None."""
+    if prior is None or prior.mean.any() or prior.sd.ndim:
+        return None
+    return float(prior.sd) ** 2
