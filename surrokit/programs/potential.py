@@ -18,9 +18,9 @@ from surrokit.errors import ConfigurationError
 from surrokit.programs.program import Program
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences
-from surrokit.targets.forward import MappedPotential, read_energy
+from surrokit.targets.forward import MappedPotential
 from surrokit.targets.functions import FunctionPotential, declare_parameters
-from surrokit.targets.gaussian import Prior
+from surrokit.targets.gaussian import Prior, one_prior, read_energy
 from surrokit.types import FloatArray
 
 
@@ -113,7 +113,7 @@ def command_potential(
             forward=program.outputs,
             jacobian=program.jacobian if jacobian else None,
             vjp=program.vjp if vjp else None,
-            energy=read_energy(data, noise_sd, prior, energy),
+            energy=read_energy(data, noise_sd, one_prior(prior, energy, declared), energy),
             **shared,
         )
     else:

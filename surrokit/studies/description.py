@@ -45,6 +45,12 @@ class Description:
     prior: GaussianPrior | None = None
 
     def __attrs_post_init__(self) -> None:
+        beside = [name for name, spec in self.parameters.specs.items() if spec.prior is not None]
+        if beside:
+            raise ConfigurationError(
+                f"the file of a study holds no prior of {beside[0]!r}; leave it out, and add it to "
+                "the log density that is told"
+            )
         if self.data is not None and self.gradients:
             raise ConfigurationError(
                 "outputs are learnt without their derivatives in a study, but data and gradients "

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_flag, check_functions, check_methods
+from surrokit.arguments import check_flag, check_functions
 from surrokit.contracts.counting import Count, count_nothing
 from surrokit.contracts.forward import (
     Energy,
@@ -24,7 +24,6 @@ from surrokit.contracts.potential import Potential
 from surrokit.coordinates.calling import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.coordinates.plausible import Plausible
-from surrokit.coordinates.priors import Priors
 from surrokit.coordinates.rowwise import EachRow, map_rows, one_after_another
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
@@ -35,7 +34,7 @@ from surrokit.targets.curvature import (
     gauss_newton_trace_gradient,
 )
 from surrokit.targets.functions import Function, declare_parameters
-from surrokit.targets.gaussian import GaussianEnergy, Prior
+from surrokit.targets.gaussian import Prior, one_prior, read_energy
 from surrokit.targets.outputs import PotentialOfOutputs
 from surrokit.targets.precision import Precision
 from surrokit.types import Capabilities, FloatArray
@@ -118,63 +117,11 @@ def forward_potential(
         jacobian=called("jacobian", jacobian, declared),
         hessian=hessian,
         vjp=vjp,
-        energy=read_energy(data, noise_sd, _one_prior(prior, energy, declared), energy),
+        energy=read_energy(data, noise_sd, one_prior(prior, energy, declared), energy),
         batched=batched,
         plausible=Plausible.declare(plausible, declared),
     )
     return with_bounds(inner, declared)
-
-
-def _one_prior(prior: Prior | None, energy: Energy | None, declared: Parameters) -> Prior | None:
-    """Return the prior, which may stand beside the parameters."""
-    beside = Priors.of(declared)
-    if beside is None:
-        return prior
-    if prior is not None or energy is not None:
-        raise ConfigurationError(
-            f"parameters have priors beside them, and {'prior' if energy is None else 'energy'} "
-            "is given too; give priors once"
-        )
-    return beside
-
-
-def read_energy(
-    data: npt.ArrayLike | None,
-    noise_sd: npt.ArrayLike | None,
-    prior: Prior | None,
-    energy: Energy | None,
-) -> Energy:
-    """Return the energy of a forward map's outputs, from what a user gave.
-
-    Parameters
-    ----------
-    data, noise_sd, prior, energy
-        As for :func:`forward_potential`.
-
-    Raises
-    ------
-    ConfigurationError
-        If neither or both of ``energy`` and ``data`` with ``noise_sd`` are given, or something is
-        not of its kind.
-    ShapeError
-        If ``data`` or ``noise_sd`` are not numbers, or do not fit each other.
-    """
-    check_methods("prior", prior, ("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")
-    check_methods("energy", energy, ("value", "value_and_gradients"), "a surrokit.protocols.Energy")
-    if energy is not None:
-        if data is not None or noise_sd is not None or prior is not None:
-            raise ConfigurationError(
-                "energy is given together with data, noise_sd or prior; an energy holds all "
-                "three, so leave them out"
-            )
-        return energy
-    if data is None or noise_sd is None:
-        raise ConfigurationError(
-            "a forward potential needs data and noise_sd, or an energy; "
-            f"data is {'missing' if data is None else 'given'}, "
-            f"noise_sd is {'missing' if noise_sd is None else 'given'}"
-        )
-    return GaussianEnergy(data=data, noise_sd=noise_sd, prior=prior)
 
 
 @attrs.frozen(kw_only=True, eq=False)

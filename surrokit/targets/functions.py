@@ -102,7 +102,6 @@ def potential(
         sign=sign,
         batched=batched,
         plausible=Plausible.declare(plausible, declared),
-        priors=Priors.of(declared),
     )
     bounded = with_bounds(inner, declared)
     return Differences(bounded) if by_differences else bounded
@@ -182,7 +181,7 @@ class FunctionPotential:
     plausible
         Where positions start; None for no such place.
     priors
-        Added to the functions; None for none.
+        Added to the functions; by default those that stand beside the parameters.
     precision
         Notes whether they compute in single precision.
     each_row
@@ -196,7 +195,9 @@ class FunctionPotential:
     sign: float
     batched: bool
     plausible: Plausible | None = None
-    priors: Priors | None = None
+    priors: Priors | None = attrs.field(
+        default=attrs.Factory(lambda self: Priors.of(self.parameters), takes_self=True)
+    )
     precision: Precision = attrs.field(factory=Precision, repr=False)
     each_row: EachRow | None = attrs.field(repr=False)
 

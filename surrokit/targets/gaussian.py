@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit import capabilities as can
-from surrokit.arguments import numbers
-from surrokit.contracts.forward import CURVATURE_DERIVATIVES, CURVATURES
+from surrokit.arguments import check_methods, numbers
+from surrokit.contracts.forward import CURVATURE_DERIVATIVES, CURVATURES, Energy
 from surrokit.contracts.matrices import MetricDerivativePotential
+from surrokit.coordinates.parameters import Parameters
+from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import Capabilities, FloatArray
 
@@ -261,3 +263,61 @@ class GaussianEnergy:
                 f"the forward map gives {outputs.shape[1]} outputs, but data holds "
                 f"{len(self.data)}; they must correspond"
             )
+
+
+def one_prior(prior: Prior | None, energy: Energy | None, declared: Parameters) -> Prior | None:
+    """Return the prior of a forward potential, which may stand beside its parameters.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is given twice.
+    """
+    beside = Priors.of(declared)
+    if beside is None:
+        return prior
+    if prior is not None or energy is not None:
+        raise ConfigurationError(
+            f"parameters have priors beside them, and {'prior' if energy is None else 'energy'} "
+            "is given too; give priors once"
+        )
+    return beside
+
+
+def read_energy(
+    data: npt.ArrayLike | None,
+    noise_sd: npt.ArrayLike | None,
+    prior: Prior | None,
+    energy: Energy | None,
+) -> Energy:
+    """Return the energy of a forward map's outputs, from what a user gave.
+
+    Parameters
+    ----------
+    data, noise_sd, prior, energy
+        As for :func:`forward_potential`.
+
+    Raises
+    ------
+    ConfigurationError
+        If neither or both of ``energy`` and ``data`` with ``noise_sd`` are given, or something is
+        not of its kind.
+    ShapeError
+        If ``data`` or ``noise_sd`` are not numbers, or do not fit each other.
+    """
+    check_methods("prior", prior, ("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")
+    check_methods("energy", energy, ("value", "value_and_gradients"), "a surrokit.protocols.Energy")
+    if energy is not None:
+        if data is not None or noise_sd is not None or prior is not None:
+            raise ConfigurationError(
+                "energy is given together with data, noise_sd or prior; an energy holds all "
+                "three, so leave them out"
+            )
+        return energy
+    if data is None or noise_sd is None:
+        raise ConfigurationError(
+            "a forward potential needs data and noise_sd, or an energy; "
+            f"data is {'missing' if data is None else 'given'}, "
+            f"noise_sd is {'missing' if noise_sd is None else 'given'}"
+        )
+    return GaussianEnergy(data=data, noise_sd=noise_sd, prior=prior)
