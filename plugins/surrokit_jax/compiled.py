@@ -57,7 +57,9 @@ class Compiled:
         if n == 0:
             return self._at_once(tuple(np.zeros((1, *array.shape[1:])) for array in rows), 1)[:0]
         parts = [
-            self._at_once(tuple(array[at : at + MOST_AT_ONCE] for array in rows), min(n - at, MOST_AT_ONCE))
+            self._at_once(
+                tuple(array[at : at + MOST_AT_ONCE] for array in rows), min(n - at, MOST_AT_ONCE)
+            )
             for at in range(0, n, MOST_AT_ONCE)
         ]
         return np.concatenate(parts)

@@ -112,7 +112,9 @@ class JaxPotential:
         import cloudpickle  # late: importing stays fast
 
         settings = {
-            field.name: getattr(self, field.name) for field in attrs.fields(type(self)) if field.init
+            field.name: getattr(self, field.name)
+            for field in attrs.fields(type(self))
+            if field.init
         }
         return _rebuild, (cloudpickle.dumps(settings),)
 

@@ -1,4 +1,4 @@
-"""What JAX finds out about a function without a call: its result, and whether it has derivatives."""
+"""What JAX tells of a function without a call: its result, and its derivatives."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ def check_number(what: str, function: Callable[[Any], Any], dim: int) -> None:
         )
 
 
-def highest_order(
-    what: str, function: Callable[[Any], Any], dim: int, wanted: int | None
-) -> int:
+def highest_order(what: str, function: Callable[[Any], Any], dim: int, wanted: int | None) -> int:
     """Return the highest order of derivatives that a potential offers, 0 to 3.
 
     Parameters
