@@ -98,10 +98,10 @@ def _of_tree(function: Callable[..., Any], example: Any) -> tuple[OfTree, Parame
 
 
 def _shape(path: Any, leaf: Any) -> tuple[int, ...]:
-    shape = getattr(leaf, "shape", None)
-    try:
-        return tuple(np.shape(leaf)) if shape is None else tuple(shape)
-    except ValueError as error:
+    array = leaf if hasattr(leaf, "dtype") else np.asarray(leaf)
+    if np.dtype(array.dtype).kind not in "fiub":
         raise ConfigurationError(
-            f"the example must hold arrays or numbers, got {leaf!r} at {path}"
-        ) from error
+            f"the example must hold arrays or numbers, got {leaf!r} at "
+            f"{load_jax().tree_util.keystr(path)}"
+        )
+    return tuple(array.shape)

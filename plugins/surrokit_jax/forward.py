@@ -72,7 +72,7 @@ def forward_from_jax(
             f"forward must return one vector of outputs, got an array of shape {shape}; ravel it"
         )
     mapped = JaxMap(function, is_number=shape == ())
-    offered = mapped.offered(declared.dim, max(1, *shape), derivatives)
+    offered = mapped.offered(declared.dim, shape[0] if shape else 1, derivatives)
     return sk.forward_potential(
         mapped,
         data=data,

@@ -195,8 +195,8 @@ def _initialize(
 
 def _check_plates(trace: Mapping[str, Mapping[str, Any]]) -> None:
     for name, site in trace.items():
-        if site["type"] == "plate" and site["args"][0] != site["args"][1]:
-            size, part = site["args"]
+        size, part = site["args"] if site["type"] == "plate" else (None, None)
+        if part not in (None, size):
             raise ConfigurationError(
                 f"plate {name!r} takes {part} of {size} rows at random, so that the model's "
                 "density is no function of its parameters; leave subsample_size out"

@@ -1,7 +1,14 @@
 from __future__ import annotations
 
+from contextlib import suppress
+from importlib import import_module
+
 import numpy as np
 import pytest
+
+for name in ("jax", "numpyro"):
+    with suppress(ImportError):
+        import_module(name)  # before any test, since it sets variables of the environment
 
 REASON = "JAX is an optional library: tox -e adapters"
 

@@ -66,8 +66,8 @@ def test_an_example_declares_names_and_shapes(jax):
 
 def test_the_contract_holds(jax):
     results = check_potential(lambda: from_jax(density, PARAMETERS))
-    assert [result.name for result in results if result.status == "failed"] == []
-    passed = {result.name for result in results if result.status == "passed"}
+    assert [result.name for result in results if result.outcome == "failed"] == []
+    passed = {result.name for result in results if result.outcome == "passed"}
     assert len(passed) > 10
 
 
@@ -77,7 +77,7 @@ def test_the_contract_holds_of_tied_parameters(jax):
 
     tied = {"p": declare.simplex(3), "c": declare.correlation(3)}
     results = check_potential(lambda: from_jax(log_density, tied))
-    assert [result.name for result in results if result.status == "failed"] == []
+    assert [result.name for result in results if result.outcome == "failed"] == []
 
 
 @pytest.mark.parametrize(
@@ -97,13 +97,20 @@ def test_derivatives_may_be_limited(jax, order, offered):
 
 
 def test_what_cannot_be_differentiated_twice_offers_gradients(jax):
+    """An adjoint of a program outside, of which JAX knows no derivative."""
+
     @jax.custom_vjp
     def once(q):
         return -(q @ q)
 
-    once.defvjp(lambda q: (once(q), q), lambda q, g: (-2.0 * g * q,))
+    def pull(q, weight):
+        slope = jax.pure_callback(lambda q: -2.0 * q, q, q, vmap_method="sequential")
+        return (weight * slope,)
+
+    once.defvjp(lambda q: (once(q), q), pull)
     target = from_jax(once, dim=2)
     assert target.capabilities == {"gradient"}
+    assert_allclose(target.value_and_gradient(np.ones((3, 2)))[1], 2.0)
     with pytest.raises(ConfigurationError, match=r"differentiate log_density twice.*derivatives=1"):
         from_jax(once, dim=2, derivatives=3)
 
@@ -138,7 +145,7 @@ def test_third_derivatives_serve_a_riemannian_sampler(jax):
     target = from_jax(lambda q: -(q[0] ** 2) - (q[1] - q[0] ** 2) ** 2, dim=2)
     run = sk.sample(
         target, sampler="rmhmc", metric="softabs", chains=2, warmup=20, draws=20, seed=1,
-        step_size=0.3, n_steps=3, progress=False,
+        step_size=0.1, n_steps=3, progress=False,
     )  # fmt: skip
     assert run.acceptance.min() > 0.5
     assert run.failures == 0
@@ -158,7 +165,8 @@ def test_plausible_ranges_are_where_chains_start(jax):
     assert target.capabilities > {"initial"}
 
 
-def test_a_run_with_a_file_goes_on(target, tmp_path):
+def test_a_run_with_a_file_goes_on(jax, tmp_path):
+    target = from_jax(lambda a, w: -(a**2) - (w**4).sum(), {"a": None, "w": sk.vector(3)})
     settings = {"sampler": "hmc", "warmup": 50, "chains": 2, "seed": 1, "progress": False}
     first = sk.sample(target, draws=30, path=tmp_path / "run.surrokit", **settings)
     more = sk.resume(tmp_path / "run.surrokit", target, draws=40, progress=False)
@@ -190,11 +198,11 @@ def test_a_result_in_single_precision_is_refused(jax):
         (lambda q: np.sin(np.asarray(q)).sum(), {"dim": 2}, ConfigurationError, "cannot be traced"),
         (lambda q: 1.0 if q[0] > 0 else 0.0, {"dim": 2}, ConfigurationError, "cannot be traced"),
         (lambda q: q[0], {"dim": 2, "derivatives": 4}, ConfigurationError, "between 0 and 3"),
-        (lambda q: q[0], {"dim": 2, "example": 1.0}, ConfigurationError, "leave parameters and dim"),
+        (lambda q: q[0], {"dim": 2, "example": 1.0}, ConfigurationError, "leave parameters"),
         (lambda q: q[0], {}, ConfigurationError, "pass dim="),
         (lambda a, b: a, {"parameters": {"x": None}}, ConfigurationError, "takes a, b"),
         (lambda q: q["a"], {"example": {"a": "text"}}, ConfigurationError, "arrays or numbers"),
-        (lambda q: q["a"], {"example": {"a.b": 0.0, "a": {"b": 0.0}}}, ConfigurationError, "differ"),
+        (lambda q: q["a"], {"example": {"a.b": 0, "a": {"b": 0}}}, ConfigurationError, "differ"),
         ("f", {"dim": 2}, ConfigurationError, "must be a function"),
     ],
 )  # fmt: skip

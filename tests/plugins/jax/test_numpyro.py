@@ -146,7 +146,7 @@ def test_models_that_are_no_densities_are_refused(numpyro):
         from_numpyro(without_latent_sites)
     with pytest.raises(ConfigurationError, match="plate 'rows' takes 3 of 10 rows at random"):
         from_numpyro(of_some_rows)
-    with pytest.raises(ConfigurationError, match="NumPyro cannot make .* no such data"):
+    with pytest.raises(ConfigurationError, match=r"NumPyro cannot make .* no such data"):
         from_numpyro(broken)
 
 
