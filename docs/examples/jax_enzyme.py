@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-jax.config.update("jax_enable_x64", True)  # before any array is made
-
 import surrokit as sk
 from surrokit_jax import forward_from_jax, from_jax
+
+jax.config.update("jax_enable_x64", True)  # before any array is made
 
 # [density]
 substrate = jnp.array([0.02, 0.06, 0.11, 0.22, 0.56, 1.10])

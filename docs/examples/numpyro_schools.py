@@ -1,15 +1,14 @@
 """Eight schools, written down with NumPyro; the tutorial includes it."""
 
 import jax
-import numpyro
-
-numpyro.enable_x64()  # before any array is made
-
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
 
 import surrokit as sk
 from surrokit_jax import from_numpyro
+
+numpyro.enable_x64()  # before any array is made
 
 # [model]
 effects = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])

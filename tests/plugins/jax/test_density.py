@@ -64,6 +64,7 @@ def test_an_example_declares_names_and_shapes(jax):
     assert_allclose(target.value(target.parameters.position(values)[None]), -(1.0 + 50.0 - 9.0))
 
 
+@pytest.mark.long
 def test_the_contract_holds(target):
     results = check_potential(lambda: target)  # one, or each is compiled anew
     assert [result.name for result in results if result.outcome == "failed"] == []
@@ -71,6 +72,7 @@ def test_the_contract_holds(target):
     assert len(passed) > 10
 
 
+@pytest.mark.long
 def test_the_contract_holds_of_tied_parameters(jax):
     def log_density(p, c):
         return 3.0 * jax.numpy.log(p[0]) + jax.numpy.log(p).sum() - c[0, 1] ** 2
