@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.coordinates.models import ModelMap
+from surrokit.coordinates.models import ModelMap, Reported
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
@@ -16,6 +16,8 @@ from surrokit_jax.compiled import Compiled
 from surrokit_jax.library import load, load_jax
 from surrokit_jax.potential import JaxPotential
 from surrokit_jax.tracing import check_number, highest_order
+
+_TRIED = 64  # positions at which a number is the same if it is constant
 
 
 def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> JaxPotential:
@@ -184,13 +186,23 @@ def _initialize(
     order = [name for name in info.model_trace if name in shapes]
     order += [name for name in shapes if name not in order]
     own = {name: Parameter(np.shape(start[name])) for name in order if name in start}
-    reported = {name: Parameter(tuple(shapes[name].shape)) for name in order}
-    return (
-        info.potential_fn,
-        info.postprocess_fn,
-        Parameters.declare(own),
-        Parameters.declare(reported),
-    )
+    line = Parameters.declare(own)
+    constant = _constants(jax, info.postprocess_fn, line)
+    reported = {
+        name: Reported(tuple(shapes[name].shape), constant=constant[name]) for name in order
+    }
+    return info.potential_fn, info.postprocess_fn, line, Parameters.declare(reported)
+
+
+def _constants(jax: Any, report: Callable[..., Any], own: Parameters) -> dict[str, tuple[int, ...]]:
+    """Return which numbers of each site are constant, such as zeros of a factor."""
+    z = np.random.default_rng(0).uniform(-2.0, 2.0, size=(_TRIED, own.dim))
+    found = jax.jit(jax.vmap(lambda row: report(own.split(row))))(z)
+    flat = {name: np.asarray(array).reshape(_TRIED, -1) for name, array in found.items()}
+    return {
+        name: tuple(np.flatnonzero((array == array[0]).all(axis=0)).tolist())
+        for name, array in flat.items()
+    }
 
 
 def _check_plates(trace: Mapping[str, Mapping[str, Any]]) -> None:

@@ -17,6 +17,26 @@ SUFFIX = ".unconstrained"
 """Ends the names of a model's own numbers on the line."""
 
 
+@attrs.frozen
+class Reported(Parameter):
+    """An array that a model reports, some numbers of which may be the same at all positions.
+
+    Parameters
+    ----------
+    constant
+        Which numbers these are, as places in the array in C order.
+    """
+
+    constant: tuple[int, ...] = attrs.field(default=(), kw_only=True)
+
+    @property
+    def varies(self) -> BoolArray:
+        """Which of its numbers are not constant, shape (size,)."""
+        found = np.ones(self.size, dtype=bool)
+        found[list(self.constant)] = False
+        return found
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class ModelMap:
     """The map of a model whose library has an unconstrained space of its own.
@@ -52,6 +72,11 @@ class ModelMap:
     def n_user(self) -> int:
         """Numbers in the user's position vector."""
         return self.reported.dim
+
+    @property
+    def varies(self) -> BoolArray:
+        """Which reported numbers are not constant, shape (n_user,)."""
+        return self.reported.varies
 
     @property
     def between(self) -> BoolArray:

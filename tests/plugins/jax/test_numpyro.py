@@ -122,6 +122,22 @@ def test_supports_may_depend_on_other_sites(numpyro):
     assert sk.sample(target, **QUICK)["low"].shape == (2, 20)
 
 
+def test_constant_numbers_spoil_no_verdict(numpyro):
+    """The Cholesky factor of a correlation matrix has zeros, which no chain can mix."""
+
+    def model():
+        factor = numpyro.sample("factor", numpyro.distributions.LKJCholesky(2, 1.0))
+        numpyro.deterministic("one", factor[0, 0] + 0.0 * factor[1, 0])
+
+    target = from_numpyro(model)
+    assert target.parameters.varies.tolist() == [False, False, True, True, False]
+    run = sk.sample(target, sampler="hmc", warmup=200, draws=300, seed=1, progress=False)
+    assert np.isfinite(run.to_dict()["rhat_max"])
+    assert "factor[0,1]" not in str(run.verdict)
+    stopped = sk.sample(target, sampler="hmc", target_ess=200, seed=1, progress=False)
+    assert stopped.stopped == "target_ess"
+
+
 def test_it_is_a_part_of_the_catalogue(schools):
     model, errors, effects = schools
     made = sk.make("potential", "numpyro", model=model, args=(errors,), kwargs={"effects": effects})
