@@ -53,8 +53,8 @@ class ModelMap:
     constrain
         From positions on the line (n, dim) to reported ones (n, n_user).
     unconstrain
-        From arrays of the model's parameters by name, each of shape (n, *shape), to positions on
-        the line (n, dim); NaN, or an exception, where they are outside the support.
+        From arrays of the model's parameters by name, each of shape ``(n, *shape)``, to
+        positions on the line (n, dim); NaN, or an exception, where they are outside the support.
     """
 
     reported: Parameters
