@@ -22,6 +22,9 @@ from surrokit.shapes import check_positions
 from surrokit.targets.bounds import describe_position, parameters_of, transform_of
 from surrokit.types import FloatArray
 
+REPORTED = "reported"
+"""The fact that names what a model reports, where its map is another library's."""
+
 _CLOSE = 1e-6  # relative: more than rounding, less than another target
 
 _NEEDED = {"gradient": GRADIENT, "forward": FORWARD, "jacobian": JACOBIAN, "vjp": VJP}
@@ -48,6 +51,8 @@ def write_fingerprint(store: Store, exact: Potential, version: str | None) -> No
     if isinstance(transform := _writable(exact)[1], Transform):
         store.write_array("lower", transform.lower)
         store.write_array("upper", transform.upper)
+    if isinstance(of := transform_of(exact), ModelMap):
+        store.write_facts({REPORTED: of.reported.labels})
 
 
 def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.coordinates.models import ModelMap, Reported
 from surrokit.coordinates.parameters import Parameter, Parameters
-from surrokit.errors import ConfigurationError, ShapeError, TargetError
+from surrokit.errors import ConfigurationError, LedgerError, ShapeError, TargetError
 
 OWN = Parameters({"scale": Parameter(), "w": Parameter((2,))})
 REPORTED = Parameters(
@@ -144,3 +144,13 @@ def test_a_file_goes_on_with_the_model_and_is_the_lines_without(tmp_path):
         assert ledger.to_arrays()["positions"].shape[1] == 3
     again = sk.sample(Model(), path=tmp_path / "b.surrokit", warm_start=path, **QUICK)
     assert again["scaled"].shape == (2, 30, 2)
+
+
+def test_weighted_answers_are_read_with_the_model_alone(tmp_path):
+    path = tmp_path / "run.surrokit"
+    settings = {"correction": "weights", "max_calls": 300, "seed": 1, "progress": False}
+    run = sk.sample(Model(), path=path, **settings)
+    assert not run.exact
+    with pytest.raises(LedgerError, match=r"weighted answers of a model .*surrokit\.resume\(path, target\)"):
+        sk.open_run(path)
+    assert_array_equal(sk.resume(path, Model(), progress=False).draws, run.draws)
