@@ -194,7 +194,7 @@ class Parameters:
         return any(spec.constraint is not None for spec in self.specs.values())
 
     def split(self, positions: FloatArray) -> dict[str, FloatArray]:
-        """Return position vectors (..., dim) as arrays by name, shape ``(..., *shape)``."""
+        """Return position vectors (..., dim) as arrays by name, each in its own shape."""
         return {
             name: positions[..., where].reshape((*positions.shape[:-1], *self.specs[name].shape))
             for name, where in self.slices().items()
