@@ -30,6 +30,8 @@ SCRIPTS = (
     "adaptive",
     "scikit_learn",
 )
+ADAPTERS = ("jax_enzyme", "numpyro_schools")
+"""Scripts that need other libraries; each is recorded where it is named."""
 
 
 def write(name: str, text: str) -> None:
@@ -72,6 +74,6 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for each in chosen:
-            if each in SCRIPTS:
+            if each in SCRIPTS + ADAPTERS:
                 record_script(each)
         os.chdir(HERE)

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit.coordinates.constraints.constraint import Constraint
+from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import Transform
 from surrokit.types import BoolArray, FloatArray
@@ -104,7 +105,7 @@ class Blocks:
         return np.concatenate(parts, axis=1)
 
 
-CoordinateMap: TypeAlias = Transform | Blocks
+CoordinateMap: TypeAlias = Transform | Blocks | ModelMap
 """The map between the line, where samplers move, and the user's coordinates."""
 
 

@@ -12,6 +12,7 @@ from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, VJP
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.blocks import Blocks, CoordinateMap
 from surrokit.coordinates.constraints.named import from_plain, to_plain
+from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.coordinates.transforms import Transform
 from surrokit.errors import LedgerError
@@ -20,6 +21,9 @@ from surrokit.ledger.store import Store, reading
 from surrokit.shapes import check_positions
 from surrokit.targets.bounds import describe_position, parameters_of, transform_of
 from surrokit.types import FloatArray
+
+REPORTED = "reported"
+"""The fact that names what a model reports, where its map is another library's."""
 
 _CLOSE = 1e-6  # relative: more than rounding, less than another target
 
@@ -44,9 +48,11 @@ def write_fingerprint(store: Store, exact: Potential, version: str | None) -> No
         If it cannot be written.
     """
     store.write_facts({"target": _fingerprint(exact, version)})
-    if isinstance(transform := transform_of(exact), Transform):
+    if isinstance(transform := _writable(exact)[1], Transform):
         store.write_array("lower", transform.lower)
         store.write_array("upper", transform.upper)
+    if isinstance(of := transform_of(exact), ModelMap):
+        store.write_facts({REPORTED: of.reported.labels})
 
 
 def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
@@ -162,19 +168,30 @@ def _latest(store: Store) -> Event | None:
 
 
 def _fingerprint(exact: Potential, version: str | None) -> dict[str, Any]:
-    specs, transform = parameters_of(exact).specs, transform_of(exact)
+    parameters, transform = _writable(exact)
     plain = transform if isinstance(transform, Transform) else None
     return {
         "dim": exact.dim,
         "parameters": {
             name: [list(spec.shape), spec.lower, spec.upper, to_plain(spec.constraint)]
-            for name, spec in specs.items()
+            for name, spec in parameters.specs.items()
         },
         "lower": None if plain is None else plain.lower.tolist(),
         "upper": None if plain is None else plain.upper.tolist(),
         "capabilities": sorted(exact.capabilities),
         "version": version,
     }
+
+
+def _writable(exact: Potential) -> tuple[Parameters, CoordinateMap]:
+    """Return parameters and map as a file can hold them.
+
+    The map of a model of another library cannot be written; a file has the line's own numbers.
+    """
+    transform = transform_of(exact)
+    if isinstance(transform, ModelMap):
+        return transform.line, Transform.of(transform.line)
+    return parameters_of(exact), transform
 
 
 _WORDS = {

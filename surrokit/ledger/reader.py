@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
-from surrokit.errors import ConfigurationError, MissingDependencyError
+from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
 from surrokit.history.scratch import scratch_for
 from surrokit.history.trace import Trace, trace_of
 from surrokit.ledger.blocks import read_blocks, read_weights
 from surrokit.ledger.events import Event, read_events
-from surrokit.ledger.fingerprint import read_parameters
+from surrokit.ledger.fingerprint import REPORTED, read_parameters
 from surrokit.ledger.store import Store, reading
 from surrokit.result.weights import Weights
 
@@ -184,10 +184,17 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the file is damaged.
+            If the file is damaged, or they are of what a model of another library reports.
         """
         with reading(self.path):
-            told = self.facts.get("account", {}).get("weights")
+            facts = self.facts
+            told = facts.get("account", {}).get("weights")
+        if told is not None and REPORTED in facts:
+            raise LedgerError(
+                f"{self.path} has weighted answers of a model of another library, which a file "
+                "cannot hold; read them with surrokit.resume(path, target)"
+            )
+        with reading(self.path):
             return None if told is None else read_weights(self.store, told, self.parameters.dim)
 
     @property

@@ -14,9 +14,15 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import InitialPotential, Potential
 from surrokit.contracts.sampler import ChainState
 from surrokit.coordinates.blocks import pull_back, pull_back_outputs
+from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ShapeError, TargetError
-from surrokit.targets.bounds import describe_position, parameters_of, transform_of
+from surrokit.targets.bounds import (
+    describe_position,
+    labels_on_line,
+    parameters_of,
+    transform_of,
+)
 from surrokit.types import BoolArray, FloatArray
 
 Began = TypeVar("Began")
@@ -54,6 +60,9 @@ def given_positions(
     TargetError
         If a number is not finite or not inside its bounds; the message names the parameter.
     """
+    transform = transform_of(target)
+    if isinstance(transform, ModelMap):
+        return transform.read(initial, chains)
     parameters = parameters_of(target)
     values = parameters.position(initial)  # type: ignore[arg-type]
     dim = parameters.dim
@@ -64,7 +73,7 @@ def given_positions(
         )
     bounded = np.broadcast_to(values, (chains, dim))
     _check_inside(bounded, parameters)
-    return transform_of(target).to_unbounded(bounded)
+    return transform.to_unbounded(bounded)
 
 
 def _check_ties(positions: FloatArray, parameters: Parameters) -> None:
@@ -181,7 +190,7 @@ def _finite_gradient(state: ChainState) -> BoolArray:
 def _complaint(state: ChainState, bad: BoolArray, target: Potential) -> str:
     chain = int(np.flatnonzero(bad)[0])
     value = state.values[chain]
-    labels = parameters_of(target).labels_on_line
+    labels = labels_on_line(target)
     at = describe_position(target, state.positions[chain])
     if np.isfinite(value):
         finite = _finite_gradient(state)[chain]

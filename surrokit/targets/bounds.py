@@ -30,6 +30,7 @@ from surrokit.contracts.potential import (
     Potential,
 )
 from surrokit.coordinates.blocks import CoordinateMap, pull_back
+from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.rowwise import despite_failures, map_rows, unless_failed
 from surrokit.coordinates.transforms import Transform, products
@@ -306,6 +307,14 @@ def transform_of(potential: Potential) -> CoordinateMap:
     if isinstance(declared, CoordinateMap):
         return declared
     return Transform.of(Parameters.unnamed(potential.dim))
+
+
+def labels_on_line(potential: Potential) -> list[str]:
+    """Return a name for each number of a potential's sampling coordinates."""
+    transform = transform_of(potential)
+    if isinstance(transform, ModelMap):
+        return transform.line.labels
+    return parameters_of(potential).labels_on_line
 
 
 _SHOWN = 10  # numbers of a position in a message

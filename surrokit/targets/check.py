@@ -12,7 +12,7 @@ from surrokit.arguments import numbers
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.contracts.sampler import ChainState
 from surrokit.errors import GradientWarning, ShapeError
-from surrokit.targets.bounds import parameters_of, transform_of
+from surrokit.targets.bounds import labels_on_line, parameters_of, transform_of
 from surrokit.targets.precision import is_single, single_precision_of
 from surrokit.types import FloatArray
 
@@ -109,7 +109,7 @@ def check_gradient(target: Potential, position: npt.ArrayLike) -> GradientCheck:
     values = target.value(np.concatenate([z + steps, z - steps]))
     differences = (values[: target.dim] - values[target.dim :]) / (2.0 * np.diag(steps))
     return GradientCheck(
-        labels=parameters.labels_on_line,
+        labels=labels_on_line(target),
         given=gradient,
         differences=differences,
         single=_single(target, values),

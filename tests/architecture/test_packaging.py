@@ -67,6 +67,7 @@ def test_every_third_party_import_is_declared(project, root):
             *extras["arviz"],
             *extras["dask"],
             *extras["jax"],
+            *extras["numpyro"],
             *extras["pandas"],
             *extras["parquet"],
             *extras["testing"],

@@ -1,0 +1,156 @@
+"""The maps from the line to parameters of each kind, in JAX.
+
+They are those of :mod:`surrokit.coordinates`, so that draws come back by the maps that the density
+was evaluated with; derivatives of any order follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from surrokit.coordinates.parameters import Parameter, Parameters
+from surrokit.errors import ConfigurationError
+from surrokit_jax.library import load_jax
+
+Mapped: TypeAlias = tuple[Any, Any]
+"""q as a vector, and the log of the volume that the map makes of a volume in z."""
+
+
+def to_user(parameters: Parameters, z: Any) -> Mapped:
+    """Return the user's position q, shape (n_user,), at z of shape (dim,), and the log Jacobian.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such map of a parameter's constraint.
+    """
+    jnp = load_jax().numpy
+    parts, logs, start = [], [], 0
+    for spec in parameters.specs.values():
+        part = z[start : start + spec.free]
+        q, log = (_between if spec.constraint is None else _map_of(spec))(spec, part)
+        parts.append(q)
+        logs.append(log)
+        start += spec.free
+    return jnp.concatenate(parts), sum(logs)
+
+
+def check_maps(parameters: Parameters) -> None:
+    """Refuse parameters of which a map or a prior is none of ours.
+
+    Raises
+    ------
+    ConfigurationError
+        If one has a constraint without a map, or a prior.
+    """
+    for name, spec in parameters.specs.items():
+        if spec.prior is not None:
+            raise ConfigurationError(
+                f"the prior of {name!r} is a distribution of scipy.stats, which JAX cannot "
+                "differentiate; leave it out, and add its log density to yours, by "
+                "jax.scipy.stats, say"
+            )
+        if spec.constraint is not None:
+            _map_of(spec)
+
+
+def _map_of(spec: Parameter) -> Callable[[Any, Any], Mapped]:
+    assert spec.constraint is not None
+    of = _MAPS.get(spec.constraint.name)
+    if of is None:
+        raise ConfigurationError(
+            f"{spec.constraint.name!r} has no map in JAX; there are {', '.join(_MAPS)}"
+        )
+    return lambda given, z: of(given.constraint, z)
+
+
+def _between(spec: Parameter, z: Any) -> Mapped:
+    """Return numbers between bounds, which stop at the last number inside."""
+    jax = load_jax()
+    jnp = jax.numpy
+    lower, upper = spec.bounds
+    if np.isinf(lower) and np.isinf(upper):
+        return z, 0.0
+    least, most = np.nextafter(lower, np.inf), np.nextafter(upper, -np.inf)
+    tiny = np.finfo(np.float64).tiny  # the compiler takes smaller numbers for 0
+    least = tiny if lower == 0.0 else least
+    most = -tiny if upper == 0.0 else most
+    if np.isinf(upper):
+        return jnp.maximum(lower + jnp.exp(z), least), jnp.sum(z)
+    if np.isinf(lower):
+        return jnp.minimum(upper - jnp.exp(z), most), jnp.sum(z)
+    width = upper - lower
+    # from the nearer end, or the slope is lost at the upper one
+    q = jnp.where(z < 0.0, lower + width * _expit(z), upper - width * _expit(-z))
+    log = jnp.log(width) - jax.nn.softplus(z) - jax.nn.softplus(-z)
+    return jnp.clip(q, least, most), jnp.sum(log)
+
+
+def _expit(z: Any) -> Any:
+    return load_jax().nn.sigmoid(z)
+
+
+def _simplex(constraint: Any, z: Any) -> Mapped:
+    jax = load_jax()
+    logs = np.log(constraint.to_bounded(np.eye(constraint.free)))
+    basis = (logs - logs.mean(axis=1, keepdims=True)).T  # columns of its orthonormal basis
+    q = jax.nn.log_softmax(basis @ z)
+    return jax.numpy.exp(q), jax.numpy.sum(q) + 0.5 * np.log(constraint.size)
+
+
+def _ordered(constraint: Any, z: Any) -> Mapped:
+    jnp = load_jax().numpy
+    del constraint
+    return jnp.cumsum(jnp.concatenate([z[:1], jnp.exp(z[1:])])), jnp.sum(z[1:])
+
+
+def _unit_vector(constraint: Any, z: Any) -> Mapped:
+    jnp = load_jax().numpy
+    constant = float(constraint.log_jacobian(np.zeros((1, constraint.free)))[0])
+    squared = jnp.sum(jnp.square(z))
+    return z / jnp.sqrt(squared), constant - 0.5 * squared
+
+
+def _circular(constraint: Any, z: Any) -> Mapped:
+    jnp = load_jax().numpy
+    x, y = jnp.split(z, 2)
+    del constraint
+    return jnp.arctan2(y, x), -0.5 * jnp.sum(jnp.square(z))
+
+
+def _correlation(constraint: Any, z: Any) -> Mapped:
+    jax = load_jax()
+    jnp, size = jax.numpy, constraint.size
+    rows, columns = np.tril_indices(size, -1)
+    log_sech = np.log(2.0) - z - jax.nn.softplus(-2.0 * z)
+    below = jnp.zeros((size, size)).at[rows, columns].set(log_sech)
+    # what is left of a row's length before each of its numbers
+    left = jnp.tril(jnp.exp(jnp.cumsum(below, axis=1) - below))
+    partial = jnp.eye(size).at[rows, columns].set(jnp.tanh(z))
+    factor = partial * left
+    on = np.diag_indices(size)
+    matrix = (factor @ factor.T).at[on].set(1.0)
+    return matrix.ravel(), jnp.sum((size - columns) * log_sech)
+
+
+def _covariance(constraint: Any, z: Any) -> Mapped:
+    jnp, size = load_jax().numpy, constraint.size
+    rows, columns = np.tril_indices(size)
+    on = rows == columns
+    numbers = jnp.where(on, jnp.exp(jnp.where(on, z, 0.0)), z)
+    factor = jnp.zeros((size, size)).at[rows, columns].set(numbers)
+    log = size * np.log(2.0) + jnp.sum(np.where(on, size - rows + 1.0, 0.0) * z)
+    return (factor @ factor.T).ravel(), log
+
+
+_MAPS: Mapping[str, Callable[[Any, Any], Mapped]] = {
+    "simplex": _simplex,
+    "ordered": _ordered,
+    "unit_vector": _unit_vector,
+    "circular": _circular,
+    "correlation": _correlation,
+    "covariance": _covariance,
+}

@@ -1,0 +1,215 @@
+"""Models written down with NumPyro."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.coordinates.models import ModelMap, Reported
+from surrokit.coordinates.parameters import Parameter, Parameters
+from surrokit.errors import ConfigurationError
+from surrokit.types import FloatArray
+from surrokit_jax.compiled import Compiled
+from surrokit_jax.library import load, load_jax
+from surrokit_jax.potential import JaxPotential
+from surrokit_jax.tracing import check_number, highest_order
+
+_TRIED = 64  # positions at which a number is the same if it is constant
+
+
+def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> JaxPotential:
+    """Make a target of a model written down with NumPyro.
+
+    Chains move in NumPyro's unconstrained space. Draws come back by the names of the model's sites,
+    with constrained values; deterministic sites are among them.
+
+    Parameters
+    ----------
+    model
+        The model.
+    *args, **kwargs
+        What it is called with, data among them.
+
+    Returns
+    -------
+    JaxPotential
+        With gradients, Hessians and their products, and contractions of third derivatives, as far
+        as JAX can trace them.
+
+    Raises
+    ------
+    MissingDependencyError
+        If NumPyro is not installed.
+    ConfigurationError
+        If JAX is in single precision, or NumPyro cannot make a potential of the model.
+    """
+    jax = load_jax()
+    load("numpyro", "numpyro")
+    sites = Sites(model, args, kwargs, *_initialize(jax, model, args, kwargs))
+    check_number("the model's potential", sites.potential, sites.own.dim)
+    return JaxPotential(
+        function=sites.potential,
+        parameters=sites.reported,
+        transform=ModelMap(
+            reported=sites.reported,
+            own=sites.own,
+            constrain=Constrained(sites),
+            unconstrain=sites.unconstrain,
+        ),
+        derivatives=highest_order("the model's potential", sites.potential, sites.own.dim, None),
+        dim=sites.own.dim,
+    )
+
+
+def target_of(
+    model: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+) -> JaxPotential:
+    """Make a target of a model written down with NumPyro, for :func:`surrokit.make`.
+
+    Parameters
+    ----------
+    model
+        The model.
+    args, kwargs
+        What it is called with.
+    """
+    return from_numpyro(model, *args, **(kwargs or {}))
+
+
+@attrs.frozen(eq=False)
+class Sites:
+    """The sites of a model, and its functions of one position on the line.
+
+    Parameters
+    ----------
+    model, args, kwargs
+        The model, and what it is called with.
+    potential_of, report
+        NumPyro's potential, and its function to constrained and deterministic sites, of
+        unconstrained sites by name.
+    own, reported
+        Names and shapes of unconstrained sites, and of all that is reported.
+    """
+
+    model: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    potential_of: Callable[[Mapping[str, Any]], Any]
+    report: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    own: Parameters
+    reported: Parameters
+
+    def potential(self, z: Any) -> Any:
+        """Return U at a position (dim,) on the line, in JAX."""
+        return self.potential_of(self.own.split(z))
+
+    def constrained(self, z: Any) -> Any:
+        """Return all that is reported at a position (dim,) on the line, (n_user,), in JAX."""
+        jnp = load_jax().numpy
+        values = self.report(self.own.split(z))
+        flat = [jnp.ravel(values[name]).astype(np.float64) for name in self.reported.specs]
+        return jnp.concatenate(flat)
+
+    def unconstrain(self, arrays: Mapping[str, FloatArray]) -> FloatArray:
+        """Return positions on the line (n, dim) at constrained sites by name, (n, *shape) each."""
+        jax = load_jax()
+        from numpyro.infer.util import unconstrain_fn
+
+        def one(values: Mapping[str, Any]) -> Any:
+            found = unconstrain_fn(self.model, self.args, self.kwargs, values)
+            return jax.numpy.concatenate([jax.numpy.ravel(found[name]) for name in self.own.specs])
+
+        given = {name: jax.numpy.asarray(array) for name, array in arrays.items()}
+        return np.array(jax.vmap(one)(given))
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Return what stands for it elsewhere: NumPyro's functions are made there anew."""
+        return _sites, (self.model, self.args, self.kwargs)
+
+
+@attrs.frozen(eq=False)
+class Constrained:
+    """Reported sites at rows of positions on the line, compiled at its first call.
+
+    Parameters
+    ----------
+    sites
+        The sites.
+    """
+
+    sites: Sites
+    _compiled: Compiled = attrs.field(init=False, repr=False)
+
+    @_compiled.default
+    def _at_rows(self) -> Compiled:
+        return Compiled("the model", self.sites.constrained)
+
+    def __call__(self, positions: FloatArray) -> FloatArray:
+        """Return them, shape (n, n_user), at positions (n, dim)."""
+        return self._compiled(positions)
+
+    def __reduce__(self) -> tuple[Any, tuple[Sites]]:
+        """Return what stands for it elsewhere."""
+        return type(self), (self.sites,)
+
+
+def _sites(model: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sites:
+    return Sites(model, args, kwargs, *_initialize(load_jax(), model, args, kwargs))
+
+
+def _initialize(
+    jax: Any, model: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Callable[..., Any], Callable[..., Any], Parameters, Parameters]:
+    """Return NumPyro's potential and report, and names and shapes of both sides."""
+    from numpyro.infer.util import initialize_model
+
+    try:
+        info = initialize_model(
+            jax.random.PRNGKey(0),
+            model,
+            dynamic_args=False,
+            model_args=args,
+            model_kwargs=dict(kwargs),
+        )
+        start = info.param_info.z
+        shapes = jax.eval_shape(info.postprocess_fn, start)
+    except Exception as error:
+        raise ConfigurationError(
+            f"NumPyro cannot make a potential of the model: {type(error).__name__}: {error}"
+        ) from error
+    _check_plates(info.model_trace)
+    if not start:
+        raise ConfigurationError("the model has no latent site, so there is nothing to draw")
+    order = [name for name in info.model_trace if name in shapes]
+    order += [name for name in shapes if name not in order]
+    own = {name: Parameter(np.shape(start[name])) for name in order if name in start}
+    line = Parameters.declare(own)
+    constant = _constants(jax, info.postprocess_fn, line)
+    reported = {
+        name: Reported(tuple(shapes[name].shape), constant=constant[name]) for name in order
+    }
+    return info.potential_fn, info.postprocess_fn, line, Parameters.declare(reported)
+
+
+def _constants(jax: Any, report: Callable[..., Any], own: Parameters) -> dict[str, tuple[int, ...]]:
+    """Return which numbers of each site are constant, such as zeros of a factor."""
+    z = np.random.default_rng(0).uniform(-2.0, 2.0, size=(_TRIED, own.dim))
+    found = jax.jit(jax.vmap(lambda row: report(own.split(row))))(z)
+    flat = {name: np.asarray(array).reshape(_TRIED, -1) for name, array in found.items()}
+    return {
+        name: tuple(np.flatnonzero((array == array[0]).all(axis=0)).tolist())
+        for name, array in flat.items()
+    }
+
+
+def _check_plates(trace: Mapping[str, Mapping[str, Any]]) -> None:
+    for name, site in trace.items():
+        size, part = site["args"] if site["type"] == "plate" else (None, None)
+        if part not in (None, size):
+            raise ConfigurationError(
+                f"plate {name!r} takes {part} of {size} rows at random, so that the model's "
+                "density is no function of its parameters; leave subsample_size out"
+            )

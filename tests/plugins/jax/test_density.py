@@ -1,0 +1,229 @@
+"""Log densities in JAX: ways to give them, derivatives, draws, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+import surrokit as sk
+from surrokit.coordinates import declarations as declare
+from surrokit.errors import ConfigurationError, ResultTypeError, ShapeError
+from surrokit.testing import check_potential
+from surrokit_jax import from_jax
+
+PARAMETERS = {"mu": None, "tau": (0.0, None), "w": sk.vector(3, lower=-1.0, upper=2.0)}
+
+
+def density(mu, tau, w):
+    """Any smooth function, also of NumPy's arrays."""
+    return -0.5 * mu**2 / tau - tau - (w**4).sum() + mu * w[0] * w[1]
+
+
+def of_vector(q):
+    return density(q[0], q[1], q[2:])
+
+
+@pytest.fixture
+def target(jax):
+    return from_jax(density, PARAMETERS)
+
+
+@pytest.fixture
+def positions(rng):
+    return rng.normal(size=(5, 5))
+
+
+def test_values_are_those_of_a_plain_function(target, positions):
+    plain = sk.potential(log_density=of_vector, parameters=PARAMETERS)
+    assert_allclose(target.value(positions), plain.value(positions), rtol=1e-12)
+
+
+def test_a_function_may_take_one_vector(jax, target, positions):
+    by_vector = from_jax(of_vector, PARAMETERS)
+    assert_array_equal(by_vector.value(positions), target.value(positions))
+
+
+def test_a_number_of_numbers_is_enough(jax):
+    target = from_jax(lambda q: -(q @ q), dim=3)
+    assert_allclose(target.value(np.ones((2, 3))), 3.0)
+    assert list(target.parameters.specs) == ["q"]
+
+
+def test_an_example_declares_names_and_shapes(jax):
+    tree = {"layer": {"weights": np.zeros((2, 3)), "bias": 0.0}, "scale": [np.zeros(2)]}
+
+    def log_density(tree):
+        assert tree["layer"]["weights"].shape == (2, 3)
+        return tree["layer"]["bias"] + 10.0 * tree["layer"]["weights"][1, 2] - tree["scale"][0][1]
+
+    target = from_jax(log_density, example=tree)
+    assert list(target.parameters.specs) == ["layer.bias", "layer.weights", "scale.0"]
+    values = {"layer.bias": 1.0, "layer.weights": np.arange(6.0).reshape(2, 3), "scale.0": [7, 9]}
+    assert_allclose(target.value(target.parameters.position(values)[None]), -(1.0 + 50.0 - 9.0))
+
+
+@pytest.mark.long
+def test_the_contract_holds(target):
+    results = check_potential(lambda: target)  # one, or each is compiled anew
+    assert [result.name for result in results if result.outcome == "failed"] == []
+    passed = {result.name for result in results if result.outcome == "passed"}
+    assert len(passed) > 10
+
+
+@pytest.mark.long
+def test_the_contract_holds_of_tied_parameters(jax):
+    def log_density(p, c):
+        return 3.0 * jax.numpy.log(p[0]) + jax.numpy.log(p).sum() - c[0, 1] ** 2
+
+    tied = {"p": declare.simplex(3), "c": declare.correlation(3)}
+    target = from_jax(log_density, tied)
+    results = check_potential(lambda: target)
+    assert [result.name for result in results if result.outcome == "failed"] == []
+
+
+@pytest.mark.parametrize(
+    ("order", "offered"),
+    [
+        (0, set()),
+        (1, {"gradient"}),
+        (2, {"gradient", "hessian", "hessian-product"}),
+        (
+            None,
+            {"gradient", "hessian", "hessian-product", "hessian-derivative", "hessian-diagonal"},
+        ),
+    ],
+)
+def test_derivatives_may_be_limited(jax, order, offered):
+    assert from_jax(density, PARAMETERS, derivatives=order).capabilities == offered
+
+
+def test_what_cannot_be_differentiated_twice_offers_gradients(jax):
+    """An adjoint of a program outside, of which JAX knows no derivative."""
+
+    @jax.custom_vjp
+    def once(q):
+        return -(q @ q)
+
+    def pull(q, weight):
+        slope = jax.pure_callback(lambda q: -2.0 * q, q, q, vmap_method="sequential")
+        return (weight * slope,)
+
+    once.defvjp(lambda q: (once(q), q), pull)
+    target = from_jax(once, dim=2)
+    assert target.capabilities == {"gradient"}
+    assert_allclose(target.value_and_gradient(np.ones((3, 2)))[1], 2.0)
+    with pytest.raises(ConfigurationError, match=r"differentiate log_density twice.*derivatives=1"):
+        from_jax(once, dim=2, derivatives=3)
+
+
+def test_what_cannot_be_differentiated_is_told(jax):
+    def endless(q):
+        return jax.lax.while_loop(lambda x: x < 3.0, lambda x: x + 1.0, q[0])
+
+    with pytest.raises(ConfigurationError, match=r"differentiate log_density once.*derivatives=0"):
+        from_jax(endless, dim=2)
+    assert_allclose(from_jax(endless, dim=2, derivatives=0).value(np.full((1, 2), 0.5)), -3.5)
+
+
+def test_draws_come_back_in_the_users_coordinates(jax):
+    """Means of a gamma and of a Dirichlet distribution, at five standard errors."""
+
+    def log_density(rate, p):
+        return (
+            jax.numpy.log(rate) - rate + (jax.numpy.array([2.0, 1.0, 0.0]) * jax.numpy.log(p)).sum()
+        )
+
+    target = from_jax(log_density, {"rate": (0.0, None), "p": declare.simplex(3)})
+    run = sk.sample(target, sampler="hmc", draws=500, warmup=300, seed=3, progress=False)
+    assert run["p"].shape == (4, 500, 3)
+    assert_allclose(run["p"].sum(axis=2), 1.0)
+    for draws, mean in ((run["rate"], 2.0), (run["p"][..., 0], 0.5), (run["p"][..., 2], 1 / 6)):
+        error = draws.std() / np.sqrt(sk.effective_sample_size(draws[..., None], "bulk")[0])
+        assert abs(draws.mean() - mean) < 5.0 * error
+
+
+def test_third_derivatives_serve_a_riemannian_sampler(jax):
+    target = from_jax(lambda q: -(q[0] ** 2) - (q[1] - q[0] ** 2) ** 2, dim=2)
+    run = sk.sample(
+        target, sampler="rmhmc", metric="softabs", chains=2, warmup=20, draws=20, seed=1,
+        step_size=0.1, n_steps=3, progress=False,
+    )  # fmt: skip
+    assert run.acceptance.min() > 0.5
+    assert run.failures == 0
+
+
+def test_a_gradient_agrees_with_differences(target):
+    check = sk.check_gradient(target, [0.3, 0.7, 0.1, -0.2, 1.5])
+    assert check.ok
+
+
+def test_plausible_ranges_are_where_chains_start(jax):
+    ranges = {"mu": (5.0, 6.0), "tau": (0.1, 0.2), "w": (0.0, 1.0)}
+    target = from_jax(density, PARAMETERS, plausible=ranges)
+    starts = target.transform.to_bounded(target.initial(np.random.default_rng(0), 50))
+    assert starts[:, 1].min() > 0.1
+    assert starts[:, 1].max() < 0.2
+    assert target.capabilities > {"initial"}
+
+
+def test_a_run_with_a_file_goes_on(jax, tmp_path):
+    target = from_jax(lambda a, w: -(a**2) - (w**4).sum(), {"a": None, "w": sk.vector(3)})
+    settings = {"sampler": "hmc", "warmup": 50, "chains": 2, "seed": 1, "progress": False}
+    first = sk.sample(target, draws=30, path=tmp_path / "run.surrokit", **settings)
+    more = sk.resume(tmp_path / "run.surrokit", target, draws=40, progress=False)
+    assert_array_equal(more.draws[:, :30], first.draws)
+    assert_array_equal(sk.open_run(tmp_path / "run.surrokit")["w"], more["w"])
+
+
+def test_it_is_a_part_of_the_catalogue(jax):
+    target = sk.make("potential", "jax", log_density=lambda q: -(q @ q), dim=2)
+    assert target.dim == 2
+
+
+def test_single_precision_is_refused(jax):
+    jax.config.update("jax_enable_x64", False)
+    with pytest.raises(ConfigurationError, match=r'jax.config.update\("jax_enable_x64", True\)'):
+        from_jax(density, PARAMETERS)
+
+
+def test_a_result_in_single_precision_is_refused(jax):
+    with pytest.raises(ResultTypeError, match=r"double precision \(float64\), got float32"):
+        from_jax(lambda q: q.astype("float32").sum(), dim=2)
+
+
+@pytest.mark.parametrize(
+    ("function", "settings", "error", "message"),
+    [
+        (lambda q: q, {"dim": 2}, ShapeError, r"one number .* array of shape \(2,\)"),
+        (lambda q: (q[0], q[1]), {"dim": 2}, ConfigurationError, "must return one array"),
+        (lambda q: np.sin(np.asarray(q)).sum(), {"dim": 2}, ConfigurationError, "cannot be traced"),
+        (lambda q: 1.0 if q[0] > 0 else 0.0, {"dim": 2}, ConfigurationError, "cannot be traced"),
+        (lambda q: q[0], {"dim": 2, "derivatives": 4}, ConfigurationError, "between 0 and 3"),
+        (lambda q: q[0], {"dim": 2, "example": 1.0}, ConfigurationError, "leave parameters"),
+        (lambda q: q[0], {}, ConfigurationError, "pass dim="),
+        (lambda a, b: a, {"parameters": {"x": None}}, ConfigurationError, "takes a, b"),
+        (lambda q: q["a"], {"example": {"a": "text"}}, ConfigurationError, "arrays or numbers"),
+        (lambda q: q["a"], {"example": {"a.b": 0, "a": {"b": 0}}}, ConfigurationError, "differ"),
+        ("f", {"dim": 2}, ConfigurationError, "must be a function"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_a_target_is_refused(jax, function, settings, error, message):
+    with pytest.raises(error, match=message):
+        from_jax(function, **settings)
+
+
+def test_priors_of_scipy_are_refused(jax):
+    parameters = {"rate": declare.positive(prior=stats.gamma(2.0))}
+    with pytest.raises(ConfigurationError, match=r"prior of 'rate'.*jax\.scipy\.stats"):
+        from_jax(lambda rate: -rate, parameters)
+
+
+def test_an_unknown_constraint_is_refused(jax):
+    class Odd:
+        name, meaning, shape, free = "odd", "odd numbers", (2,), 2
+        varies = np.ones(2, dtype=bool)
+
+    with pytest.raises(ConfigurationError, match="'odd' has no map in JAX; there are simplex"):
+        from_jax(lambda q: q[0], {"q": sk.Parameter((2,), constraint=Odd())})
