@@ -146,11 +146,13 @@ def test_a_file_goes_on_with_the_model_and_is_the_lines_without(tmp_path):
     assert again["scaled"].shape == (2, 30, 2)
 
 
+@pytest.mark.long
 def test_weighted_answers_are_read_with_the_model_alone(tmp_path):
     path = tmp_path / "run.surrokit"
     settings = {"correction": "weights", "max_calls": 300, "seed": 1, "progress": False}
     run = sk.sample(Model(), path=path, **settings)
     assert not run.exact
-    with pytest.raises(LedgerError, match=r"weighted answers of a model .*surrokit\.resume\(path, target\)"):
+    message = r"weighted answers of a model .*surrokit\.resume\(path, target\)"
+    with pytest.raises(LedgerError, match=message):
         sk.open_run(path)
     assert_array_equal(sk.resume(path, Model(), progress=False).draws, run.draws)
