@@ -135,3 +135,13 @@ def noisy(q):
 def single(q):
     """Computes in single precision."""
     return np.float32(np.float32(q @ q) / np.float32(2.0))
+
+
+def steep(q):
+    """A standard normal surrogate is wrong about this in a third of its proposals."""
+    return float(q @ q / 2 + 0.3 * np.sum(q**4))
+
+
+def gentle(q):
+    """A standard normal surrogate is right about this but for a fiftieth."""
+    return float(q @ q / 2 + 0.005 * np.sum(q**4))

@@ -10,6 +10,7 @@ import pytest
 
 import models
 import surrokit as sk
+from models import gentle, steep
 from surrokit.ledger.events import APART, read_events
 from surrokit.ledger.store import Store
 
@@ -32,14 +33,6 @@ class Round:
 
     def gradient(self, q):
         return q
-
-
-def steep(q):
-    return float(q @ q / 2 + 0.3 * np.sum(q**4))
-
-
-def gentle(q):
-    return float(q @ q / 2 + 0.005 * np.sum(q**4))
 
 
 def draw(target, chains=1, **options):

@@ -69,7 +69,8 @@ def test_two_processes_do_twice_the_work():
 
 @pytest.mark.long  # it takes a machine that nobody else uses
 def test_a_single_chain_is_five_times_as_fast_where_proposals_are_evaluated_ahead():
-    from test_ahead import draw, gentle
+    from models import gentle
+    from test_ahead import draw
 
     def slow(q):
         time.sleep(SECONDS)
