@@ -171,7 +171,9 @@ def _beyond(lines):
 
 
 RUN = """
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may ignore it
 import surrokit as sk
 target = sk.command_potential(["sh", "-c", "echo $$ > {here}/$$; exec sleep 60"], dim=2,
                               folder=sys.argv[1])
@@ -189,7 +191,6 @@ def test_programs_end_with_an_interrupted_run(tmp_path, crew):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     wait_until(lambda: len(_pids(tmp_path)) == (1 if crew == "none" else 2))
     os.killpg(run.pid, signal.SIGINT)
