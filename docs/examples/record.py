@@ -29,6 +29,7 @@ SCRIPTS = (
     "traps",
     "adaptive",
     "scikit_learn",
+    "regression",
 )
 
 

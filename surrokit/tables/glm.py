@@ -100,7 +100,8 @@ def glm(
     named = [name for name in columns if name in {*asks.columns, *beside.columns.values()}]
     frame = read_columns(data, named)
     kept = keep_rows(frame, na_action)
-    frame = frame if kept.all() else frame[kept].reset_index(drop=True)
+    # columns with holes had types with room for these
+    frame = frame if kept.all() else frame[kept].reset_index(drop=True).infer_objects()
     numbers = beside.numbers(frame, kept)
     made = asks.matrices(frame)
     _check_levels(family, made)
