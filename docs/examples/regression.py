@@ -4,6 +4,8 @@
 import numpy as np
 import pandas as pd
 
+import surrokit as sk
+
 rng = np.random.default_rng(1)
 n = 500
 frame = pd.DataFrame(
@@ -20,8 +22,6 @@ frame["often"] = np.where(frame.visits > 3, "yes", "no")
 frame["log_years"] = np.log(frame.years)
 
 # [counts]
-import surrokit as sk
-
 target = sk.glm(
     "visits ~ age + C(clinic) + np.log(income)",
     data=frame,

@@ -54,13 +54,12 @@ def glm_command(sample: click.Command) -> click.Command:
         settings: tuple[str, ...],
         **rest: Any,
     ) -> None:
-        """Draw the coefficients of a regression: FORMULA says what of the table DATA (.csv,
-        .parquet).
+        """Draw the coefficients of FORMULA, a regression, for the table DATA (.csv, .parquet).
 
         For example: surrokit glm "visits ~ age + C(clinic)" visits.csv --family poisson. Settings
         of the family are given by --set, such as target.shape=1.5. FORMULA is evaluated as Python
         code.
-        """  # noqa: D205, D401
+        """
         from surrokit.cli.settings import parse_settings
         from surrokit.tables.files import read_table
         from surrokit.tables.glm import glm as regression

@@ -111,11 +111,18 @@ def read_columns(data: Any, names: Sequence[str]) -> Any:
 
     Raises
     ------
+    ConfigurationError
+        If two columns have one name.
     MissingDependencyError
         If pandas is not installed, or Narwhals for a table of another library.
     ShapeError
         If columns differ in length.
     """
+    twice = [name for name in names if list(names).count(name) > 1]
+    if twice:
+        raise ConfigurationError(
+            f"data has {twice.count(twice[0])} columns called {twice[0]!r}; rename all but one"
+        )
     pandas = library("pandas", "for regressions from tables")
     if isinstance(data, pandas.DataFrame):
         return data.rename(columns=str)[list(names)].reset_index(drop=True)

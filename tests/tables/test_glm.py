@@ -11,6 +11,7 @@ import pytest
 import surrokit as sk
 from surrokit.errors import ConfigurationError, MissingDependencyError, ShapeError
 from surrokit.tables.frames import library
+from surrokit.targets.named import NamedPotential
 from surrokit.testing import check_potential
 
 REASON = "reads formulas and tables: the extra surrokit[formula]"
@@ -226,6 +227,10 @@ REFUSED = {
         {"formula": "visits ~ np.log(age - 50)"},
         r"column 'np.log\(age - 50\)' of the design must be finite",
     ),
+    "two columns of one name": (
+        {"data": pandas.concat([FRAME, FRAME[["age"]]], axis=1)},
+        "data has 2 columns called 'age'; rename",
+    ),
     "no rows": ({"data": FRAME[:0]}, "must have rows and columns, got 0 rows"),
     "no table": ({"data": "visits.csv"}, "must be a table in memory.*got str"),
     "levels for counts": ({"formula": "stage ~ age"}, "has levels .* takes numbers"),
@@ -240,6 +245,11 @@ REFUSED = {
         "columns age, twice of the design are linearly dependent",
     ),
     "no scale": ({"formula": "weeks ~ age", "family": "gaussian"}, "needs scale"),
+    "no such family": ({"family": "poison"}, "family must be one of .*'poison'"),
+    "no positive response": (
+        {"formula": "log_exposure ~ age", "family": "gamma"},
+        "response must be positive, got -",
+    ),
     "no such setting": ({"size": 2.0}, "has no size"),
     "no such prior": ({"prior": {"agee": 1.0}}, "prior asks for 'agee'.*do you mean 'age'"),
     "a prior of 0": ({"prior": {"age": 0.0}}, "prior of 'age' must be a positive"),
@@ -292,6 +302,21 @@ def test_rows_that_do_not_count_decide_nothing():
     weights = (np.arange(N) > 0).astype(float)
     with pytest.raises(ConfigurationError, match="columns rare of the design"):
         sk.glm("visits ~ rare", frame, "poisson", weights=weights)
+
+
+def test_types_with_room_for_holes_are_those_of_whole_rows_again():
+    holes = {
+        "whole": pandas.array([None, *DATA["count"][1:]], dtype="Int64"),
+        "flag": [None, *(DATA["died"][1:] == 1)],
+    }
+    ours = sk.glm("flag ~ whole", FRAME.assign(**holes), "logistic", na_action="drop")
+    design = np.column_stack([np.ones(N - 1), DATA["count"][1:]])
+    assert_same(ours, sk.rows_potential("logistic", design, DATA["died"][1:]), POSITIONS[:, :2])
+
+
+def test_there_is_a_name_for_each_number():
+    with pytest.raises(ShapeError, match="there are 1 names, but the potential takes 2 numbers"):
+        NamedPotential.of(sk.rows_potential("poisson", DESIGN[:, :2], DATA["visits"]), ["age"])
 
 
 def test_what_is_missing_is_told():
