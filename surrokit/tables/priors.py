@@ -20,6 +20,8 @@ One: TypeAlias = float | tuple[float, float]
 ByName: TypeAlias = GaussianPrior | float | Mapping[str, One] | None
 """Priors of coefficients."""
 
+_ROWS_IN_A_BLOCK = 10_000  # which stay in the processor's cache
+
 
 def prior_by_name(
     prior: ByName, intercept_prior: One | None, names: Sequence[str], columns: Sequence[str]
@@ -132,13 +134,11 @@ def check_rank(design: FloatArray, columns: Sequence[str], flat: BoolArray) -> N
     names = [name for name, is_flat in zip(columns, flat, strict=True) if is_flat]
     if not names:
         return
-    x = design[:, flat]
-    lengths = np.linalg.norm(x, axis=0)
+    factor = _triangular_factor(design, flat)
+    lengths = np.linalg.norm(factor, axis=0)  # those of the columns
     lengths[lengths == 0.0] = 1.0
-    # the rank of a triangular factor is that of all rows, and it is small
-    factor = np.linalg.qr(x / lengths, mode="r")
-    sizes, right = np.linalg.svd(factor)[1:]
-    tolerance = max(x.shape) * np.finfo(np.float64).eps * float(sizes.max(initial=0.0))
+    sizes, right = np.linalg.svd(factor / lengths, full_matrices=True)[1:]
+    tolerance = max(design.shape) * np.finfo(np.float64).eps * float(sizes.max(initial=0.0))
     rank = int((sizes > tolerance).sum())
     if rank == len(names):
         return
@@ -146,6 +146,15 @@ def check_rank(design: FloatArray, columns: Sequence[str], flat: BoolArray) -> N
     tied = [name for name, part in zip(names, direction, strict=True) if part > 1e-6]
     raise ConfigurationError(
         f"columns {', '.join(tied)} of the design are linearly dependent in the "
-        f"{len(x)} rows that count, so that data do not tell their coefficients apart, and a flat "
-        "prior neither; leave one of them out, or give them a prior"
+        f"{len(design)} rows that count, so that data do not tell their coefficients apart, and a "
+        "flat prior neither; leave one of them out, or give them a prior"
     )
+
+
+def _triangular_factor(design: FloatArray, flat: BoolArray) -> FloatArray:
+    """Return R of Q R, the columns with flat priors; it is made block by block."""
+    factor = np.zeros((0, int(flat.sum())))
+    for start in range(0, len(design), _ROWS_IN_A_BLOCK):
+        block = design[start : start + _ROWS_IN_A_BLOCK, flat]
+        factor = np.linalg.qr(np.vstack([factor, block]), mode="r")
+    return factor

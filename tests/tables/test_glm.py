@@ -11,6 +11,7 @@ import pytest
 import surrokit as sk
 from surrokit.errors import ConfigurationError, MissingDependencyError, ShapeError
 from surrokit.tables.frames import library
+from surrokit.tables.priors import check_rank
 from surrokit.targets.named import NamedPotential
 from surrokit.testing import check_potential
 
@@ -295,6 +296,17 @@ def test_columns_of_different_lengths_are_refused():
 def test_tied_columns_are_fine_with_a_prior():
     target = sk.glm("visits ~ age + twice", FRAME, "poisson", prior=1.0)
     assert target.dim == 3
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_one_row_of_many_tells_columns_apart(scale):
+    rows = np.random.default_rng(1).normal(size=(25_000, 3)) * [1.0, scale, 1.0]
+    rows[:, 2] = rows[:, 0] - 3.0 * rows[:, 1] / scale
+    with pytest.raises(ConfigurationError, match="columns a, b, c of the design are linearly"):
+        check_rank(rows, ["a", "b", "c"], np.ones(3, dtype=bool))
+    check_rank(rows, ["a", "b", "c"], np.array([True, False, True]))
+    rows[-1, 2] += 1.0
+    check_rank(rows, ["a", "b", "c"], np.ones(3, dtype=bool))
 
 
 def test_rows_that_do_not_count_decide_nothing():
