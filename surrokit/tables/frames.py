@@ -50,6 +50,11 @@ def column_names(data: Any) -> list[str]:
     ConfigurationError
         If it is no table, or has no rows.
     """
+    if hasattr(data, "__dask_graph__"):
+        raise ConfigurationError(
+            "data is a Dask collection, but a formula needs a table in memory; make the columns of "
+            "the design in Dask and give them to surrokit.rows_potential"
+        )
     if isinstance(data, Mapping):
         names, n_rows = list(data), len(next(iter(data.values()), ()))
     elif hasattr(data, "columns") and hasattr(data, "__len__"):
@@ -58,16 +63,20 @@ def column_names(data: Any) -> list[str]:
     elif hasattr(data, "column_names") and hasattr(data, "num_rows"):
         names, n_rows = list(data.column_names), data.num_rows
     else:
-        raise ConfigurationError(
-            "data must be a table in memory: a pandas, Polars or Arrow one, or a dictionary of "
-            f"columns, got {type(data).__name__}; read files first, such as by pandas.read_csv"
-        )
+        raise _no_table(data)
     if not names or not n_rows:
         raise ConfigurationError(
             f"data must have rows and columns, got {n_rows} rows and {len(names)} columns; give "
             "at least one row"
         )
     return [str(name) for name in names]
+
+
+def _no_table(data: Any) -> ConfigurationError:
+    return ConfigurationError(
+        "data must be a table in memory: a pandas, Polars or Arrow one, or a dictionary of "
+        f"columns, got {type(data).__name__}; read files first, such as by pandas.read_csv"
+    )
 
 
 def check_columns(wanted: Collection[str], columns: Sequence[str], whose: str) -> None:
@@ -112,7 +121,7 @@ def read_columns(data: Any, names: Sequence[str]) -> Any:
     Raises
     ------
     ConfigurationError
-        If two columns have one name.
+        If two columns have one name, or it is no table.
     MissingDependencyError
         If pandas is not installed, or Narwhals for a table of another library.
     ShapeError
@@ -134,7 +143,10 @@ def read_columns(data: Any, names: Sequence[str]) -> Any:
             )
         return pandas.DataFrame({name: pandas.Series(data[name]).to_numpy() for name in names})
     narwhals = library("narwhals.stable.v1", "to read tables that are not of pandas")
-    frame = narwhals.from_native(data, eager_only=True)
+    try:
+        frame = narwhals.from_native(data, eager_only=True)
+    except TypeError as error:
+        raise _no_table(data) from error
     return pandas.DataFrame({name: _column(frame[name], narwhals, pandas) for name in names})
 
 
