@@ -156,5 +156,5 @@ def _triangular_factor(design: FloatArray, flat: BoolArray) -> FloatArray:
     factor = np.zeros((0, int(flat.sum())))
     for start in range(0, len(design), _ROWS_IN_A_BLOCK):
         block = design[start : start + _ROWS_IN_A_BLOCK, flat]
-        factor = np.linalg.qr(np.vstack([factor, block]), mode="r")
+        factor = np.asarray(np.linalg.qr(np.vstack([factor, block]), mode="r"))
     return factor
