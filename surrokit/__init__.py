@@ -30,6 +30,7 @@ from surrokit.sessions import open_run, resume
 from surrokit.sharpening import sharpen
 from surrokit.studies.study import study
 from surrokit.surrogate.batch import batch_surrogate
+from surrokit.tables.glm import glm
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.check import check_gradient
 from surrokit.targets.forward import forward_potential
@@ -49,6 +50,7 @@ __all__ = [
     "command_potential",
     "gaussian_prior",
     "rows_potential",
+    "glm",
     # parameters
     "real",
     "positive",

@@ -29,6 +29,7 @@ SCRIPTS = (
     "traps",
     "adaptive",
     "scikit_learn",
+    "regression",
 )
 ADAPTERS = ("jax_enzyme", "numpyro_schools")
 """Scripts that need other libraries; each is recorded where it is named."""

@@ -1,4 +1,4 @@
-"""The command line: ``surrokit plugins``, ``sample``, ``resume``, ``show`` and ``reproduce``."""
+"""The command line: ``plugins``, ``sample``, ``glm``, ``resume``, ``show`` and ``reproduce``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surrokit.cli.exit_status import INTERRUPTED
+from surrokit.cli.glm import glm_command
 from surrokit.cli.study import COMMANDS
 from surrokit.cli.workers import with_workers
 from surrokit.errors import ConfigurationError, NothingReportedError, SurrokitError
@@ -206,6 +207,9 @@ def sample(
         click.echo(f"draws saved to {out}")
     if "interrupted" in (run.stopped, baseline and baseline.stopped):
         sys.exit(INTERRUPTED)
+
+
+cli.add_command(glm_command(sample))
 
 
 @cli.command()

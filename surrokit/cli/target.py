@@ -15,13 +15,13 @@ from surrokit.programs.description import read_program
 from surrokit.targets.one_by_one import one_by_one as in_single_rows
 
 
-def resolve_target(target: str, settings: Mapping[str, Any], *, one_by_one: bool = False) -> Any:
+def resolve_target(target: Any, settings: Mapping[str, Any], *, one_by_one: bool = False) -> Any:
     """Return a target by registered name, from ``path/to/file.py:object``, or of a program.
 
     Parameters
     ----------
     target
-        The name or path; a file ``.toml`` describes a program.
+        The name or path; a file ``.toml`` describes a program. Or a potential, which is returned.
     settings
         Settings of a registered target or of a program, or arguments of an object that is a
         function.
@@ -35,7 +35,7 @@ def resolve_target(target: str, settings: Mapping[str, Any], *, one_by_one: bool
     UnknownComponentError
         If no target is registered under the name.
     """
-    found = _resolve(target, settings)
+    found = _resolve(target, settings) if isinstance(target, str) else target
     return in_single_rows(found) if one_by_one else found
 
 

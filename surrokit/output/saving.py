@@ -28,7 +28,8 @@ def save(draws: Draws, path: str | os.PathLike[str]) -> None:
     draws
         The draws of a run.
     path
-        Its ending is one of ``.nc``, ``.csv``, ``.parquet`` and ``.zarr``.
+        Its ending is one of ``.nc``, ``.csv``, ``.parquet`` and ``.zarr``. In ``.nc`` and
+        ``.zarr``, names of parameters have ÷ for each slash, which these forms refuse.
 
     Raises
     ------
@@ -148,12 +149,27 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
 
 
+def _without_slashes(draws: Draws) -> Draws:
+    """Return draws whose parameters have a division sign for each slash.
+
+    In these files a slash parts the names of groups, and is refused in that of a parameter.
+    """
+    renamed: dict[str, FloatArray] = {}
+    posterior = draws.groups["posterior"]
+    for name, array in posterior.items():
+        allowed = name.replace("/", "÷")
+        while allowed in renamed or (allowed != name and allowed in posterior):
+            allowed += "_"
+        renamed[allowed] = array
+    return attrs.evolve(draws, groups={**draws.groups, "posterior": renamed})
+
+
 def _write_netcdf(draws: Draws, path: Path) -> None:
-    to_arviz(draws).to_netcdf(os.fspath(path), engine="h5netcdf")
+    to_arviz(_without_slashes(draws)).to_netcdf(os.fspath(path), engine="h5netcdf")
 
 
 def _write_zarr(draws: Draws, path: Path) -> None:
-    to_arviz(draws).to_zarr(os.fspath(path))
+    to_arviz(_without_slashes(draws)).to_zarr(os.fspath(path))
 
 
 def _write_csv(draws: Draws, path: Path) -> None:

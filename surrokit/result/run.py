@@ -361,7 +361,8 @@ class Run:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the draws to a file, in the form that its ending asks for.
 
-        ``.nc`` (netCDF) and ``.zarr`` hold draws and statistics as ArviZ reads them. ``.csv`` and
+        ``.nc`` (netCDF) and ``.zarr`` hold draws and statistics as ArviZ reads them; names there
+        have ÷ for each slash, which these forms refuse. ``.csv`` and
         ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw``, of weighted
         draws ``log_weight``, and one for each of ``labels``.
 

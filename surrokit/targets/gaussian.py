@@ -46,7 +46,8 @@ def gaussian_prior(mean: npt.ArrayLike = 0.0, sd: npt.ArrayLike = 1.0) -> Gaussi
     Parameters
     ----------
     mean, sd : float or array_like of shape (dim,)
-        Of each parameter, in the user's coordinates.
+        Of each parameter, in the user's coordinates. An infinite standard deviation is a flat
+        prior.
 
     Raises
     ------
@@ -103,7 +104,10 @@ class GaussianPrior:
 
     def __attrs_post_init__(self) -> None:
         _finite("mean of a prior", self.mean)
-        _positive("sd of a prior", self.sd)
+        if not (self.sd > 0).all():
+            raise ConfigurationError(
+                f"sd of a prior must be positive, or infinite for a flat one, got {self.sd}"
+            )
 
     @property
     def capabilities(self) -> Capabilities:

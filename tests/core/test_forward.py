@@ -161,6 +161,14 @@ def test_noise_must_be_positive(sd):
         sk.forward_potential(forward, data=DATA, noise_sd=sd, dim=2)
 
 
+def test_an_infinite_sd_of_a_prior_is_a_flat_one():
+    prior = sk.gaussian_prior(1.0, [2.0, np.inf])
+    value, gradient = prior.value_and_gradient(np.array([[3.0, 5.0]]))
+    np.testing.assert_allclose(value, [0.5])
+    np.testing.assert_allclose(gradient, [[0.5, 0.0]])
+    np.testing.assert_allclose(prior.metric(np.zeros((1, 2)))[0], np.diag([0.25, 0.0]))
+
+
 @pytest.mark.parametrize("sd", [0.0, -1.0, np.nan])
 def test_the_sd_of_a_prior_must_be_positive(sd):
     with pytest.raises(ConfigurationError, match="sd of a prior must be positive"):

@@ -49,6 +49,20 @@ def test_labels_with_commas_and_the_name_of_the_index_survive(tmp_path):
     assert_array_equal(rows[:, 2], run["chain"].ravel())
 
 
+def test_slashes_are_division_signs_where_they_part_names_of_groups(tmp_path):
+    pytest.importorskip("arviz")
+    h5netcdf = pytest.importorskip("h5netcdf", reason="writes netCDF: the extra surrokit[arviz]")
+    parameters = {"a/b": None, "a÷b": None, "c": None}
+    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, parameters=parameters)
+    run = sk.sample(target, chains=2, warmup=20, draws=3, seed=1, progress=False)
+    run.save(tmp_path / "run.nc")
+    with h5netcdf.File(tmp_path / "run.nc") as file:
+        posterior = file["posterior"].variables
+        assert_array_equal(posterior["a÷b_"][:], run["a/b"])
+        assert_array_equal(posterior["a÷b"][:], run["a÷b"])
+        assert_array_equal(posterior["c"][:], run["c"])
+
+
 def test_no_draws_are_a_table_without_rows(bounded_run, tmp_path):
     kept = attrs.evolve(bounded_run.kept, draws=bounded_run.draws[:, :0])
     attrs.evolve(bounded_run, kept=kept).save(tmp_path / "run.csv")

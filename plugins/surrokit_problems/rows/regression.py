@@ -174,6 +174,6 @@ def _times(family: Family, response: Any, event: Any) -> Any:
 
 def _common_variance(prior: GaussianPrior | None) -> float | None:
     """Return the variance of all coefficients where they have one, about 0; else None."""
-    if prior is None or prior.mean.any() or prior.sd.ndim:
+    if prior is None or prior.mean.any() or prior.sd.ndim or np.isinf(prior.sd):
         return None
     return float(prior.sd) ** 2

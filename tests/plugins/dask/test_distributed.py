@@ -77,17 +77,21 @@ def kill_one_and_add_one(cluster, client, after):
     return thread
 
 
-def slow_value(q):
-    time.sleep(0.01)
-    return float(q @ q / 2 + 0.1 * np.sum(q**4))
+def slow_target():
+    """Return a target whose functions workers get by their code, for they cannot import tests."""
 
+    def value(q):
+        time.sleep(0.01)
+        return float(q @ q / 2 + 0.1 * np.sum(q**4))
 
-def slow_gradient(q):
-    return q + 0.4 * q**3
+    def gradient(q):
+        return q + 0.4 * q**3
+
+    return sk.potential(value, gradient, dim=3)
 
 
 def test_calls_are_spread_and_a_killed_worker_changes_nothing(cluster, client):
-    target = sk.potential(slow_value, slow_gradient, dim=3)
+    target = slow_target()
     options = {**QUICK, "sampler": "hmc", "n_steps": 3, "chains": 8, "draws": 120}
     alone = sk.sample(target, **options)
     thread = kill_one_and_add_one(cluster, client, after=2.0)

@@ -1,0 +1,112 @@
+"""``surrokit glm``: regressions from tables, sampled as ``surrokit sample`` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from surrokit.errors import ConfigurationError
+
+_OWN: tuple[click.Parameter, ...] = (
+    click.Argument(["formula"]),
+    click.Argument(["data"], type=click.Path(path_type=Path)),
+    click.Option(
+        ["--family"], required=True, help="Family of the response, such as poisson or logistic."
+    ),
+    click.Option(
+        ["--prior"],
+        multiple=True,
+        metavar="SD|NAME=[MEAN:]SD",
+        help="Normal prior of all coefficients but the intercept, or of one by name; repeatable.  "
+        "[default: flat]",
+    ),
+    click.Option(["--intercept-prior"], metavar="[MEAN:]SD", help="Of the intercept."),
+    click.Option(["--offset"], metavar="COLUMN", help="Known parts of the predictors."),
+    click.Option(["--weights"], metavar="COLUMN", help="How often each row counts."),
+    click.Option(["--event"], metavar="COLUMN", help="1 where the event came, 0 where censored."),
+    click.Option(
+        ["--drop-missing"], is_flag=True, help="Leave out rows that lack a value that is used."
+    ),
+)
+_GIVEN = ("family", "offset", "weights", "event")
+
+
+def glm_command(sample: click.Command) -> click.Command:
+    """Return the command, with all options of ``surrokit sample``.
+
+    Parameters
+    ----------
+    sample
+        That command.
+    """
+
+    @click.pass_context
+    def glm(
+        context: click.Context,
+        /,
+        formula: str,
+        data: Path,
+        prior: tuple[str, ...],
+        intercept_prior: str | None,
+        drop_missing: bool,
+        settings: tuple[str, ...],
+        **rest: Any,
+    ) -> None:
+        """Draw the coefficients of FORMULA, a regression, for the table DATA (.csv, .parquet).
+
+        For example: surrokit glm "visits ~ age + C(clinic)" visits.csv --family poisson. Settings
+        of the family are given by --set, such as target.shape=1.5. FORMULA is evaluated as Python
+        code.
+        """
+        from surrokit.cli.settings import parse_settings
+        from surrokit.tables.files import read_table
+        from surrokit.tables.glm import glm as regression
+
+        given = {name: rest.pop(name) for name in _GIVEN}
+        target = regression(
+            formula,
+            read_table(data),
+            prior=_priors(prior),
+            intercept_prior=None if intercept_prior is None else _prior(intercept_prior),
+            na_action="drop" if drop_missing else "raise",
+            **given,
+            **parse_settings(settings).get("target", {}),
+        )
+        others = tuple(item for item in settings if not item.startswith("target."))
+        context.invoke(sample, target=target, settings=others, **rest)
+
+    own = {parameter.name for parameter in _OWN} | {"target"}
+    shared = [parameter for parameter in sample.params if parameter.name not in own]
+    return click.Command("glm", params=[*_OWN, *shared], callback=glm, help=glm.__doc__)
+
+
+def _priors(given: tuple[str, ...]) -> Any:
+    """Return one number, or priors by name."""
+    if not given:
+        return None
+    if len(given) == 1 and "=" not in given[0]:
+        one = _prior(given[0])
+        if isinstance(one, tuple):
+            raise ConfigurationError(
+                f"--prior {given[0]} has a mean, but no name; write NAME={given[0]}"
+            )
+        return one
+    parts = [item.rpartition("=") for item in given]
+    if not all(name for name, _, _ in parts):
+        raise ConfigurationError(
+            f"--prior takes one SD, or NAME=SD and NAME=MEAN:SD again and again, got "
+            f"{' and '.join(given)}"
+        )
+    return {name: _prior(value) for name, _, value in parts}
+
+
+def _prior(text: str) -> float | tuple[float, float]:
+    mean, colon, sd = text.rpartition(":")
+    try:
+        return (float(mean), float(sd)) if colon else float(sd)
+    except ValueError:
+        raise ConfigurationError(
+            f"a prior must be a standard deviation or MEAN:SD, got {text!r}"
+        ) from None

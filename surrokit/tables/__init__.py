@@ -1,0 +1,1 @@
+"""Regressions from tables: formulas, columns by name, and coefficients that are called by them."""

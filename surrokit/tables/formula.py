@@ -1,0 +1,168 @@
+"""Formulas, and the design and response that they make of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.errors import ConfigurationError
+from surrokit.tables.frames import check_columns, library, number_column
+from surrokit.types import FloatArray
+
+INTERCEPT = "Intercept"
+"""How Formulaic calls the column of ones."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Matrices:
+    """What a formula makes of a table.
+
+    Parameters
+    ----------
+    design : ndarray of shape (n_rows, n_columns)
+        Covariates.
+    columns
+        Name of each column of the design.
+    response : ndarray of shape (n_rows,)
+        Numbers; or the number of each row's level, from 0.
+    levels
+        Of a response that is no number, those that occur, in their order; empty for numbers.
+    label
+        What the response is called.
+    """
+
+    design: FloatArray
+    columns: tuple[str, ...]
+    response: FloatArray
+    levels: tuple[str, ...]
+    label: str
+
+
+@attrs.frozen(kw_only=True)
+class ParsedFormula:
+    """A formula that has been read.
+
+    Parameters
+    ----------
+    text
+        As it was given.
+    columns
+        Those of the table that it asks for.
+    """
+
+    text: str
+    columns: tuple[str, ...]
+    _parsed: Any
+    _context: Mapping[str, Any]
+
+    def matrices(self, frame: Any) -> Matrices:
+        """Return design and response.
+
+        Parameters
+        ----------
+        frame
+            A pandas frame that lacks nothing.
+
+        Raises
+        ------
+        ConfigurationError
+            If a term cannot be evaluated, or is not finite, or there is no column on a side.
+        """
+        formulaic = library("formulaic", "for formulas")
+        try:
+            with np.errstate(all="ignore"):  # what is not finite is told below, by its column
+                made = formulaic.model_matrix(
+                    self._parsed, frame, context=self._context, na_action="ignore", output="numpy"
+                )
+        except Exception as error:  # terms are the user's own code, and may raise anything
+            raise ConfigurationError(
+                f"formula {self.text!r} cannot be evaluated: {_plain(error)}; check its terms, and "
+                "give functions of your own by context={'name': function}"
+            ) from error
+        columns = tuple(map(str, made.rhs.model_spec.column_names))
+        design = np.ascontiguousarray(np.asarray(made.rhs), dtype=np.float64)
+        if not columns:
+            raise ConfigurationError(
+                f"formula {self.text!r} has no covariates; write y ~ 1 for an intercept alone"
+            )
+        for name, column in zip(columns, design.T, strict=True):
+            number_column(column, f"column {name!r} of the design")
+        response, levels = self._response(made.lhs)
+        label = self.text.partition("~")[0].strip()
+        return Matrices(
+            design=design, columns=columns, response=response, levels=levels, label=label
+        )
+
+    def _response(self, side: Any) -> tuple[FloatArray, tuple[str, ...]]:
+        """Return numbers, or numbers of levels and these levels."""
+        array = np.asarray(side, dtype=np.float64)
+        states = list(side.model_spec.encoder_state.values())
+        categories = [state["categories"] for _, state in states if "categories" in state]
+        if array.shape[1] == 1 and not categories:
+            return number_column(array[:, 0], "the response"), ()
+        if len(states) != 1 or not categories or array.shape[1] != len(categories[0]):
+            raise ConfigurationError(
+                f"formula {self.text!r} must have one response, got "
+                f"{', '.join(map(str, side.model_spec.column_names)) or 'none'}; write one column "
+                "left of ~"
+            )
+        occurring = np.flatnonzero(array.any(axis=0))
+        levels = tuple(str(categories[0][k]) for k in occurring)
+        return array[:, occurring].argmax(axis=1).astype(np.float64), levels
+
+
+def parse_formula(
+    text: str, columns: Sequence[str], context: Mapping[str, Any] | None
+) -> ParsedFormula:
+    """Read a formula for a table with some columns.
+
+    Parameters
+    ----------
+    text
+        Such as ``"y ~ x"``. A dot stands for all other columns.
+    columns
+        Of the table, those that a dot may stand for.
+    context
+        Functions and values that the formula uses besides; None for none.
+
+    Raises
+    ------
+    ConfigurationError
+        If the formula cannot be read, has no response or several parts, or asks for a column that
+        is absent.
+    MissingDependencyError
+        If Formulaic is not installed.
+    """
+    formulaic = library("formulaic", "for formulas")
+    if not isinstance(text, str):
+        raise ConfigurationError(f"formula must be text such as 'y ~ x', got {text!r}")
+    known = dict(context or {})
+    try:
+        parsed = formulaic.Formula.from_spec(
+            text, context={**known, "__formulaic_variables_available__": list(columns)}
+        )
+        variables = {str(name) for name in parsed.required_variables}
+    except formulaic.errors.FormulaicError as error:
+        raise ConfigurationError(
+            f"formula {text!r} cannot be read: {_plain(error)}; write it such as 'y ~ x + C(group)'"
+        ) from error
+    left, right = getattr(parsed, "lhs", None), getattr(parsed, "rhs", None)
+    if not left or right is None:
+        raise ConfigurationError(
+            f"formula {text!r} has no response; write it left of a tilde, such as 'y ~ x'"
+        )
+    if isinstance(right, tuple) or isinstance(left, tuple):
+        raise ConfigurationError(
+            f"formula {text!r} has several parts; write one response, one ~ and terms with +"
+        )
+    check_columns(variables - set(known), columns, f"formula {text!r}")
+    used = tuple(name for name in columns if name in variables)
+    return ParsedFormula(text=text, columns=used, parsed=parsed, context=known)
+
+
+def _plain(error: Exception) -> str:
+    """Return the first line of a message."""
+    return str(error).strip().partition("\n")[0].rstrip(".")

@@ -1,0 +1,214 @@
+"""Columns of tables: pandas frames, and others by way of Narwhals."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from surrokit.errors import ConfigurationError, MissingDependencyError, ShapeError
+from surrokit.types import BoolArray, FloatArray
+
+NaAction: TypeAlias = Literal["raise", "drop"]
+"""What to do with rows that lack a value."""
+
+_SHOWN = 20  # columns in a message
+
+
+def library(name: str, purpose: str) -> Any:
+    """Return an optional library.
+
+    Parameters
+    ----------
+    name
+        As it is imported.
+    purpose
+        What it is needed for, in words that follow "is needed".
+
+    Raises
+    ------
+    MissingDependencyError
+        If it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{name.partition('.')[0]} is needed {purpose} and is not installed; run python -m "
+            "pip install 'surrokit[formula]'"
+        ) from error
+
+
+def column_names(data: Any) -> list[str]:
+    """Return the names of the columns of a table.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no table, or has no rows.
+    """
+    if hasattr(data, "__dask_graph__"):
+        raise ConfigurationError(
+            "data is a Dask collection, but a formula needs a table in memory; make the columns of "
+            "the design in Dask and give them to surrokit.rows_potential"
+        )
+    if isinstance(data, Mapping):
+        names, n_rows = list(data), len(next(iter(data.values()), ()))
+    elif hasattr(data, "columns") and hasattr(data, "__len__"):
+        n_rows = len(data)
+        names = list(data.column_names if hasattr(data, "column_names") else data.columns)
+    elif hasattr(data, "column_names") and hasattr(data, "num_rows"):
+        names, n_rows = list(data.column_names), data.num_rows
+    else:
+        raise _no_table(data)
+    if not names or not n_rows:
+        raise ConfigurationError(
+            f"data must have rows and columns, got {n_rows} rows and {len(names)} columns; give "
+            "at least one row"
+        )
+    return [str(name) for name in names]
+
+
+def _no_table(data: Any) -> ConfigurationError:
+    return ConfigurationError(
+        "data must be a table in memory: a pandas, Polars or Arrow one, or a dictionary of "
+        f"columns, got {type(data).__name__}; read files first, such as by pandas.read_csv"
+    )
+
+
+def check_columns(wanted: Collection[str], columns: Sequence[str], whose: str) -> None:
+    """Raise if a column that is asked for is absent.
+
+    Parameters
+    ----------
+    wanted
+        Names that are asked for.
+    columns
+        Names that are there.
+    whose
+        Who asks, for the message.
+
+    Raises
+    ------
+    ConfigurationError
+        If one is absent.
+    """
+    absent = sorted(set(wanted) - set(columns))
+    if not absent:
+        return
+    near = get_close_matches(absent[0], columns, n=1)
+    more = [f"and {len(columns) - _SHOWN} more"] if len(columns) > _SHOWN else []
+    raise ConfigurationError(
+        f"{whose} asks for {absent[0]!r}, which is no column of data; there are "
+        f"{', '.join([*columns[:_SHOWN], *more])}"
+        + (f"; do you mean {near[0]!r}?" if near else "; check the name")
+    )
+
+
+def read_columns(data: Any, names: Sequence[str]) -> Any:
+    """Return some columns of a table as a pandas frame, with rows numbered from 0.
+
+    Parameters
+    ----------
+    data
+        The table.
+    names
+        Of the columns.
+
+    Raises
+    ------
+    ConfigurationError
+        If two columns have one name, or it is no table.
+    MissingDependencyError
+        If pandas is not installed, or Narwhals for a table of another library.
+    ShapeError
+        If columns differ in length.
+    """
+    twice = [name for name in names if list(names).count(name) > 1]
+    if twice:
+        raise ConfigurationError(
+            f"data has {twice.count(twice[0])} columns called {twice[0]!r}; rename all but one"
+        )
+    pandas = library("pandas", "for regressions from tables")
+    if isinstance(data, pandas.DataFrame):
+        return data.rename(columns=str)[list(names)].reset_index(drop=True)
+    if isinstance(data, Mapping):
+        lengths = {name: len(data[name]) for name in names}
+        if len(set(lengths.values())) > 1:
+            raise ShapeError(
+                f"columns of data must be of one length, got {lengths}; give one value a row"
+            )
+        return pandas.DataFrame({name: pandas.Series(data[name]).to_numpy() for name in names})
+    narwhals = library("narwhals.stable.v1", "to read tables that are not of pandas")
+    try:
+        frame = narwhals.from_native(data, eager_only=True)
+    except TypeError as error:
+        raise _no_table(data) from error
+    return pandas.DataFrame({name: _column(frame[name], narwhals, pandas) for name in names})
+
+
+def _column(series: Any, narwhals: Any, pandas: Any) -> Any:
+    """Return a column for pandas; the order of its categories is kept."""
+    if series.dtype in (narwhals.Categorical, narwhals.Enum):
+        levels = series.cat.get_categories().to_list()
+        return pandas.Categorical(series.cast(narwhals.String).to_list(), categories=levels)
+    return pandas.Series(series.to_list()) if series.null_count() else series.to_numpy()
+
+
+def keep_rows(frame: Any, na_action: NaAction) -> BoolArray:
+    """Return which rows lack nothing, shape (n_rows,).
+
+    Parameters
+    ----------
+    frame
+        The pandas frame of all columns that are used.
+    na_action
+        ``"raise"`` or ``"drop"``.
+
+    Raises
+    ------
+    ConfigurationError
+        If a row lacks something and is not to be dropped, or none is left.
+    """
+    if na_action not in ("raise", "drop"):
+        raise ConfigurationError(
+            f"na_action must be 'raise' or 'drop', got {na_action!r}; rows are never dropped "
+            "unless that is asked for"
+        )
+    missing = frame.isna()
+    whole = ~missing.any(axis=1).to_numpy(dtype=bool)
+    if whole.all():
+        return np.asarray(whole)
+    counts = ", ".join(f"{n} in {name!r}" for name, n in missing.sum().items() if n)
+    if na_action == "raise":
+        raise ConfigurationError(
+            f"data lacks values: {counts} ({int((~whole).sum())} of {len(whole)} rows); fill them "
+            "in, or leave these rows out by na_action='drop'"
+        )
+    if not whole.any():
+        raise ConfigurationError(
+            f"no row of data is left without those that lack values: {counts}; fill them in"
+        )
+    return np.asarray(whole)
+
+
+def number_column(values: Any, name: str) -> FloatArray:
+    """Return a column, or an array beside the table, as numbers, shape (n_rows,).
+
+    Raises
+    ------
+    ConfigurationError
+        If it holds something else, or is not finite.
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"{name} must be numbers: {error}; recode it") from error
+    if not np.isfinite(array).all():
+        raise ConfigurationError(
+            f"{name} must be finite, got infinities or NaN; drop or fill in those rows"
+        )
+    return array

@@ -1,0 +1,188 @@
+"""Regressions by a formula and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import attrs
+import numpy as np
+
+from surrokit.compose import rows_potential
+from surrokit.contracts.rows import SummedPotential
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.tables.formula import Matrices, parse_formula
+from surrokit.tables.frames import (
+    NaAction,
+    check_columns,
+    column_names,
+    keep_rows,
+    number_column,
+    read_columns,
+)
+from surrokit.tables.priors import ByName, One, check_rank, flat_columns, prior_by_name
+from surrokit.targets.named import NamedPotential
+from surrokit.types import BoolArray, FloatArray
+
+_OF_CLASSES = "multinomial"
+_WITH_ERRORS = ("gaussian", "student", "logistic-errors")
+_OF_NUMBERS = (*_WITH_ERRORS, "poisson", "negative-binomial", "gamma", "exponential", "weibull")
+
+
+def glm(
+    formula: str,
+    data: Any,
+    family: Any,
+    *,
+    prior: ByName = None,
+    intercept_prior: One | None = None,
+    offset: Any = None,
+    weights: Any = None,
+    event: Any = None,
+    na_action: NaAction = "raise",
+    context: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> SummedPotential:
+    """Return the target of a regression that a formula describes, with a table for its data.
+
+    It is :func:`rows_potential` with the design that the formula makes, so all that holds for sums
+    over rows holds for it. Each coefficient is a parameter that is called by its column, such as
+    ``age`` or ``C(clinic)[T.b]``, in the units of the data.
+
+    Parameters
+    ----------
+    formula
+        Such as ``"visits ~ age + C(clinic) + np.log(income)"``, in the language of Formulaic. There
+        is an intercept unless ``0 +`` is in it. It is evaluated as Python code: take none from
+        strangers.
+    data
+        A pandas, Polars or Arrow table, or a dictionary of columns. Only those columns are read
+        that are used.
+    family
+        As :func:`rows_potential` takes it. ``"logistic"`` and ``"probit"`` also take a response of
+        two levels, of which the later one counts as 1 (of text, by the alphabet);
+        ``"multinomial"`` takes one of several levels, of which the first is the reference, and its
+        coefficients are called by level and column, such as ``late: age``.
+    prior
+        Normal. A number is the standard deviation of every coefficient but the intercept. A
+        dictionary gives some by name, each a standard deviation or a pair of mean and standard
+        deviation; the others are flat, and None is flat for all. Or a prior of all coefficients,
+        in order, as :func:`gaussian_prior` makes it.
+    intercept_prior
+        Of the intercept: a standard deviation, or a pair; flat unless given.
+    offset, weights, event : str or array_like of shape (n_rows,), optional
+        A column's name, or an array; see :func:`rows_potential`.
+    na_action
+        ``"raise"`` refuses rows that lack a value in a column that is used; ``"drop"`` leaves them
+        out.
+    context
+        Functions and values that the formula uses, by name. Formulaic has ``np`` and some more.
+    **settings
+        ``scale``, ``degrees``, ``size`` and ``shape`` of the family. They are known numbers, which
+        are not inferred. Families of errors must be given ``scale``.
+
+    Raises
+    ------
+    ConfigurationError
+        If the formula cannot be read or evaluated, a column is absent, a row lacks a value,
+        responses are none of the family's, columns with flat priors are linearly dependent, or a
+        setting makes no sense.
+    ShapeError
+        If an array does not have a number for each row.
+    MissingDependencyError
+        If Formulaic or pandas is not installed.
+    """
+    columns = column_names(data)
+    beside = _Beside.read({"offset": offset, "weights": weights, "event": event}, columns)
+    free = [name for name in columns if name not in beside.columns.values()]
+    asks = parse_formula(formula, free if _has_dot(formula) else columns, context)
+    _check_scale(family, settings)
+    named = [name for name in columns if name in {*asks.columns, *beside.columns.values()}]
+    frame = read_columns(data, named)
+    kept = keep_rows(frame, na_action)
+    # columns with holes had types with room for these
+    frame = frame if kept.all() else frame[kept].reset_index(drop=True).infer_objects()
+    numbers = beside.numbers(frame, kept)
+    made = asks.matrices(frame)
+    _check_levels(family, made)
+    names, of_columns = _coefficients(family, made)
+    normal = prior_by_name(prior, intercept_prior, names, of_columns)
+    counted = made.design[numbers["weights"] > 0.0] if "weights" in numbers else made.design
+    check_rank(counted, made.columns, flat_columns(normal, made.columns))
+    target = rows_potential(family, made.design, made.response, prior=normal, **numbers, **settings)
+    return cast(SummedPotential, NamedPotential.of(target, names))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Beside:
+    """What goes beside design and response: columns by name, and arrays."""
+
+    columns: Mapping[str, str]
+    arrays: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any], columns: list[str]) -> _Beside:
+        named = {key: value for key, value in given.items() if isinstance(value, str)}
+        for key, name in named.items():
+            check_columns([name], columns, key)
+        arrays = {k: v for k, v in given.items() if v is not None and k not in named}
+        return cls(columns=named, arrays=arrays)
+
+    def numbers(self, frame: Any, kept: BoolArray) -> dict[str, FloatArray]:
+        """Return those that are given, each with a number for every row that was kept."""
+        found = {
+            key: number_column(frame[name], f"column {name!r}, the {key},")
+            for key, name in self.columns.items()
+        }
+        for key, values in self.arrays.items():
+            array = np.asarray(values)
+            if array.shape != kept.shape:
+                raise ShapeError(
+                    f"{key} must be a column's name or have shape {kept.shape}, one for each row "
+                    f"of data, got {array.shape}"
+                )
+            found[key] = number_column(array[kept], key)
+        return found
+
+
+def _has_dot(formula: object) -> bool:
+    right = str(formula).partition("~")[2]
+    return "." in right.replace("+", " ").replace("-", " ").split()
+
+
+def _check_scale(family: Any, settings: Mapping[str, Any]) -> None:
+    if isinstance(family, str) and family in _WITH_ERRORS and settings.get("scale") is None:
+        raise ConfigurationError(
+            f"the family {family!r} needs scale, that of its errors in units of the response, "
+            "which is not inferred here; give scale=..., such as the residuals' standard deviation"
+        )
+
+
+def _check_levels(family: Any, made: Matrices) -> None:
+    """Raise unless the levels of a response are those of the family; numbers are its own affair."""
+    if not made.levels:
+        return
+    shown = ", ".join(made.levels[:10])
+    of_numbers = family in _OF_NUMBERS if isinstance(family, str) else family.responses != "binary"
+    if of_numbers:
+        raise ConfigurationError(
+            f"response {made.label!r} has levels ({shown}), but the family "
+            f"{getattr(family, 'name', family)!r} takes numbers; give a column of numbers"
+        )
+    if family == _OF_CLASSES and len(made.levels) > 1:
+        return
+    if len(made.levels) != 2:
+        raise ConfigurationError(
+            f"response {made.label!r} must have two levels, of which the later one counts as 1, "
+            f"got {len(made.levels)} ({shown}); join levels, or take the family {_OF_CLASSES!r} "
+            "for more than two"
+        )
+
+
+def _coefficients(family: Any, made: Matrices) -> tuple[list[str], list[str]]:
+    """Return the name of each coefficient, and its column."""
+    if family != _OF_CLASSES:
+        return list(made.columns), list(made.columns)
+    levels = made.levels or tuple(f"{y:g}" for y in np.unique(made.response))
+    pairs = [(f"{level}: {column}", column) for level in levels[1:] for column in made.columns]
+    return [name for name, _ in pairs], [column for _, column in pairs]

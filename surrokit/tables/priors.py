@@ -1,0 +1,160 @@
+"""Normal priors of coefficients by name, and columns that data and priors leave undecided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from surrokit.errors import ConfigurationError
+from surrokit.settings import is_number
+from surrokit.tables.formula import INTERCEPT
+from surrokit.tables.frames import check_columns
+from surrokit.targets.gaussian import GaussianPrior, gaussian_prior
+from surrokit.types import BoolArray, FloatArray
+
+One: TypeAlias = float | tuple[float, float]
+"""The prior of one coefficient: a standard deviation, about 0, or a mean and one."""
+
+ByName: TypeAlias = GaussianPrior | float | Mapping[str, One] | None
+"""Priors of coefficients."""
+
+_ROWS_IN_A_BLOCK = 10_000  # which stay in the processor's cache
+
+
+def prior_by_name(
+    prior: ByName, intercept_prior: One | None, names: Sequence[str], columns: Sequence[str]
+) -> GaussianPrior | None:
+    """Return the prior of all coefficients; None if it is flat.
+
+    Parameters
+    ----------
+    prior
+        A standard deviation of all but the intercept, or some by name, or all as they are.
+    intercept_prior
+        Of the intercept; None leaves it flat, unless it is named.
+    names
+        Of the coefficients.
+    columns
+        The column of each; a name in a mapping may be a column, of several coefficients.
+
+    Raises
+    ------
+    ConfigurationError
+        If a prior cannot be read, or has no coefficient.
+    """
+    if isinstance(prior, GaussianPrior):
+        if intercept_prior is not None:
+            raise ConfigurationError(
+                "intercept_prior is given beside a prior of all coefficients; leave one of them out"
+            )
+        return prior
+    given = _by_name(prior, intercept_prior, columns)
+    check_columns(given, [*columns, *(set(names) - set(columns))], "prior")
+    means, sds = np.zeros(len(names)), np.full(len(names), np.inf)
+    for k, (name, column) in enumerate(zip(names, columns, strict=True)):
+        one = given.get(name, given.get(column))
+        if one is not None:
+            means[k], sds[k] = _read(name, one)
+    if np.isinf(sds).all():
+        return None
+    if not means.any() and (sds == sds[0]).all():
+        return gaussian_prior(0.0, float(sds[0]))  # one number, which some models gain by
+    return gaussian_prior(means, sds)
+
+
+def _by_name(prior: Any, intercept: One | None, columns: Sequence[str]) -> dict[str, One]:
+    if is_number(prior):
+        given: dict[str, One] = {name: prior for name in columns if name != INTERCEPT}
+    elif prior is None or isinstance(prior, Mapping):
+        given = dict(prior or {})
+    else:
+        raise ConfigurationError(
+            "prior must be a standard deviation, a dictionary of them by the names of "
+            f"coefficients, or that of surrokit.gaussian_prior, got {prior!r}"
+        )
+    if intercept is None:
+        return given
+    if INTERCEPT in given or INTERCEPT not in columns:
+        reason = "prior names it too" if INTERCEPT in given else "the formula has none"
+        raise ConfigurationError(
+            f"intercept_prior is given, but {reason}; leave intercept_prior out"
+        )
+    return {**given, INTERCEPT: intercept}
+
+
+def _read(name: str, one: Any) -> tuple[float, float]:
+    pair = (0.0, one) if is_number(one) else one
+    fine = isinstance(pair, tuple | list) and len(pair) == 2 and all(is_number(x) for x in pair)
+    if not fine or not np.isfinite(pair[0]) or not 0.0 < pair[1] < np.inf:
+        raise ConfigurationError(
+            f"prior of {name!r} must be a positive standard deviation or a pair (mean, sd), got "
+            f"{one!r}; leave it out for a flat prior"
+        )
+    return float(pair[0]), float(pair[1])
+
+
+def flat_columns(prior: GaussianPrior | None, columns: Sequence[str]) -> BoolArray:
+    """Return which columns have a coefficient with a flat prior, shape (n_columns,).
+
+    Parameters
+    ----------
+    prior
+        As :func:`prior_by_name` returns it.
+    columns
+        Of the design; the coefficients are theirs, perhaps for several classes.
+    """
+    if prior is None:
+        return np.ones(len(columns), dtype=bool)
+    flat = np.isinf(np.atleast_1d(prior.sd))
+    if len(flat) % len(columns):
+        return np.full(len(columns), bool(flat.all()))
+    return np.asarray(flat.reshape(-1, len(columns)).any(axis=0))
+
+
+def check_rank(design: FloatArray, columns: Sequence[str], flat: BoolArray) -> None:
+    """Raise if neither data nor priors decide between combinations of columns.
+
+    Parameters
+    ----------
+    design : ndarray of shape (n_rows, n_columns)
+        Rows that count.
+    columns
+        Their names.
+    flat : ndarray of bool, shape (n_columns,)
+        Which have a flat prior.
+
+    Raises
+    ------
+    ConfigurationError
+        If a column with a flat prior is a combination of others with flat ones; the posterior would
+        be improper.
+    """
+    names = [name for name, is_flat in zip(columns, flat, strict=True) if is_flat]
+    if not names:
+        return
+    factor = _triangular_factor(design, flat)
+    lengths = np.linalg.norm(factor, axis=0)  # those of the columns
+    lengths[lengths == 0.0] = 1.0
+    sizes, right = np.linalg.svd(factor / lengths, full_matrices=True)[1:]
+    tolerance = max(design.shape) * np.finfo(np.float64).eps * float(sizes.max(initial=0.0))
+    rank = int((sizes > tolerance).sum())
+    if rank == len(names):
+        return
+    direction = np.abs(right[-1])
+    tied = [name for name, part in zip(names, direction, strict=True) if part > 1e-6]
+    raise ConfigurationError(
+        f"columns {', '.join(tied)} of the design are linearly dependent in the "
+        f"{len(design)} rows that count, so that data do not tell their coefficients apart, and a "
+        "flat prior neither; leave one of them out, or give them a prior"
+    )
+
+
+def _triangular_factor(design: FloatArray, flat: BoolArray) -> FloatArray:
+    """Return R of Q R, the columns with flat priors; it is made block by block."""
+    factor = np.zeros((0, int(flat.sum())))
+    for start in range(0, len(design), _ROWS_IN_A_BLOCK):
+        block = design[start : start + _ROWS_IN_A_BLOCK, flat]
+        factor = np.asarray(np.linalg.qr(np.vstack([factor, block]), mode="r"))
+    return factor
