@@ -95,7 +95,10 @@ def assert_same(run, other):
     assert run.failures == other.failures
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.long) if n == "weights" else n for n in TARGETS],
+)
 def test_threads(alone, name):
     assert_same(drawn(name, executor="threads", workers=3), alone(name))
 

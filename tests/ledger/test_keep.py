@@ -14,7 +14,10 @@ from surrokit.errors import ConfigurationError
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
 
-@pytest.mark.parametrize("kind", ["hmc", "sub-chain", "while-learning", "weights"])
+LONG = pytest.param("weights", marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("kind", ["hmc", "sub-chain", "while-learning", LONG])
 def test_draws_are_the_same_wherever_they_are(kind, whole, tmp_path):
     run, _ = whole(kind)
     target, settings = KINDS[kind]
@@ -35,6 +38,7 @@ def test_a_run_that_keeps_draws_in_a_file_is_extended(whole, tmp_path):
     assert np.array_equal(longer.draws, whole_one.draws)
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_draws(tmp_path):
     """A mapped file is not counted; of arrays in memory a draw would take 800 bytes and more."""
     dim = 100

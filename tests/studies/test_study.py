@@ -56,17 +56,23 @@ def tell_all(study, n=None):
 @pytest.mark.parametrize(
     ("described", "target", "settings"),
     [
-        (
+        pytest.param(
             {"parameters": PARAMETERS},
             lambda: sk.potential(log_density=log_density, parameters=PARAMETERS),
             {**WEIGHTS, "max_calls": 130},
+            marks=pytest.mark.long,
         ),
         (
             {"parameters": PARAMETERS, "gradients": True},
             lambda: sk.potential(log_density=log_density, gradient=gradient, parameters=PARAMETERS),
             PLAIN,
         ),
-        ({"dim": 2, **DATA}, lambda: sk.forward_potential(outputs, dim=2, **DATA), CHAINS),
+        pytest.param(
+            {"dim": 2, **DATA},
+            lambda: sk.forward_potential(outputs, dim=2, **DATA),
+            CHAINS,
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["values", "gradients", "outputs"],
 )

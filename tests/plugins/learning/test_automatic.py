@@ -656,7 +656,11 @@ def misled(monkeypatch, dear):
     monkeypatch.setattr(compose, "default_catalogue", lambda: Catalogue(entries=entries))
 
 
-@pytest.mark.parametrize("explorer", [None, ("sampler", {"iterations": 20})], ids=str)
+@pytest.mark.parametrize(
+    "explorer",
+    [pytest.param(None, marks=pytest.mark.long), ("sampler", {"iterations": 20})],
+    ids=str,
+)
 def test_a_bad_surrogate_is_dropped_before_any_draw_is_kept(misled, explorer):
     options = {} if explorer is None else {"explorer": explorer, "warmup": 300}
     safety = sk.Safety(rescues=0)
