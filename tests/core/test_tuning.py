@@ -11,7 +11,7 @@ import surrokit as sk
 from surrokit.contracts.sampler import StepInfo, Tuning
 from surrokit.errors import SamplingWarning
 from surrokit.kernel.tuner import STEPS_BEFORE_COVARIANCE, Tuner
-from surrokit.kernel.windows import windows
+from surrokit.kernel.windows import pool, windows
 
 ALL = frozenset({"step_size", "n_steps", "metric"})
 
@@ -228,6 +228,21 @@ def test_the_start_of_the_warm_up_is_forgotten(rng):
     positions = way_in + drawn(rng, 425, COVARIANCE, np.zeros((4, 2)))
     states = driven(tuner, gaussian_acceptance, positions)
     assert_allclose(states[-1].covariance, COVARIANCE, rtol=0.2)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_covariance_is_singular(seed):
+    """Rounding makes that of chains singular which run off in some directions alone."""
+    rng = np.random.default_rng(seed)
+    axes, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    known = (axes * [1e10, 1e10, 1e-5]) @ axes.T
+    rows = (rng.normal(size=(200, 3)) * [1e5, 1e5, 1e-9]) @ axes.T
+    start = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=1000).start(4, 3)
+    scatter = np.array([rows.T @ rows] * 4)
+    state = attrs.evolve(start, scatter=scatter, count=201, covariance=known)
+    covariance = pool(state, np.ones(4, dtype=bool))
+    if covariance is not None:
+        np.linalg.cholesky(covariance)  # raises unless it is positive definite
 
 
 def test_a_stuck_chain_does_not_spoil_the_covariance(rng):
