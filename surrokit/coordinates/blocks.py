@@ -57,7 +57,12 @@ class Blocks:
     @property
     def n_user(self) -> int:
         """Numbers in the user's position vector."""
-        return self.parameters.dim
+        return int(self.blocks[-1].user.stop)
+
+    @property
+    def n_line(self) -> int:
+        """Numbers in a position on the line."""
+        return int(self.blocks[-1].line.stop)
 
     @property
     def varies(self) -> BoolArray:
@@ -114,13 +119,21 @@ def map_of(parameters: Parameters) -> CoordinateMap:
     return Blocks(parameters) if parameters.tied else Transform.of(parameters)
 
 
-def pull_back(of: CoordinateMap, z: FloatArray, gradient: FloatArray) -> FloatArray:
+def pull_back(of: CoordinateMap | Constraint, z: FloatArray, gradient: FloatArray) -> FloatArray:
     """Return the gradient in z of U - log Jacobian, shape (n, dim), from that of U by q."""
+    if isinstance(of, Transform):
+        d = of.derivatives(z)  # once for both parts: every gradient of a bounded target comes here
+        return gradient * d.first - d.log_first
+    if isinstance(of, Blocks):
+        parts = [pull_back(b.map, z[:, b.line], gradient[:, b.user]) for b in of.blocks]
+        return np.concatenate(parts, axis=1)
     return of.vjp(z, gradient) - of.log_jacobian_gradient(z)
 
 
 def pull_back_outputs(of: CoordinateMap, z: FloatArray, jacobian: FloatArray) -> FloatArray:
     """Return derivatives of m outputs in z, shape (n, m, dim), from ``jacobian (n, m, n_user)``."""
+    if isinstance(of, Transform):
+        return jacobian * of.derivatives(z).first[:, None, :]
     n, m, _ = jacobian.shape
     rows = np.repeat(z, m, axis=0)
     return of.vjp(rows, jacobian.reshape(n * m, -1)).reshape(n, m, -1)

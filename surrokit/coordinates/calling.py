@@ -13,8 +13,6 @@ from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray
 
-_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
 
 @attrs.frozen(eq=False)
 class ByName:

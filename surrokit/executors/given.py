@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from typing import Any
@@ -20,7 +21,7 @@ from surrokit.types import FloatArray
 _LAST_CALLS, _PAUSE = 5.0, 0.05  # seconds for which calls are given up, and between attempts
 
 
-class Begun:
+class Begun(ABC):
     """Rows that an executor evaluates before anybody asks for them."""
 
     def __init__(self) -> None:
@@ -37,9 +38,9 @@ class Begun:
         if key not in self._begun:
             self._begun[key] = self.send(what, row)
 
+    @abstractmethod
     def send(self, what: str, row: FloatArray) -> Future[Reply]:
         """Give a row to the executor."""
-        raise NotImplementedError
 
     def ask(self, what: str, row: FloatArray) -> Future[Reply]:
         """Return the future of a row that is asked for now, and was perhaps begun before."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import cast
 
 import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.counting import Count, with_count
 from surrokit.contracts.forward import (
-    AdjointPotential,
     Energy,
     ForwardHessianPotential,
     ForwardPotential,
@@ -24,26 +21,25 @@ from surrokit.contracts.matrices import (
     HessianProductPotential,
 )
 from surrokit.contracts.potential import (
-    GradientAlonePotential,
     GradientPotential,
-    InitialPotential,
     Potential,
 )
-from surrokit.coordinates.blocks import CoordinateMap, pull_back
+from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.rowwise import despite_failures, map_rows, unless_failed
+from surrokit.coordinates.rowwise import despite_failures, unless_failed
 from surrokit.coordinates.transforms import Transform, products
-from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.errors import ConfigurationError
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.targets.bounded.constrained import ConstrainedPotential
 from surrokit.targets.bounded.energy import BoundedEnergy
+from surrokit.targets.bounded.lifted import LiftedPotential
 from surrokit.targets.bounded.matrix import BoundedMatrix
 from surrokit.types import Capabilities, FloatArray
 
 
 @attrs.frozen(eq=False)
-class BoundedPotential:
+class BoundedPotential(LiftedPotential):
     """A potential of bounded parameters q, as one of unbounded z, Jacobian included.
 
     U(z) = U(q(z)) - log |dq/dz|. The chain rule passes on what the inner potential can do. By that
@@ -72,11 +68,7 @@ class BoundedPotential:
     transform: Transform = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        if self.parameters.dim != self.inner.dim:
-            raise ShapeError(
-                f"parameters hold {self.parameters.dim} numbers, but the potential takes "
-                f"{self.inner.dim}; declare every number of the position vector"
-            )
+        super().__attrs_post_init__()
         if not self.parameters.bounded:
             raise ConfigurationError(
                 "none of the parameters has a bound, so there is nothing to transform; use the "
@@ -89,11 +81,6 @@ class BoundedPotential:
         return Transform.of(self.parameters)
 
     @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return self.inner.dim
-
-    @property
     def capabilities(self) -> Capabilities:
         """What the inner potential offers, less what bounds take away (see above)."""
         offered = self.inner.capabilities
@@ -104,50 +91,10 @@ class BoundedPotential:
             lost.add(can.FORWARD_HESSIAN)
         return offered - lost
 
-    def with_count(self, count: Count) -> BoundedPotential:
-        """Return a copy that reports its calls of the inner potential."""
-        return attrs.evolve(self, inner=with_count(self.inner, count))
-
-    def over(self, wrap: Callable[[Potential], Potential]) -> BoundedPotential:
-        """Return a copy of a wrapped inner potential."""
-        return attrs.evolve(self, inner=wrap(self.inner))
-
     @property
     def energy(self) -> Energy:
         """The inner potential's energy, of outputs and unbounded positions."""
         return BoundedEnergy(cast(ForwardPotential, self.inner).energy, self.transform)
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U at unbounded positions of shape (n, dim), shape (n,)."""
-        z = check_positions(positions, self.dim)
-
-        def from_inner(value: FloatArray) -> tuple[FloatArray]:
-            return (value - self.transform.log_jacobian(z),)
-
-        q = self.transform.to_bounded(z)
-        return map_rows(lambda: (self.inner.value(q),), from_inner, len(q))[0]
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return U, shape (n,), and its gradient in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        inner = cast(GradientPotential, self.inner)
-
-        def from_inner(value: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return value - self.transform.log_jacobian(z), pull_back(self.transform, z, gradient)
-
-        q = self.transform.to_bounded(z)
-        return map_rows(lambda: inner.value_and_gradient(q), from_inner, len(q))
-
-    def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the gradient in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        inner = cast(GradientAlonePotential, self.inner)
-
-        def from_inner(gradient: FloatArray) -> tuple[FloatArray]:
-            return (pull_back(self.transform, z, gradient),)
-
-        q = self.transform.to_bounded(z)
-        return map_rows(lambda: (inner.gradient(q),), from_inner, len(q))[0]
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives in z, shape (n, dim, dim)."""
@@ -234,33 +181,6 @@ class BoundedPotential:
             return cast(HessianProductPotential, self.inner).hessian_product(q, vectors)
         return products(cast(HessianPotential, self.inner).hessian(q), vectors)
 
-    def forward(self, positions: FloatArray) -> FloatArray:
-        """Return the outputs at unbounded positions, shape (n, m)."""
-        z = check_positions(positions, self.dim)
-        return cast(ForwardPotential, self.inner).forward(self.transform.to_bounded(z))
-
-    def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the outputs, shape (n, m), and their derivatives in z, shape (n, m, dim)."""
-        z = check_positions(positions, self.dim)
-        inner = cast(ForwardPotential, self.inner)
-
-        def from_inner(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return outputs, jacobian * self.transform.derivatives(z).first[:, None, :]
-
-        q = self.transform.to_bounded(z)
-        return map_rows(lambda: inner.forward_and_jacobian(q), from_inner, len(q))
-
-    def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the outputs, shape (n, m), and the gradient of U in z, shape (n, dim)."""
-        z = check_positions(positions, self.dim)
-        inner = cast(AdjointPotential, self.inner)
-
-        def from_inner(outputs: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return outputs, pull_back(self.transform, z, gradient)
-
-        q = self.transform.to_bounded(z)
-        return map_rows(lambda: inner.forward_and_gradient(q), from_inner, len(q))
-
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k F_m for each k, in z, shape (n, dim)."""
         z = check_positions(positions, self.dim)
@@ -274,10 +194,6 @@ class BoundedPotential:
         )
         along = np.einsum("nmk,nmk->nk", by_outputs, jacobian)
         return unless_failed(d.first * product + d.second * along, causes)
-
-    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return unbounded starting positions, shape (n, dim)."""
-        return self.transform.to_unbounded(cast(InitialPotential, self.inner).initial(rng, n))
 
 
 def with_bounds(potential: Potential, parameters: Parameters) -> Potential:

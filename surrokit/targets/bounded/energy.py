@@ -11,24 +11,30 @@ from surrokit.contracts.forward import (
     with_curvature_derivatives,
     with_curvatures,
 )
+from surrokit.coordinates.blocks import CoordinateMap, pull_back
 from surrokit.coordinates.transforms import Transform, congruent, cross, plus_diagonal
 from surrokit.types import Capabilities, FloatArray
 
 
 @attrs.frozen(eq=False)
-class BoundedEnergy:
-    """The energy of a forward potential with bounded parameters, in unbounded coordinates.
+class LiftedEnergy:
+    """The energy of a forward potential in the user's coordinates, on the whole line.
 
     Parameters
     ----------
     inner
         Energy in the user's coordinates.
     transform
-        The map from unbounded to bounded.
+        The map from the line.
     """
 
     inner: Energy
-    transform: Transform
+    transform: CoordinateMap
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Nothing beyond gradients."""
+        return frozenset()
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), Jacobian included."""
@@ -38,16 +44,23 @@ class BoundedEnergy:
     def value_and_gradients(
         self, outputs: FloatArray, positions: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return U (n,), its gradient in the outputs (n, m), and in z (n, dim)."""
+        """Return U (n,), its gradient in the outputs (n, m), and on the line (n, dim)."""
         value, by_outputs, by_positions = self.inner.value_and_gradients(
             outputs, self.transform.to_bounded(positions)
         )
-        d = self.transform.derivatives(positions)
-        return (
-            value - self.transform.log_jacobian(positions),
-            by_outputs,
-            by_positions * d.first - d.log_first,
-        )
+        lifted = value - self.transform.log_jacobian(positions)
+        return lifted, by_outputs, pull_back(self.transform, positions, by_positions)
+
+
+@attrs.frozen(eq=False)
+class BoundedEnergy(LiftedEnergy):
+    """The energy of a forward potential with bounded parameters, in unbounded coordinates.
+
+    Its curvatures are passed on, too.
+    """
+
+    inner: Energy
+    transform: Transform
 
     @property
     def capabilities(self) -> Capabilities:
