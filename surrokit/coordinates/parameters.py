@@ -6,6 +6,7 @@ q = lower + (upper - lower) expit(z). U in z then includes minus the log of the 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -136,9 +137,35 @@ class Parameters:
     specs
         Name to parameter; the position vector holds the parameters in this order, arrays in C
         order.
+
+    Attributes
+    ----------
+    dim
+        Numbers in a position.
+    free
+        Numbers on the whole line that a position is sampled by.
     """
 
     specs: Mapping[str, Parameter]
+    dim: int = attrs.field(init=False, eq=False, repr=False)
+    free: int = attrs.field(init=False, eq=False, repr=False)
+    _slices: Mapping[str, slice] = attrs.field(init=False, eq=False, repr=False)
+
+    @dim.default
+    def _count(self) -> int:
+        return sum(spec.size for spec in self.specs.values())
+
+    @free.default
+    def _count_free(self) -> int:
+        return sum(spec.free for spec in self.specs.values())
+
+    @_slices.default
+    def _divide(self) -> Mapping[str, slice]:
+        ends = itertools.accumulate(spec.size for spec in self.specs.values())
+        return {
+            name: slice(end - spec.size, end)
+            for (name, spec), end in zip(self.specs.items(), ends, strict=True)
+        }
 
     @classmethod
     def declare(cls, specs: Mapping[str, Parameter | Bounds | None]) -> Parameters:
@@ -169,16 +196,6 @@ class Parameters:
         return cls({"q": Parameter((dim,))})
 
     @property
-    def dim(self) -> int:
-        """Numbers in a position."""
-        return sum(spec.size for spec in self.specs.values())
-
-    @property
-    def free(self) -> int:
-        """Numbers on the whole line that a position is sampled by."""
-        return sum(spec.free for spec in self.specs.values())
-
-    @property
     def varies(self) -> BoolArray:
         """Which numbers of a position are not constant, shape (dim,)."""
         return np.concatenate([spec.varies for spec in self.specs.values()])
@@ -197,7 +214,7 @@ class Parameters:
         """Return position vectors (..., dim) as arrays by name, each in its own shape."""
         return {
             name: positions[..., where].reshape((*positions.shape[:-1], *self.specs[name].shape))
-            for name, where in self.slices().items()
+            for name, where in self._slices.items()
         }
 
     @property
@@ -222,11 +239,7 @@ class Parameters:
 
     def slices(self) -> dict[str, slice]:
         """Return the slice of each parameter in the position vector."""
-        ends = np.cumsum([spec.size for spec in self.specs.values()])
-        return {
-            name: slice(int(end) - spec.size, int(end))
-            for (name, spec), end in zip(self.specs.items(), ends, strict=True)
-        }
+        return dict(self._slices)
 
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper bounds, each of shape (dim,), infinite where there is none."""
