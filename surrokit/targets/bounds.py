@@ -60,7 +60,7 @@ class BoundedPotential(LiftedPotential):
     ShapeError
         If the parameters do not hold as many numbers as the potential takes.
     ConfigurationError
-        If none of them has a bound.
+        If none of them has a bound, or a constraint ties some of them together.
     """
 
     inner: Potential
@@ -69,6 +69,11 @@ class BoundedPotential(LiftedPotential):
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
+        if self.parameters.tied:
+            raise ConfigurationError(
+                "a BoundedPotential knows bounds alone, but constraints tie numbers of its "
+                "parameters together; pass the parameters to surrokit.potential"
+            )
         if not self.parameters.bounded:
             raise ConfigurationError(
                 "none of the parameters has a bound, so there is nothing to transform; use the "

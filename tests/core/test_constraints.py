@@ -265,6 +265,14 @@ def test_constant_numbers_are_no_trouble(tmp_path):
     assert again["it"].shape[2:] == (2, 2)
 
 
+def test_what_knows_bounds_alone_refuses_ties():
+    """It would sample the numbers as if they were free."""
+    inner = sk.potential(lambda q: float(q @ q), dim=3)
+    parameters = sk.Parameters.declare({"w": sk.simplex(2), "x": (0, 1)})
+    with pytest.raises(ConfigurationError, match=r"knows bounds alone.*surrokit\.potential"):
+        sk.BoundedPotential(inner, parameters)
+
+
 def test_forward_maps_have_derivatives_by_what_is_tied(rng):
     def outputs(w):
         return np.array([w[0] * w[1], w[2]])

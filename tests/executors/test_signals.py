@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from waiting import is_alive, wait_until
 
 RUN = """
 import pathlib, sys, models, surrokit as sk
@@ -17,20 +18,6 @@ target = sk.potential(models.Noted(pathlib.Path(sys.argv[1]), seconds=0.2), dim=
 run = sk.sample(target, sampler="random-walk", warmup=2, draws=10**5, workers=2)
 print(run.stopped)
 """
-
-
-def is_alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
-    except OSError:
-        return False
-
-
-def wait_until(condition, seconds=60.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 import surrokit as sk
 from surrokit.errors import ResultTypeError, TargetError
 from surrokit_problems.ode.lynx_hare import LynxHare, lynx_hare
+from waiting import is_alive, wait_until
 
 SIZES = {"warmup": 0, "step_size": 0.3, "n_steps": 3, "seed": 1, "progress": False}
 HMC = {"sampler": "hmc", "chains": 2, "draws": 6, "initial": [[0.5, 1.0], [-0.5, 0.3]], **SIZES}
@@ -195,22 +195,8 @@ def test_programs_end_with_an_interrupted_run(tmp_path, crew):
     wait_until(lambda: len(_pids(tmp_path)) == (1 if crew == "none" else 2))
     os.killpg(run.pid, signal.SIGINT)
     run.communicate(timeout=30)
-    wait_until(lambda: not any(_is_alive(pid) for pid in _pids(tmp_path)), seconds=10.0)
+    wait_until(lambda: not any(is_alive(pid) for pid in _pids(tmp_path)), seconds=10.0)
 
 
 def _pids(folder):
     return [file.read_text().strip() for file in folder.iterdir() if file.read_text().strip()]
-
-
-def _is_alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
-    except OSError:
-        return False
-
-
-def wait_until(condition, seconds=60.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
