@@ -137,18 +137,13 @@ class Parameters:
     specs
         Name to parameter; the position vector holds the parameters in this order, arrays in C
         order.
-
-    Attributes
-    ----------
-    dim
-        Numbers in a position.
-    free
-        Numbers on the whole line that a position is sampled by.
     """
 
     specs: Mapping[str, Parameter]
     dim: int = attrs.field(init=False, eq=False, repr=False)
+    """Count of the numbers in a position."""
     free: int = attrs.field(init=False, eq=False, repr=False)
+    """Count of the numbers on the whole line that a position is sampled by."""
     _slices: Mapping[str, slice] = attrs.field(init=False, eq=False, repr=False)
 
     @dim.default
