@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 import numpy as np
 
@@ -16,6 +18,7 @@ from surrokit.mode.mode import Mode
 from surrokit.mode.scales import Scales
 from surrokit.mode.search import find_mode, goes_by_values
 from surrokit.types import FloatArray
+from surrokit_learning.modes.abreast import run_abreast
 from surrokit_learning.modes.curvature import foretold_covariance
 from surrokit_learning.modes.starts import more_starts
 from surrokit_learning.modes.watch import ModeWatch, same_mode, valley_of
@@ -165,7 +168,11 @@ class ModeSearch:
         """
         search, before = self, self.paid
         while not search.over and search.paid < before + SLICE:
-            search = search._continue(exact, limits)
+            abreast = search._abreast(exact, limits)
+            if abreast > 1:
+                search = search._continue_abreast(exact, limits, abreast)
+            else:
+                search = search._continue(exact, limits)
             if search.at is None:
                 search = search._widen(exact, limits, rng)._judge(exact, limits)
             if search.paid >= limits.total:
@@ -177,14 +184,67 @@ class ModeSearch:
         cut_off = not self.over and self.modes is not None
         return attrs.evolve(self._lead_to(-1) if cut_off else self, over=True)
 
+    # --- several searches ---
+
+    def _abreast(self, exact: Potential, limits: Limits) -> int:
+        """Return how many searches to make in step: those that would be made in any case."""
+        if self.modes is None or self.at is not None or goes_by_values(exact):
+            return 1
+        begun, later = len(self.led), self.calls[1:]
+        n = LEAST - begun
+        if begun >= LEAST:
+            n = int((limits.later - sum(later)) / max(*later, 1))
+        most = min(limits.starts(exact), len(self.starts)) - begun
+        return min(n, most, (limits.total - self.paid) // self._longest)
+
+    def _continue_abreast(self, exact: Potential, limits: Limits, n: int) -> ModeSearch:
+        """Return the state after n searches, none of which has known what the others found."""
+
+        def search_from(k: int) -> Callable[[Potential], ModeSearch]:
+            start = self.starts[len(self.led) + k]
+            state = attrs.evolve(self, starts=np.vstack([self.starts[: len(self.led)], start]))
+
+            def search(potential: Potential) -> ModeSearch:
+                ended = state._continue(potential, limits)
+                while ended.at is not None:
+                    ended = ended._continue(potential, limits)
+                return ended
+
+            return search
+
+        search = self
+        for ended in run_abreast(exact, [search_from(k) for k in range(n)]):
+            search = search._join(exact, limits, ended, known=len(self.ends), rows=len(self.rows))
+        return search
+
+    def _join(
+        self, exact: Potential, limits: Limits, ended: ModeSearch, *, known: int, rows: int
+    ) -> ModeSearch:
+        """Return the state with one more search, which began when so much was known."""
+        lows = [mode for mode in (self.lowest, ended.lowest) if mode is not None]
+        search = self._with_rows(ended.rows.take(np.arange(rows, len(ended.rows))))
+        lowest = min(lows, key=lambda mode: mode.value)
+        search = attrs.evolve(search, spent=ended.calls[-1], lowest=lowest)
+        led = ended.led[-1]
+        if led == known == len(self.ends):
+            return attrs.evolve(search, ends=(*self.ends, ended.ends[led]))._lead_to(led)
+        if led == known:  # others have found modes meanwhile, and it may be one of these
+            return search._end(exact, limits, ended.ends[led])
+        return search._lower_end(led, ended.ends[led]) if led >= 0 else search._lead_to(-1)
+
     # --- one search ---
+
+    @property
+    def _longest(self) -> int:
+        """Evaluations that a later search may take."""
+        return max(LATER, 2 * self.calls[0])
 
     def _continue(self, exact: Potential, limits: Limits) -> ModeSearch:
         at = self.starts[len(self.led)] if self.at is None else self.at
         watch = ModeWatch(self.modes, exact.dim)
         span = SPAN if calls_per_gradient(exact) == 1 else SLICE
         if self.led:
-            span = max(LATER, 2 * self.calls[0]) - self.spent
+            span = self._longest - self.spent
         most = max(min(span, limits.total - self.paid), 1)
         # by values a search would leave them aside
         scales = None if goes_by_values(exact) else self._scales(at)
@@ -271,9 +331,13 @@ class ModeSearch:
             search = attrs.evolve(self, spent=self.spent + calls)
         if known is None:
             return attrs.evolve(search, ends=(*self.ends, found))._lead_to(len(self.ends))
+        return search._lower_end(known, found)
+
+    def _lower_end(self, known: int, found: Mode) -> ModeSearch:
+        """Return the state after a search that led to a known mode, perhaps lower than before."""
         ends = list(self.ends)
         ends[known] = min(ends[known], found, key=lambda mode: mode.value)
-        return attrs.evolve(search, ends=tuple(ends))._lead_to(known)
+        return attrs.evolve(self, ends=tuple(ends))._lead_to(known)
 
     def _lead_to(self, mode: int) -> ModeSearch:
         """Return the state after a search that led to a mode, or nowhere."""

@@ -214,7 +214,7 @@ def test_a_later_search_finds_the_lower_of_two_modes():
     assert_allclose(modes.positions, [[-4.0, 0.0], [4.0, 0.0]], atol=0.05)
     assert_allclose(modes.values, [0.0, 8.0], atol=0.01)
     assert_allclose(modes.covariances, np.broadcast_to(np.eye(2) / 4.0, (2, 2, 2)), atol=0.02)
-    assert modes.searches == len(drive.state.search.led) > 3
+    assert modes.searches == len(drive.state.search.led) >= 3
 
 
 def test_chains_are_shared_out_among_modes_by_what_these_weigh():
