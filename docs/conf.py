@@ -1,11 +1,14 @@
 """Sphinx configuration of surrokit's documentation; build with ``sphinx-build -W docs OUT``."""
 
+import logging
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
+
+logging.getLogger("surrokit").setLevel(logging.WARNING)  # a theme lets all loggers print
 
 project = "surrokit"
 author = "The surrokit developers"

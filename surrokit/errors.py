@@ -49,6 +49,10 @@ class WorkerError(TargetError, RuntimeError):
     """Workers that evaluate a target died or cannot be had, again and again."""
 
 
+class StopRun(KeyboardInterrupt):
+    """Raised by an observer to end the run that it hears of; the draws so far are the result."""
+
+
 class NothingReportedError(ConfigurationError):
     """A command was interrupted before it had anything to report."""
 

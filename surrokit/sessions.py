@@ -321,10 +321,12 @@ def observed(observers: Sequence[object], *, progress: bool) -> Iterator[Observe
     progress
         Whether to show a progress bar, if output is a terminal.
     """
-    from surrokit.output.progress import progress_bar  # late: importing the package stays fast
+    # late: importing the package stays fast
+    from surrokit.output.log import log_observers
+    from surrokit.output.progress import progress_bar
 
     with progress_bar(enabled=progress) as bar:
-        listeners = Observers([*observers, *bar])
+        listeners = Observers([*observers, *bar, *log_observers()])
         listeners.add_hooks(default_plugins().manager.hook)
         yield listeners
 

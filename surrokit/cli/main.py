@@ -13,8 +13,10 @@ import click
 from surrokit.cli.exit_status import INTERRUPTED
 from surrokit.cli.glm import glm_command
 from surrokit.cli.study import COMMANDS
+from surrokit.cli.types import Limit, PartName, TargetName
 from surrokit.cli.workers import with_workers
 from surrokit.errors import ConfigurationError, NothingReportedError, SurrokitError
+from surrokit.scaffold.command import new
 from surrokit.sessions import AS_BEFORE
 
 if TYPE_CHECKING:
@@ -32,25 +34,13 @@ def _with_known_ending(_: click.Context, __: click.Parameter, path: Path | None)
     return path
 
 
-class _Limit(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A number, or ``none`` to remove a limit."""
-
-    name = "NUMBER|none"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value in (AS_BEFORE, None) or isinstance(value, int | float):
-            return value
-        if value == "none":
-            return None
-        try:
-            return float(value) if not value.isdigit() else int(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither a number nor none", param, ctx)
-
-
 _NAMED = ("sampler", "surrogate", "explorer", "schedule", "correction", "policy")
 
-_LIMIT = _Limit()
+QUIET = click.option(
+    "--quiet", is_flag=True, help="Show no bar and no table; warnings are shown all the same."
+)
+
+_LIMIT = Limit()
 _LIMIT_HELP = "Of the whole run, from where it goes on; none removes it.  [default: as before]"
 
 
@@ -60,20 +50,24 @@ def cli() -> None:
     """Exact posterior draws from expensive models, driven by cheap learned surrogates."""
 
 
-for _command in COMMANDS:
+for _command in (*COMMANDS, new):
     cli.add_command(_command)
 
 
 @cli.command()
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, type=PartName())
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Also write JSON here.")
 def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
-    """List every part: its kind, name and plugin; or show the settings of the parts NAMES."""
-    from surrokit.cli.parts import part_rows, print_parts, print_settings
+    """List every part: its kind, name and plugin; or show the settings of the parts NAMES.
+
+    A kind before them, such as "sampler hmc", leaves out parts of other kinds with these names.
+    """
+    from surrokit.cli.parts import kind_and_names, part_rows, print_parts, print_settings
     from surrokit.output.json import write_json
     from surrokit.registry.catalogue import default_catalogue
 
-    entries = default_catalogue().find(names)
+    kind, names = kind_and_names(names)
+    entries = default_catalogue().find(names, kind)
     rows = part_rows(entries) if names or json_path is not None else []
     if names:
         print_settings(rows)
@@ -84,18 +78,26 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
 
 
 @cli.command()
-@click.argument("target")
-@click.option("--sampler", default=None, help="Name of a sampler.  [default: picked]")
+@click.argument("target", type=TargetName())
+@click.option("--sampler", type=PartName("sampler"), help="Name of a sampler.  [default: picked]")
 @click.option(
     "--surrogate",
-    default=None,
+    type=PartName("surrogate", ["none"]),
     help='Name of a surrogate, or "none" for the exact potential throughout.  [default: picked, or '
     "none where a sampler is named]",
 )
-@click.option("--explorer", default=None, help="Part that explores before there is a surrogate.")
-@click.option("--schedule", default=None, help="When to learn.  [default: once]")
-@click.option("--correction", default=None, help="Part that decides.  [default: metropolis]")
-@click.option("--policy", default=None, help="Part that picks the others.  [default: automatic]")
+@click.option(
+    "--explorer",
+    type=PartName("explorer"),
+    help="Part that explores before there is a surrogate.",
+)
+@click.option("--schedule", type=PartName("schedule"), help="When to learn.  [default: once]")
+@click.option(
+    "--correction", type=PartName("correction"), help="Part that decides.  [default: metropolis]"
+)
+@click.option(
+    "--policy", type=PartName("policy"), help="Part that picks the others.  [default: automatic]"
+)
 @click.option("--chains", default=4, show_default=True, help="Chains, advanced as one batch.")
 @click.option(
     "--warmup", type=int, default=None, help="Iterations before kept draws.  [default: 1000]"
@@ -152,6 +154,7 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     help="Where draws are; a file beside that of --path has room for more.",
 )
 @with_workers
+@QUIET
 @click.option("--compare", is_flag=True, help="Also run plain HMC, and show its cost.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
 @click.option(
@@ -167,6 +170,7 @@ def sample(
     warm_start: tuple[Path, ...],
     keep: str,
     one_by_one: bool,
+    quiet: bool,
     compare: bool,
     json_path: Path | None,
     out: Path | None,
@@ -193,10 +197,12 @@ def sample(
     names = {kind: sizes.pop(kind) for kind in _NAMED}
     catalogue = default_catalogue()
     files = {"path": path, "warm_start": warm_start or None, "keep": keep}
+    sizes["progress"] = not quiet
     run = _sample(exact, **specs_of(names, parts, catalogue), **files, **sizes)
     wanted = compare and run.stopped != "interrupted"
     baseline = _sample(exact, sampler=catalogue.pick("sampler"), **sizes) if wanted else None
-    print_run(run, baseline)
+    if not quiet:
+        print_run(run, baseline)
     if json_path is not None:
         figures = run.to_dict()
         if baseline is not None:
@@ -204,7 +210,8 @@ def sample(
         write_json(json_path, figures)
     if out is not None:
         run.save(out)
-        click.echo(f"draws saved to {out}")
+        if not quiet:
+            click.echo(f"draws saved to {out}")
     if "interrupted" in (run.stopped, baseline and baseline.stopped):
         sys.exit(INTERRUPTED)
 
@@ -214,7 +221,7 @@ cli.add_command(glm_command(sample))
 
 @cli.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.argument("target")
+@click.argument("target", type=TargetName())
 @click.option("--draws", type=int, default=None, help="Draws of each chain in all.")
 @click.option("--max-calls", type=_LIMIT, default=AS_BEFORE, help=_LIMIT_HELP)
 @click.option("--max-seconds", type=_LIMIT, default=AS_BEFORE, help=_LIMIT_HELP)
@@ -229,12 +236,14 @@ cli.add_command(glm_command(sample))
     help="A setting of the target, as given to the run; repeatable.",
 )
 @with_workers
+@QUIET
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
 def resume(
     file: Path,
     target: str,
     settings: tuple[str, ...],
     one_by_one: bool,
+    quiet: bool,
     json_path: Path | None,
     **sizes: Any,
 ) -> None:
@@ -250,8 +259,9 @@ def resume(
 
     own = parse_settings(settings).get("target", {})
     exact = resolve_target(target, own, one_by_one=one_by_one)
-    run = go_on(file, exact, **sizes)
-    print_run(run)
+    run = go_on(file, exact, progress=not quiet, **sizes)
+    if not quiet:
+        print_run(run)
     if json_path is not None:
         write_json(json_path, run.to_dict())
     if run.stopped == "interrupted":

@@ -6,11 +6,25 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from surrokit.output.console import plain_table, terminal
+from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.docstrings import without_markup
+from surrokit.registry.kinds import KINDS, Kind
 from surrokit.registry.settings import COMPUTED, REQUIRED, Setting
 
 if TYPE_CHECKING:
     from surrokit.registry.catalogue import Entry
+
+
+def kind_and_names(words: tuple[str, ...]) -> tuple[Kind | None, tuple[str, ...]]:
+    """Return the kind that stands before names, if one does, and the names.
+
+    A word alone that is both a kind and a name is the name.
+    """
+    kind = next((kind for kind in KINDS if words[:1] == (kind,)), None)
+    named = {name for _, name in default_catalogue().entries}
+    if kind is None or (len(words) == 1 and words[0] in named):
+        return None, words
+    return kind, words[1:]
 
 
 def part_rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:

@@ -17,11 +17,12 @@ StopReason: TypeAlias = Literal[
     "target_ess",
     "target_rhat",
     "target_mcse",
+    "observer",
     "interrupted",
     "error",
 ]
-"""Why a run stopped: it made all draws, it reached a limit of its :class:`Budget`, or an interrupt
-or an error ended it."""
+"""Why a run stopped: it made all draws, it reached a limit of its :class:`Budget`, or an observer,
+an interrupt or an error ended it."""
 
 Length: TypeAlias = Literal["fixed", "judged", "cut"]
 """What set the number of kept draws: it was ``fixed`` before the first draw, ``judged`` by the

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, ProgressColumn, TaskID
 
     from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
+
+ROOM_FOR_ACCEPTANCE, ROOM_FOR_SURROGATE = 90, 120
+"""Characters in a line from which on it says how good draws are, and what the surrogate learnt."""
 
 _FORGET = 0.98
 
@@ -30,19 +33,26 @@ def progress_bar(*, enabled: bool) -> Iterator[list[ProgressBar]]:
         yield []
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress
 
-    columns = (
+    console = Console(stderr=True)
+    with Progress(*columns_for(console.width), console=console) as progress:
+        yield [ProgressBar(progress)]
+
+
+def columns_for(width: int) -> list[ProgressColumn]:
+    """Return the columns of a bar that a terminal so many characters wide has room for."""
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+
+    asides = [(ROOM_FOR_ACCEPTANCE, "said"), (ROOM_FOR_SURROGATE, "learnt")]
+    return [
         TextColumn("{task.fields[stage]:<11}"),
-        BarColumn(),
+        BarColumn(bar_width=None if width >= ROOM_FOR_SURROGATE else 8),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("{task.fields[said]}"),
-        TextColumn("{task.fields[learnt]}"),
+        *(TextColumn(f"{{task.fields[{aside}]}}") for room, aside in asides if width >= room),
         TextColumn("{task.fields[calls]} exact calls"),
         TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        yield [ProgressBar(progress)]
+    ]
 
 
 class ProgressBar:

@@ -110,22 +110,25 @@ class Catalogue:
             f"{', '.join(names)}, or enable the plugin that has it"
         )
 
-    def find(self, names: Sequence[str]) -> list[Entry]:
-        """Return the entries with these names, of any kind; without names all entries.
+    def find(self, names: Sequence[str], kind: Kind | None = None) -> list[Entry]:
+        """Return the entries with these names, of one kind or any; without names all of them.
 
         Raises
         ------
         UnknownComponentError
             If no component has one of the names; the message names the nearest ones.
         """
-        known = {name for _, name in self.entries}
+        entries = [entry for entry in self if kind in (None, entry.component.kind)]
+        known = {entry.component.name for entry in entries}
         for name in names:
             if name not in known:
+                if kind is not None:
+                    raise UnknownComponentError(self._unknown(kind, name))
                 raise UnknownComponentError(
                     f"no part is named {name!r}; {_near(name, sorted(known))}surrokit plugins "
                     "lists them"
                 )
-        return [entry for entry in self if not names or entry.component.name in names]
+        return [entry for entry in entries if not names or entry.component.name in names]
 
     def _unknown(self, kind: Kind, name: str) -> str:
         names = self.names(kind)

@@ -37,7 +37,8 @@ def surrokit_components() -> Sequence[Component]:
     return ()
 
 
-# --- Observation: called between transitions, never inside one. Return values are ignored. ---
+# --- Observation: called between transitions, never inside one. Return values are ignored.
+# --- Raising surrokit.errors.StopRun ends the run with the draws so far.
 
 
 @hookspec

@@ -65,7 +65,8 @@ class Run:
         Deployments and repairs of the surrogate.
     stopped
         Why the run ended: ``draws`` if it drew all that was asked for, one of the limits of
-        :class:`~surrokit.cost.budget.Budget`, ``interrupted``, or ``error``.
+        :class:`~surrokit.cost.budget.Budget`, ``observer`` if one raised
+        :class:`~surrokit.errors.StopRun`, ``interrupted``, or ``error``.
     length
         How the number of kept draws was determined: ``fixed`` before the first draw, ``judged`` by
         the draws' quality, or ``cut`` by a limit or an interrupt.

@@ -125,6 +125,7 @@ _STOPPED = {
     "target_ess": "the run stopped because target_ess was reached",
     "target_mcse": "the run stopped because every error is as small as was aimed at",
     "target_rhat": "the run stopped because target_rhat was reached",
+    "observer": "an observer stopped the run; these are the draws until then",
     "interrupted": "the run was interrupted; these are the draws until then",
     "error": "the run ended in an error; these are the draws until then",
 }
@@ -238,7 +239,9 @@ def _empty(run: Run) -> Finding:
     message = "there are no draws"
     if run.stopped in ("max_calls", "max_seconds"):
         message += f": all that {run.stopped} allowed went into the warm-up; raise it"
-    return Finding(name="stopped", message=message, warns=run.stopped != "interrupted")
+    return Finding(
+        name="stopped", message=message, warns=run.stopped not in ("interrupted", "observer")
+    )
 
 
 def _recalled(run: Run) -> list[Finding]:

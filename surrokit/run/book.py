@@ -19,6 +19,7 @@ from surrokit.cost.budget import BudgetSpent, StopReason
 from surrokit.cost.clock import Clock
 from surrokit.cost.recheck import evaluate_again
 from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import StopRun
 from surrokit.failures.account import FailureKind
 from surrokit.history.history import History
 from surrokit.kernel.kernel import Moves
@@ -43,6 +44,8 @@ def reason_of(end: BaseException) -> StopReason:
     """Return why a run ends, from the exception that ends it."""
     if isinstance(end, BudgetSpent):
         return end.reason
+    if isinstance(end, StopRun):
+        return "observer"
     return "error" if isinstance(end, Exception) else "interrupted"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import types
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 import surrokit as sk
 from surrokit import sessions
 from surrokit.contracts.dynamics import Hamiltonian
-from surrokit.errors import ConfigurationError
+from surrokit.contracts.observation import IterationInfo
+from surrokit.errors import ConfigurationError, StopRun
+from surrokit.output.log import RunLog
 from surrokit.registry.discovery import make_plugins
 from surrokit.run.observers import EVENTS, Observers
 from surrokit.testing.fixtures import HookCalls
@@ -229,3 +232,61 @@ def test_states_told_are_not_changed_later():
     )
     sk.sample(target(), observers=[observer], **SMALL)
     assert all(np.array_equal(now, then) for now, then in seen)
+
+
+class StopsAfter:
+    """Stops a run at an iteration."""
+
+    def __init__(self, iteration):
+        self.iteration = iteration
+
+    def surrokit_transition_done(self, run, state, info):
+        if info.iteration == self.iteration:
+            raise StopRun
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+@pytest.mark.parametrize(("iteration", "kept"), [(20, 0), (34, 4)])
+def test_an_observer_may_stop_a_run(tmp_path, iteration, kept):
+    settings = {**SMALL, "sampler": "hmc", "surrogate": "none"}
+    path = tmp_path / "run.surrokit"
+    whole = sk.sample(target(), **settings)
+    run = sk.sample(target(), path=path, observers=[StopsAfter(iteration)], **settings)
+    assert run.stopped == "observer"
+    assert run.complete
+    assert np.array_equal(run.draws, whole.draws[:, :kept])
+    finding = next(each for each in run.verdict if each.name == "stopped")
+    assert "stopped the run" in finding.message or kept == 0
+    gone_on = sk.resume(path, target(), progress=False)
+    assert np.array_equal(gone_on.draws, whole.draws)
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+def test_a_run_is_logged_where_somebody_reads(caplog):
+    settings = {**SMALL, "surrogate": "quadratic", "sampler": "hmc"}
+    sk.sample(target(), **settings)
+    assert caplog.records == []
+    with caplog.at_level(logging.INFO, logger="surrokit"):
+        run = sk.sample(target(), **settings)
+    said = [record.getMessage() for record in caplog.records]
+    assert said[0].startswith("run of 2 chains in 2 dimensions: ")
+    assert any(line.startswith("surrogate of ") for line in said)
+    assert f"run ended (draws) after {run.total_calls} exact calls" in said
+    findings = [f"{finding.name}: {finding.message}" for finding in run.verdict]
+    assert findings
+    assert said[-len(findings) :] == findings
+
+
+def test_a_long_run_says_how_far_it_is_every_ten_seconds(caplog):
+    def info(seconds):
+        return IterationInfo(
+            stage="sampling", iteration=7, step=None, calls={"value": 3, "rows": 0}, seconds=seconds
+        )
+
+    log = RunLog()
+    with caplog.at_level(logging.INFO, logger="surrokit"):
+        for seconds in (1.0, 10.5, 11.0, 20.0, 20.6):
+            log.surrokit_transition_done(info=info(seconds))
+    assert [record.getMessage() for record in caplog.records] == [
+        "sampling, iteration 7: 3 value calls"
+    ] * 2

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import sys
 
 import pytest
+from rich.console import Console
+from rich.progress import Progress
 
 import surrokit as sk
 from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
 from surrokit.errors import TargetError
-from surrokit.output.progress import progress_bar
+from surrokit.output.progress import columns_for, progress_bar
 
 RUN = {"chains": 2, "warmup": 20, "draws": 10, "seed": 1}
 
@@ -173,3 +176,26 @@ def test_a_pseudo_terminal_is_one(monkeypatch):
     assert result.returncode == 0
     assert result.stdout == b""
     assert b"30/30" in b"".join(shown)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_a_bar_fits_its_terminal(width):
+    console = Console(width=width, file=io.StringIO(), force_terminal=False)
+    progress = Progress(*columns_for(width), console=console)
+    progress.add_task(
+        "",
+        total=20000,
+        completed=12345,
+        stage="exploration",
+        said="error 0.0123 sd, aim 0.02",
+        learnt="surrogate 1 of 112 rows",
+        calls=43210,
+    )
+    console.print(progress.get_renderable())
+    line = console.file.getvalue()
+    assert "…" not in line
+    assert line.count("\n") == 1
+    assert "exploration" in line
+    assert "12345/20000" in line
+    assert "43210 exact calls" in line
+    assert ("aim 0.02" in line) == (width >= 90)

@@ -1,0 +1,1 @@
+"""Distributions of plugins, to begin one's own from."""

@@ -1,0 +1,38 @@
+"""``surrokit new``: files to begin from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from surrokit.scaffold.distribution import SUMMARIES, Distribution
+
+
+@click.group()
+def new() -> None:
+    """Write files to begin from."""
+
+
+@new.command()
+@click.argument("name")
+@click.option(
+    "--kind",
+    type=click.Choice(list(SUMMARIES)),
+    default="surrogate",
+    show_default=True,
+    help="What its part is.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=Path(),
+    help="Where the folder of the plugin goes.  [default: here]",
+)
+def plugin(name: str, kind: str, folder: Path) -> None:
+    """Write a distribution surrokit-NAME with a part NAME, and tests that it passes."""
+    written = Distribution(name, kind).write(folder)
+    click.echo(f"{written} has a {kind} that works; install it, and put yours in its place:")
+    click.echo(f"    python -m pip install --editable '{written}[testing]'")
+    click.echo(f"    surrokit plugins {kind} {name}")
+    click.echo(f"    python -m pytest {written}")

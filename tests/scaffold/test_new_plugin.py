@@ -1,0 +1,92 @@
+"""``surrokit new plugin``: what it writes works, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from surrokit.cli.main import cli
+from surrokit.errors import ConfigurationError
+from surrokit.scaffold.distribution import SUMMARIES, Distribution
+
+
+def in_python(folder, *arguments):
+    """Run Python with a plugin as good as installed: its module and an entry point are found."""
+    known = folder / f"{folder.name.replace('-', '_')}-0.1.0.dist-info"
+    known.mkdir(exist_ok=True)
+    (known / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {folder.name}\nVersion: 0.1.0\n")
+    name, module = folder.name.removeprefix("surrokit-"), folder.name.replace("-", "_")
+    (known / "entry_points.txt").write_text(f"[surrokit]\n{name} = {module}\n")
+    paths = [str(folder), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("kind", SUMMARIES)
+def test_a_new_plugin_passes_its_own_tests(tmp_path, kind):
+    folder = Distribution("good-idea", kind).write(tmp_path)
+    done = in_python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = in_python(folder, "-m", "surrokit", "plugins", kind, "good-idea")
+    assert f"{kind} good-idea, of surrokit-good-idea[good-idea]" in shown.stdout, shown.stderr
+
+
+def test_its_tests_see_a_part_that_is_wrong(tmp_path):
+    folder = Distribution("bad-idea", "sampler").write(tmp_path)
+    module = folder / "surrokit_bad_idea.py"
+    text = module.read_text()
+    assert "state.positions + moves" in text
+    module.write_text(text.replace("state.positions + moves", "state.positions + abs(moves)"))
+    done = in_python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert done.returncode == 1, done.stdout + done.stderr
+
+
+def test_the_command_writes_it_and_says_what_to_do(tmp_path):
+    said = CliRunner().invoke(cli, ["new", "plugin", "two-words", "--folder", str(tmp_path)])
+    assert said.exit_code == 0, said.output
+    folder = tmp_path / "surrokit-two-words"
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*.*")} == {
+        "pyproject.toml",
+        "README.md",
+        "surrokit_two_words.py",
+        str(Path("tests") / "conftest.py"),
+        str(Path("tests") / "test_conformance.py"),
+    }
+    assert f"python -m pip install --editable '{folder}[testing]'" in said.output
+    assert "$" not in "".join(path.read_text() for path in folder.rglob("*.*"))
+
+
+@pytest.mark.parametrize("name", ["", "Big", "1st", "with space", "a--b", "-a", "a_b", "../a"])
+def test_a_name_that_will_not_do_is_refused(name):
+    with pytest.raises(ConfigurationError, match="made of small letters and digits"):
+        Distribution(name)
+
+
+def test_a_kind_without_a_template_is_refused():
+    with pytest.raises(
+        ConfigurationError, match="there are some for surrogate, sampler, potential"
+    ):
+        Distribution("a", "metric")
+
+
+def test_nothing_is_overwritten(tmp_path):
+    Distribution("a").write(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"surrokit-a already; give another name"):
+        Distribution("a", "sampler").write(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigurationError, match=r"cannot write .*; give a folder that you may"):
+        Distribution("a").write(tmp_path / "file")
