@@ -46,7 +46,7 @@ from run_examples import commands_parse, run_example
 doctest_test_doctest_blocks = ""  # only what is marked as a test is one
 
 html_theme = "furo"
-html_title = "surrokit"
+html_title = f"surrokit {release}"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 html_theme_options = {"navigation_with_keys": True}

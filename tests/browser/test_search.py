@@ -1,0 +1,97 @@
+"""What newcomers type into the search leads to the page that answers, among the first three."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import quote_plus
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="run by the tox environment browser")
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+if CHROMIUM is None:
+    pytest.skip("there is no Chromium on this machine", allow_module_level=True)
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+QUESTIONS = {
+    "install": "installation",
+    "getting started": "tutorials/expensive-model",
+    "resume": "how-to/resume",
+    "checkpoint": "how-to/resume",
+    "parallel": "how-to/parallel",
+    "multiprocessing": "how-to/parallel",
+    "simplex": "how-to/give-a-target",
+    "constraints": "how-to/give-a-target",
+    "likelihood": "how-to/give-a-target",
+    "convergence": "how-to/convergence",
+    "R-hat": "how-to/convergence",
+    "multimodal": "how-to/convergence",
+    "budget": "how-to/budgets",
+    "weights": "how-to/hundred-calls",
+    "model fails": "how-to/failing-models",
+    "NaN": "how-to/failing-models",
+    "Slurm": "how-to/ask-and-tell",
+    "MATLAB": "how-to/programs",
+    "cluster": "how-to/laptop-to-cluster",
+    "Poisson regression": "how-to/regressions",
+    "scikit-learn": "how-to/use-scikit-learn",
+    "JAX": "tutorials/jax",
+    "plugin": "how-to/write-a-plugin",
+    "logging": "how-to/write-a-plugin",
+    "reproduce": "how-to/reproduce-figures",
+    "error": "how-to/when-something-goes-wrong",
+    "settings": "reference/parts",
+    "glossary": "reference/glossary",
+    "changelog": "changelog",
+    "cite": "cite",
+}
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built documentation, served on the loopback."""
+    folder = tmp_path_factory.mktemp("site")
+    build = [sys.executable, "-m", "sphinx", "-q", "-b", "html", str(DOCS), str(folder)]
+    subprocess.run(build, check=True)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def page():
+    """A page of a browser."""
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser.new_page()
+        browser.close()
+
+
+def first_pages(page, site, question):
+    """Return the pages of the first results, each once."""
+    page.goto(f"{site}/search.html?q={quote_plus(question)}")
+    page.wait_for_function(
+        "/found|did not match/.test(document.querySelector('.search-summary')?.textContent)"
+    )
+    links = "links => links.map(link => link.pathname)"
+    found = page.eval_on_selector_all("ul.search > li > a", links)
+    return list(dict.fromkeys(path.removeprefix("/").removesuffix(".html") for path in found))
+
+
+@pytest.mark.parametrize(("question", "answer"), QUESTIONS.items())
+def test_a_newcomer_finds_the_page(page, site, question, answer):
+    assert answer in first_pages(page, site, question)[:3]
