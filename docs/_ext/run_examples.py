@@ -54,7 +54,7 @@ def commands_parse() -> int:
     for page in sorted(DOCS.rglob("*.md")):
         for line in re.findall(r"^\$ surrokit (.*)$", page.read_text("utf-8"), re.MULTILINE):
             arguments = shlex.split(line)
-            if "--help" not in arguments:
+            if not {"--help", "--version"} & set(arguments):
                 name, command, rest = cli.resolve_command(
                     cli.make_context("surrokit", arguments), arguments
                 )
