@@ -94,7 +94,7 @@ def measure_starts(
         return positions, ChainState(positions=positions, values=values, cache=cache)
 
     with target.remembering():
-        starts = start(begin, target.target, initial, chains, rng)
+        starts = start(begin, target.target, initial, chains, rng, target.exact.account)
         target.drain()
     one, seen = starts[:1], list[float]()
     gradient = None

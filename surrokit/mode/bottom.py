@@ -1,16 +1,22 @@
-"""The bottom of a potential, which every distribution has."""
+"""The bottom of a potential, and its walls, which every distribution has."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from surrokit.contracts.potential import Potential
-from surrokit.errors import TargetError
+from surrokit.errors import EvaluationError, TargetError
 from surrokit.mode.mode import Mode
-from surrokit.targets.bounds import describe_position
+from surrokit.targets.bounds import describe_position, labels_on_line, transform_of
+from surrokit.types import FloatArray
 
-BOTTOM, AWAY = -1e8, 1e4
-"""Potential, in nats, and distance from 0 beyond which a search that goes on has no end."""
+BOTTOM, AWAY, BEYOND = -1e8, 1e4, 1e30
+"""Potential, in nats, and distance from 0 on the line or in the user's coordinates, beyond which a
+search that goes on has no end."""
+
+FLAT, LEVEL = 1e-12, 0.01
+"""Part of the largest curvature below which a direction is looked along, to a distance of
+:data:`BEYOND`, and nats by which the potential differs there if it ends somewhere."""
 
 
 def demand_bottom(potential: Potential, found: Mode) -> None:
@@ -28,8 +34,10 @@ def demand_bottom(potential: Potential, found: Mode) -> None:
     TargetError
         If that is very far down and very far away, and the search has not converged there.
     """
-    far = float(np.abs(found.position).max())
-    if found.converged or not (found.value < BOTTOM and far > AWAY):
+    with np.errstate(all="ignore"):
+        where = transform_of(potential).to_bounded(found.position)
+    far = np.abs(found.position).max() > AWAY or np.abs(where).max() > BEYOND
+    if found.converged or not (found.value < BOTTOM and far):
         return
     raise TargetError(
         f"the target has no least potential: it falls to {found.value:.3g} at "
@@ -37,3 +45,51 @@ def demand_bottom(potential: Potential, found: Mode) -> None:
         "(surrokit.potential takes U = -log density, or log_density=...), and if that is right "
         "declare bounds or priors, as no distribution has such a density"
     )
+
+
+def demand_walls(potential: Potential, found: Mode) -> int:
+    """Raise if the potential is the same at any distance along a parameter; return what was paid.
+
+    Parameters
+    ----------
+    potential
+        What was searched; its parameters are named in the message.
+    found
+        Where the search ended. Two values are paid for each unbounded number along which second
+        derivatives vanish there.
+
+    Raises
+    ------
+    TargetError
+        If there is no wall either way, so that no distribution has such a density.
+    """
+    if found.hessian is None or not found.converged:
+        return 0
+    paid, curvatures = 0, np.abs(found.hessian).max(axis=1)
+    for i in np.flatnonzero(curvatures <= FLAT * curvatures.max()):
+        ends = found.position + np.outer([BEYOND, -BEYOND], np.eye(len(found.position))[i])
+        if not _leads_away(potential, ends):
+            continue
+        paid += len(ends)
+        if (np.abs(_values(potential, ends) - found.value) <= LEVEL).all():
+            raise TargetError(
+                f"the target does not depend on {labels_on_line(potential)[i]}: it is the same at "
+                "any distance, and no distribution has such a density; declare bounds or a prior "
+                "for it, or leave it out"
+            )
+    return paid
+
+
+def _leads_away(potential: Potential, ends: FloatArray) -> bool:
+    """Return whether ends (2, dim) on the line are as far apart for the user, without bounds."""
+    with np.errstate(all="ignore"):
+        there, back = transform_of(potential).to_bounded(ends)
+    return bool(np.isfinite(there).all() and np.abs(there - back).max() >= BEYOND)
+
+
+def _values(potential: Potential, positions: FloatArray) -> FloatArray:
+    with np.errstate(all="ignore"):
+        try:
+            return potential.value(positions)
+        except EvaluationError:
+            return np.full(len(positions), np.nan)

@@ -17,6 +17,7 @@ from surrokit.coordinates.blocks import pull_back, pull_back_outputs
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ShapeError, TargetError
+from surrokit.failures.account import FailureAccount
 from surrokit.targets.bounds import (
     describe_position,
     labels_on_line,
@@ -143,6 +144,7 @@ def start(
     initial: FloatArray | None,
     chains: int,
     rng: np.random.Generator,
+    failures: FailureAccount,
 ) -> Began:
     """Return what ``begin`` returns at positions where the target is finite.
 
@@ -159,12 +161,14 @@ def start(
         Number of chains.
     rng
         Generator for the positions.
+    failures
+        Where failures of the target are counted.
 
     Raises
     ------
     TargetError
         If the target is not finite at the user's positions, or no finite start is found; the
-        message names the parameters.
+        message names the parameters, and what the target did.
     """
     positions = draw_positions(target, rng, chains) if initial is None else initial
     for _ in range(ATTEMPTS):
@@ -173,12 +177,12 @@ def start(
         if not bad.any():
             return began
         if initial is not None:
-            raise TargetError(_complaint(state, bad, target))
+            raise TargetError(_complaint(state, bad, target, failures))
         positions = positions.copy()
         positions[bad] = draw_positions(target, rng, int(bad.sum()))
     raise TargetError(
         f"no start was found in {ATTEMPTS} attempts at which the target is finite: "
-        f"{_complaint(state, bad, target)}; pass initial=..."
+        f"{_complaint(state, bad, target, failures)}; pass initial=..."
     )
 
 
@@ -187,7 +191,9 @@ def _finite_gradient(state: ChainState) -> BoolArray:
     return np.isfinite(state.positions if gradient is None else gradient)
 
 
-def _complaint(state: ChainState, bad: BoolArray, target: Potential) -> str:
+def _complaint(
+    state: ChainState, bad: BoolArray, target: Potential, failures: FailureAccount
+) -> str:
     chain = int(np.flatnonzero(bad)[0])
     value = state.values[chain]
     labels = labels_on_line(target)
@@ -196,8 +202,10 @@ def _complaint(state: ChainState, bad: BoolArray, target: Potential) -> str:
         finite = _finite_gradient(state)[chain]
         culprits = ", ".join(labels[i] for i in np.flatnonzero(~finite))
         return f"the gradient is not finite in {culprits} at the start of chain {chain} ({at})"
+    most = max(failures.kinds.values(), key=lambda kind: kind.count, default=None)
+    why = "" if most is None else f" (it {most.message})"
     return (
-        f"the target has potential {value} at the start of chain {chain} ({at}); "
+        f"the target has potential {value} at the start of chain {chain} ({at}){why}; "
         "start inside its support, where it can be evaluated"
     )
 

@@ -375,8 +375,8 @@ class Attempt:
             check_start(self._target, self._moves.state)
 
     def _start(self, begin: Callable[[FloatArray], tuple[Began, ChainState]]) -> Began:
-        asked = self.recipe
-        return start(begin, asked.exact, asked.initial, asked.chains, self._rng)
+        asked, failures = self.recipe, self._target.exact.account
+        return start(begin, asked.exact, asked.initial, asked.chains, self._rng, failures)
 
     def adaptation(self) -> Adaptation:
         """Return what changed so far."""

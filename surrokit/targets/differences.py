@@ -204,7 +204,8 @@ def steps_by(
     if curvatures is None:
         return np.asarray(usual * (SHORT_STEP / STEP))
     steepness = np.maximum(np.abs(curvatures), np.finfo(np.float64).tiny)
-    steps = np.sqrt(2.0 * (RISE + _ROUNDING * np.abs(size)) / steepness)
+    with np.errstate(over="ignore"):  # the longest step is all the same
+        steps = np.sqrt(2.0 * (RISE + _ROUNDING * np.abs(size)) / steepness)
     return np.asarray(np.clip(steps, _SHORTEST * usual, _LONGEST * usual))
 
 

@@ -215,3 +215,14 @@ def test_a_target_that_draws_its_own_starts_has_them_spread_about_their_mean():
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_there_are_so_many_of_them(n):
     assert spread_positions(target(), np.random.default_rng(1), n).shape == (n, 2)
+
+
+@pytest.mark.filterwarnings("ignore:the target raised")
+@pytest.mark.parametrize("sampler", ["hmc", None])
+def test_what_the_target_raised_at_every_start_is_in_the_message(sampler):
+    def mismatched(q):
+        return float(q @ np.ones(3))
+
+    target = sk.potential(mismatched, lambda q: q, dim=2)
+    with pytest.raises(TargetError, match=r"at the start .* \(it raised ValueError: .* mismatch"):
+        sk.sample(target, sampler=sampler, seed=1, progress=False)

@@ -13,7 +13,7 @@ from surrokit.contracts.explorer import Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.errors import NumericalError
-from surrokit.mode.bottom import demand_bottom
+from surrokit.mode.bottom import demand_bottom, demand_walls
 from surrokit.mode.mode import Mode
 from surrokit.mode.scales import Scales
 from surrokit.mode.search import find_mode, goes_by_values
@@ -261,6 +261,10 @@ class ModeSearch:
             return search._lead_to(watch.mode)
         if not self.ends:
             demand_bottom(exact, found)
+            values = demand_walls(exact, found)
+            search = attrs.evolve(
+                search, spent=search.spent + -(-values // calls_per_gradient(exact))
+            )
         if self.lowest is None or found.value < self.lowest.value:
             search = attrs.evolve(search, lowest=found)
         ended = found.converged and (self._knows_scales(at) or search._is_close(found))

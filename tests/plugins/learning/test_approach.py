@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 
+import attrs
 import numpy as np
 import pytest
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
+from surrokit.mode.bottom import demand_walls
+from surrokit.mode.mode import Mode
 from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
 from surrokit_learning.approach import Approach
 
@@ -60,6 +63,49 @@ def test_a_potential_whose_sign_is_turned_is_refused_at_once(sampler):
     with pytest.raises(TargetError, match=r"no least potential: it falls to .* at a = .* its sign"):
         sk.sample(target, sampler=sampler, seed=1, progress=False)
     assert time.process_time() - began < 5.0
+
+
+@pytest.mark.filterwarnings("ignore:the target returned U = -inf")
+def test_a_turned_sign_is_seen_where_a_bound_makes_the_way_short():
+    """On the line exp(710) is not far away, and infinite soon after."""
+    target = sk.potential(
+        log_density=lambda a, b: 0.5 * a**2 + b, parameters={"a": None, "b": (0, None)}
+    )
+    began = time.process_time()
+    with pytest.raises(TargetError, match=r"no least potential: it falls to .*, b = .*e\+30"):
+        sk.sample(target, seed=1, progress=False)
+    assert time.process_time() - began < 5.0
+
+
+def test_a_parameter_that_nothing_depends_on_is_refused_at_once():
+    target = sk.potential(lambda q: 0.5 * q[0] ** 2, parameters={"a": None, "b": None})
+    with pytest.raises(TargetError, match=r"does not depend on b: .* declare bounds or a prior"):
+        sk.sample(target, seed=1, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("bend", "fails"), [(1e-40, False), (0.0, True)], ids=["a wide prior", "failures far out"]
+)
+def test_a_wall_far_away_is_one_too(bend, fails):
+    def value(q):
+        far = abs(q[1]) > 1e20
+        return 0.5 * q[0] ** 2 + bend * q[1] ** 2 + (np.inf if fails and far else 0.0)
+
+    exact = sk.potential(value, dim=2)
+    found = Mode(
+        position=np.zeros(2),
+        value=0.0,
+        gradient=np.zeros(2),
+        decrement=None,
+        hessian=np.diag([1.0, 0.0]),
+        converged=True,
+        calls=3,
+    )
+    assert demand_walls(exact, found) == 2
+    assert demand_walls(exact, attrs.evolve(found, hessian=np.eye(2))) == 0
+    assert demand_walls(exact, attrs.evolve(found, converged=False)) == 0
+    bounded = sk.potential(value, parameters={"a": None, "b": (0, None)})
+    assert demand_walls(bounded, found) == 0
 
 
 def test_a_warm_up_of_nothing_is_refused():
