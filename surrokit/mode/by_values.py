@@ -73,7 +73,8 @@ def descend_by_values(
         If ``start`` is not one position.
     """
     most = max_calls * calls_per_gradient(potential)
-    return _ByValues(potential, most, until).find(np.array(start, dtype=np.float64))
+    with np.errstate(over="ignore", invalid="ignore"):  # a potential that falls and falls
+        return _ByValues(potential, most, until).find(np.array(start, dtype=np.float64))
 
 
 class _Enough(Exception):  # noqa: N818 - not an error
