@@ -21,6 +21,7 @@ from surrokit.tables.frames import (
     read_columns,
 )
 from surrokit.tables.priors import ByName, One, check_rank, flat_columns, prior_by_name
+from surrokit.tables.separation import check_separation
 from surrokit.targets.named import NamedPotential
 from surrokit.types import BoolArray, FloatArray
 
@@ -85,8 +86,8 @@ def glm(
     ------
     ConfigurationError
         If the formula cannot be read or evaluated, a column is absent, a row lacks a value,
-        responses are none of the family's, columns with flat priors are linearly dependent, or a
-        setting makes no sense.
+        responses are none of the family's, columns with flat priors are linearly dependent or
+        separate the responses, or a setting makes no sense.
     ShapeError
         If an array does not have a number for each row.
     MissingDependencyError
@@ -107,9 +108,12 @@ def glm(
     _check_levels(family, made)
     names, of_columns = _coefficients(family, made)
     normal = prior_by_name(prior, intercept_prior, names, of_columns)
-    counted = made.design[numbers["weights"] > 0.0] if "weights" in numbers else made.design
-    check_rank(counted, made.columns, flat_columns(normal, made.columns))
+    counts = numbers["weights"] > 0.0 if "weights" in numbers else slice(None)
+    design, flat = made.design[counts], flat_columns(normal, made.columns)
+    check_rank(design, made.columns, flat)
     target = rows_potential(family, made.design, made.response, prior=normal, **numbers, **settings)
+    came = numbers.get("event", made.response)  # of times: whether it came
+    check_separation(family, design, came[counts], made.columns, flat)
     return cast(SummedPotential, NamedPotential.of(target, names))
 
 
