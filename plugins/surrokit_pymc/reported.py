@@ -16,6 +16,7 @@ from surrokit_pymc.compiled import Compiled
 from surrokit_pymc.line import Line, Quantities, Unconstrained
 
 _TRIED = 16  # positions at which a number is the same if it is constant
+_ROUNDING = 1e-14  # relative: the diagonal of a correlation matrix is one to the last digits
 
 
 @attrs.frozen(eq=False)
@@ -139,7 +140,7 @@ def _constants(constrained: Constrained, start: FloatArray) -> np.ndarray:
     """Return which reported numbers are constant, such as ones of a correlation matrix."""
     rng = np.random.default_rng(0)
     found = constrained(start + rng.uniform(-1.0, 1.0, size=(_TRIED, len(start))))
-    return np.asarray((found == found[0]).all(axis=0))
+    return np.asarray((np.abs(found - found[0]) <= _ROUNDING * np.abs(found[0])).all(axis=0))
 
 
 def _axes(model: Any, name: str, n: int) -> tuple[Axis, ...]:

@@ -152,7 +152,8 @@ def check_model(model: Any) -> list[str]:
     if discrete:
         raise ConfigurationError(
             f"{_listed(discrete)} discrete, and chains move through real numbers alone; "
-            "marginalise: sum the density over the values, by pymc.Mixture, say, or pymc_extras.marginalize"
+            "marginalise: sum the density over the values, by pymc.Mixture, say, or by "
+            "pymc_extras.marginalize"
         )
     single = [name for name, value in free.items() if value.dtype != "float64"]
     if single:

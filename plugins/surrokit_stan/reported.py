@@ -18,6 +18,7 @@ from surrokit_stan.layout import Layout
 from surrokit_stan.model import Turns
 
 _TRIED = 16  # positions at which a number is the same if it is constant
+_ROUNDING = 1e-14  # relative: the diagonal of a correlation matrix is one to the last digits
 
 _BLOCKS: tuple[dict[str, Any], ...] = (
     {"include_tp": True, "include_gq": True},
@@ -149,4 +150,4 @@ def _constants(constrained: Constrained, dim: int) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SamplingWarning)  # these positions are no draws
         found = constrained(np.random.default_rng(0).uniform(-2.0, 2.0, size=(_TRIED, dim)))
-    return np.asarray((found == found[0]).all(axis=0))
+    return np.asarray((np.abs(found - found[0]) <= _ROUNDING * np.abs(found[0])).all(axis=0))

@@ -103,7 +103,8 @@ def to_arviz(draws: Draws) -> Any:
     with warnings.catch_warnings():
         # with fewer draws than chains ArviZ warns of swapped axes
         warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
-        converted = _convert(draws.groups, {"dims": draws.dims, "coords": draws.coords})
+        axes = {"dims": draws.dims, "coords": draws.coords} if draws.dims else {}
+        converted = _convert(draws.groups, axes)
     converted.attrs.update(draws.attributes)
     return converted
 
