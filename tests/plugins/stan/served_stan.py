@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import warnings
 
 import numpy as np
 
@@ -36,7 +37,9 @@ class ServedStan:
         except KeyError:
             from httpstan.models import build_services_extension_module
 
-            asyncio.run(build_services_extension_module(program))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what it builds with goes out of use
+                asyncio.run(build_services_extension_module(program))
             self.module = import_services_extension_module(self.name)
 
     def __reduce__(self):
