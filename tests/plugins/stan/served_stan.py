@@ -82,7 +82,7 @@ class ServedStan:
         slope = self.module.log_prob_grad(self.data, position, jacobian)
         return self.module.log_prob(self.data, position, jacobian), np.array(slope)
 
-    def sample(self, warmup, draws, chains):
+    def sample(self, warmup, draws, chains, **more):
         """Return the draws of Stan's own sampler by its names, (chains, draws) each."""
         from httpstan import cache, services_stub
 
@@ -98,6 +98,7 @@ class ServedStan:
                 "num_samples": draws,
                 "delta": 0.95,
                 "refresh": 0,
+                **more,
             }
             function = "stan::services::sample::hmc_nuts_diag_e_adapt"
             asyncio.run(services_stub.call(function, self.name, fit, **settings))
