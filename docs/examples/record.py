@@ -31,7 +31,7 @@ SCRIPTS = (
     "scikit_learn",
     "regression",
 )
-ADAPTERS = ("jax_enzyme", "numpyro_schools")
+ADAPTERS = ("jax_enzyme", "numpyro_schools", "pymc_schools", "bambi_pupils", "stan_schools")
 """Scripts that need other libraries; each is recorded where it is named."""
 
 

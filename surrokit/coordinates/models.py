@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +19,27 @@ SUFFIX = ".unconstrained"
 
 
 @attrs.frozen
+class Axis:
+    """One axis of an array that a model reports.
+
+    Parameters
+    ----------
+    name
+        What the model calls it; None for no name.
+    labels
+        The coordinate of each place; None for places counted from 0.
+    """
+
+    name: str | None = None
+    labels: tuple[Any, ...] | None = None
+
+    def texts(self, size: int) -> list[str]:
+        """Return a text for each of its places, none of them twice."""
+        told = [str(label) for label in self.labels or ()]
+        return told if len(set(told)) == size else [str(place) for place in range(size)]
+
+
+@attrs.frozen
 class Reported(Parameter):
     """An array that a model reports, some numbers of which may be the same at all positions.
 
@@ -25,9 +47,31 @@ class Reported(Parameter):
     ----------
     constant
         Which numbers these are, as places in the array in C order.
+    axes
+        One for each axis of the array, or none at all.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are fewer axes than the array has, or more.
     """
 
     constant: tuple[int, ...] = attrs.field(default=(), kw_only=True)
+    axes: tuple[Axis, ...] = attrs.field(default=(), kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        if self.axes and len(self.axes) != len(self.shape):
+            raise ConfigurationError(
+                f"an array of shape {self.shape} needs as many axes, got {len(self.axes)}"
+            )
+
+    @property
+    def indices(self) -> list[str]:
+        """What stands in brackets behind the name of each number: labels of its axes."""
+        axes = self.axes or (Axis(),) * len(self.shape)
+        texts = [axis.texts(size) for axis, size in zip(axes, self.shape, strict=True)]
+        return [",".join(index) for index in itertools.product(*texts)]
 
     @property
     def varies(self) -> BoolArray:

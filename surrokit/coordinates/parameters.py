@@ -99,6 +99,11 @@ class Parameter:
             return np.ones(self.size, dtype=bool)
         return self.constraint.varies
 
+    @property
+    def indices(self) -> list[str]:
+        """What stands in brackets behind the name of each of its numbers; empty for a number."""
+        return [",".join(map(str, index)) for index in np.ndindex(self.shape)]
+
 
 def _is_frozen(prior: object) -> bool:
     """Return whether a distribution of SciPy has its parameters; importing SciPy's takes long."""
@@ -227,9 +232,9 @@ class Parameters:
     def labels(self) -> list[str]:
         """A name for each number: ``rate``, ``w[0]``, ``w[1]``, ``m[0,1]``."""
         return [
-            name + (f"[{','.join(map(str, index))}]" if index else "")
+            f"{name}[{index}]" if index else name
             for name, spec in self.specs.items()
-            for index in np.ndindex(spec.shape)
+            for index in spec.indices
         ]
 
     def slices(self) -> dict[str, slice]:

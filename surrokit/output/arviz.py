@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.coordinates.models import Reported
+from surrokit.coordinates.parameters import Parameter
 from surrokit.errors import MissingDependencyError
 from surrokit.types import FloatArray
 
@@ -32,17 +34,25 @@ class Draws:
         Groups of arrays, by ArviZ's names of the groups.
     attributes
         Attributes of ArviZ's object.
+    dims, coords
+        Names of the axes of arrays by name, and the coordinates of axes by name, of a model that
+        has them.
     """
 
     draws: FloatArray
     labels: Sequence[str]
     groups: Mapping[str, Group]
     attributes: Mapping[str, Any]
+    dims: Mapping[str, list[str]] = attrs.field(factory=dict)
+    coords: Mapping[str, Any] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, run: Any) -> Draws:
         """Return those of a :class:`~surrokit.result.run.Run`."""
+        dims, coords = axes_of(run.parameters.specs)
         return cls(
+            dims=dims,
+            coords=coords,
             draws=run.draws,
             labels=run.labels,
             groups={
@@ -62,6 +72,26 @@ class Draws:
         )
 
 
+def axes_of(specs: Mapping[str, Parameter]) -> tuple[dict[str, list[str]], dict[str, Any]]:
+    """Return the names of axes by parameter, and the coordinates of axes by name.
+
+    An axis without a name is called as ArviZ would: by its parameter and its place.
+    """
+    axes = {name: spec.axes for name, spec in specs.items() if isinstance(spec, Reported)}
+    dims = {
+        name: [axis.name or f"{name}_dim_{place}" for place, axis in enumerate(of)]
+        for name, of in axes.items()
+        if any(axis.name for axis in of)
+    }
+    coords = {
+        axis.name: list(axis.labels)
+        for of in axes.values()
+        for axis in of
+        if axis.name and axis.labels
+    }
+    return dims, coords
+
+
 def to_arviz(draws: Draws) -> Any:
     """Return a DataTree (ArviZ 1 and later) or InferenceData (before).
 
@@ -73,22 +103,23 @@ def to_arviz(draws: Draws) -> Any:
     with warnings.catch_warnings():
         # with fewer draws than chains ArviZ warns of swapped axes
         warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
-        converted = _convert(draws.groups)
+        axes = {"dims": draws.dims, "coords": draws.coords} if draws.dims else {}
+        converted = _convert(draws.groups, axes)
     converted.attrs.update(draws.attributes)
     return converted
 
 
-def _convert(groups: Mapping[str, Group]) -> Any:
+def _convert(groups: Mapping[str, Group], axes: Mapping[str, Any]) -> Any:
     try:
         from arviz_base import from_dict
     except ImportError:
         pass
     else:
-        return from_dict(groups, save_warmup=True)
+        return from_dict(groups, save_warmup=True, **axes)
     try:
         import arviz
     except ImportError as error:
         raise MissingDependencyError(
             f"ArviZ is needed for this and is not installed; run {_INSTALL}"
         ) from error
-    return arviz.from_dict(**groups, save_warmup=True)
+    return arviz.from_dict(**groups, save_warmup=True, **axes)

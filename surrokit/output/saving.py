@@ -150,18 +150,25 @@ def _beside(path: Path) -> Path:
 
 
 def _without_slashes(draws: Draws) -> Draws:
-    """Return draws whose parameters have a division sign for each slash.
+    """Return draws whose parameters and axes have a division sign for each slash.
 
     In these files a slash parts the names of groups, and is refused in that of a parameter.
     """
     renamed: dict[str, FloatArray] = {}
-    posterior = draws.groups["posterior"]
+    posterior, dims = draws.groups["posterior"], dict(draws.dims)
     for name, array in posterior.items():
         allowed = name.replace("/", "÷")
         while allowed in renamed or (allowed != name and allowed in posterior):
             allowed += "_"
         renamed[allowed] = array
-    return attrs.evolve(draws, groups={**draws.groups, "posterior": renamed})
+        if name in dims:
+            dims[allowed] = [axis.replace("/", "÷") for axis in dims.pop(name)]
+    return attrs.evolve(
+        draws,
+        groups={**draws.groups, "posterior": renamed},
+        dims=dims,
+        coords={axis.replace("/", "÷"): labels for axis, labels in draws.coords.items()},
+    )
 
 
 def _write_netcdf(draws: Draws, path: Path) -> None:

@@ -70,10 +70,11 @@ def test_every_third_party_import_is_declared(project, root):
             *extras["numpyro"],
             *extras["pandas"],
             *extras["parquet"],
+            *extras["pymc"],
             *extras["testing"],
         ]
         for name in [requirement.partition(">=")[0].partition("[")[0]]
-    } | {"arviz_base"}
+    } | {"arviz_base", "pytensor"}
     found = set()
     for folder in (root / "surrokit", root / "plugins"):
         for path in folder.rglob("*.py"):

@@ -8,9 +8,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.coordinates.models import ModelMap, Reported
+from surrokit.coordinates.models import Axis, ModelMap, Reported
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError, LedgerError, ShapeError, TargetError
+from surrokit.mode.starts import draw_positions
+from surrokit.targets.modelled import ModelledPotential
 
 OWN = Parameters({"scale": Parameter(), "w": Parameter((2,))})
 REPORTED = Parameters(
@@ -156,3 +158,78 @@ def test_weighted_answers_are_read_with_the_model_alone(tmp_path):
     with pytest.raises(LedgerError, match=message):
         sk.open_run(path)
     assert_array_equal(sk.resume(path, Model(), progress=False).draws, run.draws)
+
+
+NAMED = Parameters(
+    {
+        "scale": Reported(),
+        "w": Reported((2,), axes=(Axis("side/way", ("left", "right")),)),
+        "scaled": Reported((2,), axes=(Axis(labels=(1, 2)),)),
+        "one": Reported(constant=(0,)),
+    }
+)
+NAMED_MAP = attrs.evolve(Model.transform, reported=NAMED)
+
+
+def test_labels_are_those_of_axes():
+    assert NAMED.labels == ["scale", "w[left]", "w[right]", "scaled[1]", "scaled[2]", "one"]
+    table = Reported((2, 3), axes=(Axis("row", ("a", "b")), Axis("column")))
+    assert table.indices == ["a,0", "a,1", "a,2", "b,0", "b,1", "b,2"]
+
+
+def test_labels_that_would_be_the_same_are_places():
+    assert Reported((2,), axes=(Axis("side", ("left", "left")),)).indices == ["0", "1"]
+    assert Reported((2,), axes=(Axis("side", (1, "1")),)).indices == ["0", "1"]
+
+
+def test_as_many_axes_as_the_array_has():
+    with pytest.raises(ConfigurationError, match=r"shape \(2,\) needs as many axes, got 2"):
+        Reported((2,), axes=(Axis(), Axis()))
+
+
+def test_arviz_has_names_and_coordinates_of_axes():
+    pytest.importorskip("arviz_base", reason="ArviZ is optional")
+    posterior = sk.sample(ModelledPotential(Model(), NAMED_MAP), **QUICK).to_arviz()["posterior"]
+    assert posterior["w"].dims == ("chain", "draw", "side/way")
+    assert posterior["side/way"].values.tolist() == ["left", "right"]
+    assert posterior["scaled"].dims == ("chain", "draw", "scaled_dim_0")
+    assert posterior["scaled_dim_0"].values.tolist() == [0, 1]
+
+
+def test_files_have_names_of_axes_without_slashes(tmp_path):
+    xarray = pytest.importorskip("xarray", reason="ArviZ is optional")
+    pytest.importorskip("arviz", reason="ArviZ is optional")
+    pytest.importorskip("h5netcdf", reason="h5netcdf is optional")
+    sk.sample(ModelledPotential(Model(), NAMED_MAP), **QUICK).save(tmp_path / "run.nc")
+    with xarray.open_dataset(tmp_path / "run.nc", group="posterior", engine="h5netcdf") as kept:
+        assert kept["side÷way"].values.tolist() == ["left", "right"]
+
+
+def test_a_modelled_potential_does_all_that_the_inner_one_does():
+    target = ModelledPotential(sk.one_by_one(Model()), NAMED_MAP)
+    assert target.capabilities == {"gradient"}
+    assert target.parameters is NAMED
+    z = np.array([[1.0, 2.0, 2.0]])
+    assert_allclose(target.value(z), 4.5)
+    assert_allclose(target.value_and_gradient(z)[1], z)
+    run = sk.sample(target, **QUICK)
+    assert_allclose(run.draws, sk.sample(Model(), **QUICK).draws, rtol=1e-12)
+    assert run.calls["gradient"] == sk.sample(Model(), **QUICK).calls["gradient"]
+    spread = sk.sample(target, executor="threads", workers=2, **QUICK)
+    assert_array_equal(spread.draws, run.draws)
+
+
+def test_chains_start_where_the_model_says():
+    def starts(rng, n):
+        return np.tile([3.0, 4.0, 5.0], (n, 1)) + 0.1 * rng.uniform(size=(n, 3))
+
+    target = ModelledPotential(Model(), NAMED_MAP, starts)
+    assert "initial" in target.capabilities
+    rng = np.random.default_rng(1)
+    assert_allclose(draw_positions(target, rng, 2), [[3.0, 4.0, 5.0]] * 2, atol=0.11)
+
+
+def test_a_map_of_another_size_is_refused():
+    inner = sk.potential(lambda q: q @ q, dim=2)
+    with pytest.raises(ShapeError, match=r"map takes 3 numbers on the line, but .* takes 2"):
+        ModelledPotential(inner, NAMED_MAP)

@@ -1,0 +1,179 @@
+"""Targets of regressions written down with Bambi."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.coordinates.models import ModelMap
+from surrokit.coordinates.parameters import Parameters
+from surrokit.errors import ConfigurationError
+from surrokit.targets.modelled import ModelledPotential
+from surrokit.types import FloatArray
+from surrokit_pymc.library import load
+from surrokit_pymc.target import Backend, assemble, check_model, choose
+
+
+def from_bambi(
+    model: Any, *, var_names: Sequence[str] | None = None, backend: Backend = "pytensor"
+) -> ModelledPotential:
+    """Make a target of a regression written down with Bambi.
+
+    Draws come back by Bambi's names, and the intercept is the one of predictors as they are, as
+    :meth:`bambi.Model.fit` reports it, though the model is sampled with centred ones. Offsets of
+    effects of groups are among the draws.
+
+    Parameters
+    ----------
+    model
+        The model; it is built if it is not.
+    var_names
+        Deterministic quantities to report beside the free variables; None for all but parameters
+        of the response, which have as many numbers as the data have rows.
+    backend
+        As for :func:`surrokit_pymc.from_pymc`.
+
+    Returns
+    -------
+    ModelledPotential
+        As :func:`surrokit_pymc.from_pymc` returns.
+
+    Raises
+    ------
+    MissingDependencyError
+        If Bambi is not installed, or JAX where it is asked for.
+    ConfigurationError
+        If it is no model of Bambi, or its model of PyMC is refused.
+    """
+    bambi = load("bambi", "bambi")
+    if not isinstance(model, bambi.Model):
+        raise ConfigurationError(f"model must be a bambi.Model, got {type(model).__name__}")
+    if not model.built:
+        model.build()
+    inner = model.backend.model
+    free = check_model(inner)
+    wanted = choose(inner, var_names, hidden=model.family.likelihood.params)
+    return assemble(inner, [*free, *wanted], backend, adjust=Centring.of(model))
+
+
+@attrs.frozen
+class Shift:
+    """What an intercept of predictors as they are has less than one of centred predictors.
+
+    Parameters
+    ----------
+    intercept
+        Name of the intercept.
+    terms
+        Names of the coefficients.
+    means
+        The mean of each column of the design matrix, one coefficient after another.
+    """
+
+    intercept: str
+    terms: tuple[str, ...]
+    means: FloatArray
+
+    def of(self, arrays: Mapping[str, FloatArray]) -> FloatArray:
+        """Return it at arrays by name, (n, *shape) each, in the intercept's shape."""
+        shape = arrays[self.intercept].shape
+        levels = shape[1:]  # a number for each level of a response of several
+        columns = [arrays[name].reshape(shape[0], -1, *levels) for name in self.terms]
+        coefficients = np.concatenate(columns, axis=1)
+        return np.tensordot(coefficients, self.means, axes=(1, 0))
+
+
+@attrs.frozen
+class Centring:
+    """From intercepts of centred predictors, which are sampled, to those that Bambi reports.
+
+    Parameters
+    ----------
+    shifts
+        One for each intercept.
+    """
+
+    shifts: tuple[Shift, ...]
+
+    @classmethod
+    def of(cls, model: Any) -> Centring:
+        """Return that of a model of Bambi that is built."""
+        if not model.center_predictors:
+            return cls(())
+        components = [each.component for each in model.backend.distributional_components.values()]
+        return cls(
+            tuple(
+                Shift(
+                    intercept=_name(each.intercept_term),
+                    terms=tuple(map(_name, each.common_terms.values())),
+                    means=np.column_stack([t.data for t in each.common_terms.values()]).mean(
+                        axis=0
+                    ),
+                )
+                for each in components
+                if each.intercept_term and each.common_terms
+            )
+        )
+
+    def __call__(self, of: ModelMap) -> ModelMap:
+        """Return a model's map, with these intercepts."""
+        return attrs.evolve(
+            of,
+            constrain=Uncentred(of.constrain, of.reported, self.shifts),
+            unconstrain=Centred(of.unconstrain, self.shifts),
+        )
+
+
+@attrs.frozen(eq=False)
+class Uncentred:
+    """Reported quantities, with intercepts of predictors as they are.
+
+    Parameters
+    ----------
+    constrain
+        To those with intercepts of centred predictors.
+    reported
+        Their names and shapes.
+    shifts
+        One for each intercept.
+    """
+
+    constrain: Callable[[FloatArray], FloatArray]
+    reported: Parameters
+    shifts: tuple[Shift, ...]
+
+    def __call__(self, positions: FloatArray) -> FloatArray:
+        """Return them, shape (n, n_user), at positions (n, dim)."""
+        found = self.constrain(positions)
+        arrays = self.reported.split(found)  # views
+        for shift in self.shifts:
+            arrays[shift.intercept] -= shift.of(arrays)
+        return found
+
+
+@attrs.frozen(eq=False)
+class Centred:
+    """Positions on the line of values with intercepts of predictors as they are.
+
+    Parameters
+    ----------
+    unconstrain
+        Of values with intercepts of centred predictors.
+    shifts
+        One for each intercept.
+    """
+
+    unconstrain: Callable[[Mapping[str, FloatArray]], FloatArray]
+    shifts: tuple[Shift, ...]
+
+    def __call__(self, arrays: Mapping[str, FloatArray]) -> FloatArray:
+        """Return positions (n, dim) at arrays by name, (n, *shape) each."""
+        moved = {each.intercept: arrays[each.intercept] + each.of(arrays) for each in self.shifts}
+        return self.unconstrain({**arrays, **moved})
+
+
+def _name(term: Any) -> str:
+    return str(term.alias or term.name)

@@ -1,0 +1,232 @@
+"""Targets of models written down with PyMC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Literal
+
+import attrs
+import numpy as np
+
+from surrokit.contracts.potential import Potential
+from surrokit.coordinates.models import ModelMap
+from surrokit.coordinates.parameters import Parameters
+from surrokit.errors import ConfigurationError, SurrokitError
+from surrokit.targets.functions import FunctionPotential
+from surrokit.targets.modelled import ModelledPotential
+from surrokit.types import FloatArray
+from surrokit_pymc.compiled import Compiled
+from surrokit_pymc.jaxified import Jaxified
+from surrokit_pymc.library import load_pymc, single_precision
+from surrokit_pymc.line import Line, LogDensity, LogDensityAndGradient
+from surrokit_pymc.reported import is_random, report, unconstrain
+
+Backend = Literal["pytensor", "jax"]
+
+JITTER = 1.0
+"""Chains start within this distance of the model's initial point, as PyMC's own do."""
+
+
+def from_pymc(
+    model: Any,
+    *,
+    var_names: Sequence[str] | None = None,
+    backend: Backend = "pytensor",
+    gradient: bool = True,
+) -> ModelledPotential:
+    """Make a target of a model written down with PyMC.
+
+    Chains move in PyMC's unconstrained space. Draws come back by the model's names, with
+    constrained values, and with the model's dimensions and coordinates; deterministic quantities
+    are among them. The model is taken as it is now: data that are set later change nothing.
+
+    Parameters
+    ----------
+    model
+        The model.
+    var_names
+        Deterministic quantities to report beside the free variables; None for all.
+    backend
+        What evaluates the log density: PyTensor one position at a time, or ``"jax"`` all positions
+        in one call, with second and third derivatives as far as JAX can trace them.
+    gradient
+        Whether the target offers gradients; False for a likelihood that has none.
+
+    Returns
+    -------
+    ModelledPotential
+        With gradients. Chains start around the model's initial point.
+
+    Raises
+    ------
+    MissingDependencyError
+        If PyMC is not installed, or JAX where it is asked for.
+    ConfigurationError
+        If it is no model of PyMC, has discrete free variables or none at all, computes in single
+        precision, or is no function of its parameters; also if PyMC cannot compile it.
+    """
+    free = check_model(model)
+    return assemble(model, [*free, *choose(model, var_names)], backend, gradient=gradient)
+
+
+def assemble(
+    model: Any,
+    names: Sequence[str],
+    backend: Backend = "pytensor",
+    *,
+    gradient: bool = True,
+    adjust: Callable[[ModelMap], ModelMap] = lambda of: of,
+) -> ModelledPotential:
+    """Return the target of a checked model that reports quantities of these names.
+
+    Parameters
+    ----------
+    model, backend, gradient
+        As for :func:`from_pymc`.
+    names
+        All that is reported, free variables among it.
+    adjust
+        Changes the map to what is reported.
+    """
+    from pymc.model.transform.optimization import freeze_dims_and_data
+
+    try:
+        frozen = freeze_dims_and_data(model)
+        line = Line.of(frozen, [variable.name for variable in model.free_RVs])
+        _check_log_density(frozen.logp())
+        reported = report(frozen, model, line, names)
+        inner = _inner(frozen, line, backend, gradient=gradient)
+        start = line.start(frozen)
+    except SurrokitError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"PyMC cannot compile the model: {type(error).__name__}: {error}"
+        ) from error
+    of = ModelMap(
+        reported=reported.reported,
+        own=line.own,
+        constrain=reported,
+        unconstrain=unconstrain(frozen, line),
+    )
+    return ModelledPotential(inner, adjust(of), Jittered(start))
+
+
+@attrs.frozen(eq=False)
+class Jittered:
+    """Starts around a position on the line.
+
+    Parameters
+    ----------
+    start
+        The position, shape (dim,).
+    """
+
+    start: FloatArray
+
+    def __call__(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return n of them, shape (n, dim)."""
+        return self.start + rng.uniform(-JITTER, JITTER, size=(n, len(self.start)))
+
+
+def check_model(model: Any) -> list[str]:
+    """Return the names of a model's free variables.
+
+    Raises
+    ------
+    MissingDependencyError
+        If PyMC is not installed.
+    ConfigurationError
+        If it is no model of PyMC, or none that can be differentiated in its free variables.
+    """
+    pymc = load_pymc()
+    if not isinstance(model, pymc.Model):
+        raise ConfigurationError(
+            f"model must be a pymc.Model, got {type(model).__name__}"
+            + ("; pass it to from_bambi" if type(model).__module__.startswith("bambi") else "")
+        )
+    free = {model.values_to_rvs[value].name: value for value in model.value_vars}
+    if not free:
+        raise ConfigurationError("the model has no free variable, so there is nothing to draw")
+    discrete = [name for name, value in free.items() if value.dtype[0] in "iub"]
+    if discrete:
+        raise ConfigurationError(
+            f"{_listed(discrete)} discrete, and chains move through real numbers alone; "
+            "marginalise: sum the density over the values, by pymc.Mixture, say, or by "
+            "pymc_extras.marginalize"
+        )
+    single = [name for name, value in free.items() if value.dtype != "float64"]
+    if single:
+        raise single_precision(f"{_listed(single)} in single precision (float32)")
+    return list(free)
+
+
+def choose(model: Any, var_names: Sequence[str] | None, hidden: Collection[str] = ()) -> list[str]:
+    """Return the names of a model's deterministic quantities to report.
+
+    Parameters
+    ----------
+    model
+        The model.
+    var_names
+        What to report; None for all that is not hidden. Free variables are no matter here.
+    hidden
+        Quantities that are reported only by their names.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none of such a name.
+    """
+    known = [variable.name for variable in model.deterministics]
+    if var_names is None:
+        return [name for name in known if name not in hidden]
+    given = [var_names] if isinstance(var_names, str) else list(var_names)
+    free = {variable.name for variable in model.free_RVs}
+    unknown = [name for name in given if name not in known and name not in free]
+    if unknown:
+        raise ConfigurationError(
+            f"var_names has {', '.join(map(repr, unknown))}, but the model's deterministic "
+            f"quantities are {', '.join(known) or 'none'}"
+        )
+    return [name for name in known if name in given]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'}"
+
+
+def _check_log_density(log_density: Any) -> None:
+    if is_random(log_density):
+        raise ConfigurationError(
+            "the model's log density is drawn at random whenever it is computed, as by "
+            "pymc.Minibatch or pymc.Simulator, so it is no function of the parameters; give the "
+            "model all of its data, and a likelihood"
+        )
+    if log_density.dtype != "float64":
+        raise single_precision(f"the model's log density is of type {log_density.dtype}")
+
+
+def _inner(model: Any, line: Line, backend: Backend, *, gradient: bool) -> Potential:
+    """Return U on the line."""
+    if backend == "jax":
+        return Jaxified.potential(model, line, gradient=gradient)
+    if backend != "pytensor":
+        raise ConfigurationError(f"backend must be 'pytensor' or 'jax', got {backend!r}")
+    both = Compiled(model, LogDensityAndGradient(line))
+    if gradient:
+        try:
+            both.compile()
+        except Exception as error:
+            raise ConfigurationError(
+                f"PyMC cannot differentiate the model's log density: {type(error).__name__}: "
+                f"{error}; pass gradient=False, and surrokit does with values"
+            ) from error
+    return FunctionPotential(
+        Parameters.unnamed(line.own.dim),
+        Compiled(model, LogDensity(line)),
+        gradient=None,
+        joint=both if gradient else None,
+        sign=-1.0,
+        batched=False,
+    )

@@ -1,0 +1,92 @@
+"""A potential of a model that another library has written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import attrs
+import numpy as np
+
+from surrokit import capabilities as can
+from surrokit.contracts.counting import Count, with_count
+from surrokit.contracts.potential import Potential
+from surrokit.coordinates.models import ModelMap
+from surrokit.coordinates.parameters import Parameters
+from surrokit.errors import ShapeError
+from surrokit.types import Capabilities, FloatArray
+
+Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
+"""Draws starting positions of chains on the line, shape (n, dim)."""
+
+
+@attrs.frozen(eq=False)
+class ModelledPotential:
+    """A potential on the line of another library, with what the model there reports.
+
+    It does all that the inner potential does, by the same methods.
+
+    Parameters
+    ----------
+    inner
+        U on the line, Jacobian included.
+    transform
+        The map from the line to what the model reports.
+    starts
+        Where chains start; None for anywhere near zero.
+
+    Raises
+    ------
+    ShapeError
+        If the map and the potential have another number of numbers on the line.
+    """
+
+    inner: Potential
+    transform: ModelMap
+    starts: Starts | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.transform.own.dim != self.inner.dim:
+            raise ShapeError(
+                f"the model's map takes {self.transform.own.dim} numbers on the line, but the "
+                f"potential takes {self.inner.dim}"
+            )
+
+    @property
+    def parameters(self) -> Parameters:
+        """All that the model reports."""
+        return self.transform.reported
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position on the line."""
+        return self.inner.dim
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the inner potential offers, and ``initial`` where it is known where to start."""
+        own = frozenset() if self.starts is None else frozenset({can.INITIAL})
+        return self.inner.capabilities | own
+
+    def with_count(self, count: Count) -> ModelledPotential:
+        """Return a copy that reports its calls of the inner potential."""
+        return attrs.evolve(self, inner=with_count(self.inner, count))
+
+    def over(self, wrap: Callable[[Potential], Potential]) -> ModelledPotential:
+        """Return a copy of a wrapped inner potential."""
+        return attrs.evolve(self, inner=wrap(self.inner))
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, dim)."""
+        return self.inner.value(positions)
+
+    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return starting positions, shape (n, dim)."""
+        assert self.starts is not None
+        return self.starts(rng, n)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the inner potential has."""
+        if name.startswith("_") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)

@@ -1,0 +1,182 @@
+"""Models of other libraries by surrokit, beside the libraries' own NUTS, in one run.
+
+    python tests/benchmarks/languages.py --language pymc --model schools
+
+Each model is written down in each language (the folder ``written``), with the same data. For each
+it prints, of either sampler, the smallest effective sample size for means of the parameters, the
+seconds of warm-up and draws, effective draws a second, and gradients for one effective draw; and
+whether means and mean squares are the same within Monte Carlo error, by the least p-value times
+their number. Compilation is not counted. Stan is compiled by httpstan, which reads the data again
+at each of surrokit's calls, so that its seconds there say little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "invariance"), str(HERE.parent / "plugins" / "stan")]
+
+WARMUP, DRAWS, CHAINS = 1000, 1000, 4
+ACCEPTANCE = 0.9
+
+
+@attrs.frozen
+class Drawn:
+    """Draws by name, (chains, draws, ...) each, and what they cost."""
+
+    draws: dict[str, np.ndarray]
+    seconds: float
+    gradients: float
+
+    def line(self, names: list[str], varies: np.ndarray) -> str:
+        """Return the figures as a line."""
+        import surrokit as sk
+
+        flat = [self.draws[name].reshape(CHAINS, DRAWS, -1) for name in names]
+        ess = sk.effective_sample_size(np.concatenate(flat, axis=2)[..., varies], "bulk").min()
+        return (
+            f"ESS {ess:6.0f}, {self.seconds:6.1f} s, {ess / self.seconds:7.1f} ESS/s, "
+            f"{self.gradients / ess:6.1f} gradients/ESS"
+        )
+
+
+def by_surrokit(target: Any) -> tuple[Any, Drawn]:
+    """Return a run of NUTS on a target, which has been compiled."""
+    import surrokit as sk
+
+    target.value_and_gradient(np.zeros((CHAINS, target.dim)))
+    sampler = ("nuts", {"target_acceptance": ACCEPTANCE})
+    start = time.perf_counter()
+    run = sk.sample(target, sampler=sampler, warmup=WARMUP, draws=DRAWS, seed=2, progress=False)
+    seconds = time.perf_counter() - start
+    named = {name: run[name] for name in run.parameters.specs}
+    return run, Drawn(named, seconds, run.calls["gradient"])
+
+
+def pymc(name: str) -> tuple[Any, Callable[[], Drawn]]:
+    """Return a model's target, and PyMC's own NUTS."""
+    import pymc as library
+
+    from surrokit_pymc import from_pymc
+    from written import in_pymc
+
+    model = in_pymc.model_of(name)
+
+    def sample(draws: int = DRAWS, tune: int = WARMUP) -> Any:
+        with model:
+            return library.sample(
+                draws, tune=tune, chains=CHAINS, cores=1, random_seed=3, progressbar=False,
+                target_accept=ACCEPTANCE, compute_convergence_checks=False, nuts_sampler="pymc",
+                discard_tuned_samples=False,
+            )  # fmt: skip
+
+    def own() -> Drawn:
+        sample(2, 2)  # compiles
+        start = time.perf_counter()
+        tree = sample()
+        seconds = time.perf_counter() - start
+        steps = sum(
+            float(tree[group]["n_steps"].sum()) for group in ("sample_stats", "warmup_sample_stats")
+        )
+        posterior = tree["posterior"]
+        return Drawn({key: posterior[key].values for key in posterior.data_vars}, seconds, steps)
+
+    return from_pymc(model), own
+
+
+def numpyro(name: str) -> tuple[Any, Callable[[], Drawn]]:
+    """Return a model's target, and NumPyro's own NUTS."""
+    import jax
+    import numpyro as library
+
+    library.enable_x64()
+    from surrokit_jax import from_numpyro
+    from written import in_numpyro
+
+    model = in_numpyro.MODELS[name]
+
+    def own() -> Drawn:
+        kernel = library.infer.NUTS(model, target_accept_prob=ACCEPTANCE)
+        chains = library.infer.MCMC(
+            kernel, num_warmup=WARMUP, num_samples=DRAWS, num_chains=CHAINS,
+            chain_method="vectorized", progress_bar=False,
+        )  # fmt: skip
+        fields = ("num_steps",)
+        chains.warmup(jax.random.PRNGKey(1), collect_warmup=True, extra_fields=fields)
+        chains.run(jax.random.PRNGKey(1), extra_fields=fields)  # both compiled
+        start = time.perf_counter()
+        chains.post_warmup_state = None
+        chains.warmup(jax.random.PRNGKey(3), collect_warmup=True, extra_fields=fields)
+        steps = float(chains.get_extra_fields()["num_steps"].sum())
+        chains.run(jax.random.PRNGKey(4), extra_fields=fields)
+        draws = {k: np.asarray(v) for k, v in chains.get_samples(group_by_chain=True).items()}
+        seconds = time.perf_counter() - start
+        return Drawn(draws, seconds, steps + float(chains.get_extra_fields()["num_steps"].sum()))
+
+    return from_numpyro(model), own
+
+
+def stan(name: str) -> tuple[Any, Callable[[], Drawn]]:
+    """Return a model's target, and Stan's own NUTS."""
+    from served_stan import ServedStan
+
+    from surrokit_stan import from_stan
+    from written import in_stan
+
+    served = ServedStan(*in_stan.MODELS[name])
+    target = from_stan(served)
+
+    def own() -> Drawn:
+        start = time.perf_counter()
+        columns = served.sample(WARMUP, DRAWS, CHAINS, delta=ACCEPTANCE, save_warmup=True)
+        seconds = time.perf_counter() - start
+        draws = {}
+        for key, spec in target.parameters.specs.items():
+            numbers = [
+                columns[".".join([key, *(str(i + 1) for i in index)])][:, WARMUP:]
+                for index in np.ndindex(spec.shape)
+            ]
+            draws[key] = np.stack(numbers, axis=2).reshape(CHAINS, DRAWS, *spec.shape)
+        return Drawn(draws, seconds, float(columns["n_leapfrog__"].sum()))
+
+    return target, own
+
+
+def compare(language: str, name: str) -> None:
+    """Print how both samplers do on a model."""
+    from means import least_p_value
+
+    target, own = {"pymc": pymc, "numpyro": numpyro, "stan": stan}[language](name)
+    run, ours = by_surrokit(target)
+    theirs = own()
+    names = list(run.parameters.specs)
+    pairs = [(ours.draws[key], theirs.draws[key]) for key in names]
+    p, n = least_p_value(pairs, varies=run.parameters.varies)
+    print(f"{name} in {language}, {target.dim} parameters: p * n = {p * n:.2g}")
+    print(f"  surrokit  {ours.line(names, run.parameters.varies)}")
+    print(f"  its own   {theirs.line(names, run.parameters.varies)}", flush=True)
+
+
+def main() -> None:
+    """Compare what is asked for, or all."""
+    models = ("schools", "hierarchical", "grades", "covariance", "mixture", "items")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--language", choices=("pymc", "numpyro", "stan"), action="append")
+    parser.add_argument("--model", choices=models, action="append")
+    asked = parser.parse_args()
+    for name in asked.model or models:
+        for language in asked.language or ("numpyro", "pymc", "stan"):
+            compare(language, name)
+
+
+if __name__ == "__main__":
+    main()
