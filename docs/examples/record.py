@@ -25,6 +25,7 @@ SCRIPTS = (
     "own_target",
     "save",
     "give_a_target",
+    "unknown_noise",
     "paper_scheme",
     "traps",
     "adaptive",

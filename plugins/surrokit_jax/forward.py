@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
-import numpy.typing as npt
 
 import surrokit as sk
 from surrokit.contracts.forward import Energy
 from surrokit.contracts.potential import Potential
 from surrokit.errors import ShapeError
 from surrokit.targets.gaussian import Prior
+from surrokit.targets.observed.model import Data
+from surrokit.targets.observed.observed import Scale
 from surrokit.types import FloatArray
 from surrokit_jax.compiled import Compiled
 from surrokit_jax.declared import Declarations, declare
@@ -24,8 +25,8 @@ def forward_from_jax(
     forward: Callable[..., Any],
     parameters: Declarations | None = None,
     *,
-    data: npt.ArrayLike | None = None,
-    noise_sd: npt.ArrayLike | None = None,
+    data: Data | None = None,
+    noise_sd: Scale | None = None,
     prior: Prior | None = None,
     energy: Energy | None = None,
     dim: int | None = None,
