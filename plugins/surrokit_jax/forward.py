@@ -12,7 +12,7 @@ from surrokit.contracts.forward import Energy
 from surrokit.contracts.potential import Potential
 from surrokit.errors import ShapeError
 from surrokit.targets.gaussian import Prior
-from surrokit.targets.observed.model import Data
+from surrokit.targets.observed.model import Data, names_of_scales
 from surrokit.targets.observed.observed import Scale
 from surrokit.types import FloatArray
 from surrokit_jax.compiled import Compiled
@@ -66,7 +66,11 @@ def forward_from_jax(
     """
     load_jax()
     check_order(derivatives, most=2)
-    function, declared = declare("forward", forward, parameters, dim, example)
+    of_errors = names_of_scales(data, noise_sd)
+    taken = parameters
+    if isinstance(parameters, Mapping):
+        taken = {name: spec for name, spec in parameters.items() if name not in of_errors}
+    function, declared = declare("forward", forward, taken, dim, example)
     shape = trace("forward", function, declared.dim)
     if len(shape) > 1:
         raise ShapeError(
@@ -80,7 +84,7 @@ def forward_from_jax(
         noise_sd=noise_sd,
         prior=prior,
         energy=energy,
-        parameters=declared.specs,
+        parameters={**(parameters or {}), **declared.specs},
         plausible=plausible,
         batched=True,
         **offered,

@@ -89,13 +89,24 @@ class Priors:
         for where, prior in self.by_slice:
             at = positions[:, where]
             step = _STEP * np.maximum(np.abs(at), _STEP)
-            above, below = at + step, at - step
             # what a distribution of SciPy takes is mostly for the call itself
-            logs = np.asarray(prior.logpdf(np.concatenate([at, above, below])))
-            total -= logs[:n].sum(axis=1)
-            with np.errstate(invalid="ignore"):
-                found[:, where] = (logs[2 * n :] - logs[n : 2 * n]) / (above - below)
+            places = np.stack([at, at + step, at - step])
+            logs = np.asarray(prior.logpdf(places.reshape(3 * n, -1))).reshape(places.shape)
+            total -= logs[0].sum(axis=1)
+            found[:, where] = -_slope(places, logs)
         return total, found
+
+
+def _slope(places: FloatArray, logs: FloatArray) -> FloatArray:
+    """Return slopes of log densities at places[0], of places and logs (3, n, size).
+
+    They are central differences, and one-sided ones where one side lies outside the support.
+    """
+    inside = np.isfinite(logs)
+    high, low = (np.where(inside[side], places[side], places[0]) for side in (1, 2))
+    log_high, log_low = (np.where(inside[side], logs[side], logs[0]) for side in (1, 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((log_high - log_low) / (high - low))
 
 
 def _precision(prior: Any) -> FloatArray:

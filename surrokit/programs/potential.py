@@ -105,31 +105,43 @@ def command_potential(
         keep_failed=keep_failed,
         folder=folder,
     )
-    shared: dict[str, Any] = {"program": program, "batched": False}
-    if model is not None:
-        declared = model.parameters
-        inner: Potential = ProgramMap(
-            forward=program.outputs,
-            jacobian=program.jacobian if jacobian else None,
-            vjp=program.vjp if vjp else None,
-            parameters=declared,
-            columns=model.columns,
-            energy=model.energy,
-            plausible=Plausible.declare(model.fill_plausible(plausible), declared),
-            **shared,
-        )
-    else:
-        inner = ProgramDensity(
+    if model is None:
+        inner: Potential = ProgramDensity(
             function=program.log_density,
             gradient=None,
             joint=program.log_density_and_gradient if gradient is True else None,
             sign=-1.0,
             parameters=declared,
+            batched=False,
             plausible=Plausible.declare(plausible, declared),
-            **shared,
+            program=program,
         )
+    else:
+        inner = _map(program, model, plausible, jacobian=jacobian, vjp=vjp)
+        declared = model.parameters
     bounded = with_bounds(inner, declared)
     return Differences(bounded) if gradient == "differences" else bounded
+
+
+def _map(
+    program: Program,
+    model: ForwardModel,
+    plausible: Mapping[str, Any] | None,
+    *,
+    jacobian: bool,
+    vjp: bool,
+) -> ProgramMap:
+    return ProgramMap(
+        forward=program.outputs,
+        jacobian=program.jacobian if jacobian else None,
+        vjp=program.vjp if vjp else None,
+        parameters=model.parameters,
+        columns=model.columns,
+        energy=model.energy,
+        batched=False,
+        plausible=Plausible.declare(model.fill_plausible(plausible), model.parameters),
+        program=program,
+    )
 
 
 def _check_wanted(gradient: object, jacobian: object, vjp: object, *, is_map: bool) -> None:

@@ -287,6 +287,14 @@ def test_priors_beside_parameters_go_with_an_unknown_scale(q, differences):
     assert [r.message for r in check_potential(lambda: found) if r.outcome != "passed"] == []
 
 
+@pytest.mark.parametrize("x", [1e-14, 1.0 - 1e-14])
+def test_slopes_of_priors_stay_inside_their_support(x):
+    priors = Priors.of(sk.Parameters.declare({"a": sk.interval(0, 1, prior=scipy.stats.uniform())}))
+    assert_allclose(priors.gradient(np.array([[x]])), 0.0)
+    half = Priors.of(sk.Parameters.declare({"a": sk.positive(prior=scipy.stats.expon())}))
+    assert_allclose(half.gradient(np.array([[x]])), 1.0, rtol=1e-4)
+
+
 def test_a_prior_without_variance_adds_nothing_to_the_metric():
     declared = {
         "a": sk.real(prior=scipy.stats.cauchy()),

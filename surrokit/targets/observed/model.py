@@ -109,6 +109,15 @@ class ForwardModel:
         return {**added, **ranges}
 
 
+def names_of_scales(data: Data | None, noise_sd: Scale | None) -> frozenset[str]:
+    """Return the names that a user gives scales of errors, which may be declared parameters."""
+    sets = _read_sets(data, noise_sd) or {}
+    given = (each.scale for each in sets.values())
+    return frozenset(
+        scale.name for scale in given if isinstance(scale, Estimated) and scale.name is not None
+    )
+
+
 def _read_sets(data: Data | None, noise_sd: Scale | None) -> Mapping[str, Observed] | None:
     """Return sets of data by name, or None where plain numbers have known normal errors."""
     if isinstance(data, Observed | Mapping) and noise_sd is not None:
