@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 import attrs
 import numpy as np
 
 from surrokit.types import FloatArray
+
+_ROWS_IN_A_BLOCK = 8_192
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -41,15 +44,13 @@ class Columns:
             total = len(inputs) if weights is None else weights.sum()
             share = np.full(len(inputs), 1.0) if weights is None else weights
             mean = share @ inputs / total
-            # of differences from a row: squares of features far from 0 would lose their digits
-            apart = inputs - inputs[0]
-            around = mean - inputs[0]
-            if weights is None:
-                squares = np.einsum("ij,ij->j", apart, apart)
-            else:
-                squares = np.einsum("i,ij,ij->j", share, apart, apart)
-            spread = np.sqrt(np.maximum(squares / total - around * around, 0.0))
-            flat = spread <= 1e-12 * np.maximum(np.abs(mean), np.abs(around))
+            squares = np.zeros(n_features)
+            for rows in _blocks(len(inputs)):
+                apart = inputs[rows] - mean
+                apart *= apart
+                squares += share[rows] @ apart
+            spread = np.sqrt(squares / total)
+            flat = spread <= 1e-12 * np.abs(mean)
             scale = np.where(flat, 1.0, spread)
             centre = mean if intercept else centre
         return cls(centre=centre, scale=scale, intercept=intercept)
@@ -63,9 +64,11 @@ class Columns:
         """Return the columns of inputs, shape (n, count)."""
         first = int(self.intercept)
         found = np.empty((len(inputs), self.count))
-        found[:, :first] = 1.0
-        np.subtract(inputs, self.centre, out=found[:, first:])
-        found[:, first:] /= self.scale
+        for rows in _blocks(len(inputs)):
+            block = found[rows]
+            block[:, :first] = 1.0
+            np.subtract(inputs[rows], self.centre, out=block[:, first:])
+            block[:, first:] /= self.scale
         return found
 
     def undo(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -81,3 +84,9 @@ class Columns:
         shift = own @ self.centre
         level = coefficients[..., 0] if self.intercept else np.zeros(shift.shape)
         return level - shift, own
+
+
+def _blocks(n_rows: int) -> Iterator[slice]:
+    """Yield slices of rows that stay in the processor's cache."""
+    for first in range(0, n_rows, _ROWS_IN_A_BLOCK):
+        yield slice(first, first + _ROWS_IN_A_BLOCK)

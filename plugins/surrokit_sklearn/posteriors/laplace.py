@@ -18,9 +18,10 @@ from surrokit.types import Capabilities, FloatArray
 FEW = 20_000
 """Rows up to which the search for the mode sees all of them from the start."""
 
-_SHARE = 25  # of more rows, one in so many make the first fit
+_SHARE = 100  # of many rows, one in so many makes the first fit, with some more
+_SOME = 5_000
 _TOLERANCE = 1e-5
-_CLOSE = 0.05  # nats that a Newton step may gain where one more is the last
+_CLOSE = 0.5  # nats, one standard deviation: from there a Newton step leads to the mode
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -70,6 +71,11 @@ class Normal:
         gradient = away @ self.precision
         return 0.5 * (away * gradient).sum(axis=1), gradient
 
+    def draw_around(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return n draws, shape (n, dim), moved so that the mode is their mean."""
+        draws = self.draw(n, rng)
+        return np.asarray(draws - draws.mean(axis=0) + self.mean)
+
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Return draws, shape (n, dim)."""
         return self.mean + rng.standard_normal((n, self.dim)) @ self.factor.T
@@ -100,7 +106,7 @@ def laplace_of(
         If the target is not finite at the start.
     """
     if n_rows > FEW:
-        step = n_rows // (FEW + n_rows // _SHARE) + 1
+        step = n_rows // (_SOME + n_rows // _SHARE)
         part: Any = few(step)
         first = find_mode(part, start, tolerance=_TOLERANCE)
         bend = first.hessian

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import gamma
 from typing import Any, TypeAlias
 
@@ -19,6 +20,7 @@ Draw: TypeAlias = Callable[[np.random.Generator, FloatArray, FloatArray], FloatA
 """From a generator, linear predictors and scales of errors to responses."""
 
 _MOST = 700.0  # exponent of a mean that is still a number
+_MOST_COUNTED = 1e18
 
 
 @attrs.frozen(kw_only=True)
@@ -79,61 +81,72 @@ def read_family(name: object, given: Mapping[str, Any] | None) -> ResponseFamily
 
 def _gaussian(scale: float | None) -> ResponseFamily:
     del scale
-
-    def draw(rng: np.random.Generator, e: FloatArray, s: FloatArray) -> FloatArray:
-        return np.asarray(rng.normal(e, s))
-
-    return ResponseFamily(mean=_same, draw=draw, of_errors=True)
+    return ResponseFamily(mean=_same, draw=_draw_normal, of_errors=True)
 
 
 def _student(scale: float, degrees: float) -> ResponseFamily:
-    def draw(rng: np.random.Generator, e: FloatArray, s: FloatArray) -> FloatArray:
-        del s
-        return np.asarray(e + scale * rng.standard_t(degrees, size=e.shape))
-
+    draw = partial(_draw_student, scale, degrees)
     return ResponseFamily(mean=_same, draw=draw, of_errors=True)
 
 
 def _poisson() -> ResponseFamily:
-    def draw(rng: np.random.Generator, e: FloatArray, s: FloatArray) -> FloatArray:
-        del s
-        return np.asarray(rng.poisson(np.minimum(_exp(e), 1e18)), dtype=np.float64)
-
-    return ResponseFamily(mean=_exp, draw=draw, positive=True, log_mean=1.0)
+    return ResponseFamily(mean=_exp, draw=_draw_counts, positive=True, log_mean=1.0)
 
 
 def _negative_binomial(size: float) -> ResponseFamily:
-    def draw(rng: np.random.Generator, e: FloatArray, s: FloatArray) -> FloatArray:
-        del s
-        rates = rng.gamma(size, np.minimum(_exp(e), 1e18) / size)
-        return np.asarray(rng.poisson(np.minimum(rates, 1e18)), dtype=np.float64)
-
+    draw = partial(_draw_mixed_counts, size)
     return ResponseFamily(mean=_exp, draw=draw, positive=True, log_mean=1.0)
 
 
 def _gamma(shape: float) -> ResponseFamily:
-    def draw(rng: np.random.Generator, e: FloatArray, s: FloatArray) -> FloatArray:
-        del s
-        return np.asarray(rng.gamma(shape, _exp(e) / shape))
-
+    draw = partial(_draw_gamma, shape)
     return ResponseFamily(mean=_exp, draw=draw, positive=True, log_mean=1.0)
 
 
 def _weibull(shape: float) -> ResponseFamily:
-    factor = gamma(1.0 + 1.0 / shape)
-
-    def mean(e: FloatArray) -> FloatArray:
-        return factor * _exp(-e / shape)
-
-    def draw(rng: np.random.Generator, e: FloatArray, s: FloatArray) -> FloatArray:
-        del s
-        return np.asarray(_exp(-e / shape) * rng.weibull(shape, size=e.shape))
-
+    mean, draw = partial(_mean_of_times, shape), partial(_draw_times, shape)
     return ResponseFamily(mean=mean, draw=draw, positive=True, log_mean=-1.0 / shape)
 
 
 def _exponential() -> ResponseFamily:
     return _weibull(1.0)
+
+
+def _draw_normal(rng: np.random.Generator, e: FloatArray, s: FloatArray) -> FloatArray:
+    return np.asarray(rng.normal(e, s))
+
+
+def _draw_student(
+    scale: float,
+    degrees: float,
+    rng: np.random.Generator,
+    e: FloatArray,
+    _: FloatArray,
+) -> FloatArray:
+    return np.asarray(e + scale * rng.standard_t(degrees, size=e.shape))
+
+
+def _draw_counts(rng: np.random.Generator, e: FloatArray, _: FloatArray) -> FloatArray:
+    return np.asarray(rng.poisson(np.minimum(_exp(e), _MOST_COUNTED)), dtype=np.float64)
+
+
+def _draw_mixed_counts(
+    size: float, rng: np.random.Generator, e: FloatArray, _: FloatArray
+) -> FloatArray:
+    rates = rng.gamma(size, np.minimum(_exp(e), _MOST_COUNTED) / size)
+    return np.asarray(rng.poisson(np.minimum(rates, _MOST_COUNTED)), dtype=np.float64)
+
+
+def _draw_gamma(shape: float, rng: np.random.Generator, e: FloatArray, _: FloatArray) -> FloatArray:
+    return np.asarray(rng.gamma(shape, _exp(e) / shape))
+
+
+def _mean_of_times(shape: float, e: FloatArray) -> FloatArray:
+    return gamma(1.0 + 1.0 / shape) * _exp(-e / shape)
+
+
+def _draw_times(shape: float, rng: np.random.Generator, e: FloatArray, _: FloatArray) -> FloatArray:
+    return np.asarray(_exp(-e / shape) * rng.weibull(shape, size=e.shape))
 
 
 def _same(e: FloatArray) -> FloatArray:

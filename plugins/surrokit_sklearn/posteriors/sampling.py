@@ -71,7 +71,9 @@ def draw_posterior(
     normal = laplace_of(target, start, few, n_rows)
     if normal is None:
         return sample(target, **{**shared, "sampler": "hmc", **(settings or {})})
-    parts: dict[str, Any] = {"initial": normal.draw(chains, rng), "sampler": "hmc"}
+    # rows are expanded at the mode, the search for which begins at the mean of the chains
+    starts = normal.draw_around(chains, rng)
+    parts: dict[str, Any] = {"initial": starts, "sampler": "hmc"}
     if by_rows and n_rows >= MANY and misfit_of(normal, target, _TRIALS, rng) <= _NEAR:
         parts |= {"sampler": "gaussian", "surrogate": normal, "warmup": _WARMUP}
         parts["correction"] = "subsampled"
