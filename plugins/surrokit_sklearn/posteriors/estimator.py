@@ -14,12 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from surrokit.compose import rows_potential
 from surrokit.contracts.potential import Potential
 from surrokit.errors import SurrokitError
-from surrokit.result.run import Run
 from surrokit.settings import is_number
 from surrokit.targets.gaussian import GaussianPrior, gaussian_prior
 from surrokit.types import FloatArray, IntArray
 from surrokit_sklearn.posteriors.columns import Columns
-from surrokit_sklearn.posteriors.sampling import draw_posterior
+from surrokit_sklearn.posteriors.sampling import Goals, draw_posterior
 from surrokit_sklearn.regressors.validation import check_inputs
 
 _NUMBERS_IN_A_BLOCK = 4_000_000
@@ -95,8 +94,16 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         start = np.zeros(columns.count * n_predictors)
         if self.fit_intercept:
             start[:: columns.count] = level
-        run = self._run(target_of(slice(None)), start, few, len(design))
-        draws = run.draws.reshape(-1, n_predictors, columns.count)
+        self.run_ = draw_posterior(
+            target_of(slice(None)),
+            start,
+            few,
+            len(design),
+            goals=self._goals,
+            rng=self._generator(),
+            settings=self.sampling,
+        )
+        draws = self.run_.draws.reshape(-1, n_predictors, columns.count)
         return columns.undo(draws)
 
     def _columns(self, inputs: FloatArray, weights: FloatArray | None) -> Columns:
@@ -115,29 +122,16 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
             mean[0] = level
         return gaussian_prior(np.tile(mean, n_predictors), np.tile(sd, n_predictors))
 
-    def _run(
-        self, target: Potential, start: FloatArray, few: Any, n_rows: int, *, by_rows: bool = True
-    ) -> Run:
-        self._check_sampling()
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.run_ = draw_posterior(
-            target,
-            start,
-            few,
-            n_rows,
-            by_rows=by_rows,
-            chains=int(self.chains),
-            target_ess=float(self.target_ess),
-            seed=seed,
-            settings=self.sampling,
-        )
-        return self.run_
-
-    def _check_sampling(self) -> None:
+    @property
+    def _goals(self) -> Goals:
         if not isinstance(self.chains, int | np.integer) or self.chains < 1:
             raise ValueError(f"chains must be a whole number of at least 1, got {self.chains!r}")
         if not is_number(self.target_ess) or not 0.0 < self.target_ess < np.inf:
             raise ValueError(f"target_ess must be a positive number, got {self.target_ess!r}")
+        return Goals(chains=int(self.chains), target_ess=float(self.target_ess))
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _inputs(self, X: Any) -> FloatArray:
         check_is_fitted(self)

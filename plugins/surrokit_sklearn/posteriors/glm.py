@@ -13,11 +13,13 @@ from sklearn.utils import check_random_state
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
 from surrokit_sklearn.posteriors.estimator import PosteriorEstimator, as_value_error, check_level
-from surrokit_sklearn.posteriors.gaussian_sums import GaussianSums
+from surrokit_sklearn.posteriors.gaussian_errors import GaussianErrors
 from surrokit_sklearn.posteriors.responses import ResponseFamily, read_family
+from surrokit_sklearn.posteriors.sampling import sample_by
 from surrokit_sklearn.regressors.validation import check_rows, check_weights
 
 _SPREADS = 2.5
+_POSITIVE = ("poisson", "negative-binomial", "gamma", "exponential", "weibull")
 _NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -41,7 +43,7 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         Known numbers of the family: ``scale``, ``degrees``, ``size`` and ``shape``, as in
         :func:`surrokit.rows_potential`. The scale of ``"gaussian"`` is inferred unless given, with
         half of Student's t with 3 degrees of freedom as prior, whose scale is 2.5 standard
-        deviations of the response.
+        deviations of the response, and hardly any mass below a thousandth of that.
     prior_scale, intercept_scale, fit_intercept, standardize
         See :class:`BayesianLogisticRegression`; the prior of the intercept of ``"gaussian"`` and
         ``"student"`` is about the response's mean.
@@ -57,7 +59,8 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
     scale_, scale_draws_ : float and ndarray of shape (n_draws,)
         Posterior mean and draws of the scale of ``"gaussian"`` errors, or what it is known to be.
     run_ : surrokit.Run
-        The run, of coefficients of standardised features, with its verdict.
+        The run, with its verdict: of coefficients of standardised features, or where the scale of
+        ``"gaussian"`` is inferred of its logarithm, given which coefficients are normal.
     n_features_in_ : int
         Features in the fit.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -66,6 +69,16 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
 
     family: str = "gaussian"
     settings: Mapping[str, Any] | None = None
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: which responses there may be."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.family in _POSITIVE
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """Return them as scikit-learn 1.5 wants them."""
+        return {"requires_positive_y": self.family in _POSITIVE}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Draw from the posterior of the coefficients.
@@ -214,18 +227,18 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         unit = _spread(response, weights)
         level = float(np.average(response, weights=weights))
         prior = self._prior(columns, unit=unit, level=level)
-        target = GaussianSums.of(
-            columns.design(inputs),
-            response,
-            weights,
-            centre=prior.mean,
-            precision=prior.sd**-2.0,
-            scale=_SPREADS * unit,
+        target = GaussianErrors.of(
+            columns.design(inputs), response, weights, prior=prior, scale=_SPREADS * unit
         )
-        run = self._run(target, target.start(), None, 0, by_rows=False)
-        draws = run.draws.reshape(-1, target.dim)
-        self.intercept_draws_, self.coef_draws_ = columns.undo(draws[:, :-1])
-        self.scale_draws_ = np.exp(draws[:, -1])
+        rng = self._generator()
+        starts = target.draw_starts(int(self.chains), rng)
+        self.run_ = sample_by(
+            target, rng, self._goals, {"sampler": "hmc", "initial": starts}, self.sampling
+        )
+        logs = self.run_.draws.reshape(-1)
+        coefficients = target.draw_coefficients(logs, rng)
+        self.intercept_draws_, self.coef_draws_ = columns.undo(coefficients)
+        self.scale_draws_ = np.exp(logs)
         self.scale_ = float(self.scale_draws_.mean())
 
     @property

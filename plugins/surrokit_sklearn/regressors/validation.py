@@ -98,11 +98,12 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
         raise ValueError(
             f"sample_weight.shape == {found.shape}, expected {(n,)}: one weight for each row"
         )
-    if not (np.isfinite(found).all() and (found >= 0.0).all() and found.any()):
+    if not (np.isfinite(found).all() and (found >= 0.0).all()):
         raise ValueError(
-            "sample_weight must be finite, not negative, and not 0 for all rows; it says how often "
-            "each row counts"
+            "sample_weight must be finite and not negative, as it says how often each row counts"
         )
+    if not found.any():
+        raise ValueError("sample_weight is zero for all rows; give at least one a positive weight")
     return None if (found == 1.0).all() else found
 
 
