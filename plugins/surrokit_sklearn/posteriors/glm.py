@@ -16,7 +16,7 @@ from surrokit_sklearn.posteriors.estimator import PosteriorEstimator, as_value_e
 from surrokit_sklearn.posteriors.gaussian_errors import GaussianErrors
 from surrokit_sklearn.posteriors.responses import ResponseFamily, read_family
 from surrokit_sklearn.posteriors.sampling import sample_by
-from surrokit_sklearn.regressors.validation import check_rows, check_weights
+from surrokit_sklearn.regressors.validation import check_rows, check_weights, drop_unweighted
 
 _SPREADS = 2.5
 _POSITIVE = ("poisson", "negative-binomial", "gamma", "exponential", "weibull")
@@ -78,7 +78,7 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
 
     def _more_tags(self) -> dict[str, Any]:
         """Return them as scikit-learn 1.5 wants them."""
-        return {"requires_positive_y": self.family in _POSITIVE}
+        return {**super()._more_tags(), "requires_positive_y": self.family in _POSITIVE}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Draw from the posterior of the coefficients.
@@ -104,9 +104,7 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         """
         inputs, response = check_rows(self, X, y, reset=True)
         weights = check_weights(sample_weight, len(inputs))
-        if weights is not None:
-            kept = weights > 0.0
-            inputs, response, weights = inputs[kept], response[kept], weights[kept]
+        inputs, response, weights = drop_unweighted(inputs, response, weights)
         try:
             family = read_family(self.family, self.settings)
             self._fit_family(family, inputs, response, weights)

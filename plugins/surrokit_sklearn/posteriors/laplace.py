@@ -13,6 +13,7 @@ from surrokit.contracts.matrices import with_hessian
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.errors import NumericalError
 from surrokit.mode.search import find_mode
+from surrokit.shapes import check_positions
 from surrokit.types import Capabilities, FloatArray
 
 FEW = 20_000
@@ -67,7 +68,7 @@ class Normal:
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
-        away = positions - self.mean
+        away = check_positions(positions, self.dim) - self.mean
         gradient = away @ self.precision
         return 0.5 * (away * gradient).sum(axis=1), gradient
 

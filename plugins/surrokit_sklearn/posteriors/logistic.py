@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
 from surrokit_sklearn.posteriors.estimator import PosteriorEstimator, as_value_error, check_level
-from surrokit_sklearn.regressors.validation import check_weights, validate
+from surrokit_sklearn.regressors.validation import check_weights, drop_unweighted, validate
 
 
 @attrs.define(slots=False, eq=False, repr=False, kw_only=True)
@@ -87,16 +87,13 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
         inputs, labels = validate(self, X=X, y=y, dtype=np.float64)
         check_classification_targets(labels)
         weights = check_weights(sample_weight, len(inputs))
-        seen = labels if weights is None else labels[weights > 0.0]
-        self.classes_, first = np.unique(seen, return_index=True)
+        inputs, labels, weights = drop_unweighted(inputs, labels, weights)
+        self.classes_, first = np.unique(labels, return_index=True)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes, got one class, "
-                f"{self.classes_[0]!r}"
+                f"{self.classes_[0]}"
             )
-        if weights is not None:  # of a class without weight nothing is known
-            inputs, labels = inputs[weights > 0.0], seen
-            weights = weights[weights > 0.0]
         numbers = np.searchsorted(self.classes_, labels).astype(np.float64)
         try:
             intercepts, coefficients = self._sample(

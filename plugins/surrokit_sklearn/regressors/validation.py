@@ -107,6 +107,17 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
     return None if (found == 1.0).all() else found
 
 
+def drop_unweighted(
+    inputs: FloatArray, targets: Any, weights: FloatArray | None
+) -> tuple[FloatArray, Any, FloatArray | None]:
+    """Return inputs, targets and weights without the rows that do not count."""
+    if weights is None:
+        return inputs, targets, None
+    kept = weights > 0.0
+    left = weights[kept]
+    return inputs[kept], targets[kept], None if (left == 1.0).all() else left
+
+
 def validate(estimator: Any, **arguments: Any) -> Any:
     """Return arrays as scikit-learn checks them, and note the features; raises ValueError."""
     try:
