@@ -30,6 +30,7 @@ SCRIPTS = (
     "traps",
     "adaptive",
     "scikit_learn",
+    "posterior_estimators",
     "regression",
 )
 ADAPTERS = ("jax_enzyme", "numpyro_schools")
