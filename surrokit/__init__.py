@@ -36,6 +36,8 @@ from surrokit.targets.check import check_gradient
 from surrokit.targets.forward import forward_potential
 from surrokit.targets.functions import potential
 from surrokit.targets.gaussian import gaussian_prior
+from surrokit.targets.observed.observed import observed
+from surrokit.targets.observed.scales import estimated
 from surrokit.targets.one_by_one import one_by_one
 
 try:
@@ -49,6 +51,8 @@ __all__ = [
     "forward_potential",
     "command_potential",
     "gaussian_prior",
+    "observed",
+    "estimated",
     "rows_potential",
     "glm",
     # parameters

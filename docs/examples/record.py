@@ -25,10 +25,12 @@ SCRIPTS = (
     "own_target",
     "save",
     "give_a_target",
+    "unknown_noise",
     "paper_scheme",
     "traps",
     "adaptive",
     "scikit_learn",
+    "posterior_estimators",
     "regression",
 )
 ADAPTERS = ("jax_enzyme", "numpyro_schools", "pymc_schools", "bambi_pupils", "stan_schools")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import attrs
 import numpy as np
@@ -31,13 +32,15 @@ class AliasDraws:
         psi_i.
     total
         Their sum.
-    table
-        Draws rows in proportion to psi; None where all of them are 0.
     """
 
     bounds: FloatArray
     total: float
-    table: AliasTable | None
+
+    @cached_property
+    def table(self) -> AliasTable:
+        """Draws rows in proportion to psi; made at the first draw, as many balls never see one."""
+        return AliasTable.of(self.bounds)
 
     @classmethod
     def of(cls, bounds: FloatArray) -> AliasDraws:
@@ -49,12 +52,15 @@ class AliasDraws:
             If their sum is not finite.
         """
         total = float(bounds.sum())
-        table = AliasTable.of(bounds) if total != 0.0 else None
-        return cls(bounds=bounds, total=total, table=table)
+        if not total < math.inf:
+            raise NumericalError(
+                f"bounds of rows must have a finite sum, got {total}; is a bound of a row infinite "
+                "or NaN?"
+            )
+        return cls(bounds=bounds, total=total)
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
         """Return n rows, each drawn with probability psi_i / total, and their psi."""
-        assert self.table is not None
         rows = self.table.draw(n, rng)
         return rows, self.bounds[rows]
 

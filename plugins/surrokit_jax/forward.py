@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
-import numpy.typing as npt
 
 import surrokit as sk
 from surrokit.contracts.forward import Energy
 from surrokit.contracts.potential import Potential
 from surrokit.errors import ShapeError
 from surrokit.targets.gaussian import Prior
+from surrokit.targets.observed.model import Data, names_of_scales
+from surrokit.targets.observed.observed import Scale
 from surrokit.types import FloatArray
 from surrokit_jax.compiled import Compiled
 from surrokit_jax.declared import Declarations, declare
@@ -24,8 +25,8 @@ def forward_from_jax(
     forward: Callable[..., Any],
     parameters: Declarations | None = None,
     *,
-    data: npt.ArrayLike | None = None,
-    noise_sd: npt.ArrayLike | None = None,
+    data: Data | None = None,
+    noise_sd: Scale | None = None,
     prior: Prior | None = None,
     energy: Energy | None = None,
     dim: int | None = None,
@@ -65,7 +66,11 @@ def forward_from_jax(
     """
     load_jax()
     check_order(derivatives, most=2)
-    function, declared = declare("forward", forward, parameters, dim, example)
+    of_errors = names_of_scales(data, noise_sd)
+    taken = parameters
+    if isinstance(parameters, Mapping):
+        taken = {name: spec for name, spec in parameters.items() if name not in of_errors}
+    function, declared = declare("forward", forward, taken, dim, example)
     shape = trace("forward", function, declared.dim)
     if len(shape) > 1:
         raise ShapeError(
@@ -79,7 +84,7 @@ def forward_from_jax(
         noise_sd=noise_sd,
         prior=prior,
         energy=energy,
-        parameters=declared.specs,
+        parameters={**(parameters or {}), **declared.specs},
         plausible=plausible,
         batched=True,
         **offered,

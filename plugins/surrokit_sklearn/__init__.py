@@ -9,16 +9,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from surrokit_sklearn.posteriors.glm import BayesianGLMRegressor
+    from surrokit_sklearn.posteriors.logistic import BayesianLogisticRegression
     from surrokit_sklearn.regressors.gaussian_processes import FITCRegressor, GPRegressor
     from surrokit_sklearn.regressors.networks import AdditiveNetworkRegressor, RBFNetworkRegressor
 
-__all__ = ["AdditiveNetworkRegressor", "RBFNetworkRegressor", "GPRegressor", "FITCRegressor"]
+__all__ = [
+    "AdditiveNetworkRegressor",
+    "RBFNetworkRegressor",
+    "GPRegressor",
+    "FITCRegressor",
+    "BayesianLogisticRegression",
+    "BayesianGLMRegressor",
+]
 
 _MODULES = {
     "AdditiveNetworkRegressor": "surrokit_sklearn.regressors.networks",
     "RBFNetworkRegressor": "surrokit_sklearn.regressors.networks",
     "GPRegressor": "surrokit_sklearn.regressors.gaussian_processes",
     "FITCRegressor": "surrokit_sklearn.regressors.gaussian_processes",
+    "BayesianLogisticRegression": "surrokit_sklearn.posteriors.logistic",
+    "BayesianGLMRegressor": "surrokit_sklearn.posteriors.glm",
 }
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 import surrokit as sk
 from surrokit.contracts.forward import Energy
 from surrokit.contracts.potential import Potential
 from surrokit.errors import ConfigurationError
 from surrokit.targets.gaussian import Prior
+from surrokit.targets.observed.model import Data
+from surrokit.targets.observed.observed import Scale
 from surrokit.types import FloatArray
 from surrokit_umbridge.model import Model, connect
 
@@ -25,8 +26,8 @@ def potential(
     config: Mapping[str, Any] | None = None,
     jacobian: bool | None = None,
     hessian: bool = False,
-    data: npt.ArrayLike | None = None,
-    noise_sd: npt.ArrayLike | None = None,
+    data: Data | None = None,
+    noise_sd: Scale | None = None,
     prior: Prior | None = None,
     energy: Energy | None = None,
     parameters: Mapping[str, sk.Parameter | tuple[float | None, float | None] | None] | None = None,

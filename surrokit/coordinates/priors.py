@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import attrs
 import numpy as np
 
+from surrokit.capabilities import METRIC, METRIC_DERIVATIVE
 from surrokit.coordinates.parameters import Parameters
-from surrokit.types import FloatArray
+from surrokit.types import Capabilities, FloatArray
 
 _STEP = np.finfo(np.float64).eps ** (1.0 / 3.0)
 
@@ -18,7 +20,9 @@ _STEP = np.finfo(np.float64).eps ** (1.0 / 3.0)
 class Priors:
     """Independent priors of single numbers.
 
-    Their slopes are central differences of log densities, which cost no exact call.
+    Their slopes are central differences of log densities, which cost no exact call. Their metric is
+    1 / variance, the curvature of a normal prior, and 0 where there is no variance: it is
+    constant and not negative, as a curvature of log densities need not be.
 
     Parameters
     ----------
@@ -39,6 +43,16 @@ class Priors:
         ]
         return cls(tuple(pairs)) if pairs else None
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """``metric``, and ``metric-derivative``, which is zero."""
+        return frozenset({METRIC, METRIC_DERIVATIVE})
+
+    @cached_property
+    def precisions(self) -> tuple[tuple[slice, FloatArray], ...]:
+        """1 / variance of numbers, by place."""
+        return tuple((where, _precision(prior)) for where, prior in self.by_slice)
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return minus the sum of log densities, shape (n,), at ``positions (n, dim)``."""
         total = np.zeros(len(positions))
@@ -48,15 +62,57 @@ class Priors:
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return its gradient, shape (n, dim)."""
-        found = np.zeros_like(positions)
-        for where, prior in self.by_slice:
-            at = positions[:, where]
-            step = _STEP * np.maximum(np.abs(at), _STEP)
-            above, below = at + step, at - step
-            with np.errstate(invalid="ignore"):
-                found[:, where] = (prior.logpdf(below) - prior.logpdf(above)) / (above - below)
-        return found
+        return self.value_and_gradient(positions)[1]
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return 1 / variance on the diagonals, shape (n, dim, dim)."""
+        n, dim = positions.shape
+        diagonal = np.zeros(dim)
+        for where, precision in self.precisions:
+            diagonal[where] = precision
+        return np.tile(np.diag(diagonal), (n, 1, 1))
+
+    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G), G the metric, for A in ``matrices (n, dim, dim)``: zeros."""
+        del matrices
+        return np.zeros_like(positions)
+
+    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u, G the metric, for u in ``vectors (n, dim)``: zeros."""
+        del vectors
+        return np.zeros_like(positions)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return both."""
-        return self.value(positions), self.gradient(positions)
+        n = len(positions)
+        total, found = np.zeros(n), np.zeros_like(positions)
+        for where, prior in self.by_slice:
+            at = positions[:, where]
+            step = _STEP * np.maximum(np.abs(at), _STEP)
+            # what a distribution of SciPy takes is mostly for the call itself
+            places = np.stack([at, at + step, at - step])
+            logs = np.asarray(prior.logpdf(places.reshape(3 * n, -1))).reshape(places.shape)
+            total -= logs[0].sum(axis=1)
+            found[:, where] = -_slope(places, logs)
+        return total, found
+
+
+def _slope(places: FloatArray, logs: FloatArray) -> FloatArray:
+    """Return slopes of log densities at places[0], of places and logs (3, n, size).
+
+    They are central differences, and one-sided ones where one side lies outside the support.
+    """
+    inside = np.isfinite(logs)
+    high, low = (np.where(inside[side], places[side], places[0]) for side in (1, 2))
+    log_high, log_low = (np.where(inside[side], logs[side], logs[0]) for side in (1, 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((log_high - log_low) / (high - low))
+
+
+def _precision(prior: Any) -> FloatArray:
+    """Return 1 / variance, shape () or (size,); 0 where a distribution has none or tells none."""
+    tell = getattr(prior, "var", None)
+    with np.errstate(all="ignore"):
+        variance = np.asarray(np.inf if tell is None else tell(), dtype=np.float64)
+        known = (variance > 0.0) & (variance < np.inf)
+        return np.where(known, 1.0 / variance, 0.0)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import attrs
-import numpy.typing as npt
 
 from surrokit.arguments import check_flag
 from surrokit.contracts.forward import Energy
@@ -20,7 +19,9 @@ from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences
 from surrokit.targets.forward import MappedPotential
 from surrokit.targets.functions import FunctionPotential, declare_parameters
-from surrokit.targets.gaussian import Prior, one_prior, read_energy
+from surrokit.targets.gaussian import Prior
+from surrokit.targets.observed.model import Data, ForwardModel
+from surrokit.targets.observed.observed import Scale
 from surrokit.types import FloatArray
 
 
@@ -30,8 +31,8 @@ def command_potential(
     gradient: bool | Literal["differences"] = False,
     jacobian: bool = False,
     vjp: bool = False,
-    data: npt.ArrayLike | None = None,
-    noise_sd: npt.ArrayLike | None = None,
+    data: Data | None = None,
+    noise_sd: Scale | None = None,
     prior: Prior | None = None,
     energy: Energy | None = None,
     dim: int | None = None,
@@ -95,33 +96,52 @@ def command_potential(
     is_map = any(given is not None for given in (data, noise_sd, prior, energy))
     _check_wanted(gradient, jacobian, vjp, is_map=is_map)
     declared = declare_parameters(dim, parameters)
+    model = ForwardModel.read(data, noise_sd, prior, energy, declared) if is_map else None
+    taken = declared if model is None else model.of_map
     program = Program.read(
         command,
-        named=None if parameters is None else declared,
+        named=None if parameters is None else taken,
         timeout=timeout,
         keep_failed=keep_failed,
         folder=folder,
     )
-    shared: dict[str, Any] = {
-        "program": program,
-        "parameters": declared,
-        "batched": False,
-        "plausible": Plausible.declare(plausible, declared),
-    }
-    if is_map:
-        inner: Potential = ProgramMap(
-            forward=program.outputs,
-            jacobian=program.jacobian if jacobian else None,
-            vjp=program.vjp if vjp else None,
-            energy=read_energy(data, noise_sd, one_prior(prior, energy, declared), energy),
-            **shared,
+    if model is None:
+        inner: Potential = ProgramDensity(
+            function=program.log_density,
+            gradient=None,
+            joint=program.log_density_and_gradient if gradient is True else None,
+            sign=-1.0,
+            parameters=declared,
+            batched=False,
+            plausible=Plausible.declare(plausible, declared),
+            program=program,
         )
     else:
-        joint = program.log_density_and_gradient if gradient is True else None
-        value = program.log_density
-        inner = ProgramDensity(function=value, gradient=None, joint=joint, sign=-1.0, **shared)
+        inner = _map(program, model, plausible, jacobian=jacobian, vjp=vjp)
+        declared = model.parameters
     bounded = with_bounds(inner, declared)
     return Differences(bounded) if gradient == "differences" else bounded
+
+
+def _map(
+    program: Program,
+    model: ForwardModel,
+    plausible: Mapping[str, Any] | None,
+    *,
+    jacobian: bool,
+    vjp: bool,
+) -> ProgramMap:
+    return ProgramMap(
+        forward=program.outputs,
+        jacobian=program.jacobian if jacobian else None,
+        vjp=program.vjp if vjp else None,
+        parameters=model.parameters,
+        columns=model.columns,
+        energy=model.energy,
+        batched=False,
+        plausible=Plausible.declare(model.fill_plausible(plausible), model.parameters),
+        program=program,
+    )
 
 
 def _check_wanted(gradient: object, jacobian: object, vjp: object, *, is_map: bool) -> None:
@@ -175,7 +195,7 @@ class ProgramMap(MappedPotential):
         """Return outputs, perhaps with derivatives, from one call; with a gradient from two."""
         if what != "jacobian":
             return MappedPotential.at(self, what, row)
-        answer = self.program.answer(row, "outputs", "jacobian")
+        answer = self.program.answer(self.taken(row), "outputs", "jacobian")
         known = attrs.evolve(
             self, forward=lambda _: answer["outputs"], jacobian=lambda _: answer["jacobian"]
         )

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from surrokit import capabilities as can
 from surrokit.arguments import check_flag, check_functions
@@ -21,7 +20,6 @@ from surrokit.contracts.forward import (
 )
 from surrokit.contracts.methods import CallKind
 from surrokit.contracts.potential import Potential
-from surrokit.coordinates.calling import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.coordinates.plausible import Plausible
 from surrokit.coordinates.rowwise import EachRow, map_rows, one_after_another
@@ -34,23 +32,30 @@ from surrokit.targets.curvature import (
     gauss_newton_trace_gradient,
 )
 from surrokit.targets.functions import Function, declare_parameters
-from surrokit.targets.gaussian import Prior, one_prior, read_energy
+from surrokit.targets.gaussian import Prior
+from surrokit.targets.observed.joined import join_maps
+from surrokit.targets.observed.model import Data, ForwardModel
+from surrokit.targets.observed.observed import Scale
 from surrokit.targets.outputs import PotentialOfOutputs
 from surrokit.targets.precision import Precision
-from surrokit.types import Capabilities, FloatArray
+from surrokit.types import Capabilities, FloatArray, IntArray
 
 Adjoint: TypeAlias = Callable[[FloatArray, FloatArray], Any]
 """From positions (dim,) or (n, dim) and weights (m,) or (n, m) to an array of the former shape."""
 
 
+Map: TypeAlias = Function | Mapping[str, Function]
+"""A function of positions, or one for each data set."""
+
+
 def forward_potential(
-    forward: Function,
-    jacobian: Function | None = None,
-    hessian: Function | None = None,
+    forward: Map,
+    jacobian: Map | None = None,
+    hessian: Map | None = None,
     *,
-    vjp: Adjoint | None = None,
-    data: npt.ArrayLike | None = None,
-    noise_sd: npt.ArrayLike | None = None,
+    vjp: Adjoint | Mapping[str, Adjoint] | None = None,
+    data: Data | None = None,
+    noise_sd: Scale | None = None,
     prior: Prior | None = None,
     energy: Energy | None = None,
     dim: int | None = None,
@@ -63,7 +68,8 @@ def forward_potential(
     Parameters
     ----------
     forward
-        The map from one position (dim,) to outputs (m,).
+        The map from one position (dim,) to outputs (m,). Where there are several data sets by name,
+        it may be a dictionary with a map for each, and so may its derivatives.
     jacobian
         Its derivatives, shape (m, dim), if there are any.
     hessian
@@ -73,10 +79,14 @@ def forward_potential(
         The adjoint, if there is one: from one position (dim,) and weights of the outputs (m,) to
         the gradient (dim,) of the outputs' weighted sum, which is J^T w with J the Jacobian.
         Gradients of U are made by it, also where there is a ``jacobian``.
-    data : array_like of shape (m,), optional
-        What was observed, with independent normal errors.
-    noise_sd : float or array_like of shape (m,), optional
-        Standard deviation of those errors.
+    data : array_like of shape (m,), Observed or dict, optional
+        What was observed, with independent normal errors. With other errors it is
+        :func:`observed`; several data sets are a dictionary of these, whose outputs follow one
+        another.
+    noise_sd : float, array_like of shape (m,), str or Estimated, optional
+        Standard deviation of normal errors. ``"estimate"`` makes it one more parameter,
+        ``noise_sd``; another text is the name of a positive parameter; :func:`estimated` declares
+        one for each group of data. The map does not take parameters of errors.
     prior
         -log prior and its gradient, such as :func:`gaussian_prior`; None for a flat one. A prior
         that also has a metric is a :class:`CurvedPrior`.
@@ -103,7 +113,8 @@ def forward_potential(
     ShapeError
         If ``data`` or ``noise_sd`` are not numbers, or do not fit each other.
     """
-    check_functions(forward=forward, jacobian=jacobian, hessian=hessian, vjp=vjp)
+    maps = {"forward": forward, "jacobian": jacobian, "hessian": hessian, "vjp": vjp}
+    check_functions(**{k: each for k, each in maps.items() if not isinstance(each, Mapping)})
     check_flag("batched", batched)
     if hessian is not None and jacobian is None:
         raise ConfigurationError(
@@ -111,23 +122,23 @@ def forward_potential(
             "the first ones, so give both"
         )
     declared = declare_parameters(dim, parameters)
+    model = ForwardModel.read(data, noise_sd, prior, energy, declared)
     inner = MappedPotential(
-        parameters=declared,
-        forward=called("forward", forward, declared),
-        jacobian=called("jacobian", jacobian, declared),
-        hessian=hessian,
-        vjp=vjp,
-        energy=read_energy(data, noise_sd, one_prior(prior, energy, declared), energy),
+        **{what: join_maps(what, each, model.of_map, model.sizes) for what, each in maps.items()},
+        parameters=model.parameters,
+        columns=model.columns,
+        energy=model.energy,
         batched=batched,
-        plausible=Plausible.declare(plausible, declared),
+        plausible=Plausible.declare(model.fill_plausible(plausible), model.parameters),
     )
-    return with_bounds(inner, declared)
+    return with_bounds(inner, model.parameters)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class MappedPotential(PotentialOfOutputs):
     """A forward map and an energy, in the user's coordinates.
 
+    The functions take the numbers at ``columns`` of a position, all where these are None.
     ``each_row`` evaluates rows one by one; it is None where functions of rows take them together.
     """
 
@@ -136,6 +147,7 @@ class MappedPotential(PotentialOfOutputs):
     jacobian_function: Function | None = attrs.field(alias="jacobian")
     hessian_function: Function | None = attrs.field(default=None, alias="hessian")
     vjp_function: Adjoint | None = attrs.field(default=None, alias="vjp")
+    columns: IntArray | None = None
     energy: Energy
     batched: bool
     plausible: Plausible | None = None
@@ -287,36 +299,61 @@ class MappedPotential(PotentialOfOutputs):
         pulled = self._vjp(q, by_outputs.reshape(outputs.shape))
         return outputs, pulled + by_positions.reshape(q.shape)
 
+    def taken(self, q: FloatArray) -> FloatArray:
+        """Return the numbers of positions (..., dim) that the map takes."""
+        return q if self.columns is None else q[..., self.columns]
+
+    def _spread(self, what: str, derivatives: FloatArray, axes: int = 1) -> FloatArray:
+        """Return derivatives in all numbers of a position, from those in what the map takes."""
+        if self.columns is None:
+            return derivatives
+        lead, width = derivatives.shape[:-axes], len(self.columns)
+        if derivatives.shape[-axes:] != (width,) * axes:
+            raise ShapeError(
+                f"the {what} function must return shape {(lead[-1], *(width,) * axes)} for each "
+                f"position, got {(lead[-1], *derivatives.shape[-axes:])}; parameters of errors "
+                "are none of the map's"
+            )
+        found = np.zeros((*lead, *(self.dim,) * axes))
+        if axes == 1:
+            found[..., self.columns] = derivatives
+        else:
+            found[..., self.columns[:, None], self.columns] = derivatives
+        return found
+
     def _outputs(self, q: FloatArray) -> FloatArray:
         # a map with one output may return a number, and its jacobian a vector
+        q = self.taken(q)
         outputs = self.precision.double("forward", self.forward_function(q))
         return _check(outputs[..., None] if outputs.ndim < q.ndim else outputs, q, "forward", 0)
 
     def _jacobian(self, q: FloatArray) -> FloatArray:
         assert self.jacobian_function is not None
+        q = self.taken(q)
         jacobian = self.precision.double("jacobian", self.jacobian_function(q))
-        return _check(
-            jacobian[..., None, :] if jacobian.shape == q.shape else jacobian, q, "jacobian", 1
-        )
+        jacobian = jacobian[..., None, :] if jacobian.shape == q.shape else jacobian
+        return self._spread("jacobian", _check(jacobian, q, "jacobian", 1))
 
     def _vjp(self, q: FloatArray, weights: FloatArray) -> FloatArray:
         assert self.vjp_function is not None
         if q.ndim == 1 and not np.isfinite(weights).all():
             return np.full_like(q, np.nan)  # the map has failed here, and a solver might choke
+        q = self.taken(q)
         pulled = self.precision.double("vjp", self.vjp_function(q, weights))
         if pulled.shape != q.shape:
             raise ShapeError(
                 f"the vjp function must return shape {q.shape}, that of the positions, for weights "
                 f"of shape {weights.shape}, got {pulled.shape}"
             )
-        return pulled
+        return self._spread("vjp", pulled)
 
     def _hessian(self, q: FloatArray) -> FloatArray:
         assert self.hessian_function is not None
+        q = self.taken(q)
         hessian = self.precision.double("hessian", self.hessian_function(q))
         if hessian.ndim == q.ndim + 1:  # a map with one output may return its matrix alone
             hessian = hessian[..., None, :, :]
-        return _check(hessian, q, "hessian", 2)
+        return self._spread("hessian", _check(hessian, q, "hessian", 2), axes=2)
 
     def _evaluate(self, kind: CallKind, what: str, positions: FloatArray) -> tuple[FloatArray, ...]:
         q = check_positions(positions, self.dim)

@@ -17,6 +17,9 @@ from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import Capabilities, FloatArray
 
+PRIOR_METHODS = (("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")
+"""What a prior must have, and an example of one."""
+
 
 class Prior(Protocol):
     """A prior for :func:`forward_potential`: a potential with gradient.
@@ -194,13 +197,7 @@ class GaussianEnergy:
 
         Also ``curvature-derivatives``, unless the prior's metric has no derivative.
         """
-        if self.prior is None:
-            return frozenset({CURVATURES, CURVATURE_DERIVATIVES})
-        offered: Capabilities = getattr(self.prior, "capabilities", frozenset())
-        if can.METRIC not in offered:
-            return frozenset()
-        derivatives = {CURVATURE_DERIVATIVES} if can.METRIC_DERIVATIVE in offered else set()
-        return frozenset({CURVATURES} | derivatives)
+        return curvatures_with(self.prior)
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,)."""
@@ -269,6 +266,17 @@ class GaussianEnergy:
             )
 
 
+def curvatures_with(prior: Prior | None) -> Capabilities:
+    """Return the capabilities of an energy that has all derivatives but for those of its prior."""
+    if prior is None:
+        return frozenset({CURVATURES, CURVATURE_DERIVATIVES})
+    offered: Capabilities = getattr(prior, "capabilities", frozenset())
+    if can.METRIC not in offered:
+        return frozenset()
+    derivatives = {CURVATURE_DERIVATIVES} if can.METRIC_DERIVATIVE in offered else set()
+    return frozenset({CURVATURES} | derivatives)
+
+
 def one_prior(prior: Prior | None, energy: Energy | None, declared: Parameters) -> Prior | None:
     """Return the prior of a forward potential, which may stand beside its parameters.
 
@@ -309,7 +317,7 @@ def read_energy(
     ShapeError
         If ``data`` or ``noise_sd`` are not numbers, or do not fit each other.
     """
-    check_methods("prior", prior, ("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")
+    check_methods("prior", prior, *PRIOR_METHODS)
     check_methods("energy", energy, ("value", "value_and_gradients"), "a surrokit.protocols.Energy")
     if energy is not None:
         if data is not None or noise_sd is not None or prior is not None:

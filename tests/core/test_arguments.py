@@ -112,9 +112,7 @@ def test_batched_is_true_or_false(make):
 
 
 @pytest.mark.parametrize("name", ["data", "noise_sd"])
-@pytest.mark.parametrize(
-    "given", ["a", ["a"], ["1.0"], [None], [1j], [[1.0, 2.0], [1.0]], object()]
-)
+@pytest.mark.parametrize("given", [["a"], ["1.0"], [None], [1j], [[1.0, 2.0], [1.0]], object()])
 def test_data_and_noise_are_numbers(name, given):
     with pytest.raises(ShapeError, match=f"{name} must be numbers, equally many in each row, got"):
         forward_potential(**{name: given})

@@ -35,6 +35,7 @@ class LinearRows(ABC):
         self._design = design
         self._terms = terms
         self._prior = prior
+        self._measured: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def dim(self) -> int:
@@ -93,7 +94,7 @@ class LinearRows(ABC):
                 f"factor must have shape ({self.dim}, {self.dim}), got {matrix.shape}; it is L, "
                 "with L L^T a covariance of the coefficients"
             )
-        lengths = np.sqrt(squared_norms(self._design, matrix))
+        lengths = self._lengths(matrix)
         predictors, reach = np.zeros(self.n_rows), np.full(self.n_rows, np.inf)
         if self.family.local:
             ball = check_ball(ball, f"terms of the family {self.family.name!r}")
@@ -104,6 +105,16 @@ class LinearRows(ABC):
         with np.errstate(over="ignore", invalid="ignore"):
             bounds = self._terms.bounds(predictors, reach, order) / math.factorial(power)
             return np.where(lengths > 0.0, bounds * lengths**power, 0.0)
+
+    def _lengths(self, factor: FloatArray) -> FloatArray:
+        """Return |L^T x_i| of all rows, shape (n_rows,); bounds in several balls take one pass."""
+        if self._measured is None or not np.array_equal(self._measured[0], factor):
+            self._measured = factor.copy(), np.sqrt(squared_norms(self._design, factor))
+        return self._measured[1]
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what travels to other processes."""
+        return {**self.__dict__, "_measured": None}
 
     def _check_order(self, order: int) -> None:
         orders = (2,) if self.family.third is None else (2, 3)

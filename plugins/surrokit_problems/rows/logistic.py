@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from surrokit import capabilities as can
-from surrokit.errors import ConfigurationError
+from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.types import Capabilities, FloatArray
 from surrokit_problems.data.design import (
@@ -51,8 +51,8 @@ class LogisticRegression(LinearRows):
         rows): leave it as it is while the potential lives. A sparse one is never made dense.
     response : array_like of shape (n_rows,), or path
         Zeros and ones.
-    prior_variance
-        Of every coefficient.
+    prior_variance : float or ndarray of shape (dim,)
+        Of every coefficient, or of each; an infinite one of some is a flat prior.
 
     Raises
     ------
@@ -76,19 +76,27 @@ class LogisticRegression(LinearRows):
         self,
         design: str | Path | npt.ArrayLike | sparse.sparray | sparse.spmatrix,
         response: str | Path | npt.ArrayLike,
-        prior_variance: float = 100.0,
+        prior_variance: float | FloatArray = 100.0,
     ) -> None:
-        if not 0.0 < prior_variance < np.inf:
+        alone = np.ndim(prior_variance) == 0
+        if not (np.min(prior_variance) > 0.0 and (not alone or prior_variance < np.inf)):
             raise ConfigurationError(
                 f"prior_variance must be positive and finite, got {prior_variance}; the paper has "
                 "100"
             )
         x, y = check_design(design, response)
+        if not alone and np.shape(prior_variance) != x.shape[1:]:
+            raise ShapeError(
+                f"prior_variance must be one number or have shape {x.shape[1:]}, one for each "
+                f"coefficient, got {np.shape(prior_variance)}"
+            )
         self._set(x, LinearTerms.checked(LOGISTIC, y), 1.0 / prior_variance)
 
-    def _set(self, x: Design, terms: LinearTerms, precision: float) -> None:
+    def _set(self, x: Design, terms: LinearTerms, precision: float | FloatArray) -> None:
         dim, y = x.shape[1], terms.response
-        prior = NormalPrior(mean=np.zeros(dim), precision=np.full(dim, precision))
+        prior = NormalPrior(
+            mean=np.zeros(dim), precision=np.broadcast_to(precision, (dim,)).astype(np.float64)
+        )
         super().__init__(x, terms, prior)
         self._precision = precision
         self._weighted_rows = y @ x
@@ -97,7 +105,7 @@ class LogisticRegression(LinearRows):
     @property
     def capabilities(self) -> Capabilities:
         """What it offers besides the value; ``convex`` only with its prior."""
-        return _OFFERED | {can.CONVEX} if self._precision > 0.0 else _OFFERED
+        return _OFFERED | {can.CONVEX} if self._prior.proper else _OFFERED
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at coefficients of shape (n, dim)."""
@@ -251,7 +259,10 @@ class LogisticRegression(LinearRows):
         gets its 1 / (1 + exp(-z)) from numbers that the value has made already.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            prior = 0.5 * self._precision * np.square(b).sum(axis=1)
+            alone = np.ndim(self._precision) == 0
+            prior = (
+                0.5 * self._precision * np.square(b).sum(axis=1) if alone else self._prior.value(b)
+            )
             rest: FloatArray = b @ self._unweighted_rows + prior
         return rest
 

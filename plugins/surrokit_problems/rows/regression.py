@@ -11,7 +11,8 @@ import numpy as np
 from surrokit import gaussian_prior
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.targets.gaussian import GaussianPrior
-from surrokit_problems.data.data_file import array_from
+from surrokit.types import FloatArray
+from surrokit_problems.data.data_file import array_from, design_from
 from surrokit_problems.rows.families import ready_made
 from surrokit_problems.rows.families.family import Family
 from surrokit_problems.rows.glm import GeneralizedLinearModel
@@ -119,8 +120,10 @@ def regression(
     if event is not None or chosen.responses == "time":
         response = _times(chosen, response, event)
     if chosen is ready_made.LOGISTIC and offset is None and weights is None:
-        variance = _common_variance(normal)
-        if variance is not None:
+        design = design_from(design)
+        columns = design.shape[1] if design.ndim == 2 else 0
+        variance = _variance_about_zero(normal, columns)
+        if columns and variance is not None:
             return LogisticRegression(design, response, variance)
     return GeneralizedLinearModel(design, response, chosen, normal, offset, weights)
 
@@ -172,8 +175,11 @@ def _times(family: Family, response: Any, event: Any) -> Any:
     return np.where(came == 1.0, times, -times)
 
 
-def _common_variance(prior: GaussianPrior | None) -> float | None:
-    """Return the variance of all coefficients where they have one, about 0; else None."""
-    if prior is None or prior.mean.any() or prior.sd.ndim or np.isinf(prior.sd):
+def _variance_about_zero(prior: GaussianPrior | None, dim: int) -> float | FloatArray | None:
+    """Return the variance of all coefficients, or of each, (dim,); None where means are not 0."""
+    if prior is None:
+        return np.full(dim, np.inf)
+    if prior.mean.any() or prior.sd.shape not in ((), (dim,)):
         return None
-    return float(prior.sd) ** 2
+    variance: FloatArray = np.square(prior.sd)
+    return np.full(dim, np.inf) if np.isinf(variance).all() else variance

@@ -19,7 +19,7 @@ def check_inputs(estimator: Any, inputs: Any) -> FloatArray:
     ValueError
         If they are something else, or have other features than those in the fit.
     """
-    found: FloatArray = _validate(estimator, X=inputs, reset=False, dtype=np.float64)
+    found: FloatArray = validate(estimator, X=inputs, reset=False, dtype=np.float64)
     return found
 
 
@@ -42,7 +42,7 @@ def check_rows(
     ValueError
         If they are something else.
     """
-    X, y = _validate(  # noqa: N806
+    X, y = validate(  # noqa: N806
         estimator,
         X=inputs,
         y=targets,
@@ -81,7 +81,45 @@ def check_gradients(gradients: npt.ArrayLike | None, inputs: FloatArray) -> Floa
     return found
 
 
-def _validate(estimator: Any, **arguments: Any) -> Any:
+def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
+    """Return how often each row counts, shape (n,); None where each counts once.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or not finite, there is not one for each row, or all are 0.
+    """
+    if sample_weight is None:
+        return None
+    found = np.asarray(sample_weight, dtype=np.float64)
+    if found.ndim == 0:
+        found = np.full(n, found)
+    if found.shape != (n,):
+        raise ValueError(
+            f"sample_weight.shape == {found.shape}, expected {(n,)}: one weight for each row"
+        )
+    if not (np.isfinite(found).all() and (found >= 0.0).all()):
+        raise ValueError(
+            "sample_weight must be finite and not negative, as it says how often each row counts"
+        )
+    if not found.any():
+        raise ValueError("sample_weight is zero for all rows; give at least one a positive weight")
+    return None if (found == 1.0).all() else found
+
+
+def drop_unweighted(
+    inputs: FloatArray, targets: Any, weights: FloatArray | None
+) -> tuple[FloatArray, Any, FloatArray | None]:
+    """Return inputs, targets and weights without the rows that do not count."""
+    if weights is None:
+        return inputs, targets, None
+    kept = weights > 0.0
+    left = weights[kept]
+    return inputs[kept], targets[kept], None if (left == 1.0).all() else left
+
+
+def validate(estimator: Any, **arguments: Any) -> Any:
+    """Return arrays as scikit-learn checks them, and note the features; raises ValueError."""
     try:
         from sklearn.utils.validation import validate_data
     except ImportError:  # scikit-learn 1.5

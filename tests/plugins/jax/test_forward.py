@@ -41,6 +41,20 @@ def by_hand():
     return sk.forward_potential(forward, jacobian, **SETTINGS)
 
 
+@pytest.mark.parametrize("scale", ["estimate", "sigma", sk.estimated([0] * 3 + [1] * 4)])
+def test_errors_may_be_unknown(decay, scale, rng, differences):
+    declared = {"sigma": sk.positive(), **SETTINGS["parameters"]}
+    parameters = declared if scale == "sigma" else SETTINGS["parameters"]
+    settings = {"data": 3.0 * np.exp(-TIMES), "noise_sd": scale, "parameters": parameters}
+    target = forward_from_jax(decay, **settings)
+    plain = sk.forward_potential(lambda size, rate: size * np.exp(-rate * TIMES), **settings)
+    z = rng.normal(size=(3, plain.dim))
+    assert target.parameters.labels == plain.parameters.labels
+    assert_allclose(target.value(z), plain.value(z), rtol=1e-12)
+    slopes = differences(target.value, z)
+    assert_allclose(target.value_and_gradient(z)[1], slopes, rtol=1e-5, atol=1e-5)
+
+
 def test_the_contract_holds(jax):
     target = forward_from_jax(
         lambda q: jax.numpy.concatenate([q[1:] - q[:1], jax.numpy.sin(q)]),

@@ -17,7 +17,6 @@ from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.registry.catalogue import Catalogue
 from surrokit.testing import check_potential
-from surrokit_problems.rows.families.ready_made import LOGISTIC
 from surrokit_problems.rows.logistic import LogisticRegression
 
 RNG = np.random.default_rng(0)
@@ -131,12 +130,38 @@ def test_priors_are_normal_and_flat_unless_given():
     assert can.CONVEX not in flat.capabilities
 
 
-def test_the_fast_logistic_regression_is_taken_where_it_can_be():
-    assert isinstance(target("logistic"), LogisticRegression)
-    plain = sk.rows_potential(LOGISTIC, X, EVENTS, prior=sk.gaussian_prior(0.0, [2.0, 2.0, 2.0]))
+@pytest.mark.parametrize("sd", [2.0, [2.0, 3.0, 0.5], [np.inf, 2.0, 1.0], [np.inf] * 3, None])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_the_fast_logistic_regression_is_that_of_the_family(sd, form):
+    prior = None if sd is None else sk.gaussian_prior(0.0, sd)
+    fast = target("logistic", form(X), prior=prior)
+    plain = target("logistic", form(X), prior=prior, weights=np.ones(300))
+    assert isinstance(fast, LogisticRegression)
     assert not isinstance(plain, LogisticRegression)
-    assert_allclose(plain.value(POSITIONS), target("logistic").value(POSITIONS), rtol=1e-12)
-    assert not isinstance(target("logistic", weights=WEIGHTS), LogisticRegression)
+    vectors = POSITIONS[::-1]
+    pairs = [(t.value(POSITIONS), *t.value_and_gradient(POSITIONS)) for t in (fast, plain)]
+    for found, expected in zip(*pairs, strict=True):
+        assert_allclose(found, expected, rtol=1e-12)
+    assert_allclose(fast.hessian(POSITIONS), plain.hessian(POSITIONS), rtol=1e-12, atol=1e-12)
+    diagonal = np.einsum("nii->ni", plain.hessian(POSITIONS))
+    assert_allclose(fast.hessian_diagonal(POSITIONS), diagonal)
+    product = plain.hessian_product(POSITIONS, vectors)
+    assert_allclose(fast.hessian_product(POSITIONS, vectors), product)
+    assert_allclose(fast.value(1e4 * POSITIONS), plain.value(1e4 * POSITIONS), rtol=1e-12)
+    assert (can.CONVEX in fast.capabilities) == (can.CONVEX in plain.capabilities)
+
+
+def test_a_logistic_prior_about_something_else_than_zero_is_taken_too():
+    prior = sk.gaussian_prior([0.5, 0.0, 0.0], 2.0)
+    assert not isinstance(target("logistic", prior=prior), LogisticRegression)
+    with pytest.raises(
+        ShapeError, match=r"sd of the prior must be one number or have shape \(3,\)"
+    ):
+        target("logistic", prior=sk.gaussian_prior(0.0, [1.0, 2.0]))
+    with pytest.raises(ShapeError, match=r"prior_variance must be one number or have shape \(3,\)"):
+        LogisticRegression(X, EVENTS, np.ones(2))
+    with pytest.raises(ConfigurationError, match="prior_variance must be positive"):
+        LogisticRegression(X, EVENTS, np.array([1.0, 0.0, 1.0]))
 
 
 @EACH

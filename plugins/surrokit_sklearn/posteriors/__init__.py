@@ -1,0 +1,1 @@
+"""Regressions with draws of their posteriors inside, as estimators of scikit-learn."""

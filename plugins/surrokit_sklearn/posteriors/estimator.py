@@ -1,0 +1,183 @@
+"""The frame of estimators with draws of a posterior inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from surrokit.compose import rows_potential
+from surrokit.contracts.potential import Potential
+from surrokit.errors import SurrokitError
+from surrokit.settings import is_number
+from surrokit.targets.gaussian import GaussianPrior, gaussian_prior
+from surrokit.types import FloatArray, IntArray
+from surrokit_sklearn.posteriors.columns import Columns
+from surrokit_sklearn.posteriors.sampling import Goals, draw_posterior
+from surrokit_sklearn.regressors.validation import check_inputs
+
+RANDOM_CHECKS = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weights_invariance",
+)
+"""Checks of scikit-learn that two fits are alike to the digit which have one posterior, but differ
+in rounding: their draws are others."""
+
+_NUMBERS_IN_A_BLOCK = 4_000_000
+
+
+@attrs.define(slots=False, eq=False, repr=False, kw_only=True)
+class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
+    """A regression whose coefficients have a posterior, of which it keeps draws.
+
+    See :class:`BayesianLogisticRegression` for the parameters.
+    """
+
+    prior_scale: float | None = 2.5
+    intercept_scale: float | None = 10.0
+    fit_intercept: bool = True
+    standardize: bool = True
+    chains: int = 4
+    target_ess: float = 1000.0
+    sampling: Mapping[str, Any] | None = None
+    random_state: int | np.random.RandomState | None = None
+
+    def _more_tags(self) -> dict[str, Any]:
+        """Return tags as scikit-learn 1.5 wants them."""
+        return {"_xfail_checks": dict.fromkeys(RANDOM_CHECKS, "other draws of one posterior")}
+
+    def _sample(
+        self,
+        family: str,
+        inputs: FloatArray,
+        response: FloatArray,
+        weights: FloatArray | None,
+        *,
+        settings: Mapping[str, Any],
+        kept: IntArray,
+        n_predictors: int = 1,
+        level: float = 0.0,
+        unit: float = 1.0,
+        centre: float = 0.0,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Fit to a sum over rows; return draws of intercepts and coefficients.
+
+        Parameters
+        ----------
+        family, settings
+            As for :func:`surrokit.rows_potential`.
+        inputs, response, weights
+            Rows, (n, n_features), (n,) and (n,).
+        kept : ndarray of int
+            Rows that a fit to few of them must see.
+        n_predictors
+            Linear predictors of each row.
+        level
+            Where the search for the intercept starts.
+        unit, centre
+            Unit of the priors' scales, and what the intercept's prior is about.
+
+        Returns
+        -------
+        intercepts : ndarray of shape (n_draws, n_predictors)
+            In units of the features.
+        coefficients : ndarray of shape (n_draws, n_predictors, n_features)
+            In units of the features.
+        """
+        columns = self._columns(inputs, weights)
+        design = columns.design(inputs)
+        prior = self._prior(columns, n_predictors, unit=unit, level=centre)
+
+        def target_of(rows: Any) -> Potential:
+            more = {} if weights is None else {"weights": weights[rows]}
+            return rows_potential(
+                family, design[rows], response[rows], prior=prior, **more, **settings
+            )
+
+        def few(step: int) -> Potential:
+            return target_of(np.union1d(np.arange(0, len(design), step), kept))
+
+        start = np.zeros(columns.count * n_predictors)
+        if self.fit_intercept:
+            start[:: columns.count] = level
+        self.run_ = draw_posterior(
+            target_of(slice(None)),
+            start,
+            few,
+            len(design),
+            goals=self._goals,
+            rng=self._generator(),
+            settings=self.sampling,
+        )
+        draws = self.run_.draws.reshape(-1, n_predictors, columns.count)
+        return columns.undo(draws)
+
+    def _columns(self, inputs: FloatArray, weights: FloatArray | None) -> Columns:
+        return Columns.of(
+            inputs, weights, intercept=self.fit_intercept, standardize=self.standardize
+        )
+
+    def _prior(
+        self, columns: Columns, n_predictors: int = 1, *, unit: float = 1.0, level: float = 0.0
+    ) -> GaussianPrior:
+        """Return the prior of all coefficients of the columns, the intercept first."""
+        sd = np.full(columns.count, _scale("prior_scale", self.prior_scale) * unit)
+        mean = np.zeros(columns.count)
+        if columns.intercept:
+            sd[0] = _scale("intercept_scale", self.intercept_scale) * unit
+            mean[0] = level
+        return gaussian_prior(np.tile(mean, n_predictors), np.tile(sd, n_predictors))
+
+    @property
+    def _goals(self) -> Goals:
+        if not isinstance(self.chains, int | np.integer) or self.chains < 1:
+            raise ValueError(f"chains must be a whole number of at least 1, got {self.chains!r}")
+        if not is_number(self.target_ess) or not 0.0 < self.target_ess < np.inf:
+            raise ValueError(f"target_ess must be a positive number, got {self.target_ess!r}")
+        return Goals(chains=int(self.chains), target_ess=float(self.target_ess))
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _inputs(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return check_inputs(self, X)
+
+    def _blocks(self, inputs: FloatArray, n_numbers: int) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield slices of rows, and these, for so many numbers of each row at once."""
+        size = max(1, _NUMBERS_IN_A_BLOCK // max(1, n_numbers))
+        for first in range(0, len(inputs), size):
+            rows = slice(first, first + size)
+            yield rows, inputs[rows]
+
+
+def check_level(level: object) -> tuple[float, float]:
+    """Return the quantiles at both ends of an interval with a share of the posterior.
+
+    Raises
+    ------
+    ValueError
+        If it is none between 0 and 1.
+    """
+    if not is_number(level) or not 0.0 < level < 1.0:  # type: ignore[operator]
+        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+    tail = 0.5 * (1.0 - float(level))  # type: ignore[arg-type]
+    return tail, 1.0 - tail
+
+
+def _scale(name: str, given: object) -> float:
+    if given is None:
+        return np.inf
+    if not is_number(given) or not given > 0.0:  # type: ignore[operator]
+        raise ValueError(f"{name} must be a positive number, or None for a flat prior, got {given}")
+    return float(given)  # type: ignore[arg-type]
+
+
+def as_value_error(name: str, error: SurrokitError) -> ValueError:
+    """Return an error as those of scikit-learn's estimators are."""
+    return ValueError(f"{name} cannot be fitted: {error}")

@@ -1,0 +1,573 @@
+"""Data of forward maps: families of errors, and scales that are parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+from numpy.testing import assert_allclose
+
+import surrokit as sk
+from surrokit.coordinates.priors import Priors
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.targets.observed.scales import HalfStudent
+from surrokit.testing import check_potential
+
+TIMES = np.array([0.0, 0.5, 1.0, 1.5])
+DATA = np.array([2.0, 1.4, 0.8, 0.7])
+COUNTS = np.array([3.0, 0.0, 2.0, 1.0])
+PRIOR = sk.gaussian_prior(mean=[1.0, 0.5], sd=[2.0, 1.0])
+FLAT = scipy.stats.uniform(0, 1e6)
+
+
+def forward(q):
+    return q[0] * np.exp(-q[1] * TIMES)
+
+
+def jacobian(q):
+    decay = np.exp(-q[1] * TIMES)
+    return np.column_stack([decay, -q[0] * TIMES * decay])
+
+
+def hessian(q):
+    decay = np.exp(-q[1] * TIMES)
+    bends = np.zeros((4, 2, 2))
+    bends[:, 0, 1] = bends[:, 1, 0] = -TIMES * decay
+    bends[:, 1, 1] = q[0] * TIMES**2 * decay
+    return bends
+
+
+def vjp(q, weights):
+    return jacobian(q).T @ weights
+
+
+def target(data=DATA, noise_sd=None, **options):
+    given = {"dim": 2, "jacobian": jacobian, **options}
+    return sk.forward_potential(forward, data=data, noise_sd=noise_sd, **given)
+
+
+@pytest.fixture
+def q(rng):
+    return np.abs(rng.standard_normal((5, 2))) + 0.2
+
+
+def up_to_a_constant(found, expected):
+    assert_allclose(found - found[0], expected - expected[0], rtol=1e-9, atol=1e-9)
+
+
+# --- families ---
+
+
+@pytest.mark.parametrize(
+    ("data", "log_density"),
+    [
+        (sk.observed(DATA, 0.3), lambda f: scipy.stats.norm(f, 0.3).logpdf(DATA)),
+        (
+            sk.observed(DATA, [0.1, 0.2, 0.3, 0.4], family="student", degrees=3.0),
+            lambda f: scipy.stats.t(3.0, f, [0.1, 0.2, 0.3, 0.4]).logpdf(DATA),
+        ),
+        (
+            sk.observed(DATA, 0.3, family="student"),
+            lambda f: scipy.stats.t(4.0, f, 0.3).logpdf(DATA),
+        ),
+        (
+            sk.observed(DATA, 0.3, family="lognormal"),
+            lambda f: scipy.stats.lognorm(0.3, scale=f).logpdf(DATA),
+        ),
+        (
+            sk.observed(COUNTS, family="poisson"),
+            lambda f: scipy.stats.poisson(f).logpmf(COUNTS),
+        ),
+        (
+            sk.observed(COUNTS, family="poisson", link="log"),
+            lambda f: scipy.stats.poisson(np.exp(f)).logpmf(COUNTS),
+        ),
+    ],
+)
+def test_the_value_is_minus_the_log_likelihood(data, log_density, q):
+    expected = [-log_density(forward(x)).sum() for x in q]
+    up_to_a_constant(target(data).value(q), np.array(expected))
+
+
+FAMILIES = [
+    sk.observed(DATA, "estimate"),
+    sk.observed(DATA, "estimate", family="student", degrees=2.5),
+    sk.observed(DATA, "estimate", family="lognormal"),
+    sk.observed(DATA, sk.estimated([1, 0, 1, 0], times=[1.0, 2.0, 3.0, 0.5])),
+    sk.observed(COUNTS, family="poisson"),
+    sk.observed(COUNTS, family="poisson", link="log"),
+]
+
+
+IN_LOGS = np.column_stack([np.ones(4), -TIMES])
+
+
+def decay(q):
+    return np.exp(np.clip(IN_LOGS @ q, -300.0, 300.0))
+
+
+def decay_jacobian(q):
+    return decay(q)[:, None] * IN_LOGS
+
+
+def decay_hessian(q):
+    return decay(q)[:, None, None] * (IN_LOGS[:, :, None] * IN_LOGS[:, None, :])
+
+
+def decay_vjp(q, weights):
+    return decay_jacobian(q).T @ weights
+
+
+@pytest.mark.parametrize("data", FAMILIES)
+@pytest.mark.parametrize(
+    "derivatives",
+    [
+        {"jacobian": decay_jacobian},
+        {"vjp": decay_vjp},
+        {"jacobian": decay_jacobian, "hessian": decay_hessian},
+    ],
+)
+def test_families_keep_to_the_contract(data, derivatives):
+    """Values, gradients, adjoints, curvatures and their derivatives agree with one another."""
+    results = check_potential(
+        lambda: sk.forward_potential(decay, data=data, prior=PRIOR, dim=2, **derivatives)
+    )
+    assert [r.message for r in results if r.outcome != "passed"] == []
+    assert any(r.name.startswith("check_energy_curvatures") for r in results)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("data", FAMILIES)
+def test_information_is_the_expected_square_of_slopes(data, rng):
+    """False-alarm rate 1e-4 over all: five standard errors of a mean of 200 000 squares."""
+    family, n = data.family, 200_000
+    output, scale = np.full((n, 1), 1.7), np.full((n, 1), 0.6)
+    drawn = {
+        "gaussian": lambda: scipy.stats.norm(1.7, 0.6).rvs(n, random_state=rng),
+        "student": lambda: scipy.stats.t(2.5, 1.7, 0.6).rvs(n, random_state=rng),
+        "lognormal": lambda: scipy.stats.lognorm(0.6, scale=1.7).rvs(n, random_state=rng),
+        "poisson": lambda: scipy.stats.poisson(
+            np.exp(1.7) if getattr(family, "link", "") == "log" else 1.7
+        ).rvs(n, random_state=rng),
+    }[family.name]()
+    for slopes, known in zip(
+        family.slopes(output, drawn[:, None].astype(float), scale),
+        family.information(output, scale),
+        strict=True,
+    ):
+        squares = np.square(slopes[:, 0])
+        error = squares.std() / np.sqrt(n)
+        assert abs(squares.mean() - known[0, 0]) <= 5 * error
+
+
+@pytest.mark.parametrize("data", FAMILIES)
+def test_nothing_is_a_density_outside_the_support_of_a_family(data):
+    scale, outputs = np.ones((3, 4)), np.full((3, 4), 1.0)
+    outputs[0, 2], outputs[1, 1] = np.nan, -1.0
+    values = data.family.value(outputs, data.data, scale)
+    assert np.isnan(values[0, 2])
+    needs_positive = data.family.name in ("lognormal", "poisson") and (
+        getattr(data.family, "link", "identity") == "identity"
+    )
+    assert np.isinf(values[1, 1]) == needs_positive
+    assert np.isnan(data.family.slopes(outputs, data.data, scale)[0][1, 1]) == needs_positive
+    assert np.isfinite(values[2]).all()
+    if data.family.has_scale:
+        assert (data.family.value(outputs[2:], data.data, 0.0 * scale[2:]) == np.inf).all()
+
+
+def test_a_count_of_nothing_has_a_mean_of_nothing():
+    family = sk.observed([0.0], family="poisson").family
+    zero = np.zeros((1, 1))
+    assert family.value(zero, np.zeros(1), zero) == 0.0
+    assert family.slopes(zero, np.zeros(1), zero)[0] == 1.0
+
+
+# --- scales ---
+
+
+def test_an_unknown_scale_is_a_parameter_with_a_prior(q):
+    known, unknown = target(noise_sd=0.3), target(noise_sd="estimate")
+    assert unknown.parameters.labels == ["q[0]", "q[1]", "noise_sd"]
+    at = np.column_stack([q, np.full(5, np.log(0.3))])
+    up_to_a_constant(unknown.value(at), known.value(q))
+    sds = np.linspace(0.2, 2.0, 5)
+    at = np.column_stack([np.tile(q[0], (5, 1)), np.log(sds)])
+    log_prior = HalfStudent(2.5 * DATA.std()).logpdf(sds) + np.log(sds)  # and the Jacobian
+    log_density = [scipy.stats.norm(forward(q[0]), sd).logpdf(DATA).sum() for sd in sds]
+    up_to_a_constant(unknown.value(at), -(log_density + log_prior))
+
+
+def test_the_usual_prior_of_a_scale_is_half_of_a_students_t():
+    x = np.linspace(0.1, 5.0, 7)[:, None]
+    half = HalfStudent(np.array([0.7]))
+    assert_allclose(half.logpdf(x), np.log(2.0) + scipy.stats.t(3, 0, 0.7).logpdf(x))
+    assert half.logpdf(np.array([[-0.1]])) == -np.inf
+
+
+def test_each_group_has_a_scale(q):
+    unknown = target(noise_sd=sk.estimated([0, 1, 0, 1], prior=FLAT))
+    assert unknown.parameters.labels[2:] == ["noise_sd[0]", "noise_sd[1]"]
+    at = np.column_stack([q, np.full(5, np.log(0.3)), np.full(5, np.log(0.6))])
+    up_to_a_constant(unknown.value(at), target(noise_sd=[0.3, 0.6, 0.3, 0.6]).value(q))
+
+
+def test_groups_may_have_names(q):
+    unknown = target(noise_sd=sk.estimated(["hare", "lynx", "hare", "lynx"], prior=FLAT))
+    assert unknown.parameters.labels[2:] == ["noise_sd_hare", "noise_sd_lynx"]
+    at = np.column_stack([q, np.full(5, np.log(0.3)), np.full(5, np.log(0.6))])
+    up_to_a_constant(unknown.value(at), target(noise_sd=[0.3, 0.6, 0.3, 0.6]).value(q))
+
+
+def test_errors_may_be_known_up_to_a_factor(q):
+    unknown = target(noise_sd=sk.estimated(times=[1.0, 2.0, 1.0, 3.0], prior=FLAT, name="tau"))
+    assert unknown.parameters.labels[2:] == ["tau"]
+    at = np.column_stack([q, np.full(5, np.log(0.2))])
+    up_to_a_constant(unknown.value(at), target(noise_sd=[0.2, 0.4, 0.2, 0.6]).value(q))
+    assert_allclose(unknown.metric(at)[:, 2, 2], 2.0 * len(DATA))  # of the logarithm
+
+
+def by_name(height, rate):
+    return forward([height, rate])
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_scale_may_be_a_parameter_that_is_declared(place, q, rng, differences):
+    names = ["height", "rate"]
+    names.insert(place, "sigma")
+    declared = {name: sk.positive() for name in names}
+    options = {"parameters": declared, "hessian": hessian}
+    found = sk.forward_potential(by_name, jacobian, data=DATA, noise_sd="sigma", **options)
+    z = np.log(np.insert(q, place, 0.3, axis=1))
+    plain = {"parameters": {"height": (0, None), "rate": (0, None)}}
+    known = sk.forward_potential(forward, jacobian, hessian, data=DATA, noise_sd=0.3, **plain)
+    up_to_a_constant(found.value(z), known.value(np.log(q)))
+    others = np.delete(np.arange(3), place)
+    assert_allclose(
+        found.value_and_gradient(z)[1][:, others], known.value_and_gradient(np.log(q))[1]
+    )
+    assert_allclose(found.metric(z)[:, others][:, :, others], known.metric(np.log(q)))
+    assert_allclose(found.metric(z)[:, place, place], 2.0 * len(DATA))  # of the logarithm
+    by_differences = differences(found.value, z)
+    assert_allclose(found.value_and_gradient(z)[1], by_differences, rtol=1e-6, atol=1e-6)
+    vectors = rng.standard_normal(z.shape)
+
+    def form(at):
+        return np.einsum("ni,nij,nj->n", vectors, found.metric(at), vectors)
+
+    bend = found.metric_form_gradient(z, vectors)
+    assert_allclose(bend, differences(form, z), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("shape", "groups"), [(4, None), (2, [0, 1, 1, 0])])
+def test_a_declared_scale_may_be_a_vector(shape, groups, q):
+    declared = {"q": sk.real(2), "sigma": sk.positive(shape)}
+    scale = "sigma" if groups is None else sk.estimated(groups, name="sigma")
+    found = sk.forward_potential(
+        lambda x: forward(x), data=DATA, noise_sd=scale, parameters=declared
+    )
+    sds = np.array([0.1, 0.2, 0.3, 0.4])[:shape]
+    z = np.column_stack([q, np.tile(np.log(sds), (5, 1))])
+    each = sds if groups is None else sds[groups]
+    up_to_a_constant(found.value(z), target(noise_sd=each).value(q))
+
+
+def test_priors_beside_parameters_go_with_an_unknown_scale(q, differences):
+    declared = {"height": sk.real(prior=scipy.stats.norm(1, 2)), "rate": sk.real()}
+    found = sk.forward_potential(
+        forward, jacobian, data=DATA, noise_sd="estimate", parameters=declared
+    )
+    flat = target(noise_sd="estimate")
+    z = np.column_stack([q, np.full(5, -1.0)])
+    up_to_a_constant(found.value(z) - flat.value(z), 0.5 * np.square((q[:, 0] - 1) / 2))
+    assert_allclose(
+        found.value_and_gradient(z)[1], differences(found.value, z), rtol=1e-5, atol=1e-5
+    )
+    assert_allclose((found.metric(z) - flat.metric(z))[:, 0, 0], 0.25)
+    assert [r.message for r in check_potential(lambda: found) if r.outcome != "passed"] == []
+
+
+@pytest.mark.parametrize("x", [1e-14, 1.0 - 1e-14])
+def test_slopes_of_priors_stay_inside_their_support(x):
+    priors = Priors.of(sk.Parameters.declare({"a": sk.interval(0, 1, prior=scipy.stats.uniform())}))
+    assert_allclose(priors.gradient(np.array([[x]])), 0.0)
+    half = Priors.of(sk.Parameters.declare({"a": sk.positive(prior=scipy.stats.expon())}))
+    assert_allclose(half.gradient(np.array([[x]])), 1.0, rtol=1e-4)
+
+
+def test_a_prior_without_variance_adds_nothing_to_the_metric():
+    declared = {
+        "a": sk.real(prior=scipy.stats.cauchy()),
+        "b": sk.real(2, prior=HalfStudent(np.ones(1))),
+    }
+    priors = Priors.of(sk.Parameters.declare(declared))
+    assert not priors.metric(np.zeros((2, 3))).any()
+
+
+def test_functions_of_rows_take_no_scales_either(q):
+    def rows(x):
+        assert x.shape[1] == 2
+        return np.array([forward(each) for each in x])
+
+    def slopes(x):
+        return np.array([jacobian(each) for each in x])
+
+    one, many = (
+        sk.forward_potential(
+            *functions, data=DATA, noise_sd="estimate", dim=2, prior=PRIOR, batched=batched
+        )
+        for functions, batched in (((forward, jacobian), False), ((rows, slopes), True))
+    )
+    z = np.column_stack([q, np.full(5, -1.0)])
+    assert_allclose(many.value_and_gradient(z)[1], one.value_and_gradient(z)[1])
+
+
+def test_scales_begin_where_their_data_scatter(rng):
+    ranges = {"q": (0.5, 1.0)}
+    scale = sk.estimated([0, 0, 1, 1])
+    z = target(noise_sd=scale, plausible=ranges).initial(rng, 200)
+    sds = np.array([DATA[:2].std(), DATA[2:].std()])
+    ratio = np.exp(z[:, 2:]) / sds
+    assert (ratio > 0.25).all()
+    assert (ratio < 1.0).all()
+    assert np.ptp(ratio) > 0.5
+    own = sk.estimated(prior=scipy.stats.gamma(3))
+    z = target(noise_sd=own, plausible=ranges).initial(rng, 200)
+    assert (np.exp(z[:, 2]) >= scipy.stats.gamma(3).ppf(0.25)).all()
+    z = target(noise_sd=own, plausible={**ranges, "noise_sd": (4.0, 4.1)}).initial(rng, 20)
+    assert (np.exp(z[:, 2]) >= 4.0).all()
+
+
+def test_data_that_do_not_scatter_have_a_prior_too():
+    same = target(np.full(4, 3.0), noise_sd="estimate").parameters.specs["noise_sd"].prior
+    zero = target(np.zeros(4), noise_sd="estimate").parameters.specs["noise_sd"].prior
+    assert_allclose([same.scale[0], zero.scale[0]], [7.5, 2.5])
+
+
+# --- several data sets ---
+
+
+def rates(q):
+    return np.array([q[0] + 1.0, q[1] + 2.0, q[0] * q[1] + 1.0])
+
+
+def slopes_of_rates(q):
+    return np.array([[1.0, 0.0], [0.0, 1.0], [q[1], q[0]]])
+
+
+SETS = {
+    "heights": sk.observed(DATA, "estimate"),
+    "visits": sk.observed([1.0, 4.0, 2.0], family="poisson"),
+}
+
+
+def joined(**options):
+    maps = {"heights": forward, "visits": rates}
+    slopes = {"visits": slopes_of_rates, "heights": jacobian}
+    return sk.forward_potential(maps, slopes, data=SETS, prior=PRIOR, dim=2, **options)
+
+
+def test_several_data_sets_have_their_own_maps(q):
+    found = joined()
+    assert found.parameters.labels[2:] == ["scale_heights"]
+    z = np.column_stack([q, np.full(5, np.log(0.3))])
+    alone = target(noise_sd=0.3, prior=PRIOR).value(q)
+    counts = [-scipy.stats.poisson(rates(x)).logpmf(SETS["visits"].data).sum() for x in q]
+    up_to_a_constant(found.value(z), alone + counts)
+    assert found.forward(z).shape == (5, 7)
+    assert [r.message for r in check_potential(joined) if r.outcome != "passed"] == []
+
+
+def test_adjoints_of_several_maps_are_added(q):
+    adjoints = {"heights": vjp, "visits": lambda x, w: slopes_of_rates(x).T @ w}
+    z = np.column_stack([q, np.full(5, -1.0)])
+    by_jacobian = joined().value_and_gradient(z)[1]
+    assert_allclose(joined(vjp=adjoints).value_and_gradient(z)[1], by_jacobian)
+
+
+def test_one_map_may_give_the_outputs_of_several_data_sets(q):
+    both = sk.forward_potential(
+        lambda x: np.concatenate([forward(x), rates(x)]), data=SETS, prior=PRIOR, dim=2
+    )
+    z = np.column_stack([q, np.full(5, -1.0)])
+    assert_allclose(both.value(z), joined().value(z))
+
+
+def test_a_map_of_one_output_may_return_a_number(q):
+    found = sk.forward_potential(
+        {"sum": lambda x: x.sum(), "heights": forward},
+        {"sum": lambda x: np.ones(2), "heights": jacobian},
+        data={"sum": sk.observed([1.0], 0.5), "heights": sk.observed(DATA, 0.3)},
+        dim=2,
+    )
+    expected = target(noise_sd=0.3).value(q) + 0.5 * np.square((q.sum(axis=1) - 1.0) / 0.5)
+    up_to_a_constant(found.value(q), expected)
+    assert found.forward_and_jacobian(q)[1].shape == (5, 5, 2)
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((COUNTS - 1.0, None, {"family": "poisson"}), r"counts 0, 1, 2, ..., got -1 at \[1\]"),
+        (([0.5], None, {"family": "poisson"}), r"counts 0, 1, 2, ..., got 0.5 at \[0\]"),
+        (([1.0, 0.0], 1.0, {"family": "lognormal"}), r"must be positive, got 0 at \[1\]"),
+        (([1.0, np.nan], 1.0, {}), r"data must be finite, got nan at \[1\]"),
+        (([1.0], None, {}), "'gaussian' needs scale, that of the errors; give scale='estimate'"),
+        (([1.0], 1.0, {"family": "poisson"}), "scale is given, but the family 'poisson' has none"),
+        (([1.0], 1.0, {"family": "cauchy"}), "one of gaussian, student, lognormal, poisson, got"),
+        (([1.0], 1.0, {"degrees": 3.0}), "degrees are of the family 'student', not of 'gaussian'"),
+        (([1.0], 1.0, {"family": "student", "degrees": 0.0}), "degrees must be a positive"),
+        (([1.0], 1.0, {"link": "log"}), "link is of the family 'poisson', not of 'gaussian'"),
+        (([1.0], None, {"family": "poisson", "link": "sqrt"}), "'identity' or 'log', got 'sqrt'"),
+        (([1.0], -1.0, {}), "scale must be positive and finite"),
+    ],
+)
+def test_data_that_make_no_sense_are_refused(given, said):
+    with pytest.raises(ConfigurationError, match=said):
+        sk.observed(given[0], given[1], **given[2])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (lambda: sk.observed([[1.0]], 1.0), r"data must have shape \(m,\), got \(1, 1\)"),
+        (lambda: sk.observed([], 1.0), r"data must have shape \(m,\), got \(0,\)"),
+        (lambda: sk.observed(DATA, [1.0, 1.0]), r"shape of data, \(4,\), got \(2,\)"),
+        (lambda: sk.observed(DATA, ["a"]), "scale must be numbers"),
+        (lambda: sk.observed(DATA, sk.estimated([0, 1])), "each of the 4 data, got 2"),
+        (lambda: sk.observed(DATA, sk.estimated(times=[1.0, 2.0])), r"have shape \(4,\), one"),
+        (lambda: target(sk.observed(DATA[:3], "estimate")).value(np.ones((1, 3))), "gives 4 out"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(given, said):
+    with pytest.raises(ShapeError, match=said):
+        given()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"groups": [0, 2, 2]}, "from 0 on and none left out"),
+        ({"groups": [0.0, 1.0]}, "one whole number for each datum"),
+        ({"groups": []}, "one whole number for each datum"),
+        ({"groups": [[0, 1]]}, "one whole number for each datum"),
+        ({"groups": [-1, 0]}, "from 0 on and none left out"),
+        ({"times": [1.0, 0.0]}, "times of an estimated scale must be positive"),
+        ({"prior": 3.0}, "a prior must be a frozen distribution"),
+        ({"name": 3}, "must be text, got 3"),
+    ],
+)
+def test_scales_that_make_no_sense_are_refused(given, said):
+    with pytest.raises(ConfigurationError, match=said):
+        sk.estimated(**given)
+
+
+NAMED = {"height": (0, None), "rate": (0, None), "sigma": None, "tau": sk.positive(3)}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"noise_sd": "sd"}, "'sd' is given for the scale of errors, but the parameters are heig"),
+        ({"noise_sd": "sigma"}, "'sigma' is given for the scale of errors, but it may be negative"),
+        (
+            {"noise_sd": sk.estimated(name="height", prior=FLAT)},
+            "'height' is a declared parameter, and a prior is given for it by",
+        ),
+        (
+            {"noise_sd": "estimate", "parameters": {**NAMED, "noise_sd": (0, None)}},
+            "would be the parameter 'noise_sd', which is declared already",
+        ),
+        (
+            {"noise_sd": "sigma", "parameters": {"sigma": sk.positive()}},
+            "are all scales of errors, so that none is left",
+        ),
+        ({"data": sk.observed(DATA, 1.0), "noise_sd": 1.0}, "noise_sd is given beside"),
+        ({"data": {}}, "must hold at least one set, got none"),
+        ({"data": {"a": DATA}}, r"dictionary of names and surrokit.observed\(...\), got 'a'"),
+        ({"noise_sd": "estimate", "prior": 3}, "prior must be an object with value_and_gradient"),
+        (
+            {"noise_sd": "estimate", "data": None},
+            "data is missing, noise_sd is given",
+        ),
+        (
+            {"data": sk.observed(DATA, 1.0), "energy": target(noise_sd=1.0).energy},
+            "energy is given together with data",
+        ),
+    ],
+)
+def test_what_does_not_go_with_the_parameters_is_refused(given, said):
+    with pytest.raises(ConfigurationError, match=said):
+        sk.forward_potential(forward, **{"data": DATA, "parameters": NAMED, **given})
+
+
+def test_a_declared_scale_has_a_number_for_each_datum_or_group():
+    with pytest.raises(
+        ShapeError, match=r"'tau' must have shape \(4,\), .* data, or be one number"
+    ):
+        sk.forward_potential(forward, data=DATA, noise_sd="tau", parameters=NAMED)
+    scale = sk.estimated([0, 1, 0, 1], name="tau")
+    with pytest.raises(ShapeError, match=r"'tau' must have shape \(2,\), .* groups, got \(3,\)"):
+        sk.forward_potential(forward, data=DATA, noise_sd=scale, parameters=NAMED)
+
+
+def test_derivatives_in_a_scale_are_refused_as_they_are_none_of_the_maps(q):
+    wrong = target(noise_sd="estimate", jacobian=lambda x: np.ones((4, 3)))
+    with pytest.raises(ShapeError, match=r"must return shape \(4, 2\) .* got \(4, 3\); parameters"):
+        wrong.value_and_gradient(np.ones((1, 3)))
+
+
+@pytest.mark.parametrize(
+    ("maps", "slopes", "said"),
+    [
+        ({"heights": forward}, None, "one function for each of the data heights, visits, got heig"),
+        ({"heights": forward, "visits": None}, None, "got None; leave forward out unless all"),
+        ({"heights": forward, "visits": 3}, None, "forward of 'visits' must be a function"),
+        (forward, {"heights": jacobian}, "jacobian must hold one function for each of the data"),
+    ],
+)
+def test_maps_by_name_are_those_of_the_data(maps, slopes, said):
+    with pytest.raises(ConfigurationError, match=said):
+        sk.forward_potential(maps, slopes, data=SETS, dim=2)
+
+
+def test_maps_by_name_need_data_by_name():
+    with pytest.raises(ConfigurationError, match="functions by name, but data has no names"):
+        sk.forward_potential({"a": forward}, data=DATA, noise_sd="estimate", dim=2)
+
+
+def test_each_map_gives_an_output_for_each_datum_of_its_own():
+    found = sk.forward_potential({"heights": rates, "visits": forward}, data=SETS, dim=2)
+    with pytest.raises(
+        ShapeError, match=r"forward of 'heights' must give 4 outputs, .* \(3,\) for"
+    ):
+        found.value(np.ones((1, 3)))
+
+
+# --- draws ---
+
+
+@pytest.mark.statistical
+def test_a_surrogate_of_the_outputs_gives_exact_draws_of_an_unknown_scale():
+    """The mean of the posterior by quadrature; false-alarm rate 1e-5 (4.5 standard errors)."""
+    data = np.array([0.3, 1.1, 0.7, 1.9, 0.4, 1.2, 0.8, 1.4])
+    found = sk.forward_potential(
+        lambda x: np.repeat(x, 8),
+        lambda x: np.ones((8, 1)),
+        data=data,
+        noise_sd=sk.estimated(prior=scipy.stats.gamma(4, scale=0.2)),
+        prior=sk.gaussian_prior(0.0, 2.0),
+        dim=1,
+    )
+    run = sk.sample(found, surrogate="additive", draws=1000, seed=3, progress=False)
+    mean, sd = np.meshgrid(np.linspace(-2, 4, 801), np.linspace(0.01, 3, 801), indexing="ij")
+    log = scipy.stats.norm(mean[..., None], sd[..., None]).logpdf(data).sum(axis=-1)
+    log += scipy.stats.norm(0, 2).logpdf(mean) + scipy.stats.gamma(4, scale=0.2).logpdf(sd)
+    weights = np.exp(log - log.max())
+    expected = (weights * sd).sum() / weights.sum()
+    error = run["noise_sd"].std() / np.sqrt(run.ess("bulk")[1])
+    assert run.outputs.shape == (4, 1000, 8)
+    assert abs(run["noise_sd"].mean() - expected) < 4.5 * error

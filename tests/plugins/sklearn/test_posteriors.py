@@ -1,0 +1,431 @@
+"""Estimators with draws of posteriors inside."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats
+from numpy.testing import assert_allclose
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import surrokit as sk
+from surrokit.errors import SamplingWarning
+from surrokit.testing import check_potential
+from surrokit_sklearn import BayesianGLMRegressor, BayesianLogisticRegression
+from surrokit_sklearn.posteriors.columns import Columns
+from surrokit_sklearn.posteriors.gaussian_errors import GaussianErrors
+from surrokit_sklearn.posteriors.laplace import Normal, laplace_of, misfit_of
+
+RNG = np.random.default_rng(5)
+N = 120
+X = RNG.normal([3.0, -100.0], [2.0, 5.0], size=(N, 2))
+PREDICTOR = 0.4 + 0.5 * (X[:, 0] - 3.0) - 0.1 * (X[:, 1] + 100.0)
+EVENTS = (RNG.random(N) < expit(PREDICTOR)).astype(int)
+COUNTS = RNG.poisson(np.exp(0.3 * PREDICTOR))
+REALS = 2.0 * PREDICTOR + RNG.normal(size=N) * 1.5
+TIMES = RNG.exponential(np.exp(-0.3 * PREDICTOR))
+WEIGHTS = RNG.integers(0, 3, size=N).astype(float)
+QUICK = {"target_ess": 400, "random_state": 0}
+
+FAMILIES = {
+    "gaussian": (REALS, {}),
+    "student": (REALS, {"scale": 1.5, "degrees": 5.0}),
+    "poisson": (COUNTS, {}),
+    "negative-binomial": (COUNTS, {"size": 3.0}),
+    "gamma": (TIMES, {"shape": 1.5}),
+    "exponential": (TIMES, {}),
+    "weibull": (TIMES, {"shape": 1.2}),
+}
+
+
+def near(draws, run, expected, share=1.0):
+    """Hold means to ``share`` times 5 standard errors: false-alarm rate below 1e-5 for ten."""
+    error = draws.std(axis=0) / np.sqrt(run.ess("bulk").min())
+    assert_allclose(draws.mean(axis=0), expected, atol=5 * share * float(np.max(error)))
+
+
+# --- posteriors ---
+
+
+@pytest.mark.statistical
+def test_draws_of_a_logistic_regression_are_those_of_its_posterior():
+    """By quadrature over intercept and slope; false-alarm rate below 1e-5."""
+    x = X[:, :1]
+    found = BayesianLogisticRegression(prior_scale=1.5, intercept_scale=3.0, **QUICK).fit(x, EVENTS)
+    z = (x[:, 0] - x.mean()) / x.std()
+    a, b = np.meshgrid(np.linspace(-2, 3, 301), np.linspace(-1, 4, 301), indexing="ij")
+    e = a[..., None] + b[..., None] * z
+    log = (
+        (EVENTS * e - np.logaddexp(0.0, e)).sum(axis=-1) - 0.5 * (a / 3) ** 2 - 0.5 * (b / 1.5) ** 2
+    )
+    weights = np.exp(log - log.max())
+    weights /= weights.sum()
+    slope = (weights * b).sum() / x.std()
+    level = (weights * (a - b * x.mean() / x.std())).sum()
+    near(found.coef_draws_[:, 0, 0], found.run_, slope)
+    near(found.intercept_draws_[:, 0], found.run_, level)
+    assert_allclose(found.coef_, found.coef_draws_.mean(axis=0))
+    chance = (weights * expit(a + b * z[7])).sum()
+    assert_allclose(found.predict_proba(x[7:8])[0, 1], chance, atol=0.02)
+
+
+@pytest.mark.statistical
+def test_the_scale_of_normal_errors_is_inferred():
+    """Against a run on coefficients and scale together; false-alarm rate below 1e-5."""
+    found = BayesianGLMRegressor(target_ess=2000, random_state=0).fit(X, REALS)
+    columns = Columns.of(X, None, intercept=True, standardize=True)
+    z, unit = columns.design(X), REALS.std()
+    declared = {
+        "b": sk.real(3),
+        "s": sk.positive(prior=scipy.stats.t(3, 0, 2.5 * unit)),
+    }
+
+    def value(b, s):
+        e = (REALS - z @ b) / s
+        prior = (b - [REALS.mean(), 0, 0]) / (unit * np.array([10.0, 2.5, 2.5]))
+        return 0.5 * e @ e + N * np.log(s) + 0.5 * prior @ prior
+
+    target = sk.potential(value, gradient="differences", parameters=declared)
+    run = sk.sample(target, sampler="hmc", draws=1000, seed=1, progress=False)
+    intercepts, slopes = columns.undo(run["b"].reshape(-1, 3))
+    near(slopes, run, found.coef_, share=1.5)
+    near(intercepts, run, found.intercept_, share=1.5)
+    near(run["s"].reshape(-1), run, found.scale_, share=1.5)
+    assert_allclose(found.coef_draws_.std(axis=0), slopes.std(axis=0), rtol=0.15)
+
+
+def test_what_is_left_of_coefficients_is_a_potential():
+    target = GaussianErrors.of(
+        np.column_stack([np.ones(N), X]),
+        REALS,
+        WEIGHTS,
+        prior=sk.gaussian_prior(np.array([0.5, 0.0, 1.0]), np.array([np.inf, 2.0, 0.5])),
+        scale=3.0,
+    )
+    results = check_potential(lambda: target)
+    assert [r.message for r in results if r.outcome != "passed"] == []
+
+
+def test_the_density_of_a_scale_is_that_of_all_with_coefficients_integrated_out():
+    """By the normal density of all responses, whose covariance is s^2 I + Z P^-1 Z'."""
+    z = np.column_stack([np.ones(10), X[:10]])
+    mean, sd = np.array([0.5, 0.0, 0.1]), np.array([3.0, 2.0, 0.5])
+    target = GaussianErrors.of(z, REALS[:10], None, prior=sk.gaussian_prior(mean, sd), scale=1e3)
+    logs = np.array([-1.0, 0.0, 0.7])
+    expected = [
+        -scipy.stats.multivariate_normal(
+            z @ mean, np.exp(2 * t) * np.eye(10) + (z * sd**2) @ z.T
+        ).logpdf(REALS[:10])
+        - t
+        + 0.5 * np.exp(-2 * t)  # (1e-3 a)^2
+        for t in logs
+    ]
+    found = target.value(logs[:, None]) - 2.0 * np.log1p(np.exp(2 * logs) / 3e6)
+    assert_allclose(found - found[0], np.array(expected) - expected[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_finds_what_responses_were_made_of(name):
+    response, settings = FAMILIES[name]
+    found = BayesianGLMRegressor(family=name, settings=settings, **QUICK).fit(X, response)
+    sign = {"gamma": -1.0}.get(name, 1.0)
+    factor = 2.0 if name in ("gaussian", "student") else 0.3 * sign
+    truth = factor * np.array([0.5, -0.1])
+    assert (np.abs(found.coef_ - truth) < 5 * found.coef_draws_.std(axis=0)).all()
+    assert found.predict(X).shape == (N,)
+    mean = found.predict_interval(X)
+    new = found.predict_interval(X, kind="response", random_state=1)
+    assert mean.shape == new.shape == (N, 2)
+    assert (mean[:, 0] <= found.predict(X)).all()
+    assert (found.predict(X) <= mean[:, 1]).all()
+    assert ((new[:, 1] - new[:, 0]) >= 0.9 * (mean[:, 1] - mean[:, 0])).all()
+    inside = (new[:, 0] <= response) & (response <= new[:, 1])
+    assert 0.75 < inside.mean() <= 1.0
+    assert np.array_equal(new, found.predict_interval(X, kind="response", random_state=1))
+
+
+def test_classes_are_told_as_they_came():
+    labels = np.where(EVENTS == 1, "yes", "no")
+    found = BayesianLogisticRegression(**QUICK).fit(X, labels)
+    chances = found.predict_proba(X)
+    assert found.classes_.tolist() == ["no", "yes"]
+    assert_allclose(chances.sum(axis=1), 1.0)
+    assert_allclose(found.predict_log_proba(X), np.log(chances))
+    assert np.array_equal(found.predict(X), np.where(chances[:, 1] > 0.5, "yes", "no"))
+    assert found.coef_.shape == (1, 2)
+    assert found.intercept_.shape == (1,)
+    interval = found.predict_interval(X, level=0.5)
+    assert interval.shape == (N, 2, 2)
+    assert_allclose(interval[:, 1], 1.0 - interval[:, 0, ::-1])
+    assert (found.predict_interval(X, level=0.9)[:, 1, 0] <= interval[:, 1, 0]).all()
+
+
+def test_several_classes_have_a_reference():
+    labels = np.digitize(PREDICTOR + RNG.logistic(size=N), [0.0, 1.0])
+    found = BayesianLogisticRegression(**QUICK).fit(X, labels)
+    assert found.coef_.shape == (3, 2)
+    assert not found.coef_[0].any()
+    assert not found.intercept_[0]
+    assert_allclose(found.predict_proba(X).sum(axis=1), 1.0)
+    assert found.score(X, labels) > 0.45
+    assert found.predict_interval(X[:3]).shape == (3, 3, 2)
+    plain = LogisticRegression(C=1e4, max_iter=1000).fit(X, labels)
+    step = plain.coef_ - plain.coef_[0]
+    assert (np.abs(found.coef_ - step) < 5 * found.coef_draws_.std(axis=0) + 1e-9).all()
+
+
+# --- units, weights and priors ---
+
+
+def test_what_is_reported_is_in_units_of_the_features():
+    flat = {"prior_scale": None, "intercept_scale": None, "target_ess": 2000, "random_state": 0}
+    for estimator in (
+        BayesianGLMRegressor(family="poisson", **flat),
+        BayesianGLMRegressor(family="poisson", standardize=False, **flat),
+    ):
+        found = estimator.fit(X, COUNTS)
+        plain = PoissonRegressor(alpha=0.0, max_iter=1000).fit(X, COUNTS)
+        sd = found.coef_draws_.std(axis=0)
+        assert (np.abs(found.coef_ - plain.coef_) < 0.3 * sd).all()
+        assert abs(found.intercept_ - plain.intercept_) < 0.3 * found.intercept_draws_.std()
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_columns_are_standardised_and_undone(weights, intercept):
+    inputs = np.column_stack([X, np.full(N, 7.0)])
+    columns = Columns.of(inputs, weights, intercept=intercept, standardize=True)
+    design = columns.design(inputs)[:, int(intercept) :]
+    share = np.ones(N) if weights is None else weights
+    mean = np.average(inputs, axis=0, weights=share)
+    assert_allclose(
+        columns.scale[:2] ** 2, np.average((inputs - mean) ** 2, axis=0, weights=share)[:2]
+    )
+    assert columns.scale[2] == 1.0
+    coefficients = RNG.normal(size=(4, columns.count))
+    level, own = columns.undo(coefficients)
+    assert_allclose(
+        level[:, None] + own @ inputs.T, coefficients @ columns.design(inputs).T, atol=1e-12
+    )
+    if intercept:
+        assert_allclose(share @ design, 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [BayesianLogisticRegression, BayesianGLMRegressor])
+def test_a_weight_counts_as_so_many_rows(estimator):
+    """The posterior is one, the draws are others; 1.2 standard errors of a thousand would do."""
+    y = EVENTS if estimator is BayesianLogisticRegression else REALS
+    times = WEIGHTS.astype(int)
+    settings = {"target_ess": 2000, "random_state": 0}
+    weighted = estimator(**settings).fit(X, y, sample_weight=WEIGHTS)
+    repeated = estimator(**settings).fit(X.repeat(times, axis=0), y.repeat(times))
+    sd = repeated.coef_draws_.std(axis=0)
+    assert (np.abs(weighted.coef_ - repeated.coef_) < 0.15 * sd).all()
+    assert_allclose(weighted.coef_draws_.std(axis=0), sd, rtol=0.1)
+
+
+def test_rows_without_weight_are_no_rows():
+    labels = np.where(np.arange(N) < 5, 2, EVENTS)
+    weights = (np.arange(N) >= 5).astype(float)
+    found = BayesianLogisticRegression(**QUICK).fit(X, labels, sample_weight=weights)
+    plain = BayesianLogisticRegression(**QUICK).fit(X[5:], EVENTS[5:])
+    assert found.classes_.tolist() == [0, 1]
+    assert np.array_equal(found.coef_draws_, plain.coef_draws_)
+
+
+def test_a_tighter_prior_draws_coefficients_to_zero():
+    wide = BayesianGLMRegressor(family="poisson", **QUICK).fit(X, COUNTS)
+    tight = BayesianGLMRegressor(family="poisson", prior_scale=0.01, **QUICK).fit(X, COUNTS)
+    assert (np.abs(tight.coef_) < 0.2 * np.abs(wide.coef_)).all()
+
+
+def test_separated_classes_have_a_posterior_by_their_prior():
+    x = np.linspace(-1, 1, 30)[:, None]
+    found = BayesianLogisticRegression(**QUICK).fit(x, (x[:, 0] > 0).astype(int))
+    assert np.isfinite(found.coef_).all()
+    assert 0.5 < found.coef_[0, 0] * x.std() < 20.0
+
+
+def test_responses_that_are_met_exactly_have_small_errors():
+    found = BayesianGLMRegressor(**QUICK).fit(X, X @ [1.0, 2.0])
+    assert_allclose(found.coef_, [1.0, 2.0], rtol=1e-3)
+    assert 0.0 < found.scale_ < 0.01 * (X @ [1.0, 2.0]).std()
+
+
+def test_a_known_scale_is_taken():
+    found = BayesianGLMRegressor(settings={"scale": 1.5}, **QUICK).fit(X, REALS)
+    assert found.scale_ == 1.5
+    assert (found.scale_draws_ == 1.5).all()
+    refitted = found.set_params(family="poisson", settings=None).fit(X, COUNTS)
+    assert not hasattr(refitted, "scale_")
+
+
+# --- many rows ---
+
+
+@pytest.fixture(scope="module")
+def many():
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=(60_000, 4))
+    e = x @ [0.5, -0.3, 0.0, 0.2] - 0.5
+    return x, (rng.random(len(x)) < expit(e)).astype(int), rng.poisson(np.exp(0.5 * e))
+
+
+def test_with_many_rows_a_few_of_them_decide(many):
+    x, events, counts = many
+    for estimator, y in (
+        (BayesianLogisticRegression(**QUICK), events),
+        (BayesianGLMRegressor(family="poisson", **QUICK), counts),
+    ):
+        found = estimator.fit(x, y)
+        assert found.run_.calls["rows"] > 0
+        assert found.run_.calls["gradient"] <= 2
+        assert found.run_.acceptance.min() > 0.8
+        assert found.run_.ess("bulk").min() >= 400
+        plain = (
+            LogisticRegression(C=1e4).fit(x, y)
+            if y is events
+            else PoissonRegressor(alpha=0.0).fit(x, y)
+        )
+        sd = found.coef_draws_.std(axis=0)
+        assert (np.abs(np.ravel(found.coef_) - np.ravel(plain.coef_)) < 0.4 * sd).all()
+
+
+def test_a_fit_to_few_rows_leads_to_the_mode_of_all(many):
+    x, events, _ = many
+    target = sk.rows_potential("logistic", x, events.astype(float), prior=3.0)
+    seen = []
+
+    def few(step):
+        seen.append(step)
+        return sk.rows_potential("logistic", x[::step], events[::step].astype(float), prior=3.0)
+
+    normal = laplace_of(target, np.zeros(4), few, len(x))
+    assert seen == [10]
+    slope = target.gradient(normal.mean[None])[0]
+    assert slope @ np.linalg.solve(normal.precision, slope) < 1e-4
+    assert_allclose(normal.precision, target.hessian(normal.mean[None])[0], rtol=0.02, atol=20.0)
+    assert_allclose(normal.factor @ normal.factor.T @ normal.precision, np.eye(4), atol=1e-9)
+    assert misfit_of(normal, target, 50, np.random.default_rng(0)) < 0.1
+
+
+def test_a_misleading_fit_to_few_rows_is_left(many):
+    x, events, _ = many
+    target = sk.rows_potential("logistic", x, events.astype(float), prior=3.0)
+
+    def wrong(step):
+        return sk.rows_potential("logistic", x[:50], 1.0 - events[:50], prior=1e3)
+
+    normal = laplace_of(target, np.zeros(4), wrong, len(x))
+    slope = target.gradient(normal.mean[None])[0]
+    assert slope @ np.linalg.solve(normal.precision, slope) < 1e-4
+
+
+def test_rare_classes_are_in_the_fit_to_few_rows(many):
+    x, events, _ = many
+    labels = events.copy()
+    labels[[17, 4711, 30_001]] = 2
+    few = {"target_ess": None, "draws": 2, "warmup": 2}
+    found = BayesianLogisticRegression(chains=2, sampling=few, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)
+        assert found.fit(x, labels).coef_.shape == (3, 4)
+
+
+def test_the_normal_distribution_is_a_potential():
+    precision = np.array([[2.0, 0.5], [0.5, 1.0]])
+    normal = Normal.at(np.array([1.0, -1.0]), precision)
+    results = check_potential(lambda: normal)
+    assert [r.message for r in results if r.outcome != "passed"] == []
+    assert Normal.at(np.zeros(2), -precision) is None
+    rng = np.random.default_rng(0)
+    assert_allclose(normal.draw_around(3, rng).mean(axis=0), normal.mean)
+
+
+# --- as an estimator ---
+
+
+def test_a_fit_can_be_made_again_and_pickled():
+    fits = [BayesianGLMRegressor(family="poisson", **QUICK).fit(X, COUNTS) for _ in range(2)]
+    assert np.array_equal(fits[0].coef_draws_, fits[1].coef_draws_)
+    again = pickle.loads(pickle.dumps(fits[0]))
+    assert np.array_equal(again.predict(X), fits[0].predict(X))
+
+
+def test_they_go_into_pipelines_and_searches():
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), BayesianLogisticRegression(target_ess=100, random_state=0)),
+        {"bayesianlogisticregression__prior_scale": [0.1, 2.5]},
+        cv=2,
+    )
+    assert search.fit(X, EVENTS).best_score_ > 0.5
+
+
+def test_settings_of_the_run_may_be_given():
+    settings = {"sampler": "nuts", "target_ess": None, "draws": 150, "warmup": 150}
+    found = BayesianLogisticRegression(sampling=settings, **QUICK).fit(X, EVENTS)
+    assert found.coef_draws_.shape == (600, 1, 2)
+
+
+def test_findings_on_the_draws_are_warnings():
+    few = BayesianLogisticRegression(target_ess=1, chains=2, random_state=0)
+    with pytest.warns(SamplingWarning, match="effective ones where 100 are the least"):
+        few.fit(X, EVENTS)
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"family": "cauchy"}, "family must be one of gaussian, student, poisson"),
+        (
+            {"family": "poisson", "settings": {"size": 1}},
+            "'poisson' has no setting size; it has no",
+        ),
+        ({"family": "student"}, "'student' needs scale, that of its errors, which is not inferred"),
+        ({"family": "poisson"}, "response must be whole numbers of at least 0"),
+        ({"prior_scale": 0.0}, "prior_scale must be a positive number, or None"),
+        ({"intercept_scale": "a"}, "intercept_scale must be a positive number, or None"),
+        ({"chains": 0}, "chains must be a whole number of at least 1, got 0"),
+        ({"target_ess": -1}, "target_ess must be a positive number, got -1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, said):
+    with pytest.raises(ValueError, match=said):
+        BayesianGLMRegressor(**settings).fit(X, REALS)
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        (np.ones(3), r"sample_weight.shape == \(3,\), expected \(120,\)"),
+        (-np.ones(N), "sample_weight must be finite and not negative"),
+        (np.full(N, np.nan), "sample_weight must be finite and not negative"),
+        (np.zeros(N), "sample_weight is zero for all rows"),
+    ],
+)
+def test_weights_that_make_no_sense_are_refused(weights, said):
+    with pytest.raises(ValueError, match=said):
+        BayesianGLMRegressor().fit(X, REALS, sample_weight=weights)
+
+
+def test_one_class_is_refused():
+    with pytest.raises(ValueError, match="at least two classes, got one class, 1"):
+        BayesianLogisticRegression().fit(X, np.ones(N, dtype=int))
+
+
+def test_intervals_that_make_no_sense_are_refused():
+    found = BayesianGLMRegressor(**QUICK).fit(X, REALS)
+    with pytest.raises(ValueError, match="level must be between 0 and 1, got 90"):
+        found.predict_interval(X, level=90)
+    with pytest.raises(ValueError, match="kind must be 'mean' or 'response', got 'new'"):
+        found.predict_interval(X, kind="new")
