@@ -1,0 +1,67 @@
+"""What shows a run: tables, files, pictures and pages."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+class Views:
+    """Ways to look at a run."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures of a run, without its draws, as plain data for JSON.
+
+        A figure that is not finite, such as R-hat of a parameter that never moved, is None.
+        """
+        from surrokit.output.figures import figures_of
+
+        return figures_of(self)
+
+    def to_arviz(self) -> Any:
+        """Return the draws as the installed ArviZ keeps them: a DataTree, or InferenceData.
+
+        Raises
+        ------
+        MissingDependencyError
+            If ArviZ is not installed.
+        """
+        from surrokit.output.arviz import Draws, to_arviz
+
+        return to_arviz(Draws.of(self))
+
+    def to_pandas(self) -> Any:
+        """Return the draws as a data frame: ``chain``, ``draw``, and a column for each number.
+
+        Weighted draws have a column ``log_weight`` as well, as in the tables of :meth:`save`.
+
+        Raises
+        ------
+        MissingDependencyError
+            If pandas is not installed.
+        """
+        from surrokit.output.frames import to_pandas
+
+        return to_pandas(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the draws to a file, in the form that its ending asks for.
+
+        ``.nc`` (netCDF) and ``.zarr`` hold draws and statistics as ArviZ reads them; names there
+        have ÷ for each slash, which these forms refuse. ``.csv`` and
+        ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw``, of weighted
+        draws ``log_weight``, and one for each of ``labels``.
+
+        Raises
+        ------
+        ConfigurationError
+            If the ending is another one, or the file cannot be written.
+        MissingDependencyError
+            If a library that the form needs is not installed.
+        """
+        from surrokit.output.arviz import Draws
+        from surrokit.output.saving import save
+
+        save(Draws.of(self), path)
