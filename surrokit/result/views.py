@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from surrokit.plots.plots import Plots
 
 
 class Views:
     """Ways to look at a run."""
 
     __slots__ = ()
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the run: :class:`~surrokit.plots.plots.Plots`."""
+        from surrokit.plots.plots import Plots
+
+        return Plots(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of a run, without its draws, as plain data for JSON.

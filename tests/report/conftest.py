@@ -50,7 +50,7 @@ def run(target):
 @pytest.fixture(scope="session")
 def exact_run(target):
     """A run without a surrogate."""
-    return sk.sample(target, sampler="hmc", warmup=100, draws=100, seed=3, progress=False)
+    return sk.sample(target, sampler="hmc", warmup=200, draws=100, seed=4, progress=False)
 
 
 @pytest.fixture(scope="session")
