@@ -67,8 +67,8 @@ def cost_panels(run: Any) -> list[Panel]:
     panels = []
     told = ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n) or "none"
     marks = (
-        f"surrogates were deployed {len(course.deployed)} times, repaired "
-        f"{len(course.repaired)} times"
+        f"surrogates were deployed {_times(len(course.deployed))}, repaired "
+        f"{_times(len(course.repaired))}"
     )
     if len(course.seconds) and course.calls:
         text = f"Exact calls over time, by kind: {told} at the end; {marks}."
@@ -83,6 +83,10 @@ def cost_panels(run: Any) -> list[Panel]:
     text = f"Seconds by phase: {', '.join(f'{k} {v:.3g}' for k, v in seconds.items())}."
     draw = partial(_draw_seconds, seconds=seconds)
     return [*panels, Panel(title="seconds", text=text, draw=draw)]
+
+
+def _times(n: int) -> str:
+    return {0: "never", 1: "once"}.get(n, f"{n} times")
 
 
 def _mark(axes: Any, deployed: FloatArray, repaired: FloatArray) -> None:

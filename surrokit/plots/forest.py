@@ -23,7 +23,9 @@ INNER = 0.5
 """Probability of the thick part of an interval."""
 
 
-def forest_panel(run: Any, columns: Sequence[int], interval: float, title: str) -> Panel:
+def forest_panel(
+    run: Any, columns: Sequence[int], interval: float, title: str, rhat: FloatArray
+) -> Panel:
     """Return a panel with median and intervals of each number, a row for each.
 
     Parameters
@@ -36,11 +38,12 @@ def forest_panel(run: Any, columns: Sequence[int], interval: float, title: str) 
         Probability of the long interval; the short one holds a half of it all.
     title
         What these numbers are.
+    rhat : ndarray of shape (dim,)
+        R-hat of all numbers of the run.
     """
     check_probability(interval)
     sample, shown = Sample.of(run), list(columns[:MOST_ROWS])
     middles = np.array([np.median(sample.marginal(column)) for column in shown])
-    rhat = run.rhat()[shown]
     places = [int(np.argmin(middles)), int(np.argmax(middles))]
     least, most = (f"{run.labels[shown[i]]} at {describe(middles[i])}" for i in places)
     left = len(columns) - len(shown)
@@ -59,7 +62,7 @@ def forest_panel(run: Any, columns: Sequence[int], interval: float, title: str) 
             middles=middles,
             inner=run.highest_density(INNER)[shown],
             outer=run.highest_density(interval)[shown],
-            doubtful=~(rhat <= LARGEST_RHAT),
+            doubtful=~(rhat[shown] <= LARGEST_RHAT),
         ),
         width=3.6,
         height=0.8 + 0.19 * len(shown),

@@ -111,8 +111,8 @@ class Plots:
             If Matplotlib is not installed.
         """
         columns, title = self._columns(parameters)
-        sample = Sample.of(self._run)
-        both = zip(trace_panels(self._run, columns), rank_panels(self._run, columns), strict=True)
+        run, sample, rhat = self._run, Sample.of(self._run), self._run.rhat()
+        both = zip(trace_panels(run, columns, rhat), rank_panels(run, columns, rhat), strict=True)
         panels: list[Panel] = [panel for pair in both for panel in pair]
         told = title if sample.note is None else sample.note_on_chains
         return arrange(panels, columns=2, title=told)
@@ -138,7 +138,7 @@ class Plots:
         columns = list(range(len(run.labels)))
         if parameters is not None:
             columns = run.parameters.find(parameters)
-        panel = forest_panel(run, columns, interval, "all parameters")
+        panel = forest_panel(run, columns, interval, "all parameters", run.rhat())
         return arrange([panel], title=Sample.of(run).note)
 
     def surrogate(
@@ -198,8 +198,9 @@ class Plots:
         MissingDependencyError
             If Matplotlib is not installed.
         """
-        columns = list(range(min(len(self._run.labels), MOST_PANELS)))
-        return arrange(list(trust_panels(self._run, columns)), columns=2)
+        run = self._run
+        columns = list(range(min(len(run.labels), MOST_PANELS)))
+        return arrange(list(trust_panels(run, columns, run.ess(), run.rhat())), columns=2)
 
     def _columns(self, parameters: Iterable[str] | None) -> tuple[list[int], str | None]:
         """Return places of numbers, and what a figure's title says."""

@@ -81,9 +81,16 @@ def new_figure(width: float, height: float) -> Any:
     return _class_of_figures()(figsize=(width, height), layout="constrained", facecolor="white")
 
 
+def printable(text: str) -> str:
+    """Return text with a mark in place of control characters, and of those that turn writing."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
+
+
 def short_name(name: str) -> str:
     """Return a name with its middle left out where it is too long for a picture."""
-    name = " ".join(name.split())
+    name = printable(" ".join(name.split()))
     if len(name) <= LONGEST_NAME:
         return name
     end = LONGEST_NAME // 3

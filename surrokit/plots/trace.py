@@ -17,7 +17,7 @@ MOST_POINTS = 300
 """Of a chain in a panel."""
 
 
-def trace_panels(run: Any, columns: Sequence[int]) -> list[Panel]:
+def trace_panels(run: Any, columns: Sequence[int], rhat: FloatArray) -> list[Panel]:
     """Return a panel for each number: the draws of each chain, in order.
 
     Parameters
@@ -26,8 +26,10 @@ def trace_panels(run: Any, columns: Sequence[int]) -> list[Panel]:
         A :class:`~surrokit.result.run.Run`.
     columns
         Places of the numbers.
+    rhat : ndarray of shape (dim,)
+        R-hat of all numbers of the run.
     """
-    sample, rhat = Sample.of(run), run.rhat()
+    sample = Sample.of(run)
     divergent = run.kept.divergent if run.exact else None
     return [
         Panel(

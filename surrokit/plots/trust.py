@@ -28,7 +28,7 @@ LARGEST_RHAT = 1.01
 MOST_WEIGHTS = 500
 
 
-def rank_panels(run: Any, columns: Sequence[int]) -> list[Panel]:
+def rank_panels(run: Any, columns: Sequence[int], rhat: FloatArray) -> list[Panel]:
     """Return a panel for each number: how the ranks of each chain's draws are spread.
 
     Where chains agree, all bars are about equally high (Vehtari et al. 2021,
@@ -40,10 +40,12 @@ def rank_panels(run: Any, columns: Sequence[int]) -> list[Panel]:
         A :class:`~surrokit.result.run.Run`.
     columns
         Places of the numbers.
+    rhat : ndarray of shape (dim,)
+        R-hat of all numbers of the run.
     """
     from arviz_stats.base import array_stats
 
-    sample, rhat = Sample.of(run), run.rhat()
+    sample = Sample.of(run)
     panels = []
     for column in columns:
         chains = sample.chains[:, :, column]
@@ -189,7 +191,9 @@ def ratios_panel(run: Any) -> Panel | None:
     return Panel(title="surrogate's error by round", text=text, draw=draw)
 
 
-def trust_panels(run: Any, columns: Sequence[int]) -> Iterator[Panel]:
+def trust_panels(
+    run: Any, columns: Sequence[int], ess: FloatArray, rhat: FloatArray
+) -> Iterator[Panel]:
     """Yield all panels of this file but those of ranks, as far as the run has what they show.
 
     Parameters
@@ -198,9 +202,11 @@ def trust_panels(run: Any, columns: Sequence[int]) -> Iterator[Panel]:
         A :class:`~surrokit.result.run.Run`.
     columns
         Numbers whose effective draws are followed.
+    ess, rhat : ndarray of shape (dim,)
+        Figures of all numbers of the run.
     """
     for panel in (
-        agreement_panel(run, run.ess(), run.rhat()),
+        agreement_panel(run, ess, rhat),
         effective_panel(run, columns),
         energy_panel(run),
         weights_panel(run),

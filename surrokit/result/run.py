@@ -97,6 +97,9 @@ class Run(Views):
     sharpened
         Answers with the surrogate's draws for a control; None unless :func:`surrokit.sharpen` made
         them.
+    asked
+        What :func:`surrokit.sample` was given, by name, an ellipsis for each object; None of a run
+        without a file.
     """
 
     parameters: Parameters
@@ -123,6 +126,7 @@ class Run(Views):
     verdict: Verdict = attrs.field(factory=Verdict)
     more: Callable[..., Run] | None = None
     sharpened: Sharpened | None = None
+    asked: Mapping[str, Any] | None = None
 
     @property
     def draws(self) -> FloatArray:

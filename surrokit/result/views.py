@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +21,31 @@ class Views:
         from surrokit.plots.plots import Plots
 
         return Plots(self)
+
+    def report(self, path: str | os.PathLike[str], *, interval: float = 0.9) -> Path:
+        """Write a page about the run, in one file that needs nothing else, and return its path.
+
+        It has the verdict, the posterior, what tells whether it is to be trusted, what it cost,
+        and what it was made of.
+
+        Parameters
+        ----------
+        path
+            A file that ends in ``.html``; one that exists is replaced.
+        interval
+            Probability of the highest-density intervals.
+
+        Raises
+        ------
+        ConfigurationError
+            If the ending is another one, the probability makes no sense, or the file cannot be
+            written.
+        MissingDependencyError
+            If Matplotlib is not installed.
+        """
+        from surrokit.report.page import write_report
+
+        return write_report(self, path, interval=interval)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of a run, without its draws, as plain data for JSON.

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hostile_names import HOSTILE
 
 import surrokit as sk
-
-HOSTILE = {
-    "<script>alert(1)</script>": None,
-    "quote \" and ' & amp": None,
-    "$x^{2$ \\frac": None,
-    "μέση τιμή 平均": None,
-    "n" * 200: None,
-}
 
 
 def bent(q):
