@@ -67,7 +67,7 @@ def cost_panels(run: Any) -> list[Panel]:
     panels = []
     told = ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n) or "none"
     marks = (
-        f"surrogates were deployed {_times(len(course.deployed))}, repaired "
+        f"surrogates were deployed {_times(len(course.deployed))}, and repaired "
         f"{_times(len(course.repaired))}"
     )
     if len(course.seconds) and course.calls:
@@ -86,7 +86,7 @@ def cost_panels(run: Any) -> list[Panel]:
 
 
 def _times(n: int) -> str:
-    return {0: "never", 1: "once"}.get(n, f"{n} times")
+    return "once" if n == 1 else f"{n} times"
 
 
 def _mark(axes: Any, deployed: FloatArray, repaired: FloatArray) -> None:

@@ -139,7 +139,7 @@ def test_costs_are_those_of_the_run(run):
     calls, acceptance, seconds = cost_panels(run)
     assert f"{run.calls['gradient']} gradient" in calls.text
     assert len(run.adaptation.deployments) == 1
-    assert "surrogates were deployed once, repaired never" in calls.text
+    assert "surrogates were deployed once, and repaired 0 times" in calls.text
     assert f"{run.kept.acceptance.mean():.3f} on average after warm-up" in acceptance.text
     assert f"training {run.seconds['training']:.3g}" in seconds.text
 
