@@ -316,16 +316,18 @@ class Run(Views):
         ConfigurationError
             If there is no such parameter, or the probability is not between zero and one.
         """
-        named, told = (self.labels, self.total_calls), self._believed
+        every, told = range(len(self.labels)), self._believed
+        rows = list(every) if parameters is None else self.parameters.find(parameters)
         better = self.sharpened if told is None else told
         if better is None:
-            summary = Summary.of(self.draws, *named)
+            draws = self.draws if parameters is None else self.draws[:, :, rows]
+            named = [self.labels[row] for row in rows]
+            summary = Summary.of(draws, named, self.total_calls)
         else:
-            summary = Summary.of_figures(better.figures, *named, rhat=self.rhat())
+            figures = better.figures, self.labels, self.total_calls
+            summary = Summary.of_figures(*figures, rhat=self.rhat()).only(rows)
         if interval is not None:
-            summary = summary.with_interval(self.highest_density(interval))
-        if parameters is not None:
-            summary = summary.only(self.parameters.find(parameters))
+            summary = summary.with_interval(self.highest_density(interval)[rows])
         return attrs.evolve(summary, remarks=str(self.verdict))
 
     def highest_density(self, probability: float = 0.9) -> FloatArray:

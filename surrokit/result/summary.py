@@ -133,6 +133,12 @@ class Summary:
         table = "\n".join(_GAP.join(line) for line in lines)
         return f"{table}\n\n{self.remarks}" if self.remarks else table
 
+    def _repr_html_(self) -> str:
+        """Return the table as notebooks show it."""
+        from surrokit.report.reprs import show_summary
+
+        return show_summary(self)
+
     def __repr__(self) -> str:
         return f"<Summary of {len(self.labels)} parameters>\n{self}"
 

@@ -101,3 +101,9 @@ class Views:
         from surrokit.output.saving import save
 
         save(Draws.of(self), path)
+
+    def _repr_html_(self) -> str:
+        """Return the verdict and the first numbers as notebooks show them."""
+        from surrokit.report.reprs import show_run
+
+        return show_run(self)
