@@ -46,14 +46,7 @@ def show_summary(summary: Any) -> str:
 def _table(summary: Any, n: int) -> Markup:
     columns = [name for name in _COLUMNS if name in summary.columns]
     head = tag("tr", *(tag("th", name, scope="col") for name in ("", *columns)))
-    rows = [
-        tag(
-            "tr",
-            tag("th", named(label), scope="row"),
-            *(_cell(name, row[name]) for name in columns),
-        )
-        for label, row in list(summary.rows())[:MOST_ROWS]
-    ]
+    rows = [_row(label, row, columns) for label, row in list(summary.rows())[:MOST_ROWS]]
     left = n - len(rows)
     more = f"{left} more numbers: print(run.summary()), or run.report('run.html')."
     return join(
@@ -62,6 +55,11 @@ def _table(summary: Any, n: int) -> Markup:
             tag("p", more) if left else None,
         ]
     )
+
+
+def _row(label: str, row: dict[str, float], columns: list[str]) -> Markup:
+    cells = [_cell(name, row[name]) for name in columns]
+    return tag("tr", tag("th", named(label), scope="row"), *cells)
 
 
 def _cell(column: str, value: float) -> Markup:
