@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.output.arviz import Draws, to_arviz
+from surrokit.output.groups import Group
 from surrokit.types import FloatArray, IntArray
 
 Columns: TypeAlias = dict[str, FloatArray | IntArray]
@@ -154,14 +155,22 @@ def _without_slashes(draws: Draws) -> Draws:
 
     In these files a slash parts the names of groups, and is refused in that of a parameter.
     """
-    renamed: dict[str, FloatArray] = {}
-    posterior = draws.groups["posterior"]
-    for name, array in posterior.items():
+    parameters = ("posterior", "warmup_posterior")
+    groups = {
+        name: _rename(group) if name in parameters else group
+        for name, group in draws.groups.items()
+    }
+    return attrs.evolve(draws, groups=groups)
+
+
+def _rename(group: Group) -> Group:
+    renamed: dict[str, Any] = {}
+    for name, array in group.items():
         allowed = name.replace("/", "÷")
-        while allowed in renamed or (allowed != name and allowed in posterior):
+        while allowed in renamed or (allowed != name and allowed in group):
             allowed += "_"
         renamed[allowed] = array
-    return attrs.evolve(draws, groups={**draws.groups, "posterior": renamed})
+    return renamed
 
 
 def _write_netcdf(draws: Draws, path: Path) -> None:

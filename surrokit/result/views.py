@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from surrokit.contracts.potential import Potential
     from surrokit.plots.plots import Plots
 
 
@@ -56,17 +57,39 @@ class Views:
 
         return figures_of(self)
 
-    def to_arviz(self) -> Any:
+    def to_arviz(self, *, log_likelihood: Potential | None = None) -> Any:
         """Return the draws as the installed ArviZ keeps them: a DataTree, or InferenceData.
+
+        Groups are ``posterior``, ``sample_stats`` (with ``log_weight`` of weighted draws), the same
+        of the warm-up, and ``posterior_predictive`` with the ``outputs`` of a forward map, without
+        noise. Attributes have versions, calls, parts and the verdict.
+
+        Parameters
+        ----------
+        log_likelihood
+            The target, if it is a sum over rows of data: the group ``log_likelihood`` then has one
+            number for each ``row`` at each draw. Constants that the target leaves out are missing.
+            All rows are evaluated at all draws, in no count of the run.
 
         Raises
         ------
         MissingDependencyError
             If ArviZ is not installed.
+        CapabilityError
+            If the target is no sum over rows.
+        ConfigurationError
+            If it is another run's, or rows times draws are too many.
         """
-        from surrokit.output.arviz import Draws, to_arviz
+        import attrs
 
-        return to_arviz(Draws.of(self))
+        from surrokit.output.arviz import Draws, to_arviz
+        from surrokit.output.groups import log_likelihood_of
+
+        draws = Draws.of(self)
+        if log_likelihood is not None:
+            by_row = {"row": log_likelihood_of(self, log_likelihood)}
+            draws = attrs.evolve(draws, groups={**draws.groups, "log_likelihood": by_row})
+        return to_arviz(draws)
 
     def to_pandas(self) -> Any:
         """Return the draws as a data frame: ``chain``, ``draw``, and a column for each number.
