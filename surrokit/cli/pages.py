@@ -1,4 +1,4 @@
-"""What commands write of a run: draws and pages; and ``report``."""
+"""What commands write of a run: draws and pages; ``report`` and ``watch``."""
 
 from __future__ import annotations
 
@@ -116,5 +116,38 @@ def report(file: Path, out: Path | None, interval: float) -> None:
     click.echo(f"report written to {page}")
 
 
-PAGES = (report,)
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--port", type=int, default=0, help="Where to listen.  [default: a free one]")
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.1),
+    default=5.0,
+    show_default=True,
+    help="Seconds between two looks at FILE, at least.",
+)
+def watch(file: Path, port: int, every: float) -> None:
+    """Serve a page about the run in FILE, while it goes on, until Ctrl-C.
+
+    Nobody but this machine can ask for it: it listens on 127.0.0.1 alone. The run is not touched.
+    """
+    import os
+
+    from surrokit.live.server import Server
+    from surrokit.live.watched import Watched
+    from surrokit.plots.style import drawing
+
+    with drawing():  # Matplotlib is needed
+        pass
+    if hasattr(os, "nice"):
+        os.nice(10)  # the run comes first
+    with Server(Watched(file, every), port) as server:
+        click.echo(f"look at {server.url}; end with Ctrl-C")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            click.echo("ended; the run goes on")
+
+
+PAGES = (report, watch)
 """Commands of this file."""

@@ -20,6 +20,8 @@ INTERVAL = 0.9
 
 ENDINGS = (".html", ".htm")
 
+TITLE = "Report of a run"
+
 SECTIONS = {
     "verdict": "Verdict",
     "posterior": "Posterior",
@@ -85,7 +87,9 @@ def check_report(path: str | os.PathLike[str]) -> None:
         pass
 
 
-def page_of(run: Any, *, interval: float = INTERVAL, refresh: int | None = None) -> str:
+def page_of(
+    run: Any, *, interval: float = INTERVAL, refresh: int | None = None, note: str | None = None
+) -> str:
     """Return a page about a run, as text.
 
     Parameters
@@ -96,6 +100,8 @@ def page_of(run: Any, *, interval: float = INTERVAL, refresh: int | None = None)
         Probability of the intervals.
     refresh
         Seconds after which a browser asks for the page again; None for never.
+    note
+        What stands above all else.
 
     Raises
     ------
@@ -120,13 +126,28 @@ def page_of(run: Any, *, interval: float = INTERVAL, refresh: int | None = None)
     return _document(
         [
             tag("a", "To the verdict", href="#verdict", class_="skip"),
-            tag("header", tag("h1", "Report of a run")),
+            tag("header", tag("h1", TITLE), None if note is None else tag("p", note)),
             tag("nav", tag("ul", *links), aria_label="Sections"),
             tag("main", *sections),
             tag("footer", tag("p", f"Made by surrokit on {made}.")),
         ],
         refresh,
     )
+
+
+def waiting_page(what: str, refresh: int) -> str:
+    """Return a page about a run of which there is nothing to show yet.
+
+    Parameters
+    ----------
+    what
+        Why.
+    refresh
+        Seconds after which a browser asks for the page again.
+    """
+    main = tag("main", tag("h1", TITLE), tag("p", what))
+    again = tag("p", f"This page is read again every {refresh} seconds.")
+    return _document([main, tag("footer", again)], refresh)
 
 
 def _section(name: str, title: str, body: Markup) -> Markup:
@@ -149,7 +170,7 @@ def _document(body: list[Child], refresh: int | None) -> str:
         tag("meta", http_equiv="Content-Security-Policy", content=policy),
         again,
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", "Report of a run"),
+        tag("title", TITLE),
         tag("style", Markup(style)),
     )
     whole = tag("html", head, tag("body", *body, tag("script", Markup(script))), lang="en")
