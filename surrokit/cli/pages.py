@@ -107,12 +107,13 @@ def report(file: Path, out: Path | None, interval: float) -> None:
 
     The page is one file: verdict, posterior, what tells whether it is to be trusted, and cost.
     """
-    from surrokit.report.page import check_report
-    from surrokit.sessions import open_run
+    from surrokit.live.watched import look_at
+    from surrokit.report.page import check_report, write_report
 
     page = file.with_suffix(".html") if out is None else out
     check_report(page)
-    open_run(file).report(page, interval=interval)
+    run, note = look_at(file)
+    write_report(run, page, interval=interval, note=note)
     click.echo(f"report written to {page}")
 
 

@@ -65,7 +65,7 @@ class Watched:
 
     def _look(self, begun: float) -> None:
         try:
-            account = self._read()
+            account = _read(self.path)
             if account != self._of or not self._page:
                 self._page, self._of = self._write(account), account
         except SurrokitError as error:
@@ -77,28 +77,49 @@ class Watched:
     def _refresh(self) -> int:
         return max(round(self.every), 1)
 
-    def _read(self) -> _Account:
-        with Ledger(self.path) as ledger:
-            account = ledger.facts.get("account", {})
-        files = [self.path, self.path.with_name(f"{self.path.name}-wal")]
-        written = max(each.stat().st_mtime for each in files if each.exists())
-        return _Account(account.get("state", "starting"), account.get("iteration", 0), written)
-
     def _write(self, account: _Account) -> str:
         if account.state == "starting":
             return waiting_page("No iteration is written yet.", self._refresh)
-        run = open_run(self.path)
-        if not account.goes_on:
+        run, note = _open(self.path, account)
+        if note is None:
             return page_of(run)
-        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(account.written))
-        note = (
-            f"The run goes on: {account.iteration} iterations are done, and its file was last "
-            f"written at {when}. This page is read again every {self._refresh} seconds."
-        )
-        return page_of(_so_far(run), refresh=self._refresh, note=note)
+        again = f"This page is read again every {self._refresh} seconds."
+        return page_of(run, refresh=self._refresh, note=f"{note} {again}")
 
 
-def _so_far(run: Run) -> Run:
-    """Return a run that goes on without the finding that it was interrupted."""
+def look_at(path: str | os.PathLike[str]) -> tuple[Run, str | None]:
+    """Return a run as far as it is written, and what a page says of one that goes on.
+
+    Parameters
+    ----------
+    path
+        The file of the run.
+
+    Raises
+    ------
+    LedgerError
+        If the file cannot be read, or nothing is written yet.
+    """
+    return _open(Path(path), _read(Path(path)))
+
+
+def _read(path: Path) -> _Account:
+    with Ledger(path) as ledger:
+        account = ledger.facts.get("account", {})
+    files = [path, path.with_name(f"{path.name}-wal")]
+    written = max(each.stat().st_mtime for each in files if each.exists())
+    return _Account(account.get("state", "starting"), account.get("iteration", 0), written)
+
+
+def _open(path: Path, account: _Account) -> tuple[Run, str | None]:
+    run = open_run(path)
+    if not account.goes_on:
+        return run, None
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(account.written))
+    note = (
+        f"The run goes on, or was killed: {account.iteration} iterations are done, and its file "
+        f"was last written at {when}."
+    )
+    # that it was interrupted is not known
     findings = tuple(each for each in run.verdict if each.name != "stopped")
-    return attrs.evolve(run, verdict=Verdict(findings))
+    return attrs.evolve(run, verdict=Verdict(findings)), note

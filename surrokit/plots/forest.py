@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from surrokit.diagnostics import check_probability
-from surrokit.plots.panel import Panel, describe
+from surrokit.plots.panel import Panel, describe, percent
 from surrokit.plots.sample import Sample
 from surrokit.plots.style import BLUE, GREY, VERMILION, short_name
 from surrokit.types import BoolArray, FloatArray
@@ -51,7 +51,7 @@ def forest_panel(
     return Panel(
         title=title,
         text=(
-            f"Medians and {interval:.0%} highest-density intervals of {len(shown)} numbers of "
+            f"Medians and {percent(interval)} highest-density intervals of {len(shown)} numbers of "
             f"{title}: the least median is that of {least}, the largest that of {most}"
             f"{more}{'; ' + sample.note if sample.note else ''}. The table has all figures."
         ),
@@ -65,7 +65,7 @@ def forest_panel(
             doubtful=~(rhat[shown] <= LARGEST_RHAT),
         ),
         width=3.6,
-        height=0.8 + 0.19 * len(shown),
+        height=max(1.6, 0.9 + 0.19 * len(shown)),
     )
 
 
@@ -92,7 +92,7 @@ def _draw(
             markersize=5,
             label=f"R-hat above {LARGEST_RHAT}, or missing",
         )
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.6 / (0.6 + 0.19 * len(names))))
+        axes.figure.legend(loc="outside lower center")
     if (outer[:, 0] < 0.0).any() and (outer[:, 1] > 0.0).any():
         axes.axvline(0.0, color=GREY, linewidth=0.6, linestyle=":")
     axes.set_yticks(rows, names)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.plots.panel import Panel, describe
+from surrokit.plots.panel import Panel, describe, percent
 from surrokit.plots.sample import Sample, density
 from surrokit.plots.style import BLUE, CYCLE, INK, SKY, short_name
 from surrokit.types import FloatArray
@@ -35,8 +35,8 @@ def marginal_panels(run: Any, columns: Sequence[int], interval: float) -> list[P
             Panel(
                 title=run.labels[column],
                 text=(
-                    f"Density of {run.labels[column]}: median {describe(middle)}, {interval:.0%} "
-                    f"highest-density interval from {describe(low)} to {describe(high)}"
+                    f"Density of {run.labels[column]}: median {describe(middle)}, "
+                    f"{percent(interval)} highest-density interval from {describe(low)} to {describe(high)}"
                     f"{'; ' + sample.note if sample.note else ''}."
                 ),
                 draw=partial(

@@ -99,3 +99,8 @@ def arrange_at(places: Mapping[tuple[int, int], Panel], *, title: str | None = N
 def describe(value: float) -> str:
     """Return a number as pictures tell it."""
     return "missing" if math.isnan(value) else f"{value:.4g}"
+
+
+def percent(probability: float) -> str:
+    """Return a probability as pictures tell it, with all of its digits."""
+    return f"{100.0 * probability:.6g}%"

@@ -57,7 +57,9 @@ def drawing() -> Iterator[None]:
             "Matplotlib is needed for pictures and is not installed; run python -m pip install "
             "'surrokit[figures]'"
         ) from error
-    with mpl.rc_context(_SETTINGS):
+    with mpl.rc_context():
+        mpl.rcdefaults()  # a reader's own style may be white on black
+        mpl.rcParams.update(_SETTINGS)
         yield
 
 

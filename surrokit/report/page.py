@@ -32,7 +32,13 @@ SECTIONS = {
 """Names of the sections in order, with their titles."""
 
 
-def write_report(run: Any, path: str | os.PathLike[str], *, interval: float = INTERVAL) -> Path:
+def write_report(
+    run: Any,
+    path: str | os.PathLike[str],
+    *,
+    interval: float = INTERVAL,
+    note: str | None = None,
+) -> Path:
     """Write a page about a run, and return its path.
 
     Parameters
@@ -43,6 +49,8 @@ def write_report(run: Any, path: str | os.PathLike[str], *, interval: float = IN
         A file that ends in ``.html``; one that exists is replaced.
     interval
         Probability of the intervals.
+    note
+        What stands above all else.
 
     Raises
     ------
@@ -53,7 +61,7 @@ def write_report(run: Any, path: str | os.PathLike[str], *, interval: float = IN
     """
     path = Path(path)
     check_report(path)
-    page = page_of(run, interval=interval)
+    page = page_of(run, interval=interval, note=note)
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:

@@ -11,6 +11,7 @@ import numpy as np
 from surrokit.plots.forest import forest_panel
 from surrokit.plots.marginals import marginal_panels
 from surrokit.plots.pairs import AT_ONCE, pair_panels, strongest_pairs
+from surrokit.plots.panel import percent
 from surrokit.plots.sample import Sample
 from surrokit.report.elements import Child, Markup, join, tag
 from surrokit.report.svg import Drawer
@@ -100,8 +101,8 @@ def section(run: Any, summary: Any, interval: float, drawer: Drawer) -> Markup:
         tag("h3", "Densities"),
         tag(
             "p",
-            f"Shaded and on the line below: the {interval:.0%} highest-density interval; the dot "
-            "is the median. Thin lines are single chains. ",
+            f"Shaded and on the line below: the {percent(interval)} highest-density interval; the "
+            "dot is the median. Thin lines are single chains. ",
             shown.why,
         ),
         tag("div", *marginals, class_="pictures"),
@@ -122,7 +123,7 @@ def figures(summary: Any, interval: float) -> Markup:
         Their probability.
     """
     rows = [(label, [_cell(name, row[name]) for name in _COLUMNS]) for label, row in summary.rows()]
-    title = f"All numbers; from and to are ends of {interval:.0%} highest-density intervals"
+    title = f"All numbers; from and to are ends of {percent(interval)} highest-density intervals"
     return table(title, ["parameter", *_COLUMNS.values()], rows, "numbers")
 
 
@@ -164,6 +165,6 @@ def _forests(run: Any, interval: float, rhat: FloatArray, drawer: Drawer) -> Seq
     more = f" {left} more such parameters are in the table." if left else ""
     return [
         tag("h3", "Parameters with several numbers"),
-        tag("p", f"Medians, intervals of 50 % (thick) and {interval:.0%} (thin).{more}"),
+        tag("p", f"Medians, intervals of 50% (thick) and {percent(interval)} (thin).{more}"),
         tag("div", *(drawer.draw(panel) for panel in panels), class_="pictures"),
     ]

@@ -13,7 +13,18 @@ from xml.etree import ElementTree
 import attrs
 
 from surrokit.plots.panel import Panel, draw_panel
-from surrokit.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+from surrokit.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    YELLOW,
+    drawing,
+)
 from surrokit.report.elements import Markup, escape, tag
 
 COLOURS = {
@@ -92,7 +103,8 @@ def _written(figure: Any) -> str:
     import matplotlib as mpl
 
     file = io.StringIO()
-    with warnings.catch_warnings(), mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "s"}):
+    with warnings.catch_warnings(), drawing():
+        mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "surrokit"})
         # letters are the reader's, who may have more of them
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})

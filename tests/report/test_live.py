@@ -135,7 +135,7 @@ def test_the_page_follows_a_run(tmp_path):
     first, *later = pages.values()
     assert "refresh" in first
     for page in later:
-        assert "The run goes on: " in page
+        assert "The run goes on, or was killed: " in page
         assert "This page is read again every 5 seconds." in page
         assert "interrupted" not in page
         assert 'http-equiv="refresh" content="5"' in page

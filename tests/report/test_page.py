@@ -167,6 +167,18 @@ def test_the_interval_is_that_which_is_asked_for(run):
     assert f"{run.highest_density(0.5)[0, 0]:.4g}" in text
 
 
+def test_an_interval_keeps_its_digits(run):
+    assert "ends of 95.5% highest-density intervals" in page_of(run, interval=0.955)
+
+
+def test_a_reader_s_own_style_does_not_change_a_page(run, page):
+    import matplotlib.style
+
+    with matplotlib.style.context(["dark_background", {"savefig.dpi": 300, "font.size": 20}]):
+        styled = page_of(run)
+    assert re.sub("Made by.*", "", styled) == re.sub("Made by.*", "", page)
+
+
 def test_trust_has_what_the_run_has(run, exact_run, weighted):
     assert "surrogate&#x27;s error" in page_of(run)
     assert "there was no surrogate" in page_of(exact_run)

@@ -113,6 +113,15 @@ def test_a_constant_number_can_be_shown(run):
         getattr(other.plot, name)(["a", "w[0]"])
 
 
+def test_a_forest_of_one_doubtful_number_fits(run):
+    draws = run.draws.copy()
+    draws[0] += 100.0
+    other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
+    figure = other.plot.forest(["a"])
+    figure.draw_without_rendering()
+    assert "R-hat above 1.01, or missing" in texts(figure)
+
+
 def test_names_are_text_and_no_formulas(hostile, tmp_path, recwarn):
     for name in NAMES:
         getattr(hostile.plot, name)().savefig(tmp_path / f"{name}.svg")
