@@ -36,7 +36,8 @@ def marginal_panels(run: Any, columns: Sequence[int], interval: float) -> list[P
                 title=run.labels[column],
                 text=(
                     f"Density of {run.labels[column]}: median {describe(middle)}, "
-                    f"{percent(interval)} highest-density interval from {describe(low)} to {describe(high)}"
+                    f"{percent(interval)} highest-density interval from {describe(low)} to "
+                    f"{describe(high)}"
                     f"{'; ' + sample.note if sample.note else ''}."
                 ),
                 draw=partial(
