@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -213,6 +213,59 @@ def energy_information(energy: npt.ArrayLike) -> FloatArray:
     with np.errstate(all="ignore"):  # of a constant energy NaN
         found = array_stats.bfmi(np.where(known[:, None], array, 0.0))
     return np.where(known, found, np.nan)
+
+
+def highest_density(draws: npt.ArrayLike, probability: float) -> FloatArray:
+    """Return the shortest interval of each parameter that holds so much of its draws.
+
+    It is ArviZ's highest-density interval, all chains together.
+
+    Parameters
+    ----------
+    draws : array_like of shape (chains, draws, dim)
+        Kept draws.
+    probability
+        Between zero and one.
+
+    Returns
+    -------
+    ndarray of shape (dim, 2)
+        Lower and upper ends; NaN without draws.
+
+    Raises
+    ------
+    ShapeError
+        If draws are not three-dimensional.
+    ConfigurationError
+        If the probability is not between zero and one.
+    """
+    array = _check(draws)
+    check_probability(probability)
+    if not array.shape[1]:
+        return np.full((array.shape[2], 2), np.nan)
+    from arviz_stats.base import array_stats
+
+    unit = units(array)
+    flat = (array / unit).reshape(-1, array.shape[2])
+    if len(flat) < 2:
+        return np.column_stack([flat[0], flat[0]]) * unit[:, None]
+    found = array_stats.hdi(flat, prob=float(probability), axis=0)
+    return np.asarray(found, dtype=np.float64) * unit[:, None]
+
+
+def check_probability(probability: object) -> None:
+    """Check the probability of an interval.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no number between zero and one.
+    """
+    number = isinstance(probability, int | float | np.number) and not isinstance(probability, bool)
+    if not number or not 0.0 < float(cast(Any, probability)) < 1.0:
+        raise ConfigurationError(
+            f"interval must be a number between zero and one, such as 0.9, got {probability!r}"
+        )
 
 
 def mean_error(draws: npt.ArrayLike) -> FloatArray:

@@ -25,6 +25,7 @@ from surrokit.ledger.events import last_event
 from surrokit.ledger.facts import (
     PARTS,
     can_write,
+    read_arguments,
     read_generator,
     read_sequels,
     read_settings,
@@ -170,7 +171,9 @@ def resume(
         with observed(listening, progress=progress) as listeners:
             outcome = run(asked, composer, rng, listeners, file, sequels)
     given |= {"version": version, **terms.settings}
-    return attrs.evolve(outcome, more=partial(resume, path, target, **given))
+    return attrs.evolve(
+        outcome, more=partial(resume, path, target, **given), asked=_read_asked(path)
+    )
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:
@@ -194,8 +197,10 @@ def open_run(path: str | os.PathLike[str]) -> Run:
             if account is None:
                 raise LedgerError(f"no iteration of {path} is written yet; try again later")
             (warmup, kept), weights = ledger.traces(), ledger.weights()
+            asked = read_arguments(ledger.store)
         with reading(ledger.path):
-            return _opened(ledger.parameters, warmup, kept, weights, account)
+            run = _opened(ledger.parameters, warmup, kept, weights, account)
+    return attrs.evolve(run, asked=asked)
 
 
 @attrs.frozen
@@ -353,7 +358,23 @@ def let_extend(
     given = {**{name: getattr(asked, name) for name in PARTS}, **asked.settings}
     objects = {name: part for name, part in given.items() if not can_write(part)}
     objects |= {"version": version, **terms.settings}
-    return attrs.evolve(outcome, more=partial(resume, path, target, **objects))
+    return attrs.evolve(
+        outcome, more=partial(resume, path, target, **objects), asked=_read_asked(Path(path))
+    )
+
+
+def _read_asked(path: Path) -> dict[str, Any] | None:
+    """Return what a run was asked for; None where a file that was damaged meanwhile lacks it."""
+    try:
+        store = Store.open(path)
+    except LedgerError:
+        return None
+    try:
+        return read_arguments(store)
+    except LedgerError:
+        return None
+    finally:
+        store.close()
 
 
 def _next(before: Sequel, after: int, draws: int | None, limits: Mapping[str, Limit]) -> Sequel:

@@ -12,26 +12,16 @@ import click
 
 from surrokit.cli.exit_status import INTERRUPTED
 from surrokit.cli.glm import glm_command
-from surrokit.cli.study import COMMANDS
+from surrokit.cli.pages import PAGES, check_outputs, with_outputs, write_outputs
 from surrokit.cli.types import Limit, PartName, TargetName
 from surrokit.cli.workers import with_workers
-from surrokit.errors import ConfigurationError, NothingReportedError, SurrokitError
+from surrokit.errors import NothingReportedError, SurrokitError
 from surrokit.scaffold.command import new
 from surrokit.sessions import AS_BEFORE
+from surrokit.studies.command import COMMANDS
 
 if TYPE_CHECKING:
     from surrokit.result.run import Run
-
-
-def _with_known_ending(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
-    from surrokit.output.saving import check_ending
-
-    try:
-        if path is not None:
-            check_ending(path)
-    except ConfigurationError as error:
-        raise click.BadParameter(str(error)) from error
-    return path
 
 
 _NAMED = ("sampler", "surrogate", "explorer", "schedule", "correction", "policy")
@@ -50,7 +40,7 @@ def cli() -> None:
     """Exact posterior draws from expensive models, driven by cheap learned surrogates."""
 
 
-for _command in (*COMMANDS, new):
+for _command in (*COMMANDS, *PAGES, new):
     cli.add_command(_command)
 
 
@@ -157,12 +147,7 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
 @QUIET
 @click.option("--compare", is_flag=True, help="Also run plain HMC, and show its cost.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    callback=_with_known_ending,
-    help="Save the draws here: as netCDF (.nc), or a table (.csv, .parquet).",
-)
+@with_outputs
 def sample(
     target: str,
     settings: tuple[str, ...],
@@ -174,6 +159,7 @@ def sample(
     compare: bool,
     json_path: Path | None,
     out: Path | None,
+    report: Path | None,
     **sizes: Any,
 ) -> None:
     """Draw from TARGET: a registered name, path/to/file.py:object, or path/to/program.toml.
@@ -185,14 +171,13 @@ def sample(
     from surrokit.cli.settings import parse_settings, specs_of
     from surrokit.cli.target import resolve_target
     from surrokit.output.json import write_json
-    from surrokit.output.saving import check_can_save, check_folder
+    from surrokit.output.saving import check_folder
     from surrokit.registry.catalogue import default_catalogue
 
     parts = parse_settings(settings)
     if json_path is not None:
         check_folder(json_path)
-    if out is not None:
-        check_can_save(out)
+    check_outputs(out, report)
     exact = resolve_target(target, parts.pop("target", {}), one_by_one=one_by_one)
     names = {kind: sizes.pop(kind) for kind in _NAMED}
     catalogue = default_catalogue()
@@ -208,10 +193,7 @@ def sample(
         if baseline is not None:
             figures["compare"] = baseline.to_dict()
         write_json(json_path, figures)
-    if out is not None:
-        run.save(out)
-        if not quiet:
-            click.echo(f"draws saved to {out}")
+    write_outputs(run, out, report, quiet=quiet)
     if "interrupted" in (run.stopped, baseline and baseline.stopped):
         sys.exit(INTERRUPTED)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from textwrap import shorten
 from typing import Any, TypeAlias
 
 import attrs
@@ -240,6 +241,31 @@ class Parameters:
     def slices(self) -> dict[str, slice]:
         """Return the slice of each parameter in the position vector."""
         return dict(self._slices)
+
+    def find(self, names: Iterable[str]) -> list[int]:
+        """Return the columns of parameters by name, and of single numbers by label.
+
+        Parameters
+        ----------
+        names
+            Such as ``w`` for all of its numbers, or ``w[0]``; in the order that is wanted.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is none of that name.
+        """
+        wanted = [names] if isinstance(names, str) else list(names)
+        places = {label: [i] for i, label in enumerate(self.labels)}
+        places |= {name: list(range(self.dim))[where] for name, where in self._slices.items()}
+        for name in wanted:
+            if name not in places:
+                known = shorten(", ".join(self.specs), 200, placeholder=" ...")
+                raise ConfigurationError(
+                    f"no parameter is named {name!r}; name some of {known}, or single numbers "
+                    "such as 'w[0]'"
+                )
+        return list(dict.fromkeys(column for name in wanted for column in places[name]))
 
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper bounds, each of shape (dim,), infinite where there is none."""

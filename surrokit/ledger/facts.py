@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -95,6 +95,46 @@ def _recipe(
         initial=arrays.get("initial"),
         **{name: _read_record(name, arrays) for name in _RECORDS},
     )
+
+
+def read_arguments(store: Store) -> dict[str, Any]:
+    """Return what :func:`surrokit.sample` was given, by name, without what is the default.
+
+    An ellipsis stands for objects and arrays. Draws and limits are those of the last session.
+
+    Raises
+    ------
+    LedgerError
+        If it is damaged.
+    """
+    with reading(store.path):
+        facts, generator = store.facts(), _generator(store.facts()["generator"])
+        settings, arrays = facts["settings"], store.arrays()
+        last = {**settings, **(facts.get("sequels") or [{}])[-1]}
+        parts = {name: from_plain(part) for name, part in settings["parts"].items()}
+        safety = Safety(**settings["safety"])
+    given = {**parts, **dict.fromkeys(settings["objects"], ...)}
+    given |= {name: last[name] for name in ("warmup", "draws")}
+    given |= {name: ... for name in ("initial", *_RECORDS) if _has(name, arrays)}
+    given |= {**last["budget"], "safety": None if safety == Safety() else safety}
+    found = {name: value for name, value in given.items() if value is not None}
+    usual = {"on_error": "reject", "keep": "memory"}
+    found |= {name: settings[name] for name, value in usual.items() if settings[name] != value}
+    if settings["on_error"] == "retry":
+        found["retries"] = settings["retries"]
+    return {**found, "chains": settings["chains"], "seed": _seed_of(generator)}
+
+
+def _has(name: str, arrays: Mapping[str, FloatArray]) -> bool:
+    return any(each == name or each.startswith(f"{name}/") for each in arrays)
+
+
+def _seed_of(generator: np.random.Generator) -> Any:
+    """Return the number that a generator was seeded by; an ellipsis if it had drawn already."""
+    entropy = cast(Any, generator.bit_generator.seed_seq).entropy
+    fresh = np.random.default_rng(entropy)
+    is_fresh = fresh.bit_generator.state == generator.bit_generator.state
+    return entropy if is_fresh else ...
 
 
 def write_sequels(store: Store, sequels: Sequence[Sequel]) -> None:

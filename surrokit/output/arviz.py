@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import attrs
-import numpy as np
 
 from surrokit.coordinates.models import Reported
 from surrokit.coordinates.parameters import Parameter
 from surrokit.errors import MissingDependencyError
+from surrokit.output.groups import Group, attributes_of, groups_of
 from surrokit.types import FloatArray
-
-Group: TypeAlias = Mapping[str, np.ndarray]
-"""Name to an array of shape (chains, draws, ...)."""
 
 _INSTALL = "python -m pip install 'surrokit[arviz]'"
 
@@ -55,20 +52,8 @@ class Draws:
             coords=coords,
             draws=run.draws,
             labels=run.labels,
-            groups={
-                "posterior": {name: run[name] for name in run.parameters.specs},
-                "sample_stats": run.kept.statistics(run.log_weights),
-                "warmup_sample_stats": run.warmup.statistics(),
-            },
-            attributes={
-                "inference_library": "surrokit",
-                "sampling_time": run.seconds["sampling"],
-                "stopped": run.stopped,
-                "length": run.length,
-                "exact": int(run.exact),
-                **({} if run.choice is None else {"choice": run.choice}),
-                **{f"calls_{kind}": n for kind, n in run.calls.items()},
-            },
+            groups=groups_of(run),
+            attributes=attributes_of(run),
         )
 
 

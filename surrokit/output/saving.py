@@ -14,6 +14,7 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.output.arviz import Draws, to_arviz
+from surrokit.output.groups import Group
 from surrokit.types import FloatArray, IntArray
 
 Columns: TypeAlias = dict[str, FloatArray | IntArray]
@@ -154,21 +155,36 @@ def _without_slashes(draws: Draws) -> Draws:
 
     In these files a slash parts the names of groups, and is refused in that of a parameter.
     """
-    renamed: dict[str, FloatArray] = {}
-    posterior, dims = draws.groups["posterior"], dict(draws.dims)
-    for name, array in posterior.items():
-        allowed = name.replace("/", "÷")
-        while allowed in renamed or (allowed != name and allowed in posterior):
-            allowed += "_"
-        renamed[allowed] = array
-        if name in dims:
-            dims[allowed] = [axis.replace("/", "÷") for axis in dims.pop(name)]
+    allowed = _allowed(draws.groups["posterior"])
+    parameters = ("posterior", "warmup_posterior")
+    groups = {
+        group: {allowed.get(name, name): array for name, array in arrays.items()}
+        if group in parameters
+        else arrays
+        for group, arrays in draws.groups.items()
+    }
     return attrs.evolve(
         draws,
-        groups={**draws.groups, "posterior": renamed},
-        dims=dims,
+        groups=groups,
+        dims={
+            allowed.get(name, name): [axis.replace("/", "÷") for axis in axes]
+            if name in allowed
+            else axes
+            for name, axes in draws.dims.items()
+        },
         coords={axis.replace("/", "÷"): labels for axis, labels in draws.coords.items()},
     )
+
+
+def _allowed(group: Group) -> dict[str, str]:
+    """Return the name of each parameter without slashes, unlike all others."""
+    renamed: dict[str, str] = {}
+    for name in group:
+        allowed = name.replace("/", "÷")
+        while allowed in renamed.values() or (allowed != name and allowed in group):
+            allowed += "_"
+        renamed[name] = allowed
+    return renamed
 
 
 def _write_netcdf(draws: Draws, path: Path) -> None:

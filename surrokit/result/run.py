@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -13,15 +12,21 @@ import numpy.typing as npt
 from surrokit.contracts.explorer import Modes
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import Length, StopReason, calls_paid
-from surrokit.diagnostics import EssKind, effective_sample_size, r_hat
+from surrokit.diagnostics import (
+    EssKind,
+    check_probability,
+    effective_sample_size,
+    highest_density,
+    r_hat,
+)
 from surrokit.errors import ConfigurationError
 from surrokit.failures.account import BrokenGradients, FailureKind, Recheck
 from surrokit.history.trace import Trace
-from surrokit.output.json import plain
 from surrokit.result.adaptation import Adaptation
 from surrokit.result.expectation import expectation, resample
 from surrokit.result.finding import Verdict
 from surrokit.result.summary import Summary
+from surrokit.result.views import Views
 from surrokit.result.weights import Weights
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
 from surrokit.types import FloatArray, IntArray
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class Run:
+class Run(Views):
     """The result of :func:`surrokit.sample`.
 
     Parameters
@@ -93,6 +98,9 @@ class Run:
     sharpened
         Answers with the surrogate's draws for a control; None unless :func:`surrokit.sharpen` made
         them.
+    asked
+        What :func:`surrokit.sample` was given, by name, an ellipsis for each object; None of a run
+        without a file.
     """
 
     parameters: Parameters
@@ -119,6 +127,7 @@ class Run:
     verdict: Verdict = attrs.field(factory=Verdict)
     more: Callable[..., Run] | None = None
     sharpened: Sharpened | None = None
+    asked: Mapping[str, Any] | None = None
 
     @property
     def draws(self) -> FloatArray:
@@ -290,15 +299,53 @@ class Run:
         """Return exact calls, all kinds and phases together, over the smallest ESS."""
         return float(self.total_calls / np.min(self.ess()))
 
-    def summary(self) -> Summary:
-        """Return mean, sd, quantiles, ESS, R-hat, Monte Carlo error and cost of each number."""
-        named, told = (self.labels, self.total_calls), self._believed
+    def summary(
+        self, parameters: Iterable[str] | None = None, interval: float | None = None
+    ) -> Summary:
+        """Return mean, sd, quantiles, ESS, R-hat, Monte Carlo error and cost of each number.
+
+        Parameters
+        ----------
+        parameters
+            Names of parameters, or of single numbers such as ``w[0]``; None for all of them.
+        interval
+            Probability of highest-density intervals, such as 0.9, whose ends are the columns
+            ``hdi_low`` and ``hdi_high``; None for none.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such parameter, or the probability is not between zero and one.
+        """
+        every, told = range(len(self.labels)), self._believed
+        rows = list(every) if parameters is None else self.parameters.find(parameters)
         better = self.sharpened if told is None else told
         if better is None:
-            summary = Summary.of(self.draws, *named)
+            draws = self.draws if parameters is None else self.draws[:, :, rows]
+            named = [self.labels[row] for row in rows]
+            summary = Summary.of(draws, named, self.total_calls)
         else:
-            summary = Summary.of_figures(better.figures, *named, rhat=self.rhat())
+            figures = better.figures, self.labels, self.total_calls
+            summary = Summary.of_figures(*figures, rhat=self.rhat()).only(rows)
+        if interval is not None:
+            summary = summary.with_interval(self.highest_density(interval)[rows])
         return attrs.evolve(summary, remarks=str(self.verdict))
+
+    def highest_density(self, probability: float = 0.9) -> FloatArray:
+        """Return the shortest interval of each number that holds so much, shape (dim, 2).
+
+        Of plain draws it is ArviZ's; weighted and sharpened answers have one by all that they know.
+
+        Raises
+        ------
+        ConfigurationError
+            If the probability is not between zero and one.
+        """
+        check_probability(probability)
+        better = self.answer or self.sharpened
+        if better is None:
+            return highest_density(self.draws, probability)
+        return better.distribution.shortest(probability)
 
     def extend(self, draws: int, **changed: Any) -> Run:
         """Draw more of each chain with a run that has a file; see :func:`surrokit.resume`.
@@ -311,73 +358,6 @@ class Run:
         if self.more is None:
             raise ConfigurationError("only a run with a file can go on; pass path=... to sample")
         return self.more(draws=len(self.kept) + draws, **changed)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures of a run, without its draws, as plain data for JSON.
-
-        A figure that is not finite, such as R-hat of a parameter that never moved, is None.
-        """
-        ess = self.ess()
-        figures = {
-            "parts": dict(self.parts),
-            "choice": self.choice,
-            "stopped": self.stopped,
-            "length": self.length,
-            "complete": self.complete,
-            "exact": self.exact,
-            "chains": self.draws.shape[0],
-            "draws": self.draws.shape[1],
-            "acceptance": self.acceptance.tolist(),
-            "divergences": self.divergences.tolist(),
-            "calls": dict(self.calls),
-            "failures": self.failures,
-            "failure_kinds": {name: kind.to_dict() for name, kind in self.failure_kinds.items()},
-            "recheck": attrs.asdict(self.recheck),
-            "broken_gradients": self.broken_gradients.count,
-            "seconds": dict(self.seconds),
-            "path_failures": self.path_failures,
-            "adaptation": self.adaptation.to_dict(),
-            "modes": None if self.modes is None else self.modes.to_dict(),
-            "held_out": None if self.fit_quality is None else self.fit_quality.to_dict(),
-            "ess": {part: float(getattr(np, part)(ess)) for part in ("min", "median", "max")},
-            "calls_per_effective_draw": self.calls_per_effective_draw(),
-            "rhat_max": float(np.max(self.rhat()[self.parameters.varies])),
-            "verdict": self.verdict.to_dict(),
-            "summary": self.summary().to_dict(),
-        }
-        return cast(dict[str, Any], plain(figures))
-
-    def to_arviz(self) -> Any:
-        """Return the draws as the installed ArviZ keeps them: a DataTree, or InferenceData.
-
-        Raises
-        ------
-        MissingDependencyError
-            If ArviZ is not installed.
-        """
-        from surrokit.output.arviz import Draws, to_arviz
-
-        return to_arviz(Draws.of(self))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the draws to a file, in the form that its ending asks for.
-
-        ``.nc`` (netCDF) and ``.zarr`` hold draws and statistics as ArviZ reads them; names there
-        have ÷ for each slash, which these forms refuse. ``.csv`` and
-        ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw``, of weighted
-        draws ``log_weight``, and one for each of ``labels``.
-
-        Raises
-        ------
-        ConfigurationError
-            If the ending is another one, or the file cannot be written.
-        MissingDependencyError
-            If a library that the form needs is not installed.
-        """
-        from surrokit.output.arviz import Draws
-        from surrokit.output.saving import save
-
-        save(Draws.of(self), path)
 
     def __repr__(self) -> str:
         chains, draws, dim = self.draws.shape

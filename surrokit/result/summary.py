@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -32,7 +32,10 @@ class Summary:
         and ``calls_per_ess`` (exact calls of any kind, exploration and training included, for
         each effective draw). NaN where a figure cannot be computed. Of weighted answers ``ess`` is
         the number of independent exact draws that would be as good, alone; ``mcse_sd``,
-        ``mcse_q05``, ``mcse_q50`` and ``mcse_q95`` are errors of the other figures.
+        ``mcse_q05``, ``mcse_q50`` and ``mcse_q95`` are errors of the other figures. ``hdi_low``
+        and ``hdi_high`` are ends of highest-density intervals, where these are asked for.
+    remarks
+        What stands below the table.
     """
 
     labels: list[str]
@@ -86,6 +89,27 @@ class Summary:
         }
         return cls(labels=labels, columns=columns)
 
+    def with_interval(self, ends: FloatArray) -> Summary:
+        """Return the summary with columns ``hdi_low`` and ``hdi_high`` behind the quantiles.
+
+        Parameters
+        ----------
+        ends : ndarray of shape (dim, 2)
+            Of the highest-density interval of each number.
+        """
+        added = {"hdi_low": ends[:, 0], "hdi_high": ends[:, 1]}
+        at = list(self.columns).index("ess")
+        items = list(self.columns.items())
+        return attrs.evolve(self, columns=dict([*items[:at], *added.items(), *items[at:]]))
+
+    def only(self, rows: Sequence[int]) -> Summary:
+        """Return the summary of some of the numbers, by their places."""
+        return attrs.evolve(
+            self,
+            labels=[self.labels[i] for i in rows],
+            columns={name: column[list(rows)] for name, column in self.columns.items()},
+        )
+
     def __getitem__(self, column: str) -> FloatArray:
         """Return a column, shape (dim,)."""
         return self.columns[column]
@@ -108,6 +132,12 @@ class Summary:
         lines = zip(_align(names, "<"), *(_align(column, ">") for column in cells), strict=True)
         table = "\n".join(_GAP.join(line) for line in lines)
         return f"{table}\n\n{self.remarks}" if self.remarks else table
+
+    def _repr_html_(self) -> str:
+        """Return the table as notebooks show it."""
+        from surrokit.report.reprs import show_summary
+
+        return show_summary(self)
 
     def __repr__(self) -> str:
         return f"<Summary of {len(self.labels)} parameters>\n{self}"

@@ -69,7 +69,7 @@ class Answer(Answering):
             values = [self._apply(function, each) for each in self.rounds]
             return self._estimate(values, self._scores)
 
-        return quantile_of(self._distribution, probability, part_below)
+        return quantile_of(self.distribution, probability, part_below)
 
     def _apply(self, function: Function, found: Round) -> Values:
         flat, paid = (
@@ -112,7 +112,8 @@ class Answer(Answering):
         return found
 
     @functools.cached_property
-    def _distribution(self) -> Distribution:
+    def distribution(self) -> Distribution:
+        """Distribution functions by all draws, with those paid for as corrections."""
         points, masses = [], []
         for count, each in zip(self.counts, self.rounds, strict=True):
             even = np.full(len(each.flat), 1.0 / len(each.flat))

@@ -39,6 +39,11 @@ class Answering(ABC):
             Between zero and one.
         """
 
+    @property
+    @abstractmethod
+    def distribution(self) -> Distribution:
+        """Distribution functions of all numbers of a position, without errors."""
+
     def mean(self) -> Estimate:
         """Return the mean of each number of a position."""
         return self.expectation(lambda positions: positions)

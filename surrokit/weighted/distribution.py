@@ -7,6 +7,8 @@ import numpy as np
 
 from surrokit.types import FloatArray
 
+_PLACES = 1001  # of an interval, among which the shortest is looked for
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class Distribution:
@@ -42,6 +44,15 @@ class Distribution:
         return np.array(
             [np.interp(probability, below, points) for probability, below, points in rows]
         )
+
+    def shortest(self, probability: float) -> FloatArray:
+        """Return the shortest interval of each number with so much between its ends, (k, 2)."""
+        lower = np.linspace(0.0, 1.0 - probability, _PLACES)
+        found = []
+        for below, points in zip(self.below, self.points, strict=True):
+            ends = np.interp([lower, lower + probability], below, points)
+            found.append(ends[:, np.argmin(ends[1] - ends[0])])
+        return np.array(found)
 
     def place(self, points: FloatArray) -> FloatArray:
         """Return the value of each function at a point of its own, shape (k,)."""

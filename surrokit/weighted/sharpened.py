@@ -64,10 +64,10 @@ class Sharpened(Answering):
         part_below = functools.partial(self._estimate, control=1.0)
         aims = np.full(self.draws.shape[2], probability)
         for _ in range(_STEPS):  # each part remembers more or less
-            found = part_below(bounded_by(self._distribution.invert(aims)))
+            found = part_below(bounded_by(self.distribution.invert(aims)))
             aims = np.clip(aims + probability - found.value, 0.0, 1.0)
         # where draws of the target are few, the surrogate's tell better how dense they lie
-        return quantile_of(self._distribution, aims, part_below, self._of_surrogate)
+        return quantile_of(self.distribution, aims, part_below, self._of_surrogate)
 
     @functools.cached_property
     def figures(self) -> Figures:
@@ -133,7 +133,7 @@ class Sharpened(Answering):
         return Distribution.of(flat, np.full(len(flat), 1.0 / len(flat)))
 
     @functools.cached_property
-    def _distribution(self) -> Distribution:
+    def distribution(self) -> Distribution:
         """Distribution functions by moves that remember nothing."""
         x, y, of_surrogate = self._values(lambda positions: positions)
         dim, n, m = x.shape[2], x[..., 0].size, of_surrogate[..., 0].size

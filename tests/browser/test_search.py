@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import threading
@@ -12,11 +11,12 @@ from pathlib import Path
 from urllib.parse import quote_plus
 
 import pytest
+from browsers import ABSENT, FOUND
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="run by the tox environment browser")
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-if CHROMIUM is None:
-    pytest.skip("there is no Chromium on this machine", allow_module_level=True)
+pytest.importorskip("sphinx", reason="run by the tox environment browser")
+
+pytestmark = pytest.mark.skipif(FOUND is None, reason=ABSENT)
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -76,7 +76,7 @@ def site(tmp_path_factory):
 def page():
     """A page of a browser."""
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=FOUND, args=["--no-sandbox"])
         yield browser.new_page()
         browser.close()
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import surrokit as sk
-from surrokit.errors import MissingDependencyError
+from surrokit.errors import CapabilityError, ConfigurationError, MissingDependencyError
 
 arviz = pytest.importorskip("arviz")
 
@@ -53,6 +53,79 @@ def test_costs_are_attributes(bounded_run):
     assert attributes["inference_library"] == "surrokit"
     assert attributes["calls_value"] == bounded_run.calls["value"]
     assert attributes["sampling_time"] == bounded_run.seconds["sampling"]
+
+
+def test_attributes_have_versions_and_all_calls(bounded_run):
+    attributes = bounded_run.to_arviz().attrs
+    assert attributes["inference_library_version"] == sk.__version__
+    assert attributes["numpy_version"] == np.__version__
+    assert attributes["calls"] == bounded_run.total_calls
+    assert attributes["part_sampler"] == bounded_run.parts["sampler"]
+    assert attributes["tuning_steps"] == 60
+    assert attributes["verdict"] == str(bounded_run.verdict)
+
+
+def test_the_warm_up_is_a_group_by_itself(bounded_run):
+    warmup = bounded_run.to_arviz()["warmup_posterior"]
+    assert warmup["w"].shape == (3, 60, 2)
+    assert_array_equal(warmup["rate"].values, bounded_run.warmup.draws[:, :, 0])
+
+
+def test_outputs_of_a_forward_map_are_predictions(forward_run, bounded_run):
+    run, _ = forward_run
+    tree = run.to_arviz()
+    assert_array_equal(tree["posterior_predictive"]["outputs"].values, run.outputs)
+    assert "energy" in tree["sample_stats"]
+    assert "posterior_predictive" not in bounded_run.to_arviz()
+
+
+def test_paths_that_are_doubled_have_depths():
+    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=3)
+    run = sk.sample(target, sampler="nuts", warmup=100, draws=50, seed=1, progress=False)
+    statistics = run.to_arviz()["sample_stats"]
+    depth = statistics["tree_depth"].values
+    assert ((2 ** (depth - 1) <= run.kept.n_steps) & (run.kept.n_steps < 2**depth)).all()
+    hmc = sk.sample(target, sampler="hmc", warmup=20, draws=20, seed=1, progress=False)
+    assert "tree_depth" not in hmc.to_arviz()["sample_stats"]
+
+
+def regression(n):
+    rng = np.random.default_rng(1)
+    design = np.column_stack([np.ones(n), rng.normal(size=n)])
+    response = (rng.random(n) < 0.5).astype(float)
+    return sk.rows_potential("logistic", design, response, prior=2.0), design, response
+
+
+def test_log_likelihoods_by_row_are_those_of_the_rows():
+    target, design, response = regression(30)
+    run = sk.sample(target, sampler="hmc", warmup=60, draws=40, seed=1, progress=False)
+    calls = dict(run.calls)
+    by_row = run.to_arviz(log_likelihood=target)["log_likelihood"]["row"].values
+    signs = 2.0 * response - 1.0
+    expected = -np.log1p(np.exp(-signs * (run.draws @ design.T)))
+    np.testing.assert_allclose(by_row, expected)
+    assert run.calls == calls
+
+
+def test_log_likelihoods_need_rows(bounded_run):
+    target = sk.potential(lambda q: 0.5 * q @ q, dim=4)
+    with pytest.raises(CapabilityError, match="need a target that is a sum over rows"):
+        bounded_run.to_arviz(log_likelihood=target)
+
+
+def test_log_likelihoods_of_another_target_are_refused(bounded_run, monkeypatch):
+    with pytest.raises(ConfigurationError, match="positions have 4 numbers, got one with 2"):
+        bounded_run.to_arviz(log_likelihood=regression(5)[0])
+
+
+def test_too_many_log_likelihoods_are_refused(monkeypatch):
+    from surrokit.output import groups
+
+    target, _, _ = regression(30)
+    run = sk.sample(target, sampler="hmc", warmup=20, draws=20, seed=1, progress=False)
+    monkeypatch.setattr(groups, "MOST_NUMBERS", 30 * 80 - 1)
+    with pytest.raises(ConfigurationError, match="of 30 rows at 80 draws are too many to export"):
+        run.to_arviz(log_likelihood=target)
 
 
 def test_arviz_finds_the_same_effective_sample_size(bounded_run):
@@ -110,7 +183,8 @@ def test_an_older_arviz_gets_its_own_call(bounded_run, hidden, monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", older)
     assert bounded_run.to_arviz() is data
     assert data.attrs["inference_library"] == "surrokit"
-    assert set(given) == {"posterior", "sample_stats", "warmup_sample_stats", "save_warmup"}
+    groups = {"posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats"}
+    assert set(given) == {*groups, "save_warmup"}
     assert_array_equal(given["posterior"]["rate"], bounded_run["rate"])
 
 

@@ -1,0 +1,1 @@
+"""Pages about runs while they go on."""

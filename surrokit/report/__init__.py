@@ -1,0 +1,1 @@
+"""Pages about runs, and how notebooks show them."""

@@ -1,0 +1,67 @@
+"""How notebooks show runs and their summaries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from surrokit.report.elements import Markup, join, named, tag
+from surrokit.report.verdict import findings
+
+MOST_ROWS = 20
+"""Rows that a notebook shows; the page and ``print`` show all."""
+
+_COLUMNS = ("mean", "sd", "q05", "q50", "q95", "hdi_low", "hdi_high", "ess", "rhat")
+
+_FORMS = {"ess": ".0f", "rhat": ".3f"}
+
+
+def show_run(run: Any) -> str:
+    """Return the verdict on a run, its costs and its first numbers, as HTML.
+
+    Parameters
+    ----------
+    run
+        A :class:`~surrokit.result.run.Run`.
+    """
+    chains, draws, dim = run.draws.shape
+    told = f"{chains} chains of {draws} draws of {dim} numbers; {run.total_calls:,.0f} exact calls"
+    parts = [findings(run), tag("p", f"{told}.")]
+    if draws:
+        first = run.parameters.labels[:MOST_ROWS]
+        parts.append(_table(run.summary(parameters=first), dim))
+    return tag("div", *parts, class_="surrokit-run")
+
+
+def show_summary(summary: Any) -> str:
+    """Return a summary as HTML.
+
+    Parameters
+    ----------
+    summary
+        A :class:`~surrokit.result.summary.Summary`.
+    """
+    return tag("div", _table(summary, len(summary.labels)), class_="surrokit-summary")
+
+
+def _table(summary: Any, n: int) -> Markup:
+    columns = [name for name in _COLUMNS if name in summary.columns]
+    head = tag("tr", *(tag("th", name, scope="col") for name in ("", *columns)))
+    rows = [_row(label, row, columns) for label, row in list(summary.rows())[:MOST_ROWS]]
+    left = n - len(rows)
+    more = f"{left} more numbers: print(run.summary()), or run.report('run.html')."
+    return join(
+        [
+            tag("table", tag("thead", head), tag("tbody", *rows)),
+            tag("p", more) if left else None,
+        ]
+    )
+
+
+def _row(label: str, row: dict[str, float], columns: list[str]) -> Markup:
+    cells = [_cell(name, row[name]) for name in columns]
+    return tag("tr", tag("th", named(label), scope="row"), *cells)
+
+
+def _cell(column: str, value: float) -> Markup:
+    text = "missing" if value != value else format(value, _FORMS.get(column, ".4g"))
+    return tag("td", text)

@@ -1,0 +1,232 @@
+"""The page about a run that goes on."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import surrokit as sk
+from surrokit.errors import ConfigurationError
+from surrokit.live.server import LOOPBACK, Server
+from surrokit.live.watched import Watched
+
+pytest.importorskip("matplotlib", reason="a page has Matplotlib's pictures")
+
+SIZES = {"sampler": "hmc", "warmup": 60, "draws": 60, "seed": 1, "progress": False}
+
+
+@contextmanager
+def serving(watched):
+    with Server(watched) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def ask(server, path="/", method="GET", host=None):
+    connection = http.client.HTTPConnection(LOOPBACK, server.server_port, timeout=60)
+    try:
+        connection.request(method, path, headers={} if host is None else {"Host": host})
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read().decode()
+    finally:
+        connection.close()
+
+
+def normal(q):
+    return 0.5 * q @ q, q
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("live") / "run.surrokit"
+    sk.sample(sk.potential(value_and_gradient=normal, dim=2), path=path, **SIZES)
+    return path
+
+
+def test_a_run_that_ended_has_its_page_and_no_refresh(file):
+    with serving(Watched(file, 5.0)) as server:
+        status, headers, page = ask(server)
+        assert server.url == f"http://127.0.0.1:{server.server_port}/"
+    assert status == 200
+    assert headers["Content-Type"] == "text/html; charset=utf-8"
+    assert headers["Cache-Control"] == "no-store"
+    assert "4 chains of 60 draws of 2 numbers" in page
+    assert 'http-equiv="refresh"' not in page
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        ({"path": "/?again"}, 200),
+        ({"path": "/../etc/passwd"}, 404),
+        ({"path": "/run.surrokit"}, 404),
+        ({"method": "HEAD"}, 200),
+        ({"method": "POST"}, 501),
+        ({"method": "PUT"}, 501),
+        ({"host": "elsewhere.example"}, 403),
+        ({"host": ""}, 403),
+    ],
+)
+def test_one_page_is_served_to_this_machine_alone(file, request_, status):
+    with serving(Watched(file, 5.0)) as server:
+        found = ask(server, **request_)
+    assert found[0] == status
+    assert ("Verdict" in found[2]) == (status == 200 and request_.get("method") != "HEAD")
+
+
+def test_nothing_listens_but_the_loopback(file):
+    with Server(Watched(file, 5.0)) as server:
+        assert server.server_address[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("port", [-1, 2**16, 1.5, "80"])
+def test_a_port_that_is_none_is_refused(file, port):
+    with pytest.raises(ConfigurationError, match="port must be a whole number from 0 to 65535"):
+        Server(Watched(file, 5.0), port)
+
+
+def test_a_port_in_use_is_told(file):
+    with (
+        Server(Watched(file, 5.0)) as server,
+        pytest.raises(
+            ConfigurationError, match=r"cannot listen on port .*; give another one, or 0"
+        ),
+    ):
+        Server(Watched(file, 5.0), server.server_port)
+
+
+def test_before_there_is_a_file_the_page_waits(tmp_path):
+    page = Watched(tmp_path / "<none>", 3.0).page()
+    assert '<meta http-equiv="refresh" content="3">' in page
+    assert "&lt;none&gt;" in page
+
+
+def test_the_page_follows_a_run(tmp_path):
+    """The model itself reads the page about the run that calls it."""
+    path, pages = tmp_path / "run.surrokit", {}
+    count = 0
+
+    def model(q):
+        nonlocal count
+        count += 1
+        if count in (1, 600, 1200):
+            time.sleep(0.6)  # the file is written about twice a second
+        elif count in (2, 602, 1202):
+            pages[count] = Watched(path, 5.0).page()
+        return normal(q)
+
+    target = sk.potential(value_and_gradient=model, dim=2)
+    plain = sk.sample(sk.potential(value_and_gradient=normal, dim=2), **SIZES)
+    run = sk.sample(target, path=path, **SIZES)
+    np.testing.assert_array_equal(run.draws, plain.draws)
+    assert len(pages) == 3
+    first, *later = pages.values()
+    assert "refresh" in first
+    for page in later:
+        assert "The run goes on, or was killed: " in page
+        assert "This page is read again every 5 seconds." in page
+        assert "interrupted" not in page
+        assert 'http-equiv="refresh" content="5"' in page
+    assert "The run goes on" not in Watched(path, 5.0).page()
+
+
+def test_readers_share_pages_and_pages_take_a_part_of_the_time(file, monkeypatch):
+    from surrokit.live import watched as module
+
+    made = []
+
+    def slow(run, **_):
+        made.append(time.monotonic())
+        time.sleep(0.05)
+        return "page"
+
+    monkeypatch.setattr(module, "page_of", slow)
+    watched = Watched(file, 0.01)
+    ended = time.monotonic() + 1.0
+    while time.monotonic() < ended:
+        assert watched.page() == "page"
+        os.utime(file)  # as if more had been written
+    assert 1 < len(made) <= 3  # one in half a second
+
+
+def test_nothing_new_needs_no_new_page(file):
+    watched = Watched(file, 0.001)
+    first = watched.page()
+    time.sleep(0.01)
+    watched._next = 0.0
+    assert watched.page() is first
+
+
+def test_the_command_serves_until_it_is_interrupted(file):
+    code = "from surrokit.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "watch", str(file)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        said = process.stdout.readline()
+        assert said.startswith("look at http://127.0.0.1:")
+        port = int(said.split(":")[2].split("/")[0])
+        connection = http.client.HTTPConnection(LOOPBACK, port, timeout=60)
+        connection.request("GET", "/")
+        assert "Verdict" in connection.getresponse().read().decode()
+        connection.close()
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30)[0] == "ended; the run goes on\n"
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.mark.long
+def test_a_run_that_is_killed_and_resumed_is_watched_by_ten_readers(tmp_path):
+    """Readers ask twice a second; draws are those of a run that nobody watches."""
+    path = tmp_path / "run.surrokit"
+    script = (
+        "import sys, time, surrokit as sk\n"
+        "def model(q):\n"
+        "    time.sleep(0.002)\n"
+        "    return 0.5 * q @ q, q\n"
+        "target = sk.potential(value_and_gradient=model, dim=2)\n"
+        f"sizes = {SIZES!r}\n"
+        "if sys.argv[2] == 'begin':\n"
+        "    sk.sample(target, path=sys.argv[1], **sizes)\n"
+        "else:\n"
+        "    sk.resume(sys.argv[1], target, progress=False)\n"
+    )
+    stop, pages = threading.Event(), []
+
+    def read(server):
+        while not stop.is_set():
+            pages.append(ask(server)[2])
+            time.sleep(0.5)
+
+    with serving(Watched(path, 0.5)) as server:
+        readers = [threading.Thread(target=read, args=(server,)) for _ in range(10)]
+        for reader in readers:
+            reader.start()
+        first = subprocess.Popen([sys.executable, "-c", script, str(path), "begin"])
+        time.sleep(4.0)
+        first.kill()
+        first.wait()
+        subprocess.run([sys.executable, "-c", script, str(path), "resume"], check=True)
+        time.sleep(1.0)
+        stop.set()
+        for reader in readers:
+            reader.join()
+    plain = sk.sample(sk.potential(value_and_gradient=normal, dim=2), **SIZES)
+    np.testing.assert_array_equal(sk.open_run(path).draws, plain.draws)
+    assert any("The run goes on" in page for page in pages)
+    assert all("<h1>Report of a run</h1>" in page for page in pages)

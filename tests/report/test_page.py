@@ -1,0 +1,381 @@
+"""The page about a run: what is in it, in which order, and that it needs nothing else."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import attrs
+import numpy as np
+import pytest
+from hostile_names import HOSTILE
+from parsed import Parsed
+
+import surrokit as sk
+from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
+from surrokit.report.elements import Markup, escape, tag
+from surrokit.report.page import SECTIONS, page_of
+from surrokit.report.recipe import lines_of
+from surrokit.result.adaptation import Rescue
+from surrokit.result.finding import Finding, Verdict
+
+pytest.importorskip("matplotlib", reason="a page has Matplotlib's pictures")
+
+LARGEST = 2_000_000
+"""Bytes of a page."""
+
+
+@pytest.fixture(scope="module")
+def page(run):
+    return page_of(run)
+
+
+@pytest.fixture(scope="module")
+def parsed(page):
+    return Parsed(page)
+
+
+def pages(*names):
+    return pytest.mark.parametrize("name", names)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return {}
+
+
+@pytest.fixture
+def any_page(request, name, made):
+    if name not in made:
+        made[name] = page_of(request.getfixturevalue(name))
+    return made[name]
+
+
+every_page = pages("run", "exact_run", "weighted", "hostile")
+
+
+@every_page
+def test_a_page_needs_nothing_else(any_page):
+    found = Parsed(any_page)
+    assert "http://" not in any_page
+    assert "https://" not in any_page
+    assert not found.attributes("src")
+    assert all(each.startswith("#") for each in found.attributes("href"))
+    assert not {"link", "iframe", "object", "img", "form"} & {tag for tag, _ in found.elements}
+    assert "url(" not in re.sub(r"url\(#", "", any_page)
+    assert len(any_page.encode()) < LARGEST
+
+
+@every_page
+def test_names_of_elements_are_unique_and_those_referred_to_exist(any_page):
+    found = Parsed(any_page)
+    names = found.attributes("id")
+    assert len(set(names)) == len(names)
+    wanted = {each.removeprefix("#") for each in found.attributes("href")}
+    wanted |= set(re.findall(r"url\(#([^)]+)\)", any_page))
+    for key in ("aria-labelledby", "aria-describedby", "for", "data-table"):
+        wanted |= set(found.attributes(key))
+    assert len(wanted) > 20
+    assert wanted <= set(names)
+
+
+@every_page
+def test_each_picture_has_its_text(any_page):
+    found = Parsed(any_page)
+    pictures = found.named("svg")
+    assert len(pictures) > 8
+    assert all(each["role"] == "img" and each["aria-describedby"] for each in pictures)
+    in_pictures = [
+        tag for (tag, _), above in zip(found.elements, found.parents, strict=True) if "svg" in above
+    ]
+    assert in_pictures.count("title") == in_pictures.count("desc") == len(pictures)
+    told = [text for tag, text in found.texts if tag in ("title", "desc")]
+    assert all(text.strip() for text in told)
+
+
+@every_page
+def test_colours_of_pictures_are_those_of_the_page(any_page):
+    pictures = re.findall(r"<svg.*?</svg>", any_page, flags=re.DOTALL)
+    left = {colour for each in pictures for colour in re.findall("#[0-9a-fA-F]{6}", each)}
+    assert left <= {"#ffffff"}
+    assert all("font-family" not in each and "currentColor" in each for each in pictures)
+
+
+def test_numbers_in_pictures_are_numbers(page):
+    paths = re.findall(r' d="([^"]*)"', page)
+    assert len(paths) > 100
+    words = {word for path in paths for word in path.split()}
+    assert not [w for w in words if not re.fullmatch(r"[MLCQZz]|-?\d+(\.\d+)?(e-?\d+)?", w)]
+
+
+def test_sections_come_in_order(parsed):
+    ids = [each["id"] for each in parsed.named("section")]
+    assert ids == list(SECTIONS) == ["verdict", "posterior", "trust", "cost", "recipe"]
+    assert [each["href"] for each in parsed.named("a")][1:] == [f"#{name}" for name in SECTIONS]
+
+
+def test_a_page_says_what_language_it_is_and_fits_telephones(parsed):
+    assert parsed.named("html") == [{"lang": "en"}]
+    assert any(each.get("name") == "viewport" for each in parsed.named("meta"))
+    assert parsed.text("title").startswith("Report of a run")
+
+
+def test_a_browser_runs_the_page_s_own_script_alone(page, parsed):
+    import base64
+    import hashlib
+
+    (script,) = re.findall("<script>(.*?)</script>", page, flags=re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    (policy,) = [each["content"] for each in parsed.named("meta") if "http-equiv" in each]
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+
+
+# --- what it says ---
+
+
+def test_the_verdict_comes_first_with_advice(run):
+    told = Finding(name="x", message="this is <bad>; do that", warns=True)
+    text = page_of(attrs.evolve(run, verdict=Verdict((told,))))
+    assert "1 warning: read before you use the draws." in text
+    assert "this is &lt;bad&gt;; do that." in text
+    assert text.index("read before you use") < text.index('id="posterior"')
+    fine = page_of(attrs.evolve(run, verdict=Verdict()))
+    assert "Nothing speaks against these draws." in fine
+
+
+def test_the_table_has_each_number_with_its_figures(run, parsed):
+    summary = run.summary(interval=0.9)
+    cells = [text for tag, text in parsed.texts if tag in ("bdi", "td", "span")]
+    for label, row in summary.rows():
+        assert label in cells
+        for name in ("mean", "sd", "hdi_low", "hdi_high"):
+            assert f"{row[name]:.4g}" in cells
+        assert f"{row['rhat']:.3f}" in cells
+
+
+def test_doubtful_figures_are_marked_by_more_than_colour(hostile):
+    found = Parsed(page_of(hostile))
+    marked = [each for each in found.named("span") if each.get("class") == "doubtful"]
+    assert marked
+    assert f"{hostile.rhat()[0]:.3f} !" in found.text("span")
+
+
+def test_the_interval_is_that_which_is_asked_for(run):
+    text = page_of(run, interval=0.5)
+    assert "ends of 50% highest-density intervals" in text
+    assert f"{run.highest_density(0.5)[0, 0]:.4g}" in text
+
+
+def test_an_interval_keeps_its_digits(run):
+    assert "ends of 95.5% highest-density intervals" in page_of(run, interval=0.955)
+
+
+def test_a_reader_s_own_style_does_not_change_a_page(run, page):
+    import matplotlib.style
+
+    with matplotlib.style.context(["dark_background", {"savefig.dpi": 300, "font.size": 20}]):
+        styled = page_of(run)
+    assert re.sub("Made by.*", "", styled) == re.sub("Made by.*", "", page)
+
+
+def test_trust_has_what_the_run_has(run, exact_run, weighted):
+    assert "surrogate&#x27;s error" in page_of(run)
+    assert "there was no surrogate" in page_of(exact_run)
+    text = page_of(weighted)
+    assert "Weights of the" in text
+    assert "Pictures are of weighted answers, resampled by their weights." in text
+    assert "surrogate&#x27;s error by round" in text
+
+
+def test_costs_and_repairs_are_told(run):
+    rescues = tuple(Rescue(iteration=i, reason=f"it <failed> {i}") for i in range(1, 16))
+    other = attrs.evolve(run, adaptation=attrs.evolve(run.adaptation, rescues=rescues))
+    found = Parsed(page_of(other))
+    assert f"{run.calls['gradient']:,} gradient" in found.text("dd")
+    assert "after iteration 12: it <failed> 12" in found.text("li")
+    assert "and 3 more" in found.text("li")
+
+
+def test_vectors_have_forests(run):
+    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, parameters={"w": sk.vector(5)})
+    five = sk.sample(target, sampler="hmc", warmup=60, draws=40, seed=1, progress=False)
+    assert "5 numbers of w" in Parsed(page_of(five)).text("desc")
+    assert "Parameters with several numbers" not in page_of(run)
+
+
+def test_without_draws_a_page_says_so(run):
+    nothing = sk.sample(
+        sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2),
+        sampler="hmc",
+        warmup=5,
+        draws=5,
+        seed=1,
+        max_calls=8,
+        progress=False,
+    )
+    assert nothing.draws.shape[1] == 0
+    text = page_of(nothing)
+    assert "There are no draws." in text
+    assert "exact calls" in text
+
+
+def test_one_number_and_few_draws_make_a_page():
+    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=1)
+    for draws in (1, 3):
+        page_of(sk.sample(target, chains=1, warmup=20, draws=draws, seed=1, progress=False))
+
+
+# --- names ---
+
+
+def test_hostile_names_are_text(hostile):
+    text = page_of(hostile)
+    found = Parsed(text)
+    assert text.count("<script") == 1
+    assert "alert(1)" not in found.text("script")
+    shown = [text for tag, text in found.texts if tag == "bdi"]
+    assert set(HOSTILE) <= set(shown)
+
+
+def test_control_characters_and_turned_writing_are_marks():
+    assert escape("a\u202eb\x00c") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}c"
+    assert tag("p", "<", Markup("<b></b>"), title='"') == '<p title="&quot;">&lt;<b></b></p>'
+    names = {"a\x00b\u202e\ud800": None, "c": None}
+    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, parameters=names)
+    run = sk.sample(target, sampler="hmc", warmup=20, draws=20, seed=1, progress=False)
+    page_of(run).encode()
+
+
+# --- how it is made again ---
+
+
+def test_the_lines_of_a_run_with_a_file_make_it_again(tmp_path, target):
+    path = tmp_path / "run.surrokit"
+    sizes = {"chains": 2, "warmup": 30, "draws": 20, "seed": 7, "progress": False}
+    sampler, safety = ("hmc", {"target_acceptance": 0.7}), sk.Safety(patience=30)
+    run = sk.sample(target, sampler=sampler, safety=safety, path=path, **sizes)
+    for each in (run, sk.open_run(path)):
+        lines = lines_of(each)
+        assert "seed=7," in lines
+        assert "safety=sk.Safety(patience=30)," in lines
+        scope = {"target": target}
+        exec(lines.replace("target,\n", "target, progress=False,\n"), scope)
+        np.testing.assert_array_equal(scope["run"].draws, run.draws)
+
+
+def test_lines_go_by_the_last_session(tmp_path, target):
+    path = tmp_path / "run.surrokit"
+    sk.sample(target, sampler="hmc", warmup=30, draws=20, seed=7, path=path, progress=False)
+    run = sk.resume(path, target, draws=30, progress=False)
+    assert "    draws=30," in lines_of(run)
+
+
+def test_objects_and_used_generators_are_told_as_such(tmp_path, target):
+    rng = np.random.default_rng(1)
+    rng.normal()
+    path = tmp_path / "run.surrokit"
+    start = np.zeros(4)
+    sizes = {"warmup": 30, "draws": 20, "progress": False}
+    sk.sample(target, sampler="hmc", seed=rng, initial=start, path=path, **sizes)
+    lines = lines_of(sk.open_run(path))
+    assert "    seed=...," in lines
+    assert "    initial=...," in lines
+    assert "# ... was an object of yours" in lines
+
+
+def test_lines_of_a_run_without_a_file_say_what_is_not_known(run):
+    lines = lines_of(run)
+    assert "does not know its seed" in lines
+    assert "    surrogate='additive'," in lines
+    compile(lines, "lines", "exec")
+
+
+# --- files ---
+
+
+def test_a_report_is_written(run, tmp_path):
+    path = run.report(tmp_path / "run.html")
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("name", ["run.pdf", "run", "run.nc"])
+def test_another_ending_is_refused(run, tmp_path, name):
+    with pytest.raises(ConfigurationError, match=r"does not end in \.html; call it run\.html"):
+        run.report(tmp_path / name)
+
+
+def test_a_folder_that_is_not_there_is_told(run, tmp_path):
+    with pytest.raises(ConfigurationError, match="there is no folder"):
+        run.report(tmp_path / "none" / "run.html")
+    (tmp_path / "folder.html").mkdir()
+    with pytest.raises(ConfigurationError, match=r"cannot write .*; give a file in a folder"):
+        run.report(tmp_path / "folder.html")
+
+
+def test_without_matplotlib_the_message_says_what_to_install(run, tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingDependencyError, match=r"surrokit\[figures\]"):
+        run.report(tmp_path / "run.html")
+
+
+# --- the command line ---
+
+
+@pytest.fixture
+def command(capsys, monkeypatch):
+    from surrokit.cli.main import cli
+
+    def call(*words):
+        cli([*map(str, words)], standalone_mode=False)
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_sample_writes_a_report(command, tmp_path):
+    page = tmp_path / "run.html"
+    sizes = ["--warmup", "60", "--draws", "40", "--seed", "1"]
+    out = command("sample", "gaussian", "--sampler", "hmc", *sizes, "--report", page)
+    assert f"report written to {page}" in out
+    assert "Nothing speaks" in page.read_text() or "warning" in page.read_text()
+
+
+def test_a_report_that_cannot_be_written_is_told_before_the_run(command, tmp_path):
+    with pytest.raises(ConfigurationError, match=r"does not end in \.html"):
+        command("sample", "gaussian", "--report", tmp_path / "run.txt")
+
+
+def test_report_makes_a_page_of_a_file(command, weighted, tmp_path):
+    file = tmp_path / "weighted.surrokit"
+    assert weighted.more is not None
+    file.write_bytes(weighted.more.args[0].read_bytes())
+    out = command("report", file)
+    page = file.with_suffix(".html")
+    assert f"report written to {page}" in out
+    assert "resampled by their weights" in page.read_text()
+
+
+def test_report_of_a_missing_file_is_told(command, tmp_path):
+    with pytest.raises(LedgerError, match="nothing"):
+        command("report", tmp_path / "nothing.surrokit")
+
+
+# --- many numbers ---
+
+
+def test_hundreds_of_numbers_make_a_page_in_seconds():
+    names = {f"p{i}": None for i in range(440)} | {"w": sk.vector(60)}
+    target = sk.potential(value_and_gradient=lambda q: (0.5 * q @ q, q), parameters=names)
+    run = sk.sample(target, sampler="hmc", warmup=50, draws=50, seed=1, progress=False)
+    begun = time.perf_counter()
+    text = page_of(run)
+    assert time.perf_counter() - begun < 30.0  # 3 seconds on an idle machine
+    assert len(text.encode()) < LARGEST
+    found = Parsed(text)
+    assert len(found.named("tr")) == 501
+    assert len(found.named("svg")) < 45
+    assert "Of 500 numbers, the first 6 and the 6 others" in text
+    assert any(each.get("type") == "search" for each in found.named("input"))

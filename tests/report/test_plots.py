@@ -1,0 +1,247 @@
+"""Pictures of runs: what they show, and what they say of it."""
+
+from __future__ import annotations
+
+import sys
+
+import attrs
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import surrokit as sk
+from surrokit.errors import ConfigurationError, MissingDependencyError
+from surrokit.plots.cost import cost_panels
+from surrokit.plots.marginals import marginal_panels
+from surrokit.plots.pairs import numbers_that_matter, strongest_pairs
+from surrokit.plots.sample import Sample, density
+from surrokit.plots.style import short_name
+from surrokit.plots.surrogate import Comparison, error_panel
+from surrokit.plots.trust import energy_panel, rank_panels, ratios_panel, weights_panel
+
+figure_module = pytest.importorskip("matplotlib.figure", reason="pictures are Matplotlib's")
+
+NAMES = ["marginals", "pairs", "trace", "forest", "cost", "trust"]
+
+
+def texts(figure):
+    from matplotlib.text import Text
+
+    return [each.get_text() for each in figure.findobj(Text)]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "surrogate"])
+def test_each_picture_is_a_figure(run, name, tmp_path):
+    figure = getattr(run.plot, name)()
+    assert isinstance(figure, figure_module.Figure)
+    figure.savefig(tmp_path / "picture.svg")
+    assert figure._repr_png_()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weighted_answers_say_that_they_are(weighted, name):
+    said = " ".join(texts(getattr(weighted.plot, name)()))
+    told = {"trace": "before weights", "cost": "", "trust": "weights (mean 1)"}
+    assert told.get(name, "resampled by their weights") in said
+
+
+def test_the_repr_names_the_pictures(run):
+    assert repr(run.plot) == f"<Plots: {', '.join([*NAMES[:4], 'surrogate', *NAMES[4:]])}>"
+
+
+def test_pictures_of_some_parameters(run):
+    figure = run.plot.marginals(["w", "a"])
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["w[0]", "w[1]", "a"]
+    assert len(run.plot.pairs(["a", "b", "w[1]"]).axes) == 3
+    assert len(run.plot.trace(["a"]).axes) == 2
+
+
+def test_a_marginal_has_its_interval_and_says_it(run):
+    (panel,) = marginal_panels(run, [1], 0.8)
+    low, high = run.highest_density(0.8)[1]
+    middle = np.median(run["b"])
+    assert panel.text == (
+        f"Density of b: median {middle:.4g}, 80% highest-density interval from {low:.4g} to "
+        f"{high:.4g}."
+    )
+
+
+def test_weights_decide_what_is_shown(weighted):
+    """Draws are the surrogate's; were weights left out, the shifted ones would show."""
+    sample = Sample.of(weighted)
+    weights = np.exp(weighted.log_weights.ravel())
+    flat = weighted.draws.reshape(-1, 2)
+    means = (weights[:, None] * flat).sum(axis=0) / weights.sum()
+    assert sample.weighted
+    assert_allclose(sample.rows.mean(axis=0), means, atol=0.1)
+    assert_allclose(sample.marginal(0).mean(), weighted.summary()["mean"][0], atol=0.01)
+    assert_allclose(np.quantile(sample.marginal(1), 0.05), weighted.summary()["q05"][1], atol=0.02)
+
+
+def test_a_run_without_draws_has_none_to_show(run):
+    kept = attrs.evolve(run.kept, draws=run.kept.draws[:, :0], seconds=run.kept.seconds[:0])
+    with pytest.raises(ConfigurationError, match="there are no draws to show; draw some first"):
+        attrs.evolve(run, kept=kept).plot.marginals()
+
+
+def test_pairs_takes_a_few_numbers(run):
+    with pytest.raises(ConfigurationError, match="pairs takes 2 to 6 numbers, got 1; name some"):
+        run.plot.pairs(["a"])
+
+
+def test_the_numbers_that_matter_are_those_that_go_together(run, rng):
+    first = rng.normal(size=(4, 250))
+    draws = rng.normal(size=(4, 250, 4))
+    draws[..., 1], draws[..., 3] = first, 2.0 * first + 0.1 * draws[..., 3]
+    other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
+    assert strongest_pairs(other, 1) == [(1, 3)]
+    assert numbers_that_matter(other, 2) == [1, 3]
+
+
+def test_densities_are_missing_where_nothing_varies():
+    assert density(np.ones(50)) is None
+    assert density(np.array([1.0, np.nan, 2.0])) is None
+    grid, heights = density(1e200 * np.random.default_rng(1).normal(size=500))
+    assert_allclose(np.trapezoid(heights, grid), 1.0, rtol=0.05)
+
+
+def test_a_constant_number_can_be_shown(run):
+    draws = run.draws.copy()
+    draws[..., 2] = 5.0
+    other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
+    for name in ("marginals", "trace", "forest", "pairs"):
+        getattr(other.plot, name)(["a", "w[0]"])
+
+
+def test_a_forest_of_one_doubtful_number_fits(run):
+    draws = run.draws.copy()
+    draws[0] += 100.0
+    other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
+    figure = other.plot.forest(["a"])
+    figure.draw_without_rendering()
+    assert "R-hat above 1.01, or missing" in texts(figure)
+
+
+def test_names_are_text_and_no_formulas(hostile, tmp_path, recwarn):
+    for name in NAMES:
+        getattr(hostile.plot, name)().savefig(tmp_path / f"{name}.svg")
+    assert all("Glyph" in str(each.message) for each in recwarn)
+    assert "$x^{2$ \\frac" in texts(hostile.plot.marginals())
+
+
+def test_long_names_lose_their_middle():
+    assert short_name("n" * 200) == "n" * 17 + "…" + "n" * 8
+    assert short_name("two\nlines") == "two lines"
+
+
+def test_ranks_of_chains_apart_are_uneven(run):
+    (fine,) = rank_panels(run, [0], run.rhat())
+    draws = run.draws.copy()
+    draws[0] += 100.0
+    other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
+    (apart,) = rank_panels(other, [0], other.rhat())
+    assert fine.draw.keywords["shares"].max() < 2.5
+    assert apart.draw.keywords["shares"][0, -4:].min() > 3.0  # the last quarter is one chain's
+
+
+def test_costs_are_those_of_the_run(run):
+    calls, acceptance, seconds = cost_panels(run)
+    assert f"{run.calls['gradient']} gradient" in calls.text
+    assert len(run.adaptation.deployments) == 1
+    assert "surrogates were deployed once, and repaired 0 times" in calls.text
+    assert f"{run.kept.acceptance.mean():.3f} on average after warm-up" in acceptance.text
+    assert f"training {run.seconds['training']:.3g}" in seconds.text
+
+
+def test_a_run_without_momenta_has_no_picture_of_energies(run):
+    without = attrs.evolve(run.kept, energy=np.full(run.kept.energy.shape, np.nan))
+    assert energy_panel(run) is not None
+    assert energy_panel(attrs.evolve(run, kept=without)) is None
+
+
+def test_pictures_of_weights_are_for_weighted_answers(run, weighted):
+    assert weights_panel(run) is ratios_panel(run) is error_panel(weighted) is None
+    assert weights_panel(weighted) is not None
+    assert "round by round" in ratios_panel(weighted).text
+
+
+# --- the surrogate ---
+
+
+def test_looking_at_a_surrogate_pays_for_nothing(run, target):
+    before = dict(run.calls)
+    found = Comparison.of(run)
+    expected = target.value(found.positions) - run.surrogate.value(found.positions)
+    assert_allclose(found.errors, expected - np.median(expected), atol=1e-8)
+    assert run.calls == before
+
+
+def test_exact_values_are_paid_for_where_told(run, target):
+    counted = []
+
+    class Counting:
+        dim, capabilities = target.dim, target.capabilities
+
+        def value(self, positions):
+            counted.append(len(positions))
+            return target.value(positions)
+
+    run.plot.surrogate(["a", "b"], exact=Counting(), points=5)
+    assert counted == [5, 5, 25]
+
+
+def test_a_wrong_surrogate_is_told(run, target):
+    class Wrong:
+        dim, capabilities = target.dim, target.capabilities
+
+        def value(self, positions):
+            return target.value(positions) + 3.0 * positions[:, 0]
+
+    wrong = attrs.evolve(run, surrogate=Wrong())
+    spread = 3.0 * Comparison.of(run).positions[:, 0].std()
+    assert f"standard deviation {spread:.2g} nats" in error_panel(wrong).text
+
+
+def test_lines_go_as_draws_do(run, rng):
+    positions = rng.multivariate_normal([1.0, 2.0], [[1.0, 0.9], [0.9, 1.0]], size=500)
+    found = attrs.evolve(
+        Comparison.of(run),
+        positions=positions,
+        mean=positions.mean(axis=0),
+        covariance=np.cov(positions, rowvar=False),
+    )
+    ((x, y),) = found.through([0], np.array([[2.0]])) - found.mean
+    variance, covariance = found.covariance[0]
+    assert_allclose([x, y], [2.0 * variance**0.5, 2.0 * covariance / variance**0.5])
+
+
+@pytest.mark.parametrize("points", [1, 2.5, None])
+def test_points_must_be_a_whole_number(run, points):
+    with pytest.raises(ConfigurationError, match="points must be a whole number of at least 2"):
+        run.plot.surrogate(points=points)
+
+
+def test_without_a_surrogate_there_is_none_to_show(exact_run):
+    with pytest.raises(ConfigurationError, match="this run has no surrogate to look at"):
+        exact_run.plot.surrogate()
+
+
+def test_a_surrogate_of_tied_numbers_can_be_shown():
+    from surrokit.coordinates.declarations import simplex
+
+    def value_and_gradient(p):
+        return -2.0 * np.log(p).sum(), -2.0 / p
+
+    target = sk.potential(value_and_gradient=value_and_gradient, parameters={"p": simplex(3)})
+    surrogate = sk.batch_surrogate(lambda evaluations, rng: target)
+    sizes = {"warmup": 60, "draws": 40, "seed": 1, "progress": False}
+    run = sk.sample(target, surrogate=surrogate, sampler="hmc", **sizes)
+    run.plot.surrogate()
+    with pytest.raises(ConfigurationError, match="parameters cannot be named here"):
+        run.plot.surrogate(["p"])
+
+
+def test_without_matplotlib_the_message_says_what_to_install(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'surrokit\[figures\]'"):
+        run.plot.cost()
