@@ -18,7 +18,7 @@ def test_a_data_frame_has_a_row_for_each_draw(run):
     pytest.importorskip("pandas", reason="a data frame is pandas'")
     frame = run.to_pandas()
     assert list(frame.columns) == ["chain", "draw", "a", "b", "w[0]", "w[1]"]
-    assert frame.shape == (4 * 250, 6)
+    assert frame.shape == (4 * 400, 6)
     second = frame[frame["chain"] == 1]
     assert_array_equal(second["w[1]"], run["w"][1, :, 1])
     assert_array_equal(second["draw"], np.arange(250))
