@@ -21,7 +21,7 @@ def test_a_data_frame_has_a_row_for_each_draw(run):
     assert frame.shape == (4 * 400, 6)
     second = frame[frame["chain"] == 1]
     assert_array_equal(second["w[1]"], run["w"][1, :, 1])
-    assert_array_equal(second["draw"], np.arange(250))
+    assert_array_equal(second["draw"], np.arange(400))
 
 
 def test_a_data_frame_of_weighted_draws_has_their_weights(weighted):
