@@ -28,7 +28,7 @@ from surrokit.registry.purposes import (
     VALUES,
 )
 from surrokit.settings import not_negative
-from surrokit.types import Capabilities
+from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.prospect import ROWS_DECIDE, Prospect, prospect_of
 
 SINGLE_PATHS = "single-paths"
@@ -134,9 +134,9 @@ class Automatic:
         if picker.may_subsample and (costs.gradient or 0.0) >= self.cheap_rows:
             prospect = picker.prospect(target, rng)
         if prospect is not None and prospect.is_good:
-            return picker.subsample(f"{timed}, and {prospect}")
+            return picker.begin_at(prospect.mode).subsample(f"{timed}, and {prospect}")
         if prospect is not None and prospect.is_nearly_normal:
-            return picker.normal(f"{timed}, and {prospect}")
+            return picker.begin_at(prospect.mode).normal(f"{timed}, and {prospect}")
         # surrogates that copy rows of the data serve for less, and chains advance as one batch
         has_rows = ROWS in capabilities
         takes = costs.gradients if has_rows else costs.gradient
@@ -296,6 +296,14 @@ class _Picker:
     def prospect(self, target: RecordingPotential, rng: np.random.Generator) -> Prospect | None:
         assert self.recipe.initial is not None
         return prospect_of(self.composer, target, self.recipe.initial[0], rng)
+
+    def begin_at(self, mode: FloatArray | None) -> _Picker:
+        """Return a picker whose first chain begins at a mode (dim,), which a search then knows."""
+        if mode is None:
+            return self
+        starts = np.array(self.recipe.initial)
+        starts[0] = mode
+        return attrs.evolve(self, recipe=attrs.evolve(self.recipe, initial=starts))
 
     def plain(self, reason: str) -> Recipe:
         purpose = GRADIENTS if GRADIENT in self.capabilities else VALUES

@@ -63,12 +63,15 @@ class Prospect:
         Predicted for such a move; None where even the prediction would be dear.
     whole
         Predicted for such a move when all rows decide; None where it was not looked at.
+    mode : ndarray of shape (dim,), optional
+        Where the target is least, which has been paid for.
     """
 
     rows: float
     n_rows: int
     acceptance: float | None
     whole: float | None = None
+    mode: FloatArray | None = attrs.field(default=None, eq=False, repr=False)
 
     @property
     def is_nearly_normal(self) -> bool:
@@ -129,6 +132,7 @@ def prospect_of(
         rows=rows,
         n_rows=target.n_rows,
         acceptance=prepared.predicted_acceptance(rng) if few else None,
+        mode=prepared.mode.position,
     )
     if prospect.is_good:
         return prospect

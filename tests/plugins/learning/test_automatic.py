@@ -7,6 +7,7 @@ import types
 import attrs
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import surrokit as sk
 from surrokit import compose
@@ -156,6 +157,17 @@ def test_of_rows_a_few_may_be_better_even_where_a_gradient_is_cheap(prospect):
     assert picked(offering(*ROWS), CHEAP).sampler == "hmc"
     # four chains of them take more than a millisecond
     assert picked(offering(*ROWS), costs(0.0004, chains=4)).surrogate == "rows"
+
+
+def test_a_mode_that_was_paid_for_is_where_the_first_chain_begins(prospect):
+    prospect(None)
+    before = picked(offering(*ROWS), DEAR).initial
+    mode = np.full(before.shape[1], 7.0)
+    for found in (FEW, attrs.evolve(MANY, whole=0.8)):
+        prospect(attrs.evolve(found, mode=mode))
+        after = picked(offering(*ROWS), DEAR).initial
+        assert_array_equal(after[0], mode)
+        assert_array_equal(after[1:], before[1:])
 
 
 def test_few_rows_decide_where_that_is_clearly_better(prospect):
