@@ -125,8 +125,22 @@ def drop_unweighted(
     if weights is None:
         return inputs, targets, None
     kept = weights > 0.0
-    left = weights[kept]
-    return inputs[kept], targets[kept], None if (left == 1.0).all() else left
+    return inputs[kept], targets[kept], weights[kept]
+
+
+def merge_rows(
+    inputs: FloatArray, targets: FloatArray, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Return distinct rows in an order of their own, and how often each counts.
+
+    A fit to them does not depend on the order of rows, nor on whether a row counts twice or is
+    there twice: not even by rounding, which other draws would follow from.
+    """
+    table = np.column_stack([inputs, targets]) + 0.0  # -0 becomes 0
+    _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    counts = np.bincount(group.ravel(), weights, len(first)).astype(np.float64)
+    merged = None if (counts == 1.0).all() else counts
+    return inputs[first], targets[first], merged
 
 
 def validate(estimator: Any, **arguments: Any) -> Any:

@@ -13,7 +13,6 @@ from surrokit_sklearn import (
     GPRegressor,
     RBFNetworkRegressor,
 )
-from surrokit_sklearn.posteriors.estimator import RANDOM_CHECKS
 from surrokit_sklearn.regressors.regressor import WIDE_CHECKS
 
 POSTERIORS = [
@@ -39,6 +38,6 @@ def test_estimators_keep_to_the_rules(estimator, check):
 
 
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
-@parametrize_with_checks(POSTERIORS, **expected(RANDOM_CHECKS, "other draws of one posterior"))
+@parametrize_with_checks(POSTERIORS)
 def test_posteriors_keep_to_the_rules(estimator, check):
     check(estimator)
