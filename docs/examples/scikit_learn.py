@@ -71,6 +71,12 @@ from surrokit_sklearn import GPRegressor
 process = GPRegressor(random_state=0).fit(X, y)
 mean, std = process.predict(new[:2], return_std=True)
 print(mean.round(2), std.round(2))
+# [outputs]
+both = np.column_stack([y, X[:, 0] ** 2])
+weights = np.where(X[:, 0] > 0, 2.0, 1.0)
+several = AdditiveNetworkRegressor(random_state=0).fit(X, both, sample_weight=weights)
+mean, std = several.predict(new[:2], return_std=True)
+print(mean.round(2).tolist(), std.round(2).tolist())
 # [search]
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler

@@ -47,6 +47,9 @@ class Evaluations:
         Outputs of the forward map; NaN in rows without.
     jacobians : array_like of shape (n, m, dim), optional
         Derivatives of the outputs; NaN in rows without.
+    weights : array_like of shape (n,), optional
+        How often each row counts in a fit; once unless given. Weights are for fits to data: rows of
+        a run have none.
 
     Raises
     ------
@@ -59,6 +62,7 @@ class Evaluations:
     gradients: FloatArray | None = attrs.field(default=None, converter=_optional_array)
     outputs: FloatArray | None = attrs.field(default=None, converter=_optional_array)
     jacobians: FloatArray | None = attrs.field(default=None, converter=_optional_array)
+    weights: FloatArray | None = attrs.field(default=None, converter=_optional_array)
 
     def __attrs_post_init__(self) -> None:
         if self.positions.ndim != 2:
@@ -70,6 +74,7 @@ class Evaluations:
         expected: list[tuple[str, FloatArray | None, tuple[int, ...]]] = [
             ("values", self.values, (n,)),
             ("gradients", self.gradients, (n, dim)),
+            ("weights", self.weights, (n,)),
         ]
         if self.outputs is None and self.jacobians is not None:
             raise ShapeError("evaluations with jacobians need outputs too; pass both")
@@ -87,7 +92,7 @@ class Evaluations:
     def __repr__(self) -> str:
         parts = [
             f"{name}{array.shape}"
-            for name in ("positions", "values", "gradients", "outputs", "jacobians")
+            for name in ("positions", "values", "gradients", "outputs", "jacobians", "weights")
             if (array := getattr(self, name)) is not None
         ]
         return f"Evaluations({', '.join(parts)})"
@@ -128,6 +133,7 @@ class Evaluations:
             **{
                 name: _join_optional(blocks, name) for name in ("gradients", "outputs", "jacobians")
             },
+            weights=_join_weights(blocks),
         )
 
     def take(self, rows: npt.NDArray[np.int64] | BoolArray | slice) -> Evaluations:
@@ -138,6 +144,7 @@ class Evaluations:
             gradients=None if self.gradients is None else self.gradients[rows],
             outputs=None if self.outputs is None else self.outputs[rows],
             jacobians=None if self.jacobians is None else self.jacobians[rows],
+            weights=None if self.weights is None else self.weights[rows],
         )
 
     def find(self, positions: FloatArray) -> IntArray:
@@ -160,6 +167,14 @@ def _join_optional(blocks: list[Evaluations], name: str) -> FloatArray | None:
             np.full((len(block), *shape), np.nan) if array is None else array
             for block, array in zip(blocks, arrays, strict=True)
         ]
+    )
+
+
+def _join_weights(blocks: list[Evaluations]) -> FloatArray | None:
+    if all(block.weights is None for block in blocks):
+        return None
+    return np.concatenate(
+        [np.ones(len(block)) if block.weights is None else block.weights for block in blocks]
     )
 
 

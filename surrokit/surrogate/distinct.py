@@ -26,7 +26,7 @@ class Groups:
     group : ndarray of int, shape (n,)
         The group of each row.
     copies : ndarray of shape (n_groups,)
-        Number of rows in each group.
+        Number of rows in each group, or the sum of their weights.
     """
 
     first: IntArray
@@ -34,15 +34,21 @@ class Groups:
     copies: FloatArray
 
     @classmethod
-    def of(cls, table: FloatArray) -> Groups:
-        """Group the rows of a table, shape (n, m), that are equal to the bit."""
+    def of(cls, table: FloatArray, weights: FloatArray | None = None) -> Groups:
+        """Group the rows of a table, shape (n, m), that are equal to the bit.
+
+        Rows count by their ``weights (n,)``, once unless these are given.
+        """
         table = np.ascontiguousarray(table)
         # A row is one opaque item, since sorting bytes is enough to find equal rows.
         items = table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()
         _, first, group, counts = np.unique(
             items, return_index=True, return_inverse=True, return_counts=True
         )
-        return cls(first=first, group=group.ravel(), copies=counts.astype(np.float64))
+        copies: FloatArray = counts.astype(np.float64)
+        if weights is not None:
+            copies = np.bincount(group.ravel(), weights, len(first)).astype(np.float64)
+        return cls(first=first, group=group.ravel(), copies=copies)
 
     def first_known(self, array: FloatArray) -> FloatArray:
         """Return each group's first finite row of an array; NaN for groups without any."""

@@ -135,3 +135,13 @@ def test_positions_are_found_by_their_last_row():
 
 def test_nothing_is_found_among_no_rows():
     assert_array_equal(Evaluations.empty(2).find(np.zeros((3, 2))), [-1, -1, -1])
+
+
+def test_weights_of_evaluations_go_with_their_rows():
+    some = Evaluations(positions=np.zeros((3, 2)), values=np.arange(3.0), weights=[1.0, 2.0, 0.5])
+    plain = Evaluations(positions=np.ones((2, 2)), values=np.zeros(2))
+    assert some.take(slice(1, 3)).weights.tolist() == [2.0, 0.5]
+    assert Evaluations.join([some, plain], 2).weights.tolist() == [1.0, 2.0, 0.5, 1.0, 1.0]
+    assert Evaluations.join([plain, plain], 2).weights is None
+    with pytest.raises(ShapeError, match=r"weights of evaluations at 2 positions of dim 2 must"):
+        Evaluations(positions=np.ones((2, 2)), values=np.zeros(2), weights=[1.0])

@@ -135,12 +135,14 @@ class TrainingRows:
     @classmethod
     def _distinct(cls, rows: Evaluations) -> TrainingRows:
         positions = rows.positions + 0.0  # -0 becomes 0
-        groups = Groups.of(positions)
+        groups = Groups.of(positions, rows.weights)
         first, group = groups.first, groups.group
         # Relative to the first value, so that equal values have just that mean.
         origin = rows.values[first]
         with np.errstate(over="ignore", invalid="ignore"):
-            beyond = np.bincount(group, rows.values - origin[group], minlength=len(first))
+            apart = rows.values - origin[group]
+            counted = apart if rows.weights is None else apart * rows.weights
+            beyond = np.bincount(group, counted, minlength=len(first))
         return cls(
             positions=positions[first],
             values=origin + np.where(np.isfinite(beyond), beyond, 0.0) / groups.copies,

@@ -56,7 +56,10 @@ class ProcessLearner(KeepingLearner):
         """Return values, and gradients if they are learnt from."""
         gradients = evaluations.gradients if "gradient" in self.uses else None
         return Evaluations(
-            positions=evaluations.positions, values=evaluations.values, gradients=gradients
+            positions=evaluations.positions,
+            values=evaluations.values,
+            gradients=gradients,
+            weights=evaluations.weights,
         )
 
     def fit(self) -> FittedProcess:

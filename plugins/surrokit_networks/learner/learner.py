@@ -35,6 +35,7 @@ from surrokit_networks.outputs.regression import OutputRegression
 from surrokit_networks.regression.border import Border
 from surrokit_networks.regression.fitted import CAPABILITIES, NORMAL, FittedNetwork
 from surrokit_networks.regression.frame import Frame
+from surrokit_networks.regression.posterior import LinearPosterior
 from surrokit_networks.regression.regression import Regression
 from surrokit_networks.regression.training_rows import LEAST_POINTS_WITH_GRADIENTS, TrainingRows
 
@@ -167,10 +168,25 @@ class NetworkLearner(KeepingLearner):
             return attrs.evolve(network, border=self._border(task))
         return FittedSum(known=task.known, network=network, capabilities=self.provides)
 
-    def make_fit(self) -> Fit:
+    def posterior(self) -> LinearPosterior:
+        """Return how unsure the weights of the network are that ``fit`` returns.
+
+        For a network that learns the potential itself, and the whole of it. It takes another fit.
+
+        Raises
+        ------
+        SurrogateFitError
+            As :meth:`fit`.
+        """
+        fit = self.make_fit(keeps_idle=False)
+        equations = fit.regression.equations(fit.rows, fit.frame.whitening, fit.frame.origin)
+        return LinearPosterior.of(fit.frame, equations, fit.network.degrees)
+
+    def make_fit(self, *, keeps_idle: bool = True) -> Fit:
         """Return the network that ``fit`` returns, and what it was made of.
 
-        For a network that learns the potential itself, and the whole of it.
+        For a network that learns the potential itself, and the whole of it. Nodes that are not
+        worth their time, which ``fit`` leaves out, stay if ``keeps_idle``.
 
         Raises
         ------
@@ -183,7 +199,9 @@ class NetworkLearner(KeepingLearner):
         regression = self._regression(way, task)
         assert isinstance(regression, Regression)
         assert task.known is None
-        frame, network = regression.fit_frame(nodes, task.whitening, task.rows, held)
+        frame, network = regression.fit_frame(
+            nodes, task.whitening, task.rows, held, keeps_idle=keeps_idle
+        )
         border = self._border(task)
         return Fit(
             regression=regression,
@@ -271,6 +289,7 @@ class NetworkLearner(KeepingLearner):
             gradients=self._gradients(evaluations) if derivatives else None,
             outputs=evaluations.outputs if maps else None,
             jacobians=evaluations.jacobians if maps and derivatives else None,
+            weights=evaluations.weights,
         )
 
     def _gradients(self, evaluations: Evaluations) -> FloatArray | None:

@@ -181,7 +181,7 @@ class TrainingRows:
 
     @classmethod
     def _distinct(cls, rows: Evaluations, trust: FloatArray) -> TrainingRows:
-        groups = Groups.of(np.column_stack([rows.positions, rows.values]))
+        groups = Groups.of(np.column_stack([rows.positions, rows.values]), rows.weights)
         chosen = groups.first
         return cls(
             positions=rows.positions[chosen],

@@ -21,13 +21,6 @@ from surrokit_sklearn.posteriors.columns import Columns
 from surrokit_sklearn.posteriors.sampling import Goals, draw_posterior
 from surrokit_sklearn.regressors.validation import check_inputs
 
-RANDOM_CHECKS = (
-    "check_sample_weight_equivalence_on_dense_data",
-    "check_sample_weights_invariance",
-)
-"""Checks of scikit-learn that two fits are alike to the digit which have one posterior, but differ
-in rounding: their draws are others."""
-
 _NUMBERS_IN_A_BLOCK = 4_000_000
 
 
@@ -46,10 +39,6 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
     target_ess: float = 1000.0
     sampling: Mapping[str, Any] | None = None
     random_state: int | np.random.RandomState | None = None
-
-    def _more_tags(self) -> dict[str, Any]:
-        """Return tags as scikit-learn 1.5 wants them."""
-        return {"_xfail_checks": dict.fromkeys(RANDOM_CHECKS, "other draws of one posterior")}
 
     def _sample(
         self,

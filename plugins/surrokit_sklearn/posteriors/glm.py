@@ -15,8 +15,13 @@ from surrokit.types import FloatArray
 from surrokit_sklearn.posteriors.estimator import PosteriorEstimator, as_value_error, check_level
 from surrokit_sklearn.posteriors.gaussian_errors import GaussianErrors
 from surrokit_sklearn.posteriors.responses import ResponseFamily, read_family
-from surrokit_sklearn.posteriors.sampling import sample_by
-from surrokit_sklearn.regressors.validation import check_rows, check_weights, drop_unweighted
+from surrokit_sklearn.posteriors.sampling import MANY, sample_by
+from surrokit_sklearn.regressors.validation import (
+    check_rows,
+    check_weights,
+    drop_unweighted,
+    merge_rows,
+)
 
 _SPREADS = 2.5
 _POSITIVE = ("poisson", "negative-binomial", "gamma", "exponential", "weibull")
@@ -78,7 +83,7 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
 
     def _more_tags(self) -> dict[str, Any]:
         """Return them as scikit-learn 1.5 wants them."""
-        return {**super()._more_tags(), "requires_positive_y": self.family in _POSITIVE}
+        return {"requires_positive_y": self.family in _POSITIVE}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Draw from the posterior of the coefficients.
@@ -105,6 +110,8 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         inputs, response = check_rows(self, X, y, reset=True)
         weights = check_weights(sample_weight, len(inputs))
         inputs, response, weights = drop_unweighted(inputs, response, weights)
+        if len(inputs) < MANY:
+            inputs, response, weights = merge_rows(inputs, response, weights)
         try:
             family = read_family(self.family, self.settings)
             self._fit_family(family, inputs, response, weights)

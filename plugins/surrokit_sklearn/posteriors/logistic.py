@@ -14,7 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
 from surrokit_sklearn.posteriors.estimator import PosteriorEstimator, as_value_error, check_level
-from surrokit_sklearn.regressors.validation import check_weights, drop_unweighted, validate
+from surrokit_sklearn.posteriors.sampling import MANY
+from surrokit_sklearn.regressors.validation import (
+    check_weights,
+    drop_unweighted,
+    merge_rows,
+    validate,
+)
 
 
 @attrs.define(slots=False, eq=False, repr=False, kw_only=True)
@@ -88,13 +94,16 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
         check_classification_targets(labels)
         weights = check_weights(sample_weight, len(inputs))
         inputs, labels, weights = drop_unweighted(inputs, labels, weights)
-        self.classes_, first = np.unique(labels, return_index=True)
+        self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes, got one class, "
                 f"{self.classes_[0]}"
             )
         numbers = np.searchsorted(self.classes_, labels).astype(np.float64)
+        if len(inputs) < MANY:
+            inputs, numbers, weights = merge_rows(inputs, numbers, weights)
+        _, first = np.unique(numbers, return_index=True)
         try:
             intercepts, coefficients = self._sample(
                 "logistic" if len(self.classes_) == 2 else "multinomial",

@@ -7,12 +7,17 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
-from surrokit_sklearn.regressors.regressor import SurrogateRegressor
+from surrokit.contracts.learner import Evaluations
+from surrokit_sklearn.regressors.regressor import DeviatingRegressor, Variance
 
 
 @attrs.define(slots=False, eq=False, repr=False, kw_only=True)
-class NetworkRegressor(SurrogateRegressor):
-    """What both kinds of network have; see :class:`AdditiveNetworkRegressor` for the parameters."""
+class NetworkRegressor(DeviatingRegressor):
+    """What both kinds of network have; see :class:`AdditiveNetworkRegressor` for the parameters.
+
+    Standard deviations are those of the posterior of the weights, given the nodes. The first time
+    they are asked for after a fit they take another one.
+    """
 
     n_nodes: int | None = None
     hidden: Literal["random", "trained"] = "random"
@@ -30,6 +35,22 @@ class NetworkRegressor(SurrogateRegressor):
     laplace: Any = None
     updates: Literal["auto", "refit", "greville", "moments"] = "auto"
     random_state: int | np.random.RandomState | None = None
+
+    def _variances(self) -> list[Variance]:
+        if self._goes_on is not None:
+            raise ValueError(
+                f"return_std needs the rows of the fit, which updates={self.updates!r} does not "
+                "keep; use updates='refit'"
+            )
+        if self._unsure is None:
+            self._unsure = [self._posterior(rows) for rows in self._rows]
+        return self._unsure
+
+    def _posterior(self, rows: Evaluations) -> Variance:
+        learner: Any = self._learner(self._seed)
+        learner.observe(rows)
+        variance: Variance = learner.posterior().variance
+        return variance
 
 
 @attrs.define(slots=False, eq=False, repr=False, kw_only=True)

@@ -24,9 +24,9 @@ def check_inputs(estimator: Any, inputs: Any) -> FloatArray:
 
 
 def check_rows(
-    estimator: Any, inputs: Any, targets: Any, *, reset: bool
+    estimator: Any, inputs: Any, targets: Any, *, reset: bool, multi_output: bool = False
 ) -> tuple[FloatArray, FloatArray]:
-    """Return inputs (n, n_features) and targets (n,) as finite numbers.
+    """Return inputs (n, n_features) and targets (n,) or (n, n_outputs) as finite numbers.
 
     Parameters
     ----------
@@ -36,6 +36,8 @@ def check_rows(
         X and y.
     reset
         Whether this is the first that the estimator sees.
+    multi_output
+        Whether targets may have several columns.
 
     Raises
     ------
@@ -49,32 +51,41 @@ def check_rows(
         reset=reset,
         dtype=np.float64,
         y_numeric=True,
+        multi_output=multi_output,
         # A partial fit may bring a single row.
         ensure_min_samples=2 if reset else 1,
     )
     return X, np.asarray(y, dtype=np.float64)
 
 
-def check_gradients(gradients: npt.ArrayLike | None, inputs: FloatArray) -> FloatArray | None:
-    """Return gradients as an array, shape (n, n_features), with NaN where they are not known.
+def check_gradients(
+    gradients: npt.ArrayLike | None, inputs: FloatArray, targets: FloatArray
+) -> FloatArray | None:
+    """Return gradients as an array with NaN where they are not known.
+
+    Its shape is (n, n_features), or (n, n_outputs, n_features) for targets of several columns.
 
     Raises
     ------
     ShapeError
-        If they have another shape than the inputs.
+        If they have another shape.
     ValueError
         If one is infinite, or none is a number.
     """
     if gradients is None:
         return None
     found = np.asarray(gradients, dtype=np.float64)
-    if found.shape != inputs.shape:
+    expected = (*targets.shape, inputs.shape[1])
+    if found.shape != expected:
         raise ShapeError(
             f"gradients must have the shape of X, {inputs.shape}, got {found.shape}; pass one row "
             "for each sample, of NaN where the gradient is not known"
+            if targets.ndim == 1
+            else f"gradients must have shape {expected} for targets of shape {targets.shape}, got "
+            f"{found.shape}; pass one row for each sample and output, of NaN where it is not known"
         )
     if np.isinf(found).any():
-        row = int(np.isinf(found).any(axis=1).argmax())
+        row = int(np.isinf(found).reshape(len(found), -1).any(axis=1).argmax())
         raise ValueError(
             f"gradients must be finite, or NaN where they are not known, but row {row} is infinite"
         )
@@ -114,8 +125,22 @@ def drop_unweighted(
     if weights is None:
         return inputs, targets, None
     kept = weights > 0.0
-    left = weights[kept]
-    return inputs[kept], targets[kept], None if (left == 1.0).all() else left
+    return inputs[kept], targets[kept], weights[kept]
+
+
+def merge_rows(
+    inputs: FloatArray, targets: FloatArray, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Return distinct rows in an order of their own, and how often each counts.
+
+    A fit to them does not depend on the order of rows, nor on whether a row counts twice or is
+    there twice: not even by rounding, which other draws would follow from.
+    """
+    table = np.column_stack([inputs, targets]) + 0.0  # -0 becomes 0
+    _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    counts = np.bincount(group.ravel(), weights, len(first)).astype(np.float64)
+    merged = None if (counts == 1.0).all() else counts
+    return inputs[first], targets[first], merged
 
 
 def validate(estimator: Any, **arguments: Any) -> Any:
