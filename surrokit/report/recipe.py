@@ -68,7 +68,8 @@ def lines_of(run: Any) -> str:
         arguments = dict(run.asked)
     else:
         arguments = _guess(run)
-        notes.append("# without path=... a run does not know its seed, nor settings of its parts")
+        notes.append("# without path=... a run does not know its seed, nor settings of its parts,")
+        notes.append("# nor whether the length of its warm-up was given")
     given = [f"    {name}={_source(value)}," for name, value in arguments.items()]
     if any("..." in line for line in given):
         notes.append("# ... was an object of yours")
@@ -81,7 +82,7 @@ def _guess(run: Any) -> dict[str, Any]:
     known = {kind: run.parts[kind] for kind in _PARTS if kind in run.parts}
     parts = {kind: name if _NAME.fullmatch(name) else ... for kind, name in known.items()}
     chains, draws, _ = run.draws.shape
-    return {**parts, "chains": chains, "warmup": len(run.warmup), "draws": draws}
+    return {**parts, "chains": chains, "draws": draws}
 
 
 def _source(value: Any) -> str:

@@ -287,6 +287,7 @@ def test_objects_and_used_generators_are_told_as_such(tmp_path, target):
 def test_lines_of_a_run_without_a_file_say_what_is_not_known(run):
     lines = lines_of(run)
     assert "does not know its seed" in lines
+    assert "warmup=" not in lines
     assert "    surrogate='additive'," in lines
     compile(lines, "lines", "exec")
 
