@@ -64,11 +64,12 @@ class Columns:
         """Return the columns of inputs, shape (n, count)."""
         first = int(self.intercept)
         found = np.empty((len(inputs), self.count))
+        factor = 1.0 / self.scale
         for rows in _blocks(len(inputs)):
             block = found[rows]
             block[:, :first] = 1.0
             np.subtract(inputs[rows], self.centre, out=block[:, first:])
-            block[:, first:] /= self.scale
+            block[:, first:] *= factor
         return found
 
     def undo(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
