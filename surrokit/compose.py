@@ -336,9 +336,9 @@ def sample(
         file = None if path is None else new_file(path, asked, rng, version, known)
         with observed(observers, progress=progress) as listeners:
             outcome = run(asked, composer, rng, listeners, file or unwritten(known))
-    if path is None:
+    if file is None:
         return outcome
-    return let_extend(outcome, path, target, asked, version, terms)
+    return let_extend(outcome, file, target, asked, version, terms)
 
 
 def _explores_by_differences(explorer: object) -> bool:

@@ -171,9 +171,7 @@ def resume(
         with observed(listening, progress=progress) as listeners:
             outcome = run(asked, composer, rng, listeners, file, sequels)
     given |= {"version": version, **terms.settings}
-    return attrs.evolve(
-        outcome, more=partial(resume, path, target, **given), asked=_read_asked(path)
-    )
+    return attrs.evolve(outcome, more=partial(resume, path, target, **given), asked=file.asked)
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:
@@ -338,7 +336,7 @@ def observed(observers: Sequence[object], *, progress: bool) -> Iterator[Observe
 
 def let_extend(
     outcome: Run,
-    path: str | os.PathLike[str],
+    file: RunFile,
     target: Potential | Spec,
     asked: Recipe,
     version: str | None,
@@ -350,7 +348,7 @@ def let_extend(
     ----------
     outcome
         The run.
-    path
+    file
         Its file.
     target, asked, version, terms
         What it was made with.
@@ -358,23 +356,8 @@ def let_extend(
     given = {**{name: getattr(asked, name) for name in PARTS}, **asked.settings}
     objects = {name: part for name, part in given.items() if not can_write(part)}
     objects |= {"version": version, **terms.settings}
-    return attrs.evolve(
-        outcome, more=partial(resume, path, target, **objects), asked=_read_asked(Path(path))
-    )
-
-
-def _read_asked(path: Path) -> dict[str, Any] | None:
-    """Return what a run was asked for; None where a file that was damaged meanwhile lacks it."""
-    try:
-        store = Store.open(path)
-    except LedgerError:
-        return None
-    try:
-        return read_arguments(store)
-    except LedgerError:
-        return None
-    finally:
-        store.close()
+    more = partial(resume, file.path, target, **objects)
+    return attrs.evolve(outcome, more=more, asked=file.asked)
 
 
 def _next(before: Sequel, after: int, draws: int | None, limits: Mapping[str, Limit]) -> Sequel:

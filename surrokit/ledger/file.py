@@ -12,6 +12,7 @@ from surrokit.errors import LedgerError
 from surrokit.history.history import History
 from surrokit.history.scratch import Keep, Scratch, scratch_for
 from surrokit.ledger.blocks import forget_blocks, write_block, write_rounds
+from surrokit.ledger.facts import read_arguments
 from surrokit.ledger.known import Known, LookUp
 from surrokit.ledger.lock import Lock
 from surrokit.ledger.store import Store
@@ -84,6 +85,10 @@ class RunFile:
         The tape.
     scratch
         Makes room for draws.
+    path
+        Where the file is.
+    asked
+        What the run was asked for, by name.
     """
 
     def __init__(
@@ -92,6 +97,7 @@ class RunFile:
         self._is_new = is_new
         self.scratch = scratch_for(keep, store.path)
         self.journal: Journal = tape
+        self.path, self.asked = store.path, read_arguments(store)
         self._tape, self._store, self._lock = tape, store, lock
         self._written = [0, 0]
         self._rewrite = True  # a run that goes on makes its draws again
