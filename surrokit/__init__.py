@@ -92,3 +92,8 @@ __all__ = [
     "Part",
     "hookimpl",
 ]
+
+
+def __dir__() -> list[str]:
+    """List what is public; rooms that happen to be imported are not."""
+    return sorted([*__all__, "__version__", "errors"])

@@ -111,6 +111,7 @@ def test_the_version_is_that_of_the_distribution():
 def test_all_lists_only_what_exists():
     assert len(set(surrokit.__all__)) == len(surrokit.__all__)
     assert [name for name in surrokit.__all__ if not hasattr(surrokit, name)] == []
+    assert set(dir(surrokit)) == {*surrokit.__all__, "__version__", "errors"}
 
 
 @pytest.mark.skipif("TOX_ENV_NAME" not in os.environ, reason="not run by tox")
