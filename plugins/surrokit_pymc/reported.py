@@ -84,7 +84,7 @@ def report(model: Any, given: Any, line: Line, names: Sequence[str]) -> Constrai
     model
         The model, its data frozen.
     given
-        The model as the user has it, who knows its dimensions.
+        The model as the user has it, which knows its dimensions and where it starts.
     line, names
         The line, and what to report.
 
@@ -96,7 +96,7 @@ def report(model: Any, given: Any, line: Line, names: Sequence[str]) -> Constrai
     quantities = Quantities(line, tuple(names))
     _check_fixed(names, quantities.expressions(model))
     compiled = Compiled(model, quantities)
-    start = line.start(model)
+    start = line.start(given)
     shapes = {name: np.shape(array) for name, array in zip(names, compiled(start), strict=True)}
     kept = tuple(name for name in names if 0 not in shapes[name])  # the others have no numbers
     if len(kept) < len(names):

@@ -16,6 +16,7 @@ from surrokit.targets.functions import FunctionPotential
 from surrokit.targets.modelled import ModelledPotential
 from surrokit.types import FloatArray
 from surrokit_pymc.compiled import Compiled
+from surrokit_pymc.frozen import freeze
 from surrokit_pymc.jaxified import Jaxified
 from surrokit_pymc.library import load_pymc, single_precision
 from surrokit_pymc.line import Line, LogDensity, LogDensityAndGradient
@@ -88,15 +89,13 @@ def assemble(
     adjust
         Changes the map to what is reported.
     """
-    from pymc.model.transform.optimization import freeze_dims_and_data
-
     try:
-        frozen = freeze_dims_and_data(model)
+        frozen = freeze(model)
         line = Line.of(frozen, [variable.name for variable in model.free_RVs])
         _check_log_density(frozen.logp())
+        start = line.start(model)
         reported = report(frozen, model, line, names)
         inner = _inner(frozen, line, backend, gradient=gradient)
-        start = line.start(frozen)
     except SurrokitError:
         raise
     except Exception as error:

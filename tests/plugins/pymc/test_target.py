@@ -115,6 +115,7 @@ def test_chains_start_around_the_models_initial_point(varied):
     top = target.parameters.split(target.transform.to_bounded(z))["top"]
     assert_allclose(np.log(top).min(), np.log(2.5) - 1.0, atol=0.1)
     assert_allclose(np.log(top).max(), np.log(2.5) + 1.0, atol=0.1)
+    assert varied.rvs_to_initial_values[varied["top"]] == 2.5
 
 
 def test_a_run_goes_on_from_its_file(target, tmp_path):

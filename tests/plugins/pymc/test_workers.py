@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import cloudpickle
@@ -15,6 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.errors import ConfigurationError
 from surrokit_pymc import from_pymc
+from surrokit_pymc.compiled import Compiled
 
 pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS:UserWarning")
 
@@ -44,6 +46,22 @@ def test_threads_do_not_mix_their_positions_up(target):
     with ThreadPoolExecutor(4) as pool:
         rows = list(pool.map(lambda row: target.value_and_gradient(row[None])[1][0], z))
     assert_array_equal(rows, expected)
+
+
+def test_calls_from_several_threads_take_turns():
+    inside, seen = [], []
+
+    def function(position):
+        inside.append(1)
+        time.sleep(0.01)
+        seen.append(len(inside))
+        inside.pop()
+        return position
+
+    compiled = Compiled(None, lambda model: function)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(compiled, np.zeros((4, 1))))
+    assert seen == [1, 1, 1, 1]
 
 
 def test_a_model_travels(varied):

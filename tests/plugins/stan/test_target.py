@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import cloudpickle
 import numpy as np
@@ -166,9 +169,24 @@ def test_workers_draw_the_same(target, executor):
     assert_array_equal(spread.draws, alone.draws)
 
 
-def test_calls_take_turns_unless_stan_was_compiled_for_threads():
-    assert from_stan(ToyStan()).inner.model._lock is not None
-    assert from_stan(ToyStan("STAN_THREADS=true")).inner.model._lock is None
+@pytest.mark.parametrize(("threads", "most"), [("false", 1), ("true", 4)])
+def test_calls_take_turns_unless_stan_was_compiled_for_threads(threads, most):
+    together, inside = threading.Barrier(most), []
+
+    class Watched(ToyStan):
+        def log_density(self, theta_unc, *, propto=True, jacobian=True):
+            inside.append(1)
+            together.wait(timeout=30.0)  # all four are here, or one alone
+            time.sleep(0.01)
+            seen.append(len(inside))
+            inside.pop()
+            return 0.0
+
+    seen = []
+    target = from_stan(Watched(f"STAN_THREADS={threads}"))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(target.value, np.zeros((4, 1, 7))))
+    assert max(seen) == most
 
 
 class Loaded(ToyStan):
