@@ -14,6 +14,8 @@ from surrokit.errors import MissingDependencyError
 from surrokit.output.groups import Group, attributes_of, groups_of
 from surrokit.types import FloatArray
 
+_OF_PARAMETERS = ("posterior", "warmup_posterior")
+
 _INSTALL = "python -m pip install 'surrokit[arviz]'"
 
 
@@ -56,6 +58,36 @@ class Draws:
             attributes=attributes_of(run),
         )
 
+    def without_slashes(self) -> Draws:
+        """Return draws whose parameters and axes have a division sign for each slash.
+
+        In files and trees a slash parts the names of groups, and is refused in that of a parameter.
+        """
+        allowed = _allowed(self.groups["posterior"])
+        groups = {
+            group: {allowed.get(name, name): array for name, array in arrays.items()}
+            if group in _OF_PARAMETERS
+            else arrays
+            for group, arrays in self.groups.items()
+        }
+        dims = {
+            allowed.get(name, name): [axis.replace("/", "÷") for axis in axes]
+            for name, axes in self.dims.items()
+        }
+        coords = {axis.replace("/", "÷"): labels for axis, labels in self.coords.items()}
+        return attrs.evolve(self, groups=groups, dims=dims, coords=coords)
+
+
+def _allowed(group: Group) -> dict[str, str]:
+    """Return the name of each parameter without slashes, unlike all others."""
+    renamed: dict[str, str] = {}
+    for name in group:
+        allowed = name.replace("/", "÷")
+        while allowed in renamed.values() or (allowed != name and allowed in group):
+            allowed += "_"
+        renamed[name] = allowed
+    return renamed
+
 
 def axes_of(specs: Mapping[str, Parameter]) -> tuple[dict[str, list[str]], dict[str, Any]]:
     """Return the names of axes by parameter, and the coordinates of axes by name.
@@ -80,6 +112,8 @@ def axes_of(specs: Mapping[str, Parameter]) -> tuple[dict[str, list[str]], dict[
 def to_arviz(draws: Draws) -> Any:
     """Return a DataTree (ArviZ 1 and later) or InferenceData (before).
 
+    In a tree names of parameters have ÷ for each slash, which it refuses.
+
     Raises
     ------
     MissingDependencyError
@@ -88,23 +122,27 @@ def to_arviz(draws: Draws) -> Any:
     with warnings.catch_warnings():
         # with fewer draws than chains ArviZ warns of swapped axes
         warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
-        axes = {"dims": draws.dims, "coords": draws.coords} if draws.dims else {}
-        converted = _convert(draws.groups, axes)
+        converted = _convert(draws)
     converted.attrs.update(draws.attributes)
     return converted
 
 
-def _convert(groups: Mapping[str, Group], axes: Mapping[str, Any]) -> Any:
+def _convert(draws: Draws) -> Any:
     try:
         from arviz_base import from_dict
     except ImportError:
         pass
     else:
-        return from_dict(groups, save_warmup=True, **axes)
+        draws = draws.without_slashes()
+        return from_dict(draws.groups, save_warmup=True, **_axes(draws))
     try:
         import arviz
     except ImportError as error:
         raise MissingDependencyError(
             f"ArviZ is needed for this and is not installed; run {_INSTALL}"
         ) from error
-    return arviz.from_dict(**groups, save_warmup=True, **axes)
+    return arviz.from_dict(**draws.groups, save_warmup=True, **_axes(draws))
+
+
+def _axes(draws: Draws) -> dict[str, Any]:
+    return {"dims": draws.dims, "coords": draws.coords} if draws.dims else {}

@@ -14,7 +14,6 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.output.arviz import Draws, to_arviz
-from surrokit.output.groups import Group
 from surrokit.types import FloatArray, IntArray
 
 Columns: TypeAlias = dict[str, FloatArray | IntArray]
@@ -150,49 +149,12 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
 
 
-def _without_slashes(draws: Draws) -> Draws:
-    """Return draws whose parameters and axes have a division sign for each slash.
-
-    In these files a slash parts the names of groups, and is refused in that of a parameter.
-    """
-    allowed = _allowed(draws.groups["posterior"])
-    parameters = ("posterior", "warmup_posterior")
-    groups = {
-        group: {allowed.get(name, name): array for name, array in arrays.items()}
-        if group in parameters
-        else arrays
-        for group, arrays in draws.groups.items()
-    }
-    return attrs.evolve(
-        draws,
-        groups=groups,
-        dims={
-            allowed.get(name, name): [axis.replace("/", "÷") for axis in axes]
-            if name in allowed
-            else axes
-            for name, axes in draws.dims.items()
-        },
-        coords={axis.replace("/", "÷"): labels for axis, labels in draws.coords.items()},
-    )
-
-
-def _allowed(group: Group) -> dict[str, str]:
-    """Return the name of each parameter without slashes, unlike all others."""
-    renamed: dict[str, str] = {}
-    for name in group:
-        allowed = name.replace("/", "÷")
-        while allowed in renamed.values() or (allowed != name and allowed in group):
-            allowed += "_"
-        renamed[name] = allowed
-    return renamed
-
-
 def _write_netcdf(draws: Draws, path: Path) -> None:
-    to_arviz(_without_slashes(draws)).to_netcdf(os.fspath(path), engine="h5netcdf")
+    to_arviz(draws.without_slashes()).to_netcdf(os.fspath(path), engine="h5netcdf")
 
 
 def _write_zarr(draws: Draws, path: Path) -> None:
-    to_arviz(_without_slashes(draws)).to_zarr(os.fspath(path))
+    to_arviz(draws.without_slashes()).to_zarr(os.fspath(path))
 
 
 def _write_csv(draws: Draws, path: Path) -> None:

@@ -55,6 +55,9 @@ def test_slashes_are_division_signs_where_they_part_names_of_groups(tmp_path):
     parameters = {"a/b": None, "a÷b": None, "c": None}
     target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, parameters=parameters)
     run = sk.sample(target, chains=2, warmup=20, draws=3, seed=1, progress=False)
+    posterior = run.to_arviz()["posterior"]  # a tree of ArviZ 1 refuses slashes, too
+    shown = "a÷b_" if "a÷b_" in posterior else "a/b"
+    assert_array_equal(posterior[shown], run["a/b"])
     run.save(tmp_path / "run.nc")
     with h5netcdf.File(tmp_path / "run.nc") as file:
         posterior = file["posterior"].variables
