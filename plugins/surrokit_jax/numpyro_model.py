@@ -18,6 +18,7 @@ from surrokit_jax.potential import JaxPotential
 from surrokit_jax.tracing import check_number, highest_order
 
 _TRIED = 64  # positions at which a number is the same if it is constant
+_ROUNDING = 1e-14  # relative: the diagonal of a correlation matrix is one to the last digits
 
 
 def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> JaxPotential:
@@ -200,7 +201,9 @@ def _constants(jax: Any, report: Callable[..., Any], own: Parameters) -> dict[st
     found = jax.jit(jax.vmap(lambda row: report(own.split(row))))(z)
     flat = {name: np.asarray(array).reshape(_TRIED, -1) for name, array in found.items()}
     return {
-        name: tuple(np.flatnonzero((array == array[0]).all(axis=0)).tolist())
+        name: tuple(
+            np.flatnonzero(np.isclose(array, array[0], _ROUNDING, 0.0).all(axis=0)).tolist()
+        )
         for name, array in flat.items()
     }
 
