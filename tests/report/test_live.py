@@ -9,39 +9,20 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from asking import ask, serving
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit.live.server import LOOPBACK, Server
+from surrokit.live.address import LOOPBACK
+from surrokit.live.server import Server
 from surrokit.live.watched import Watched
 
 pytest.importorskip("matplotlib", reason="a page has Matplotlib's pictures")
 
 SIZES = {"sampler": "hmc", "warmup": 60, "draws": 60, "seed": 1, "progress": False}
-
-
-@contextmanager
-def serving(watched):
-    with Server(watched) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
-
-
-def ask(server, path="/", method="GET", host=None):
-    connection = http.client.HTTPConnection(LOOPBACK, server.server_port, timeout=60)
-    try:
-        connection.request(method, path, headers={} if host is None else {"Host": host})
-        answer = connection.getresponse()
-        return answer.status, dict(answer.getheaders()), answer.read().decode()
-    finally:
-        connection.close()
 
 
 def normal(q):
@@ -101,7 +82,7 @@ def test_a_port_in_use_is_told(file):
     with (
         Server(Watched(file, 5.0)) as server,
         pytest.raises(
-            ConfigurationError, match=r"cannot listen on port .*; give another one, or 0"
+            ConfigurationError, match=r"cannot listen on port .*; give another port, or 0"
         ),
     ):
         Server(Watched(file, 5.0), server.server_port)
