@@ -211,7 +211,7 @@ def sample(
     seed
         Whole number or generator.
     progress
-        Whether to show a progress bar, if output is a terminal.
+        Whether to show a progress bar, in a terminal or a notebook.
     observers
         Objects with methods named as the observation hooks.
     on_error

@@ -322,7 +322,7 @@ def observed(observers: Sequence[object], *, progress: bool) -> Iterator[Observe
     observers
         Objects with methods named as the observation hooks.
     progress
-        Whether to show a progress bar, if output is a terminal.
+        Whether to show a progress bar, in a terminal or a notebook.
     """
     # late: importing the package stays fast
     from surrokit.output.log import log_observers

@@ -126,16 +126,23 @@ def report(file: Path, out: Path | None, interval: float) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--port", type=int, default=0, help="Where to listen.  [default: a free one]")
 @click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address of this machine on which to listen; 0.0.0.0 for all.",
+)
+@click.option(
     "--every",
     type=click.FloatRange(min=0.1),
     default=5.0,
     show_default=True,
     help="Seconds between two looks at FILE, at least.",
 )
-def watch(file: Path, port: int, every: float) -> None:
+def watch(file: Path, port: int, host: str, every: float) -> None:
     """Serve a page about the run in FILE, while it goes on, until Ctrl-C.
 
-    Nobody but this machine can ask for it: it listens on 127.0.0.1 alone. The run is not touched.
+    Nobody but this machine can ask for it, unless --host is given: then whoever has the address
+    that is printed, which has a token in it, may read the page. The run is not touched.
     """
     import os
 
@@ -147,8 +154,10 @@ def watch(file: Path, port: int, every: float) -> None:
         pass
     if hasattr(os, "nice"):
         os.nice(10)  # the run comes first
-    with Server(Watched(file, every), port) as server:
+    with Server(Watched(file, every), port, host) as server:
         click.echo(f"look at {server.url}; end with Ctrl-C")
+        if server.token is not None:
+            click.echo("whoever has this address may read the page; it is sent without encryption")
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surrokit.output.notebook import WIDTH, Display, in_notebook
+
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, TaskID
 
@@ -21,27 +23,48 @@ _FORGET = 0.98
 
 
 @contextmanager
-def progress_bar(*, enabled: bool) -> Iterator[list[ProgressBar]]:
-    """Show a bar while the block runs, if standard error is a terminal.
+def progress_bar(*, enabled: bool) -> Iterator[list[ProgressBar | Display]]:
+    """Show a bar while the block runs, in a notebook or if standard error is a terminal.
 
     Yields
     ------
-    list of ProgressBar
-        The observer that drives the bar; empty where none is shown.
+    list of ProgressBar or Display
+        The observers that drive the bar; empty where none is shown.
     """
-    if not (enabled and sys.stderr.isatty()):
+    if enabled and in_notebook():
+        with _below_cell() as observers:
+            yield observers
+    elif enabled and sys.stderr.isatty():
+        with _in_terminal() as bar:
+            yield [bar]
+    else:
         yield []
-        return
+
+
+@contextmanager
+def _in_terminal() -> Iterator[ProgressBar]:
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
     with Progress(*columns_for(console.width), console=console) as progress:
-        yield [ProgressBar(progress)]
+        yield ProgressBar(progress)
+
+
+@contextmanager
+def _below_cell() -> Iterator[list[ProgressBar | Display]]:
+    from rich.progress import Progress
+
+    progress = Progress(*columns_for(WIDTH))
+    display = Display(progress)
+    try:
+        yield [ProgressBar(progress), display]
+    finally:
+        display.draw()
 
 
 def columns_for(width: int) -> list[ProgressColumn]:
-    """Return the columns of a bar that a terminal so many characters wide has room for."""
+    """Return the columns of a bar that has room for so many characters in a line."""
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
     asides = [(ROOM_FOR_ACCEPTANCE, "said"), (ROOM_FOR_SURROGATE, "learnt")]

@@ -58,13 +58,14 @@ def test_every_third_party_import_is_declared(project, root):
     import ast
     import sys
 
-    names = {"arviz-stats": "arviz_stats", "scikit-learn": "sklearn"}
+    names = {"arviz-stats": "arviz_stats", "ipykernel": "IPython", "scikit-learn": "sklearn"}
     extras = project["project"]["optional-dependencies"]
     declared = {
         names.get(name, name)
         for requirement in [
             *project["project"]["dependencies"],
             *extras["arviz"],
+            *extras["browser"],
             *extras["dask"],
             *extras["jax"],
             *extras["numpyro"],

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
+from asking import serving
 from browsers import ABSENT, FOUND
 
 import surrokit as sk
+from surrokit.live.watched import Watched
 from surrokit.report.page import page_of
 
 playwright = pytest.importorskip(
@@ -179,3 +181,23 @@ def test_a_page_prints_without_what_paper_cannot_do(look, many):
     assert not page.locator("nav").is_visible()
     assert not page.get_by_role("searchbox").is_visible()
     assert len(page.pdf()) > 10_000
+
+
+def test_a_page_by_a_token_is_read_again_with_it(browser, tmp_path):
+    """The browser asks anew by itself, and keeps the token from pages that it is led to."""
+    with serving(Watched(tmp_path / "none", 1.0), host="0.0.0.0") as server:
+        here = f"http://127.0.0.1:{server.server_port}/"
+        page = browser.new_page()
+        asked, answered = [], []
+        page.on("request", lambda request: asked.append(request.all_headers()))
+        page.on("response", lambda response: answered.append(response.status))
+        page.goto(f"{here}?token={server.token}")
+        assert page.title() == "Report of a run"
+        with page.expect_navigation(timeout=30_000):
+            pass
+        assert answered[:2] == [200, 200]
+        page.evaluate("location.href = '/elsewhere'")
+        page.wait_for_url("**/elsewhere")
+        assert answered[-1] == 403
+        assert not any("referer" in headers for headers in asked)
+        page.close()

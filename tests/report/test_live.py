@@ -4,44 +4,26 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from asking import ask, serving
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError
-from surrokit.live.server import LOOPBACK, Server
+from surrokit.live.address import LOOPBACK
+from surrokit.live.server import Server
 from surrokit.live.watched import Watched
 
 pytest.importorskip("matplotlib", reason="a page has Matplotlib's pictures")
 
 SIZES = {"sampler": "hmc", "warmup": 60, "draws": 60, "seed": 1, "progress": False}
-
-
-@contextmanager
-def serving(watched):
-    with Server(watched) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
-
-
-def ask(server, path="/", method="GET", host=None):
-    connection = http.client.HTTPConnection(LOOPBACK, server.server_port, timeout=60)
-    try:
-        connection.request(method, path, headers={} if host is None else {"Host": host})
-        answer = connection.getresponse()
-        return answer.status, dict(answer.getheaders()), answer.read().decode()
-    finally:
-        connection.close()
 
 
 def normal(q):
@@ -101,7 +83,7 @@ def test_a_port_in_use_is_told(file):
     with (
         Server(Watched(file, 5.0)) as server,
         pytest.raises(
-            ConfigurationError, match=r"cannot listen on port .*; give another one, or 0"
+            ConfigurationError, match=r"cannot listen on port .*; give another port, or 0"
         ),
     ):
         Server(Watched(file, 5.0), server.server_port)
@@ -190,22 +172,85 @@ def test_the_command_serves_until_it_is_interrupted(file):
         process.stdout.close()
 
 
+SLOW = (
+    "import sys, time, surrokit as sk\n"
+    "def model(q):\n"
+    "    time.sleep(0.004)\n"
+    "    return 0.5 * q @ q, q\n"
+    "target = sk.potential(value_and_gradient=model, dim=2)\n"
+    f"sizes = {SIZES!r}\n"
+    "if sys.argv[2] == 'begin':\n"
+    "    sk.sample(target, path=sys.argv[1], **sizes)\n"
+    "else:\n"
+    "    sk.resume(sys.argv[1], target, progress=False)\n"
+)
+"""A run in another process, which takes seconds."""
+
+
+@pytest.fixture
+def begin(tmp_path):
+    """Begin or resume the slow run; what is left of it ends with the test."""
+    processes = []
+
+    def start(how):
+        command = [sys.executable, "-c", SLOW, str(tmp_path / "run.surrokit"), how]
+        processes.append(subprocess.Popen(command))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def iterations(page):
+    """Return how many iterations a page says are done; None where no run goes on."""
+    found = re.search(r"The run goes on, or was killed: (\d+) iterations are done", page)
+    return None if found is None else int(found[1])
+
+
+def ask_now(server):
+    """Ask for a page that is no older than the question."""
+    server.watched._next = 0.0
+    return ask(server)
+
+
+def wait_for(server, least):
+    """Return the first page that tells so many iterations."""
+    ended = time.monotonic() + 60.0
+    while time.monotonic() < ended:
+        page = ask_now(server)[2]
+        if (iterations(page) or 0) >= least:
+            return page
+        time.sleep(0.05)
+    raise AssertionError(f"no page told {least} iterations within a minute")
+
+
 @pytest.mark.long
-def test_a_run_that_is_killed_and_resumed_is_watched_by_ten_readers(tmp_path):
+def test_the_page_of_a_killed_run_stays_and_goes_on_when_it_is_resumed(tmp_path, begin):
+    with serving(Watched(tmp_path / "run.surrokit", 0.1)) as server:
+        first = begin("begin")
+        wait_for(server, 10)
+        first.kill()
+        assert first.wait() != 0
+        killed, later = ask_now(server), ask_now(server)
+        assert killed[0] == 200
+        assert "its file was last written at" in killed[2]
+        assert 'http-equiv="refresh"' in killed[2]
+        assert iterations(later[2]) == iterations(killed[2]) >= 10
+        second = begin("resume")
+        wait_for(server, iterations(killed[2]) + 1)
+        assert second.wait(timeout=60) == 0
+        ended = ask_now(server)[2]
+    assert iterations(ended) is None
+    assert 'http-equiv="refresh"' not in ended
+    assert "4 chains of 60 draws of 2 numbers" in ended
+
+
+@pytest.mark.long
+def test_a_run_that_is_killed_and_resumed_is_watched_by_ten_readers(tmp_path, begin):
     """Readers ask twice a second; draws are those of a run that nobody watches."""
     path = tmp_path / "run.surrokit"
-    script = (
-        "import sys, time, surrokit as sk\n"
-        "def model(q):\n"
-        "    time.sleep(0.002)\n"
-        "    return 0.5 * q @ q, q\n"
-        "target = sk.potential(value_and_gradient=model, dim=2)\n"
-        f"sizes = {SIZES!r}\n"
-        "if sys.argv[2] == 'begin':\n"
-        "    sk.sample(target, path=sys.argv[1], **sizes)\n"
-        "else:\n"
-        "    sk.resume(sys.argv[1], target, progress=False)\n"
-    )
     stop, pages = threading.Event(), []
 
     def read(server):
@@ -217,11 +262,11 @@ def test_a_run_that_is_killed_and_resumed_is_watched_by_ten_readers(tmp_path):
         readers = [threading.Thread(target=read, args=(server,)) for _ in range(10)]
         for reader in readers:
             reader.start()
-        first = subprocess.Popen([sys.executable, "-c", script, str(path), "begin"])
+        first = begin("begin")
         time.sleep(4.0)
         first.kill()
         first.wait()
-        subprocess.run([sys.executable, "-c", script, str(path), "resume"], check=True)
+        assert begin("resume").wait() == 0
         time.sleep(1.0)
         stop.set()
         for reader in readers:

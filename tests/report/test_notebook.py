@@ -1,0 +1,82 @@
+"""A notebook that a kernel executes, without a browser."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+import pytest
+from parsed import Parsed
+
+nbclient = pytest.importorskip("nbclient", reason="nbclient executes notebooks: tox -e browser")
+nbformat = pytest.importorskip("nbformat", reason="nbformat writes notebooks: tox -e browser")
+pytest.importorskip("ipykernel", reason="ipykernel is the kernel of notebooks: tox -e browser")
+pytest.importorskip("matplotlib", reason="a notebook shows Matplotlib's pictures")
+
+LARGEST = 1_000_000
+"""Characters of a notebook that are few."""
+
+CELLS = {
+    "start": "import surrokit as sk",
+    "sample": 'run = sk.sample("lynx-hare", warmup=200, draws=200, seed=1)',
+    "run": "run",
+    "summary": "run.summary()",
+    "marginals": "run.plot.marginals()",
+    "trace": "run.plot.trace()",
+    "silent": 'quiet = sk.sample("gaussian", warmup=50, draws=250, seed=1, progress=False)',
+    "failing": 'sk.sample("gaussian", warmup=-1)',
+}
+
+
+@pytest.fixture(scope="module")
+def notebook():
+    """The notebook after it was executed."""
+    cells = [nbformat.v4.new_code_cell(source) for source in CELLS.values()]
+    cells[-1].metadata["tags"] = ["raises-exception"]
+    made = nbformat.v4.new_notebook(cells=cells)
+    nbclient.NotebookClient(made, timeout=300, kernel_name="python3").execute()
+    return made
+
+
+@pytest.fixture(scope="module")
+def outputs(notebook):
+    """What each cell shows, by name of the cell; warnings of samplers are left out."""
+    return {
+        name: [each for each in cell.outputs if "SamplingWarning" not in each.get("text", "")]
+        for name, cell in zip(CELLS, notebook.cells, strict=True)
+    }
+
+
+def test_a_run_shows_one_bar_as_it_was_last(outputs):
+    (shown,) = outputs["sample"]
+    assert shown.output_type == "display_data"
+    text = Parsed(shown.data["text/html"]).text("pre")
+    assert re.search(r"sampling .* 400/400 acceptance \d\.\d\d .* exact calls", text)
+    assert "surrogate" in text
+    assert len(shown.data["text/html"]) < 2000
+
+
+def test_a_run_and_its_summary_are_tables(outputs):
+    for name in ("run", "summary"):
+        (shown,) = outputs[name]
+        assert "alpha" in Parsed(shown.data["text/html"]).text("bdi")
+
+
+@pytest.mark.parametrize("name", ["marginals", "trace"])
+def test_a_figure_is_shown_once_as_a_picture(outputs, name):
+    (shown,) = outputs[name]
+    assert base64.b64decode(shown.data["image/png"]).startswith(b"\x89PNG")
+
+
+def test_no_bar_where_none_is_wanted(outputs):
+    assert outputs["silent"] == []
+
+
+def test_an_error_stays_one(outputs):
+    (shown,) = outputs["failing"]
+    assert shown.output_type == "error"
+    assert shown.ename == "ConfigurationError"
+
+
+def test_the_notebook_is_small(notebook):
+    assert len(nbformat.writes(notebook)) < LARGEST
