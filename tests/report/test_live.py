@@ -154,7 +154,13 @@ def test_nothing_new_needs_no_new_page(file):
 def test_the_command_serves_until_it_is_interrupted(file):
     code = "from surrokit.cli.main import main; main()"
     command = [sys.executable, "-c", code, "watch", str(file)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        # what begins in the background may ignore it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     try:
         said = process.stdout.readline()
         assert said.startswith("look at http://127.0.0.1:")
