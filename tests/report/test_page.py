@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import attrs
 import numpy as np
@@ -367,13 +366,11 @@ def test_report_of_a_missing_file_is_told(command, tmp_path):
 # --- many numbers ---
 
 
-def test_hundreds_of_numbers_make_a_page_in_seconds():
+def test_hundreds_of_numbers_make_a_page():
     names = {f"p{i}": None for i in range(440)} | {"w": sk.vector(60)}
     target = sk.potential(value_and_gradient=lambda q: (0.5 * q @ q, q), parameters=names)
     run = sk.sample(target, sampler="hmc", warmup=50, draws=50, seed=1, progress=False)
-    begun = time.perf_counter()
     text = page_of(run)
-    assert time.perf_counter() - begun < 30.0  # 3 seconds on an idle machine
     assert len(text.encode()) < LARGEST
     found = Parsed(text)
     assert len(found.named("tr")) == 501
