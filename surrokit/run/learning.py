@@ -10,6 +10,7 @@ from surrokit.plan.parts import uses_derivatives
 from surrokit.plan.recipe import Recipe
 from surrokit.run.kernels import InUse
 from surrokit.surrogate.quality import fit_quality_of
+from surrokit.surrogate.threads import threads_for
 
 
 class Learning:
@@ -41,7 +42,7 @@ class Learning:
 
     def __init__(self, recipe: Recipe, clock: Clock) -> None:
         self.surrogate: Potential | None = recipe.surrogate
-        self.n_observed = 0
+        self.n_observed = self._n_numbers = 0
         self.frozen = self.under_adaptation = False
         self.though_frozen: list[int] = []
         self._learner = recipe.learner
@@ -71,6 +72,7 @@ class Learning:
         with self._clock.phase("training"):
             self._learner.observe(rows)
         self.n_observed += len(rows)
+        self._n_numbers += len(rows) + rows.positions.size
 
     def fit(self) -> Potential:
         """Return a surrogate of all rows so far; the last surrogate if there are no new rows.
@@ -82,7 +84,7 @@ class Learning:
         """
         assert self._learner is not None
         if self._last is None or self._last[0] != self.n_observed:
-            with self._clock.phase("training"):
+            with self._clock.phase("training"), threads_for(self._n_numbers):
                 self._last = self.n_observed, self._learner.fit()
         return self._last[1]
 
