@@ -159,7 +159,7 @@ def stan(name: str, length: int) -> tuple[Any, Callable[[], Drawn]]:
                 columns[".".join([key, *(str(i + 1) for i in index)])][:, length:]
                 for index in np.ndindex(spec.shape)
             ]
-            draws[key] = np.stack(numbers, axis=2).reshape(CHAINS, DRAWS, *spec.shape)
+            draws[key] = np.stack(numbers, axis=2).reshape(CHAINS, length, *spec.shape)
         return Drawn(draws, seconds, float(columns["n_leapfrog__"].sum()))
 
     return target, own
