@@ -29,13 +29,14 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "invariance"), str(HERE.parent / "p
 CHAINS, ACCEPTANCE = 4, 0.9
 USUAL = 1000
 LENGTHS = {
-    ("items", "numpyro"): 400,
-    ("items", "pymc"): 400,
-    ("items", "stan"): 150,
-    ("logistic", "numpyro"): 250,
-    ("logistic", "pymc"): 250,
-    ("epidemic", "numpyro"): 500,
-    ("epidemic", "pymc"): 300,
+    ("items", "numpyro"): 300,
+    ("items", "pymc"): 300,
+    ("items", "stan"): 100,
+    ("logistic", "numpyro"): 100,
+    ("logistic", "pymc"): 100,
+    ("epidemic", "numpyro"): 300,
+    ("epidemic", "pymc"): 100,
+    ("epidemic", "stan"): 500,
 }
 """Iterations of warm-up, and draws of a chain as well, where they are not the usual ones."""
 MISSING = {("logistic", "stan")}
