@@ -175,6 +175,9 @@ def compare(language: str, name: str) -> None:
     run, ours = by_surrokit(target, length)
     theirs = own()
     names = list(run.parameters.specs)
+    shapes = [{key: np.shape(each.draws[key]) for key in each.draws} for each in (ours, theirs)]
+    if shapes[0] != shapes[1]:
+        raise SystemExit(f"{name} in {language}: names or shapes differ, {shapes}")
     pairs = [(ours.draws[key], theirs.draws[key]) for key in names]
     p, n = least_p_value(pairs, varies=run.parameters.varies)
     print(f"{name} in {language}, {target.dim} parameters, {length} draws: p * n = {p * n:.2g}")
