@@ -101,10 +101,13 @@ def check_order(wanted: int | None, most: int) -> None:
 
 
 def why_not(function: Callable[..., Any], *sizes: int) -> Exception | None:
-    """Return why JAX cannot trace a function of vectors of these sizes; None if it can."""
+    """Return why JAX cannot compile a function of vectors of these sizes; None if it can.
+
+    It is lowered, since a trace alone lets a derivative pass whose rule is missing deep inside.
+    """
     jax = load_jax()
     try:
-        jax.eval_shape(function, *(jax.ShapeDtypeStruct((size,), np.float64) for size in sizes))
+        jax.jit(function).lower(*(jax.ShapeDtypeStruct((size,), np.float64) for size in sizes))
     except Exception as error:
         return error
     return None

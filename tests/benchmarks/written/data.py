@@ -34,3 +34,45 @@ ANSWERS = (
     _rng.uniform(size=(N_PERSONS, N_ITEMS)) < 1.0 / (1.0 + np.exp(DIFFICULTY - ABILITY[:, None]))
 ).astype(int)
 """Answers of 340 persons to 60 items (Rasch), so that there are 400 parameters and two more."""
+
+
+def _returns(n: int, omega: float, alpha: float, beta: float) -> np.ndarray:
+    rng = np.random.default_rng(13)
+    values, variance = np.empty(n), 1.0
+    for i in range(n):
+        values[i] = np.sqrt(variance) * rng.normal()
+        variance = omega + alpha * values[i] ** 2 + beta * variance
+    return values
+
+
+RETURNS = _returns(400, 0.2, 0.3, 0.5)
+"""Returns of 400 days, whose variance begins at 1 (GARCH(1,1) of Bollerslev, 1986)."""
+
+_rng = np.random.default_rng(14)
+PLACES = np.sort(_rng.uniform(-3.0, 3.0, size=40))
+HEIGHTS = np.sin(2.0 * PLACES) + 0.3 * PLACES + _rng.normal(0.0, 0.3, size=40)
+"""A smooth curve at forty places, with noise."""
+
+_rng = np.random.default_rng(15)
+COLUMNS = _rng.normal(size=(100_000, 10))
+_LOGITS = -0.5 + COLUMNS @ np.linspace(-1.0, 1.0, 10)
+EVENTS = (_rng.uniform(size=100_000) < 1.0 / (1.0 + np.exp(-_LOGITS))).astype(int)
+"""Yes or no of 100,000 rows."""
+
+
+def _infected(days: np.ndarray, contact: float, recovery: float, first: float) -> np.ndarray:
+    from scipy.integrate import solve_ivp
+
+    def flow(_: float, shares: np.ndarray) -> list[float]:
+        new = contact * shares[0] * shares[1]
+        return [-new, new - recovery * shares[1]]
+
+    solved = solve_ivp(
+        flow, (0.0, days[-1]), [1.0 - first, first], t_eval=days, rtol=1e-9, atol=1e-9
+    )
+    return np.asarray(solved.y[1])
+
+
+DAYS = np.arange(1.0, 21.0)
+SICK = _infected(DAYS, 1.3, 0.4, 0.02) + np.random.default_rng(16).normal(0.0, 0.02, size=20)
+"""The share of the infected on twenty days of an epidemic, with noise."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import jax
 import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
@@ -64,6 +65,57 @@ def items() -> None:
     sample("answer", dist.Bernoulli(logits=logits), obs=data.ANSWERS)
 
 
-MODELS: Mapping[str, Callable[[], None]] = {
-    each.__name__: each for each in (schools, hierarchical, grades, covariance, mixture, items)
-}
+def garch() -> None:
+    """Variance by the last return and the last variance."""
+    omega = sample("omega", dist.HalfNormal(1.0))
+    alpha = sample("alpha", dist.Uniform(0.0, 1.0))
+    beta = sample("beta", dist.Uniform(0.0, 1.0 - alpha))
+
+    def step(variance: jax.Array, last: jax.Array) -> tuple[jax.Array, jax.Array]:
+        following = omega + alpha * last**2 + beta * variance
+        return following, following
+
+    _, later = jax.lax.scan(step, jnp.ones(()), data.RETURNS[:-1])
+    variances = jnp.concatenate([jnp.ones(1), later])
+    sample("y", dist.Normal(0.0, jnp.sqrt(variances)), obs=data.RETURNS)
+
+
+def curve() -> None:
+    """A Gaussian process that is integrated out, with a height, a length and a noise."""
+    height, noise = sample("height", dist.HalfNormal(2.0)), sample("noise", dist.HalfNormal(1.0))
+    length = sample("length", dist.InverseGamma(5.0, 5.0))
+    apart = (data.PLACES[:, None] - data.PLACES) / length
+    matrix = height**2 * jnp.exp(-0.5 * apart**2) + noise**2 * jnp.eye(40)
+    sample("y", dist.MultivariateNormal(jnp.zeros(40), matrix), obs=data.HEIGHTS)
+
+
+def logistic() -> None:
+    """A generalised linear model of many rows."""
+    intercept = sample("intercept", dist.Normal(0.0, 2.5))
+    slopes = sample("slopes", dist.Normal(0.0, 1.0).expand([10]).to_event(1))
+    sample("y", dist.Bernoulli(logits=intercept + data.COLUMNS @ slopes), obs=data.EVENTS)
+
+
+def epidemic() -> None:
+    """Shares of the susceptible and the infected by two differential equations."""
+    from jax.experimental.ode import odeint
+
+    contact = sample("contact", dist.LogNormal(0.0, 0.5))
+    recovery = sample("recovery", dist.LogNormal(-1.0, 0.5))
+    first = sample("first", dist.Beta(1.0, 20.0))
+    noise = sample("noise", dist.HalfNormal(0.1))
+
+    def flow(shares: jax.Array, _: jax.Array, contact: jax.Array, recovery: jax.Array) -> jax.Array:
+        new = contact * shares[0] * shares[1]
+        return jnp.stack([-new, new - recovery * shares[1]])
+
+    days = jnp.concatenate([jnp.zeros(1), data.DAYS])
+    shares = odeint(flow, jnp.stack([1.0 - first, first]), days, contact, recovery)
+    sample("y", dist.Normal(shares[1:, 1], noise), obs=data.SICK)
+
+
+_ALL = (
+    *(schools, hierarchical, grades, covariance, mixture, items),
+    *(garch, curve, logistic, epidemic),
+)
+MODELS: Mapping[str, Callable[[], None]] = {each.__name__: each for each in _ALL}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pymc
@@ -63,9 +64,54 @@ def items() -> None:
     pymc.Bernoulli("answer", logit_p=logit, observed=data.ANSWERS)
 
 
-MODELS: Mapping[str, Callable[[], None]] = {
-    each.__name__: each for each in (schools, hierarchical, grades, covariance, mixture, items)
-}
+def garch() -> None:
+    """Variance by the last return and the last variance."""
+    omega, alpha = pymc.HalfNormal("omega", 1.0), pymc.Uniform("alpha", 0.0, 1.0)
+    beta = pymc.Uniform("beta", 0.0, 1.0 - alpha)
+    pymc.GARCH11(
+        "y", omega=omega, alpha_1=alpha, beta_1=beta, initial_vol=1.0, observed=data.RETURNS
+    )
+
+
+def curve() -> None:
+    """A Gaussian process that is integrated out, with a height, a length and a noise."""
+    height, noise = pymc.HalfNormal("height", 2.0), pymc.HalfNormal("noise", 1.0)
+    length = pymc.InverseGamma("length", 5.0, 5.0)
+    process = pymc.gp.Marginal(cov_func=height**2 * pymc.gp.cov.ExpQuad(1, ls=length))
+    process.marginal_likelihood(
+        "y", X=data.PLACES[:, None], y=data.HEIGHTS, sigma=noise, jitter=0.0
+    )
+
+
+def logistic() -> None:
+    """A generalised linear model of many rows."""
+    intercept, slopes = pymc.Normal("intercept", 0.0, 2.5), pymc.Normal("slopes", shape=10)
+    logit = intercept + pymc.math.dot(data.COLUMNS, slopes)
+    pymc.Bernoulli("y", logit_p=logit, observed=data.EVENTS)
+
+
+def epidemic() -> None:
+    """Shares of the susceptible and the infected by two differential equations."""
+    from pymc.ode import DifferentialEquation
+
+    contact = pymc.LogNormal("contact", 0.0, 0.5)
+    recovery = pymc.LogNormal("recovery", -1.0, 0.5)
+    first, noise = pymc.Beta("first", 1.0, 20.0), pymc.HalfNormal("noise", 0.1)
+
+    def flow(shares: Any, _: Any, rates: Any) -> list[Any]:
+        new = rates[0] * shares[0] * shares[1]
+        return [-new, new - rates[1] * shares[1]]
+
+    solve = DifferentialEquation(func=flow, times=data.DAYS, n_states=2, n_theta=2, t0=0.0)
+    shares = solve(y0=[1.0 - first, first], theta=[contact, recovery])
+    pymc.Normal("y", shares[:, 1], noise, observed=data.SICK)
+
+
+_ALL = (
+    *(schools, hierarchical, grades, covariance, mixture, items),
+    *(garch, curve, logistic, epidemic),
+)
+MODELS: Mapping[str, Callable[[], None]] = {each.__name__: each for each in _ALL}
 
 
 def model_of(name: str) -> pymc.Model:

@@ -54,6 +54,47 @@ model {
   for (p in 1:P) answer[p] ~ bernoulli_logit(ability[p] - difficulty);
 }
 """
+_GARCH = """
+data { int T; vector[T] y; }
+parameters {
+  real<lower=0> omega; real<lower=0, upper=1> alpha; real<lower=0, upper=1-alpha> beta;
+}
+model {
+  vector[T] variance;
+  variance[1] = 1;
+  for (t in 2:T) variance[t] = omega + alpha * square(y[t - 1]) + beta * variance[t - 1];
+  omega ~ normal(0, 1); beta ~ uniform(0, 1 - alpha);
+  y ~ normal(0, sqrt(variance));
+}
+"""
+_CURVE = """
+data { int N; array[N] real x; vector[N] y; }
+parameters { real<lower=0> height; real<lower=0> noise; real<lower=0> length; }
+model {
+  matrix[N, N] matrix_y = add_diag(gp_exp_quad_cov(x, height, length), square(noise));
+  height ~ normal(0, 2); noise ~ normal(0, 1); length ~ inv_gamma(5, 5);
+  y ~ multi_normal(rep_vector(0, N), matrix_y);
+}
+"""
+_EPIDEMIC = """
+functions {
+  vector flow(real t, vector shares, real contact, real recovery) {
+    real infected = contact * shares[1] * shares[2];
+    return [-infected, infected - recovery * shares[2]]';
+  }
+}
+data { int N; array[N] real days; vector[N] y; }
+parameters {
+  real<lower=0> contact; real<lower=0> recovery; real<lower=0, upper=1> first;
+  real<lower=0> noise;
+}
+model {
+  array[N] vector[2] shares = ode_rk45(flow, [1 - first, first]', 0, days, contact, recovery);
+  contact ~ lognormal(0, 0.5); recovery ~ lognormal(-1, 0.5); first ~ beta(1, 20);
+  noise ~ normal(0, 0.1);
+  for (n in 1:N) y[n] ~ normal(shares[n, 2], noise);
+}
+"""
 
 
 def _many(name: str, n: int) -> list[str]:
@@ -91,4 +132,16 @@ MODELS: Mapping[str, tuple[str, dict[str, Any], list[str]]] = {
         {"P": data.N_PERSONS, "I": data.N_ITEMS, "answer": data.ANSWERS},
         ["mu", "sd", *_many("ability", data.N_PERSONS), *_many("difficulty", data.N_ITEMS)],
     ),
+    "garch": (_GARCH, {"T": 400, "y": data.RETURNS}, ["omega", "alpha", "beta"]),
+    "curve": (
+        _CURVE,
+        {"N": 40, "x": data.PLACES, "y": data.HEIGHTS},
+        ["height", "noise", "length"],
+    ),
+    "epidemic": (
+        _EPIDEMIC,
+        {"N": 20, "days": data.DAYS, "y": data.SICK},
+        ["contact", "recovery", "first", "noise"],
+    ),
 }
+"""There is no `logistic`, since httpstan would read its million numbers at each call."""

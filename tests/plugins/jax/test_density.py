@@ -118,6 +118,20 @@ def test_what_cannot_be_differentiated_twice_offers_gradients(jax):
         from_jax(once, dim=2, derivatives=3)
 
 
+def test_a_missing_second_derivative_inside_the_first_is_found(jax):
+    """An adjoint by differential equations, whose own rule is a pullback: traces do not tell."""
+    from jax.experimental.ode import odeint
+
+    def decay(q):
+        times = np.array([0.0, 1.0])
+        return -(odeint(lambda y, t, rate: -(rate**2) * y, np.ones(1), times, q[0])[1] ** 2).sum()
+
+    target = from_jax(decay, dim=1)
+    assert target.capabilities == {"gradient"}
+    slope = target.value_and_gradient(np.ones((1, 1)))[1]
+    assert_allclose(slope, -4.0 * np.exp(-2.0), rtol=1e-6)
+
+
 def test_what_cannot_be_differentiated_is_told(jax):
     def endless(q):
         return jax.lax.while_loop(lambda x: x < 3.0, lambda x: x + 1.0, q[0])
