@@ -165,12 +165,13 @@ def dask_regression(
     response, offset, weights, event
         Dask arrays or series with partitions like the design's; or names of its columns.
     prior, scale, degrees, size, shape
-        As for a regression on arrays.
+        As for a regression on arrays; all but the prior are positive.
     persist
         Whether rows are kept in the memory of workers. Where they are not they are read again in
         each pass. Left out, they are if there is a distributed client.
     ahead
-        Rows that are drawn ahead of time. Where rows are read again, one pass serves as many.
+        Rows that are drawn ahead of time, at least 1. Where rows are read again, one pass
+        serves as many.
 
     Raises
     ------

@@ -40,7 +40,7 @@ def from_jax(
     parameters
         Names to bounds or declarations, as for :func:`surrokit.potential`.
     dim
-        Numbers in a position; enough where they need no names and bounds.
+        Numbers in a position, at least 1; enough where they need no names and bounds.
     example
         In place of ``parameters``: a tree of arrays, such as nested dictionaries, of which names
         and shapes are taken. A path of keys is a name, such as ``layer.weights``.

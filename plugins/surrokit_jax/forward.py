@@ -44,7 +44,7 @@ def forward_from_jax(
     data, noise_sd, prior, energy
         As for :func:`surrokit.forward_potential`; they are no JAX functions.
     parameters, dim, example, plausible
-        As for :func:`surrokit_jax.from_jax`.
+        As for :func:`surrokit_jax.from_jax`: ``dim`` is at least 1.
     derivatives
         Highest order of derivatives to offer, 0 to 2; None for all that JAX can trace.
 

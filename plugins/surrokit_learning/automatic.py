@@ -298,11 +298,14 @@ class _Picker:
         return prospect_of(self.composer, target, self.recipe.initial[0], rng)
 
     def begin_at(self, mode: FloatArray | None) -> _Picker:
-        """Return a picker whose first chain begins at a mode (dim,), which a search then knows."""
-        if mode is None:
-            return self
+        """Return a picker whose last chain begins at a mode (dim,), which a search then knows.
+
+        At the start of the first one the gradient is checked, and at a mode it would be rounding.
+        """
         starts = np.array(self.recipe.initial)
-        starts[0] = mode
+        if mode is None or len(starts) < 2:
+            return self
+        starts[-1] = mode
         return attrs.evolve(self, recipe=attrs.evolve(self.recipe, initial=starts))
 
     def plain(self, reason: str) -> Recipe:

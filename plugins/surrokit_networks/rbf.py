@@ -90,11 +90,11 @@ class Rbf:
         Parameters
         ----------
         n_nodes
-            1000 for the 32-dimensional Gaussian, 5 for the one-dimensional figure.
+            At least 1: 1000 for the 32-dimensional Gaussian, 5 for the one-dimensional figure.
         ridge
-            1e-6 throughout.
+            Positive: 1e-6 throughout.
         width_scale
-            1 for the 32-dimensional Gaussian.
+            Positive: 1 for the 32-dimensional Gaussian.
         updates
             How what comes after the first fit is taken in.
         """

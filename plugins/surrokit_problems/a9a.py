@@ -110,9 +110,10 @@ def a9a(
     path : path, optional
         Of LIBSVM's training file ``a9a``, or of it in .gz; None to have it fetched from OpenML.
     projected, seed, directions
-        Random projection of the features; see :func:`a9a_regression`.
+        Random projection of the features, to 1 to 123 columns or None for none; see
+        :func:`a9a_regression`.
     prior_variance
-        Of every coefficient.
+        Of every coefficient, positive.
 
     Raises
     ------

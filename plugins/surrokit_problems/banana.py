@@ -21,11 +21,11 @@ class Banana:
     Parameters
     ----------
     n_observations
-        How many data to draw.
+        How many data to draw, at least 1.
     sigma_y, sigma_theta
-        Standard deviations of data and prior.
+        Standard deviations of data and prior, positive.
     seed
-        Of the data.
+        Of the data, at least 0.
 
     Raises
     ------

@@ -93,9 +93,10 @@ def bank(
     Parameters
     ----------
     path, openml_id
-        Where the data are; see :func:`bank_regression`.
+        Where the data are, a file or the positive number of a data set; see
+        :func:`bank_regression`.
     prior_variance
-        Of every coefficient.
+        Of every coefficient, positive.
 
     Raises
     ------

@@ -126,7 +126,7 @@ def gaussian(
     Parameters
     ----------
     dim
-        Numbers in a position, where neither of the others is given.
+        Numbers in a position, at least 1, where neither of the others is given.
     mean : array_like of shape (dim,), optional
         None for zeros.
     covariance : array_like of shape (dim, dim), optional

@@ -42,7 +42,7 @@ def from_stan(
         Whether terms without parameters are left out of the log density. Without them the
         integral of the density is no evidence.
     seed
-        Of random numbers in generated quantities.
+        Of random numbers in generated quantities, at least 0.
 
     Returns
     -------

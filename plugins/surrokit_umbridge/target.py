@@ -46,7 +46,8 @@ def potential(
     url
         Where the server is, or a :class:`Model` from :func:`connect`.
     name, config, timeout, wait
-        As for :func:`connect`; they are left out where a model is given.
+        As for :func:`connect`, where seconds are positive; they are left out where a model is
+        given.
     jacobian
         Whether a map gives its Jacobian: as many requests as inputs, or as outputs where these are
         fewer. None for only where there is ApplyJacobian and no Gradient.

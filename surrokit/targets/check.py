@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
 import attrs
 import numpy as np
@@ -80,7 +82,7 @@ def _single(target: Potential, values: FloatArray) -> frozenset[str]:
     return single_precision_of(target) or own
 
 
-def check_gradient(target: Potential, position: npt.ArrayLike) -> GradientCheck:
+def check_gradient(target: Potential, position: npt.ArrayLike | Mapping[str, Any]) -> GradientCheck:
     """Compare a target's gradient with central differences of its value.
 
     Costs one gradient and 2 dim values.
@@ -89,8 +91,9 @@ def check_gradient(target: Potential, position: npt.ArrayLike) -> GradientCheck:
     ----------
     target
         As made by :func:`surrokit.potential`, or any potential with gradient.
-    position : array_like of shape (dim,)
-        A position in the user's coordinates; best not a mode, where the gradient is zero.
+    position : array_like of shape (dim,), or mapping
+        A position in the user's coordinates, or values by name; best not a mode, where the
+        gradient is zero.
 
     Raises
     ------
@@ -100,7 +103,10 @@ def check_gradient(target: Potential, position: npt.ArrayLike) -> GradientCheck:
         If the target has no gradient.
     """
     parameters = parameters_of(target)
-    user = numbers("position", position)
+    if isinstance(position, Mapping):
+        user = parameters.position(position)
+    else:
+        user = numbers("position", position)
     if user.shape != (parameters.dim,):
         raise ShapeError(f"position must have shape ({parameters.dim},), got {user.shape}")
     z = transform_of(target).to_unbounded(user[None])

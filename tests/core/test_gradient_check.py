@@ -101,6 +101,15 @@ def test_the_cost_is_what_it_says():
     assert counts == {"value": 1 + 6, "gradient": 1}
 
 
+def test_a_position_may_be_given_by_name():
+    named = sk.potential(value, right, parameters={"a": None, "b": sk.real(2)})
+    by_name = sk.check_gradient(named, {"b": AT[1:], "a": AT[0]})
+    assert by_name.labels == ["a", "b[0]", "b[1]"]
+    assert_allclose(by_name.given, sk.check_gradient(named, AT).given)
+    with pytest.raises(ShapeError, match="must be given for a, b, got a, c"):
+        sk.check_gradient(named, {"a": 1.0, "c": 2.0})
+
+
 @pytest.mark.parametrize("position", [[1.0], [[1.0, 2.0, 3.0]], 1.0])
 def test_a_position_of_another_shape_is_refused(position):
     with pytest.raises(ShapeError, match=r"position must have shape \(3,\), got"):

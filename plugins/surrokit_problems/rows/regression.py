@@ -93,13 +93,14 @@ def regression(
         For times: 1 where the event came at that time, 0 where it had not come yet. None if it
         always came.
     scale
-        Of errors, 1 unless given.
+        Of errors, positive; 1 unless given.
     degrees
-        Of freedom, of Student's errors, 4 unless given.
+        Of freedom, of Student's errors, positive; 4 unless given.
     size
-        Of negative binomial counts, with variance m + m^2 / size; 1 unless given.
+        Of negative binomial counts, with variance m + m^2 / size; positive, 1
+        unless given.
     shape
-        Of gamma and Weibull distributions, 1 unless given.
+        Of gamma and Weibull distributions, positive; 1 unless given.
 
     Raises
     ------

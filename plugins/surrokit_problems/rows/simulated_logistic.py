@@ -60,11 +60,11 @@ def simulated_logistic(
     Parameters
     ----------
     n_rows, dim
-        Shape of the design.
+        Shape of the design, at least 1 each.
     prior_variance
-        Of every coefficient.
+        Of every coefficient, positive.
     seed
-        Of the data.
+        Of the data, at least 0.
 
     Raises
     ------

@@ -68,7 +68,7 @@ def composer(**without):
 
 
 def asked(target, **given):
-    return Recipe(exact=target, chains=3, initial=np.zeros((3, 2)), **given)
+    return Recipe(**{"exact": target, "chains": 3, "initial": np.zeros((3, 2)), **given})
 
 
 def picked(target, timed, given=None, **without):
@@ -159,15 +159,15 @@ def test_of_rows_a_few_may_be_better_even_where_a_gradient_is_cheap(prospect):
     assert picked(offering(*ROWS), costs(0.0004, chains=4)).surrogate == "rows"
 
 
-def test_a_mode_that_was_paid_for_is_where_the_first_chain_begins(prospect):
-    prospect(None)
-    before = picked(offering(*ROWS), DEAR).initial
-    mode = np.full(before.shape[1], 7.0)
+def test_a_mode_that_was_paid_for_is_where_the_last_chain_begins(prospect):
+    one, mode = np.zeros((1, 2)), np.full(2, 7.0)
+    before = np.vstack([one, one + 1.0, one + 2.0])
     for found in (FEW, attrs.evolve(MANY, whole=0.8)):
         prospect(attrs.evolve(found, mode=mode))
-        after = picked(offering(*ROWS), DEAR).initial
-        assert_array_equal(after[0], mode)
-        assert_array_equal(after[1:], before[1:])
+        after = picked(offering(*ROWS), DEAR, {"initial": before}).initial
+        assert_array_equal(after[-1], mode)
+        assert_array_equal(after[:-1], before[:-1])
+        assert_array_equal(picked(offering(*ROWS), DEAR, {"initial": one}).initial, one)
 
 
 def test_few_rows_decide_where_that_is_clearly_better(prospect):

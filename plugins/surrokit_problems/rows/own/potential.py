@@ -190,7 +190,7 @@ def own_rows(
     data
         An array with a row for each term, or several arrays in a tuple or a dictionary.
     dim
-        Numbers in a position.
+        Numbers in a position, at least 1.
     gradient, hessian
         ``gradient(q, rows)`` and ``hessian(q, rows)``: derivatives of the terms in q, shapes
         (m, dim) and (m, dim, dim).
