@@ -551,6 +551,7 @@ def test_each_map_gives_an_output_for_each_datum_of_its_own():
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 def test_a_surrogate_of_the_outputs_gives_exact_draws_of_an_unknown_scale():
     """The mean of the posterior by quadrature; false-alarm rate 1e-5 (4.5 standard errors)."""
     data = np.array([0.3, 1.1, 0.7, 1.9, 0.4, 1.2, 0.8, 1.4])

@@ -366,6 +366,7 @@ def test_report_of_a_missing_file_is_told(command, tmp_path):
 # --- many numbers ---
 
 
+@pytest.mark.long
 def test_hundreds_of_numbers_make_a_page():
     names = {f"p{i}": None for i in range(440)} | {"w": sk.vector(60)}
     target = sk.potential(value_and_gradient=lambda q: (0.5 * q @ q, q), parameters=names)

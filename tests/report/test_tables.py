@@ -96,6 +96,7 @@ def test_the_interval_of_weighted_answers_is_by_all_their_draws(weighted):
     assert_array_equal(weighted.summary(interval=0.9)["hdi_low"][0], low)
 
 
+@pytest.mark.long
 def test_the_interval_of_sharpened_answers_is_by_all_their_draws(target):
     parts = {"sampler": "sub-chain", "surrogate": "additive", "explorer": "rounds"}
     run = sk.sample(target, **parts, draws=100, seed=1, progress=False)

@@ -122,6 +122,7 @@ class Banana:
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 def test_narrow_tails_are_entered_and_left(monkeypatch):
     """Of |x| > 2, which is 0.0455 of the density, twelve runs find the same to a quarter. In eight
     such dozens the deviation was 0.12 of it, so a false alarm is rarer than 1e-4. With the tuned

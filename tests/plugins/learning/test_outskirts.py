@@ -70,6 +70,7 @@ def test_most_positions_lie_farther_out_than_draws(rng):
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 def test_a_surrogate_sees_thin_arms(monkeypatch):
     """Where V is 5 nats too high, hardly a draw comes. By the same seed this is 2 % and more of the
     target if nobody looks about the surrogate's mass."""

@@ -18,7 +18,6 @@ from surrokit_sklearn.regressors.regressor import WIDE_CHECKS
 POSTERIORS = [
     BayesianLogisticRegression(target_ess=100, chains=2),
     BayesianGLMRegressor(target_ess=100, chains=2),
-    BayesianGLMRegressor(family="gamma", target_ess=100, chains=2),
 ]
 
 
@@ -40,4 +39,11 @@ def test_estimators_keep_to_the_rules(estimator, check):
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 @parametrize_with_checks(POSTERIORS)
 def test_posteriors_keep_to_the_rules(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+@parametrize_with_checks([BayesianGLMRegressor(family="gamma", target_ess=100, chains=2)])
+def test_posteriors_of_positive_responses_keep_to_the_rules(estimator, check):
     check(estimator)

@@ -77,6 +77,7 @@ def test_draws_of_a_logistic_regression_are_those_of_its_posterior():
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 def test_the_scale_of_normal_errors_is_inferred():
     """Against a run on coefficients and scale together; false-alarm rate below 1e-5."""
     found = BayesianGLMRegressor(target_ess=2000, random_state=0).fit(X, REALS)
