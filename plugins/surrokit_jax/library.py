@@ -3,40 +3,15 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
-from surrokit.errors import ConfigurationError, MissingDependencyError, ResultTypeError
+from surrokit.errors import ConfigurationError, ResultTypeError
+from surrokit.registry.optional import load_library
 
 _TURN_ON = (
     'jax.config.update("jax_enable_x64", True)  # before any array is made, or JAX_ENABLE_X64=1 '
     "in the environment"
 )
-
-
-def load(name: str, extra: str) -> ModuleType:
-    """Return an optional library.
-
-    Parameters
-    ----------
-    name
-        How it is imported.
-    extra
-        The extra of surrokit that brings it.
-
-    Raises
-    ------
-    MissingDependencyError
-        If it is not installed.
-    """
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{name} is needed for this target and cannot be imported ({error}); run "
-            f"python -m pip install 'surrokit[{extra}]'"
-        ) from error
 
 
 def load_jax() -> Any:
@@ -49,7 +24,7 @@ def load_jax() -> Any:
     ConfigurationError
         If it computes in single precision.
     """
-    jax: Any = load("jax", "jax")
+    jax: Any = load_library("jax", "jax")
     if not jax.config.jax_enable_x64:
         raise ConfigurationError(
             "JAX computes in single precision, which is too coarse for acceptance probabilities; "
@@ -67,7 +42,7 @@ def load_jax_elsewhere() -> None:
         If somebody has imported it there already, and left it in single precision.
     """
     is_new = "jax" not in sys.modules
-    jax: Any = load("jax", "jax")
+    jax: Any = load_library("jax", "jax")
     if is_new:
         jax.config.update("jax_enable_x64", True)
     load_jax()

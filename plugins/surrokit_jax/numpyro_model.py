@@ -11,9 +11,10 @@ import numpy as np
 from surrokit.coordinates.models import ModelMap, Reported
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError
+from surrokit.registry.optional import load_library
 from surrokit.types import FloatArray
 from surrokit_jax.compiled import Compiled
-from surrokit_jax.library import load, load_jax
+from surrokit_jax.library import load_jax
 from surrokit_jax.potential import JaxPotential
 from surrokit_jax.tracing import check_number, highest_order
 
@@ -48,7 +49,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> JaxPot
         If JAX is in single precision, or NumPyro cannot make a potential of the model.
     """
     jax = load_jax()
-    load("numpyro", "numpyro")
+    load_library("numpyro", "numpyro")
     sites = Sites(model, args, kwargs, *_initialize(jax, model, args, kwargs))
     check_number("the model's potential", sites.potential, sites.own.dim)
     return JaxPotential(

@@ -11,9 +11,9 @@ import numpy as np
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError
+from surrokit.registry.optional import load_library
 from surrokit.targets.modelled import ModelledPotential
 from surrokit.types import FloatArray
-from surrokit_pymc.library import load
 from surrokit_pymc.target import Backend, assemble, check_model, choose
 
 
@@ -48,7 +48,7 @@ def from_bambi(
     ConfigurationError
         If it is no model of Bambi, or its model of PyMC is refused.
     """
-    bambi = load("bambi", "bambi")
+    bambi = load_library("bambi", "bambi")
     if not isinstance(model, bambi.Model):
         raise ConfigurationError(f"model must be a bambi.Model, got {type(model).__name__}")
     if not model.built:

@@ -7,7 +7,8 @@ from typing import Any
 
 import surrokit as sk
 from surrokit.contracts.potential import Potential
-from surrokit_pymc.library import load, load_pymc
+from surrokit.registry.optional import load_library
+from surrokit_pymc.library import load_pymc
 from surrokit_pymc.line import Line
 
 
@@ -45,7 +46,7 @@ class Jaxified:
         ConfigurationError
             If JAX is in single precision, or cannot trace the model.
         """
-        load("jax", "jax")
+        load_library("jax", "jax")
         made: Potential = sk.make(
             "potential",
             "jax",

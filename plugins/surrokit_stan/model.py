@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from surrokit.registry.optional import load_library
+
 
 class StanModel(Protocol):
     """The part of BridgeStan's ``StanModel`` that targets use.
@@ -96,9 +98,18 @@ class Turns:
         return _load, (path, getattr(self.model, "data", ""), getattr(self.model, "seed", 1234))
 
 
-def _load(path: str, data: str, seed: int) -> Turns:
-    from surrokit_stan.library import load_bridgestan
+def load_bridgestan() -> Any:
+    """Return BridgeStan.
 
+    Raises
+    ------
+    MissingDependencyError
+        If it is not installed.
+    """
+    return load_library("bridgestan", "stan", "to load a model in Stan")
+
+
+def _load(path: str, data: str, seed: int) -> Turns:
     # one process may have several copies of a model
     return Turns(load_bridgestan().StanModel(path, data, seed=seed, warn=False))
 

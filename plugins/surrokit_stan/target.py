@@ -11,8 +11,7 @@ from surrokit.errors import ConfigurationError
 from surrokit.settings import is_whole
 from surrokit.targets.modelled import ModelledPotential
 from surrokit_stan.density import StanPotential
-from surrokit_stan.library import load_bridgestan
-from surrokit_stan.model import REQUIRED, StanModel, Turns
+from surrokit_stan.model import REQUIRED, StanModel, Turns, load_bridgestan
 from surrokit_stan.reported import line_of, report, unconstrain
 
 _MOST = 2**32  # seeds have as many values
