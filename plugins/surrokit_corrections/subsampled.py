@@ -21,8 +21,16 @@ from surrokit_corrections.thinning import Thinning
 
 _TOLERANCE = 1e-5  # nats above the mode: what is missing costs acceptance, a little
 _PAIRS = 200  # simulated decisions behind a prediction of the acceptance
-_FEW_OPERATIONS = 2e9  # about 0.3 seconds, once
+_FEW_OPERATIONS = 2e9  # a tenth of a second, once
+_MANY_OPERATIONS = 2e10  # about a second, once
+_ROW_IN_OPERATIONS = 1e6
+"""What some thousand moves save by expansions of third order, for each row that a move touches and
+each dimension."""
 _PASSES = 3.0  # over all rows, at most, that such a prediction may cost
+
+
+def _to_array(values: object) -> FloatArray | None:
+    return None if values is None else np.array(values, dtype=np.float64)
 
 
 _ORDER = Limits("2, 3 or None", lambda value: value in (None, 2, 3))
@@ -51,7 +59,18 @@ class Subsampled:
     order
         To which terms are expanded: 2, or 3 where the target has the capability
         ``rows-third-order``. Expansions of third order accept more and touch fewer rows, but take
-        about ``n_rows dim^3`` operations once; None takes them where these are few.
+        about ``n_rows dim^3 / 3`` operations once; None takes them where these are few, or where a
+        move would touch many rows without.
+    centre : ndarray of shape (dim,), optional
+        Where terms are expanded, for whoever knows a position near the mode. None has the mode
+        searched for. Draws are exact with any; the nearer to the mode, the fewer rows are touched.
+    hessian : ndarray of shape (dim, dim), optional
+        Second derivatives there; to be given with a centre, and only then.
+
+    Raises
+    ------
+    ConfigurationError
+        If the order is neither, or one of centre and hessian is given alone.
 
     References
     ----------
@@ -60,6 +79,18 @@ class Subsampled:
     """
 
     order: int | None = attrs.field(default=None, validator=_ORDER)
+    centre: FloatArray | None = attrs.field(default=None, converter=_to_array, repr=False)
+    hessian: FloatArray | None = attrs.field(default=None, converter=_to_array, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        if (self.centre is None) != (self.hessian is None):
+            given, missing = (
+                ("centre", "hessian") if self.hessian is None else ("hessian", "centre")
+            )
+            raise ConfigurationError(
+                f"subsampled needs centre and hessian together, got {given} alone; give {missing} "
+                "too, or leave both out to have the mode searched for"
+            )
 
     @property
     def needs(self) -> Capabilities:
@@ -68,7 +99,7 @@ class Subsampled:
 
     def bind(self, potential: Potential) -> SubsampledDecider:
         """Return what decides by an exact potential, with capability ``rows``."""
-        return SubsampledDecider(order=self.order, potential=potential)
+        return SubsampledDecider(settings=self, potential=potential)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -77,17 +108,18 @@ class SubsampledDecider:
 
     Parameters
     ----------
-    order
-        As in :class:`Subsampled`.
+    settings
+        What it goes by.
     potential
         The exact one, with capability ``rows``.
     thinning
         Expansions, bounds and a table of rows: made by :meth:`prepare`.
     mode
-        Where the terms are expanded, with second derivatives: found by :meth:`prepare`.
+        Where the terms are expanded, with second derivatives: found by :meth:`prepare`, unless a
+        centre was given.
     """
 
-    order: int | None
+    settings: Subsampled
     potential: Potential
     thinning: Thinning | None = None
     mode: Mode | None = None
@@ -110,26 +142,30 @@ class SubsampledDecider:
             If ``order=3`` was asked for and the target has no ``rows-third-order``.
         """
         exact = self.potential
-        mode = find_mode(exact, near, tolerance=_TOLERANCE)
-        if mode.hessian is None:
-            hessian = with_hessian(exact).hessian(mode.position[None])[0]
-            mode = attrs.evolve(mode, hessian=hessian)
-        assert mode.hessian is not None
-        summed = with_rows(exact)
-        order = self._order_for(exact, summed.n_rows)
-        thinning = Thinning.at(mode.position, mode.hessian, summed, order)
-        return attrs.evolve(self, thinning=thinning, mode=mode)
+        mode, centre, hessian = None, self.settings.centre, self.settings.hessian
+        if centre is None or hessian is None:
+            mode, hessian = _mode_near(exact, near)
+            centre = mode.position
+        return attrs.evolve(self, thinning=self._expand(centre, hessian), mode=mode)
 
-    def _order_for(self, exact: Potential, n_rows: int) -> int:
-        third = can.ROWS_THIRD_ORDER in exact.capabilities
-        if self.order is None:
-            return 3 if third and n_rows * exact.dim**3 <= _FEW_OPERATIONS else 2
-        if self.order == 3 and not third:
+    def _expand(self, centre: FloatArray, hessian: FloatArray) -> Thinning:
+        exact, order = self.potential, self.settings.order
+        third, summed = can.ROWS_THIRD_ORDER in exact.capabilities, with_rows(exact)
+        if order == 3 and not third:
             raise CapabilityError(
                 "subsampled with order=3 needs rows-third-order from the target, whose terms have "
                 "no third derivatives, or no bound of the fourth; pass order=2"
             )
-        return self.order
+        if order is not None:
+            return Thinning.at(centre, hessian, summed, order)
+        operations = summed.n_rows * exact.dim**3
+        if not third or operations > _MANY_OPERATIONS:
+            return Thinning.at(centre, hessian, summed)
+        if operations > _FEW_OPERATIONS:
+            second = Thinning.at(centre, hessian, summed)
+            if operations > second.expected_rows * exact.dim * _ROW_IN_OPERATIONS:
+                return second
+        return Thinning.at(centre, hessian, summed, 3)
 
     @property
     def expected_rows(self) -> float:
@@ -214,3 +250,12 @@ class SubsampledDecider:
                 "near the mode first, as a run does"
             )
         return self.thinning
+
+
+def _mode_near(exact: Potential, near: FloatArray) -> tuple[Mode, FloatArray]:
+    """Return the mode that a search finds, and second derivatives there."""
+    mode = find_mode(exact, near, tolerance=_TOLERANCE)
+    hessian = mode.hessian
+    if hessian is None:
+        hessian = with_hessian(exact).hessian(mode.position[None])[0]
+    return attrs.evolve(mode, hessian=hessian), hessian

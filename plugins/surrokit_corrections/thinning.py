@@ -17,7 +17,7 @@ from surrokit.contracts.rows import (
 )
 from surrokit.errors import TargetError
 from surrokit.types import BoolArray, FloatArray, IntArray
-from surrokit_corrections.envelope import USUAL, Envelope, envelopes
+from surrokit_corrections.envelope import Envelope, envelopes, holds_most
 
 _PAIRS_AT_ONCE = 100_000
 """Rows that are gathered in one batch, which bounds the temporaries."""
@@ -102,7 +102,9 @@ class Thinning:
         """
         half, half_power = 0.5 * len(self.whitening), 0.5 * (self.order + 1)
         moment = 2.0**half_power * math.exp(math.lgamma(half + half_power) - math.lgamma(half))
-        usual = self.envelopes[min(USUAL, len(self.envelopes) - 1)]
+        usual = next(
+            each for each in self.envelopes if each.radius >= holds_most(len(self.whitening))
+        )
         return float(2.0 * moment * usual.total)
 
     def survival(self, ends: FloatArray, wanted: BoolArray, rng: np.random.Generator) -> FloatArray:
@@ -130,7 +132,7 @@ class Thinning:
             z = (ends - self.expansion.centre) @ self.whitening
             spread = move_bounds(z[0], z[1], self.order)
             shells = self._shells(z)
-            totals = np.array([*(each.total for each in self.envelopes), np.inf])[shells]
+            totals = self._totals(shells)
             rates = np.where(wanted & (totals > 0.0), spread * totals, 0.0)
             # a rate, and a shell, of both ends: the way back is decided alike
             few = rates <= self.n_rows
@@ -151,6 +153,15 @@ class Thinning:
             return np.zeros(z.shape[1], dtype=np.int64)
         reach = np.sqrt(np.square(z).sum(axis=2).max(axis=0))
         return np.asarray(np.searchsorted([each.radius for each in self.envelopes], reach))
+
+    def _totals(self, shells: IntArray) -> FloatArray:
+        """Return the sum of psi for each move, shape (n,); infinite where there is none."""
+        if self.envelopes[0].radius == np.inf:
+            return np.full(len(shells), self.envelopes[0].total)
+        totals = np.full(len(shells), np.inf)
+        for number in np.unique(shells[shells < len(self.envelopes)]):
+            totals[shells == number] = self.envelopes[number].total
+        return totals
 
     def _thin(
         self,

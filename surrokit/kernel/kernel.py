@@ -162,7 +162,8 @@ class Moves(Binding):
         if prepared is self.decider:
             return False
         self.decider = prepared
-        self._begin_deciding()
+        if not np.isfinite(self.state.values).all():
+            self._begin_deciding()
         return True
 
     def _begin_deciding(self) -> None:

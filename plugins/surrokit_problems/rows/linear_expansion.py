@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import attrs
 import numpy as np
-from scipy import sparse
 
 from surrokit.contracts.rows import USUAL_ORDER
 from surrokit.types import FloatArray, IntArray
 from surrokit_problems.data.design import Design, along, blocks, gram, products
 from surrokit_problems.rows.linear_terms import LinearTerms
 from surrokit_problems.rows.normal_prior import NormalPrior
+from surrokit_problems.rows.third_derivatives import third_derivatives
 
 _STEPS_AT_ONCE = 16384  # more, and what is made of them leaves the processor's cache
 
@@ -91,16 +91,13 @@ class LinearExpansion:
     def with_third_order(self) -> LinearExpansion:
         """Return the expansions with the terms' third derivatives: one pass over the rows.
 
-        In rows times dim^3 operations, half of them spared, by matrix products.
+        In about a third of rows times dim^3 operations, by matrix products.
         """
-        third = self.terms.third(self.predictors, slice(None))
+        weights = self.terms.third(self.predictors, slice(None))
         first, second = self._pairs
-        cubic = np.zeros((len(self.centre), len(first)))
-        for rows, block in blocks(self.design, len(first)):
-            x = block.toarray() if sparse.issparse(block) else block
-            cubic += (x * third[rows, None]).T @ (x[:, first] * x[:, second])
-        cubic *= np.where(first == second, 1.0, 2.0)
-        return attrs.evolve(self, cubic=np.ascontiguousarray(cubic.T / 6.0))
+        cubic = third_derivatives(self.design, weights)[first, second]
+        cubic *= np.where(first == second, 1.0, 2.0)[:, None] / 6.0
+        return attrs.evolve(self, cubic=cubic)
 
     @property
     def third(self) -> FloatArray | None:

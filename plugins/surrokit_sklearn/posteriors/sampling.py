@@ -95,10 +95,10 @@ def draw_posterior(
     normal = laplace_of(target, start, few, n_rows)
     if normal is None:
         return sample_by(target, rng, goals, {"sampler": "hmc"}, settings)
-    # rows are expanded at the mode, the search for which begins at the mean of the chains
     parts: dict[str, Any] = {"initial": normal.draw_around(goals.chains, rng)}
     if n_rows >= MANY and misfit_of(normal, target, _TRIALS, rng) <= _NEAR:
-        parts |= {"sampler": "gaussian", "surrogate": normal, "correction": "subsampled"}
+        rows = {"centre": normal.mean, "hessian": normal.precision}
+        parts |= {"sampler": "gaussian", "surrogate": normal, "correction": ("subsampled", rows)}
         parts["warmup"] = _WARMUP_NEAR
     else:
         covariance = normal.factor @ normal.factor.T

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import surrokit as sk
@@ -15,6 +15,7 @@ from surrokit.errors import CapabilityError, ConfigurationError, NumericalError,
 from surrokit.testing.parts.reference import proposal_at
 from surrokit.testing.targets.counting import Wrapped
 from surrokit_corrections.alias import AliasTable
+from surrokit_corrections.cumulative import CumulativeTable
 from surrokit_corrections.subsampled import Subsampled
 from surrokit_problems.rows.families.ready_made import LOGISTIC, PROBIT, student_errors
 from surrokit_problems.rows.glm import GeneralizedLinearModel
@@ -302,10 +303,47 @@ def test_the_alias_table_has_the_probabilities_of_its_weights(n):
         assert (weights[table.draw(100, rng)] > 0).all()
 
 
+def test_running_sums_have_the_probabilities_of_their_weights():
+    weights = np.array([0.0, 1.0, 0.0, 0.0, 3.0, 4.0, 0.0])
+    drawn = CumulativeTable.of(weights).draw(80_000, np.random.default_rng(0))
+    shares = np.bincount(drawn, minlength=7) / len(drawn)
+    assert (shares[weights == 0.0] == 0.0).all()
+    # four standard errors: false alarms once in 5,000
+    assert_allclose(shares, weights / 8.0, atol=4.0 * 0.5 / np.sqrt(len(drawn)))
+
+
+def test_a_number_rounded_to_one_draws_a_row_with_a_weight():
+    class Last:
+        def random(self, n):
+            return np.full(n, np.nextafter(1.0, 0.0))
+
+    table = CumulativeTable.of(np.array([1.0, 1e-300, 0.3, 0.0]))
+    assert table.draw(1, Last()).tolist() == [2]
+
+
+@pytest.mark.parametrize("table", [AliasTable, CumulativeTable])
 @pytest.mark.parametrize("weights", [[0.0, 0.0], [1.0, np.inf], [np.nan, 1.0]])
-def test_weights_without_a_sum_are_refused(weights):
+def test_weights_without_a_sum_are_refused(table, weights):
     with pytest.raises(NumericalError, match="positive, finite sum"):
-        AliasTable.of(np.array(weights))
+        table.of(np.array(weights))
+
+
+def test_a_centre_that_is_given_is_not_searched_for():
+    found = prepared(MODELS["logistic"])
+    assert found.mode is not None
+    given = Subsampled(centre=found.mode.position, hessian=found.mode.hessian)
+    target = RecordingPotential(MODELS["logistic"])
+    bound = given.bind(target).prepare(np.full(target.dim, np.nan))
+    assert target.exact.counts["gradient"] == 0
+    assert bound.mode is None
+    assert_array_equal(bound.thinning.whitening, found.thinning.whitening)
+    assert_array_equal(bound.thinning.expansion.centre, found.mode.position)
+
+
+@pytest.mark.parametrize(("given", "missing"), [("centre", "hessian"), ("hessian", "centre")])
+def test_a_centre_and_its_derivatives_are_given_together(given, missing):
+    with pytest.raises(ConfigurationError, match=f"got {given} alone; give {missing} too"):
+        Subsampled(**{given: np.eye(3)})
 
 
 def test_third_order_accepts_more_and_touches_fewer_rows():
