@@ -332,7 +332,7 @@ def test_a_centre_that_is_given_is_not_searched_for():
     found = prepared(MODELS["logistic"])
     assert found.mode is not None
     given = Subsampled(centre=found.mode.position, hessian=found.mode.hessian)
-    target = RecordingPotential(MODELS["logistic"])
+    target = RecordingPotential(MODELS["logistic"](), keep=False)
     bound = given.bind(target).prepare(np.full(target.dim, np.nan))
     assert target.exact.counts["gradient"] == 0
     assert bound.mode is None
@@ -360,10 +360,21 @@ def test_third_order_accepts_more_and_touches_fewer_rows():
 def test_third_order_is_taken_where_it_costs_little():
     assert prepared(MODELS["logistic"]).thinning.order == 3
     assert prepared(MODELS["probit"]).thinning.order == 2
-    rng = np.random.default_rng(0)
-    wide = LogisticRegression(rng.standard_normal((200, 220)), RESPONSE[:200], 0.1)
-    correction = Subsampled().bind(wide).prepare(np.zeros(220))
-    assert correction.thinning.order == 2
+
+
+@pytest.mark.parametrize(
+    ("limits", "order"),
+    [
+        ({"_FEW_OPERATIONS": 0.0}, 3),
+        ({"_FEW_OPERATIONS": 0.0, "_ROW_IN_OPERATIONS": 1e-3}, 2),
+        ({"_FEW_OPERATIONS": 0.0, "_MANY_OPERATIONS": 1e3}, 2),
+    ],
+    ids=["many rows touched", "few rows touched", "too dear"],
+)
+def test_dear_third_order_is_taken_where_it_saves_rows(limits, order, monkeypatch):
+    for name, value in limits.items():
+        monkeypatch.setattr(f"surrokit_corrections.subsampled.{name}", value)
+    assert prepared(MODELS["logistic"]).thinning.order == order
 
 
 def test_third_order_needs_third_derivatives():
