@@ -13,6 +13,7 @@ from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.plausible import Plausible
 from surrokit.shapes import check_matrices, check_positions, check_vectors
+from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 from surrokit_jax.compiled import Compiled
 from surrokit_jax.derivatives import DERIVATIVES
@@ -26,7 +27,7 @@ _OFFERED: tuple[Capabilities, ...] = (
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class JaxPotential:
+class JaxPotential(ShownTarget):
     """A potential on the line, of which every method is compiled at its first call.
 
     A copy made by pickle is compiled anew where it goes.

@@ -9,10 +9,11 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError
 from surrokit.shapes import check_matrices, check_positions, check_vectors
+from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 
 
-class Banana:
+class Banana(ShownTarget):
     """U of theta from y_i ~ N(theta_1 + theta_2^2, sigma_y^2) and theta ~ N(0, sigma_theta^2 I).
 
     The data are drawn at theta_1 + theta_2^2 = 1. They determine that sum only, so the posterior

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from surrokit.report.elements import Markup, items, join, tag
+from surrokit.shown.elements import Markup, items, join, tag
 
 LIBRARIES = ("surrokit", "numpy", "scipy", "scikit-learn", "arviz-stats", "matplotlib")
 

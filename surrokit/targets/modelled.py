@@ -14,6 +14,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ShapeError
+from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 
 Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
@@ -21,7 +22,7 @@ Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 
 
 @attrs.frozen(eq=False)
-class ModelledPotential:
+class ModelledPotential(ShownTarget):
     """A potential on the line of another library, with what the model there reports.
 
     It does all that the inner potential does, by the same methods.

@@ -10,11 +10,12 @@ from surrokit import capabilities as can
 from surrokit.contracts.forward import Energy
 from surrokit.coordinates.rowwise import map_rows
 from surrokit.shapes import check_positions
+from surrokit.shown.target import ShownTarget
 from surrokit.targets.curvature import gauss_newton
 from surrokit.types import Capabilities, FloatArray
 
 
-class PotentialOfOutputs(ABC):
+class PotentialOfOutputs(ShownTarget, ABC):
     """U(q) = energy(forward(q), q), computed from the outputs and their derivatives.
 
     Where the map fails at some positions only, :class:`~surrokit.errors.EvaluationError` is raised

@@ -12,11 +12,11 @@ from parsed import Parsed
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
-from surrokit.report.elements import Markup, escape, tag
 from surrokit.report.page import SECTIONS, page_of
 from surrokit.report.recipe import lines_of
 from surrokit.result.adaptation import Rescue
 from surrokit.result.finding import Finding, Verdict
+from surrokit.shown.elements import Markup, escape, tag
 
 pytest.importorskip("matplotlib", reason="a page has Matplotlib's pictures")
 
