@@ -99,8 +99,8 @@ class Run(Views):
         Answers with the surrogate's draws for a control; None unless :func:`surrokit.sharpen` made
         them.
     asked
-        What :func:`surrokit.sample` was given, by name, an ellipsis for each object; None of a run
-        without a file.
+        What :func:`surrokit.sample` was given, by name, an ellipsis for each object. The seed is
+        one that makes the same draws, also where none was given. None of a run made otherwise.
     """
 
     parameters: Parameters
