@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -46,6 +46,8 @@ class JaxPotential(ShownTarget):
         Where positions start; None for no such place.
     dim
         Numbers in a position on the line; by default those of the parameters.
+    observed_data
+        What was observed, by the names of a model that tells.
     """
 
     function: Callable[[Any], Any]
@@ -54,6 +56,7 @@ class JaxPotential(ShownTarget):
     derivatives: int
     plausible: Plausible | None = None
     dim: int = attrs.field()
+    observed_data: Mapping[str, Any] = attrs.field(factory=dict)
     _compiled: dict[str, Compiled] = attrs.field(init=False, factory=dict, repr=False)
 
     @dim.default

@@ -66,6 +66,11 @@ class Banana(ShownTarget):
         self._data_precision = n_observations / sigma_y**2
         self._prior_precision = 1.0 / sigma_theta**2
 
+    @property
+    def observed_data(self) -> dict[str, FloatArray]:
+        """The data."""
+        return {"y": self.data}
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, 2)."""
         return self.value_and_gradient(positions)[0]

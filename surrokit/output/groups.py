@@ -16,7 +16,7 @@ from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.types import FloatArray
 
 Group: TypeAlias = Mapping[str, np.ndarray]
-"""Name to an array of shape (chains, draws, ...)."""
+"""Name to an array of shape (chains, draws, ...); data that were observed have any shape."""
 
 MOST_NUMBERS = 2**26
 """Log-likelihoods that are exported at most, half a gigabyte of them."""
@@ -26,8 +26,8 @@ def groups_of(run: Any) -> dict[str, Group]:
     """Return the groups of a :class:`~surrokit.result.run.Run`.
 
     ``posterior`` and ``sample_stats``; ``warmup_posterior`` and ``warmup_sample_stats`` of
-    iterations before the first kept draw; and ``posterior_predictive`` with the outputs of a
-    forward map, without noise, where the run has them.
+    iterations before the first kept draw; ``posterior_predictive`` with the outputs of a forward
+    map, without noise, where the run has them; and ``observed_data`` where the target tells them.
 
     Parameters
     ----------
@@ -43,6 +43,8 @@ def groups_of(run: Any) -> dict[str, Group]:
         groups["warmup_posterior"] = run.parameters.split(run.warmup.draws)
     if run.outputs is not None:
         groups["posterior_predictive"] = {"outputs": run.outputs}
+    if run.observed_data:
+        groups["observed_data"] = run.observed_data
     return groups
 
 

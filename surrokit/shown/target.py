@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from surrokit import capabilities as can
+from surrokit.contracts.potential import observed_data_of
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.shown.elements import Markup, items, tag
 from surrokit.shown.tables import MOST_ROWS, table
@@ -56,6 +59,7 @@ def show_target(target: Any) -> str:
             ("target", describe_target(target)),
             ("dimension", _dimension(target)),
             ("can be evaluated", abilities_of(target)),
+            ("observed", _observed(target)),
             ("calls so far", _calls(target)),
         ]
     )
@@ -112,6 +116,11 @@ def _dimension(target: Any) -> str:
     if isinstance(declared, Parameters) and declared.dim != target.dim:
         return f"{declared.dim:,}, sampled by {target.dim:,} numbers on the line"
     return f"{target.dim:,}"
+
+
+def _observed(target: Any) -> str | None:
+    sizes = {name: np.size(array) for name, array in observed_data_of(target).items()}
+    return ", ".join(f"{name} ({n:,})" for name, n in sizes.items()) or None
 
 
 def _calls(target: Any) -> str | None:

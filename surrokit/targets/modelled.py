@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import attrs
@@ -35,6 +35,8 @@ class ModelledPotential(ShownTarget):
         The map from the line to what the model reports.
     starts
         Where chains start; None for anywhere near zero.
+    observed_data
+        What was observed, by the model's names.
 
     Raises
     ------
@@ -45,6 +47,7 @@ class ModelledPotential(ShownTarget):
     inner: Potential
     transform: ModelMap
     starts: Starts | None = None
+    observed_data: Mapping[str, Any] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         if self.transform.own.dim != self.inner.dim:

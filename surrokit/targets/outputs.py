@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -41,6 +42,12 @@ class PotentialOfOutputs(ShownTarget, ABC):
     @abstractmethod
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+
+    @property
+    def observed_data(self) -> Mapping[str, FloatArray]:
+        """What the outputs are compared with, as far as the energy tells."""
+        told: Mapping[str, FloatArray] = getattr(self.energy, "observed_data", {})
+        return told
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""

@@ -100,6 +100,11 @@ def test_targets_of_other_front_doors_are_shown(target):
     assert facts(target)["can be evaluated"].startswith("value")
 
 
+def test_a_target_tells_what_was_observed():
+    assert facts(sk.make("potential", "lynx-hare"))["observed"] == "outputs (42)"
+    assert "observed" not in facts(sk.make("potential", "gaussian"))
+
+
 @pytest.mark.parametrize("wrap", [CountingPotential, lambda t: RecordingPotential(t, keep=False)])
 def test_calls_are_told_where_they_are_counted(wrap):
     counted = wrap(Gaussian())

@@ -49,6 +49,11 @@ class LinearRows(ShownTarget, ABC):
         return len(self._terms.response)
 
     @property
+    def observed_data(self) -> dict[str, FloatArray]:
+        """The response of each row."""
+        return {"row": self._terms.response}
+
+    @property
     def family(self) -> Family:
         """Terms and their derivatives."""
         return self._terms.family

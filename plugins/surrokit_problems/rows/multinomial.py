@@ -94,6 +94,11 @@ class MultinomialLogit(ShownTarget):
         return len(self._rows.response)
 
     @property
+    def observed_data(self) -> dict[str, IntArray]:
+        """The response of each row."""
+        return {"row": self._rows.response}
+
+    @property
     def capabilities(self) -> Capabilities:
         """What it offers besides the value; ``convex`` with a prior."""
         return _OFFERED | ({can.CONVEX} if self._prior.proper else set())

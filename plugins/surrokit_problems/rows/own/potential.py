@@ -62,6 +62,11 @@ class OwnRows(ShownTarget):
         return len(self._data)
 
     @property
+    def observed_data(self) -> dict[str, Any]:
+        """The data that were given, which no one but the user's function tells apart."""
+        return self._data.by_name
+
+    @property
     def capabilities(self) -> Capabilities:
         """Gradient and Hessian if these were given; ``rows`` with a bound beside."""
         offered: set[str] = set()
