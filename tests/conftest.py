@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--screenshots",
         type=Path,
         metavar="FOLDER",
-        help="keep what the browser's tests photograph, as the documentation shows it: docs/pictures",
+        help="keep what the browser's tests photograph; the documentation has it in docs/pictures",
     )
 
 
