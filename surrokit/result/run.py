@@ -99,7 +99,7 @@ class Run(Views):
         Answers with the surrogate's draws for a control; None unless :func:`surrokit.sharpen` made
         them.
     observed_data
-        What was observed, by name, as far as the target tells.
+        What was observed, by name, as far as the target tells; empty of a run that was opened.
     asked
         What :func:`surrokit.sample` was given, by name, an ellipsis for each object. The seed is
         one that makes the same draws, also where none was given. None of a run made otherwise.

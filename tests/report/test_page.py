@@ -264,6 +264,14 @@ def test_the_lines_of_a_run_with_a_file_make_it_again(tmp_path, target):
         np.testing.assert_array_equal(scope["run"].draws, run.draws)
 
 
+def test_a_file_tells_the_name_of_a_target(tmp_path):
+    path, target = tmp_path / "run.surrokit", ("gaussian", {"mean": [1.0, 2.0]})
+    sk.sample(target, sampler="hmc", warmup=30, draws=20, seed=7, path=path, progress=False)
+    lines = lines_of(sk.open_run(path))
+    assert "    ('gaussian', {'mean': [1.0, 2.0]})," in lines
+    assert "yours" not in lines
+
+
 def test_lines_go_by_the_last_session(tmp_path, target):
     path = tmp_path / "run.surrokit"
     sk.sample(target, sampler="hmc", warmup=30, draws=20, seed=7, path=path, progress=False)
