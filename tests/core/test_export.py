@@ -7,6 +7,7 @@ import types
 import warnings
 from types import MappingProxyType
 
+import attrs
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -127,6 +128,14 @@ def test_built_in_targets_tell_their_data(name, count):
     target = sk.make("potential", name)
     (array,) = observed_data_of(target).values()
     assert array.shape == (count,)
+
+
+@pytest.mark.parametrize(
+    "array", [np.array(["a", "b"]), np.array([1, "b"], dtype=object), np.zeros(2**22 + 1, bool)]
+)
+def test_text_and_large_data_are_not_exported(bounded_run, array):
+    run = attrs.evolve(bounded_run, observed_data={"x": array, "y": np.zeros(2)})
+    assert list(run.to_arviz()["observed_data"].data_vars) == ["y"]
 
 
 def test_a_target_s_own_data_have_their_names(tmp_path):
