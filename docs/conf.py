@@ -22,6 +22,7 @@ extensions = [
     "sphinx.ext.doctest",
     "generated_pages",
     "alt_texts",
+    "inner_links",
 ]
 exclude_patterns = ["_build", "examples", "pictures", "_ext"]
 source_suffix = {".md": "markdown"}

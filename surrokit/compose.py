@@ -25,6 +25,7 @@ from surrokit.history.scratch import Keep
 from surrokit.ledger.file import unwritten
 from surrokit.ledger.known import WarmStart, add_known, read_known
 from surrokit.mode.starts import given_positions, read_evaluations
+from surrokit.plan.asked import read_seed, seed_of
 from surrokit.plan.parts import check_target
 from surrokit.plan.policy import Policy
 from surrokit.plan.recipe import Recipe
@@ -305,9 +306,12 @@ def sample(
         "step_size": step_size,
         "n_steps": n_steps,
     }
+    rng = read_seed(seed)
     asked = Recipe(
         exact=exact,
         name=describe(target),
+        target=target if name_and_settings(target) is not None else None,
+        seed=seed_of(rng),
         sampler=sampler,
         surrogate=surrogate,
         schedule=schedule,
@@ -326,7 +330,6 @@ def sample(
         safety=check_safety(safety),
         budget=budget,
     )
-    rng = _generator(seed)
     known = None
     if warm_start is not None:
         known, evaluated, past = read_known(warm_start, exact, version)
@@ -389,12 +392,3 @@ def _check_sizes(chains: int, warmup: int | None, draws: int | None) -> None:
             raise ConfigurationError(
                 f"{name} must be a whole number of at least {least}, got {value!r}"
             )
-
-
-def _generator(seed: object) -> np.random.Generator:
-    try:
-        return np.random.default_rng(seed)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"seed must be a whole number of at least 0, a numpy generator or None, got {seed!r}"
-        ) from error

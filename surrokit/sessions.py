@@ -23,8 +23,6 @@ from surrokit.failures.account import FailureKind, Recheck
 from surrokit.history.trace import Trace
 from surrokit.ledger.events import last_event
 from surrokit.ledger.facts import (
-    PARTS,
-    can_write,
     read_arguments,
     read_generator,
     read_sequels,
@@ -40,7 +38,9 @@ from surrokit.ledger.lock import Lock
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import Tape
+from surrokit.plan.asked import PARTS
 from surrokit.plan.parts import check_target
+from surrokit.plan.plain import can_write
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.sequel import Sequel
 from surrokit.registry.catalogue import default_catalogue

@@ -13,6 +13,15 @@ from threadpoolctl import threadpool_limits
 ROOT = Path(__file__).parents[1]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--screenshots",
+        type=Path,
+        metavar="FOLDER",
+        help="keep what the browser's tests photograph; the documentation has it in docs/pictures",
+    )
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The repository."""

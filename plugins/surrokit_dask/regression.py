@@ -12,6 +12,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import Ball, SummedPotential
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.shapes import check_positions
+from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_dask import tasks
@@ -28,7 +29,7 @@ AHEAD = 4096
 """Rows that are drawn ahead of time, unless told otherwise."""
 
 
-class DaskRegression:
+class DaskRegression(ShownTarget):
     """U of the coefficients: a sum over the rows of all partitions, and a normal prior.
 
     Rows stay where they are. Sums travel, and rows that are drawn. Partitions are summed up in

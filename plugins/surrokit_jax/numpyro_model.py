@@ -63,6 +63,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> JaxPot
         ),
         derivatives=highest_order("the model's potential", sites.potential, sites.own.dim, None),
         dim=sites.own.dim,
+        observed_data=sites.observed,
     )
 
 
@@ -94,6 +95,8 @@ class Sites:
         unconstrained sites by name.
     own, reported
         Names and shapes of unconstrained sites, and of all that is reported.
+    observed
+        What was observed, by site.
     """
 
     model: Callable[..., Any]
@@ -103,6 +106,7 @@ class Sites:
     report: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     own: Parameters
     reported: Parameters
+    observed: Mapping[str, Any]
 
     def potential(self, z: Any) -> Any:
         """Return U at a position (dim,) on the line, in JAX."""
@@ -164,8 +168,8 @@ def _sites(model: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str
 
 def _initialize(
     jax: Any, model: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> tuple[Callable[..., Any], Callable[..., Any], Parameters, Parameters]:
-    """Return NumPyro's potential and report, and names and shapes of both sides."""
+) -> tuple[Callable[..., Any], Callable[..., Any], Parameters, Parameters, dict[str, Any]]:
+    """Return NumPyro's potential and report, names and shapes of both sides, and data."""
     from numpyro.infer.util import initialize_model
 
     try:
@@ -193,7 +197,8 @@ def _initialize(
     reported = {
         name: Reported(tuple(shapes[name].shape), constant=constant[name]) for name in order
     }
-    return info.potential_fn, info.postprocess_fn, line, Parameters.declare(reported)
+    data = _observed(info.model_trace)
+    return info.potential_fn, info.postprocess_fn, line, Parameters.declare(reported), data
 
 
 def _constants(jax: Any, report: Callable[..., Any], own: Parameters) -> dict[str, tuple[int, ...]]:
@@ -207,6 +212,13 @@ def _constants(jax: Any, report: Callable[..., Any], own: Parameters) -> dict[st
         )
         for name, array in flat.items()
     }
+
+
+def _observed(trace: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what was observed by site; a factor has nothing of the kind."""
+    sites = {name: site for name, site in trace.items() if site.get("is_observed")}
+    found = {name: np.asarray(site["value"]) for name, site in sites.items()}
+    return {name: array for name, array in found.items() if array.size}
 
 
 def _check_plates(trace: Mapping[str, Mapping[str, Any]]) -> None:

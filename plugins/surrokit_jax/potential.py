@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -13,6 +13,7 @@ from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.plausible import Plausible
 from surrokit.shapes import check_matrices, check_positions, check_vectors
+from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 from surrokit_jax.compiled import Compiled
 from surrokit_jax.derivatives import DERIVATIVES
@@ -26,7 +27,7 @@ _OFFERED: tuple[Capabilities, ...] = (
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class JaxPotential:
+class JaxPotential(ShownTarget):
     """A potential on the line, of which every method is compiled at its first call.
 
     A copy made by pickle is compiled anew where it goes.
@@ -45,6 +46,8 @@ class JaxPotential:
         Where positions start; None for no such place.
     dim
         Numbers in a position on the line; by default those of the parameters.
+    observed_data
+        What was observed, by the names of a model that tells.
     """
 
     function: Callable[[Any], Any]
@@ -53,6 +56,7 @@ class JaxPotential:
     derivatives: int
     plausible: Plausible | None = None
     dim: int = attrs.field()
+    observed_data: Mapping[str, Any] = attrs.field(factory=dict)
     _compiled: dict[str, Compiled] = attrs.field(init=False, factory=dict, repr=False)
 
     @dim.default

@@ -10,6 +10,7 @@ import numpy as np
 
 from surrokit.contracts.learner import LearningProblem
 from surrokit.settings import one_of, optional_positive, optional_positive_integer, positive, spread
+from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.types import FloatArray
 from surrokit_networks.learner.learner import NetworkLearner
 from surrokit_networks.learner.learning import learner_of
@@ -28,7 +29,7 @@ WEIGHT_SCALES = (0.3, 1.0, 2.0)
 
 
 @attrs.frozen(kw_only=True)
-class Additive:
+class Additive(ShownSurrogate):
     """A network of random additive nodes a(w . z + b) (section 3.1) on a trend.
 
     The defaults are meant to make a good surrogate of few evaluations: z is the whitened

@@ -7,6 +7,7 @@ import numpy as np
 
 from surrokit.contracts.learner import LearningProblem
 from surrokit.settings import spread
+from surrokit.surrogate.shown import ShownSurrogate
 from surrokit_networks.learner.learner import NetworkLearner
 from surrokit_networks.learner.learning import network_learner
 from surrokit_networks.learner.pilot import no_nodes
@@ -15,7 +16,7 @@ from surrokit_networks.regression.regression import Regression
 
 
 @attrs.frozen(kw_only=True)
-class Quadratic:
+class Quadratic(ShownSurrogate):
     """A positive definite quadratic: the normal density that fits the evaluations best.
 
     Parameters

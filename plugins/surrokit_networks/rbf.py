@@ -10,6 +10,7 @@ import numpy as np
 
 from surrokit.contracts.learner import LearningProblem
 from surrokit.settings import one_of, optional_positive, optional_positive_integer, positive, spread
+from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.types import FloatArray
 from surrokit_networks.learner.learner import NetworkLearner
 from surrokit_networks.learner.learning import learner_of
@@ -33,7 +34,7 @@ WIDTH_SCALES: dict[Widths, tuple[float, ...]] = {
 
 
 @attrs.frozen(kw_only=True)
-class Rbf:
+class Rbf(ShownSurrogate):
     """A network of random radial nodes exp(-|z - c|^2 / (2 l^2)), on a trend.
 
     The defaults are meant to make a good surrogate of few evaluations: z is the whitened

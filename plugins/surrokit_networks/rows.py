@@ -8,6 +8,7 @@ import numpy as np
 from surrokit.contracts.learner import LearningProblem
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.settings import not_negative_integer, spread
+from surrokit.surrogate.shown import ShownSurrogate
 from surrokit_networks.additive import Additive
 from surrokit_networks.learner.exact_rows import ExactRows, RowChoice
 from surrokit_networks.learner.learner import NetworkLearner
@@ -27,7 +28,7 @@ def _defaults() -> Training:
 
 
 @attrs.frozen(kw_only=True)
-class Rows:
+class Rows(ShownSurrogate):
     """V(q) = the terms of the rows of most leverage + a quadratic, and perhaps a network.
 
     For a target that is a sum over rows of data (capability ``rows``). Where few rows inform a

@@ -9,10 +9,11 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError
 from surrokit.shapes import check_matrices, check_positions, check_vectors
+from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 
 
-class Banana:
+class Banana(ShownTarget):
     """U of theta from y_i ~ N(theta_1 + theta_2^2, sigma_y^2) and theta ~ N(0, sigma_theta^2 I).
 
     The data are drawn at theta_1 + theta_2^2 = 1. They determine that sum only, so the posterior
@@ -64,6 +65,11 @@ class Banana:
         self._mean = float(self.data.mean())
         self._data_precision = n_observations / sigma_y**2
         self._prior_precision = 1.0 / sigma_theta**2
+
+    @property
+    def observed_data(self) -> dict[str, FloatArray]:
+        """The data."""
+        return {"y": self.data}
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, 2)."""

@@ -10,10 +10,11 @@ import numpy.typing as npt
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.shapes import check_matrices, check_positions, check_vectors
+from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 
 
-class GaussianPotential:
+class GaussianPotential(ShownTarget):
     """U(q) = (q - mean)^T covariance^-1 (q - mean) / 2, in nats.
 
     Parameters

@@ -16,7 +16,7 @@ from surrokit.targets.functions import FunctionPotential
 from surrokit.targets.modelled import ModelledPotential
 from surrokit.types import FloatArray
 from surrokit_pymc.compiled import Compiled
-from surrokit_pymc.frozen import freeze
+from surrokit_pymc.frozen import freeze, read_observed
 from surrokit_pymc.jaxified import Jaxified
 from surrokit_pymc.library import load_pymc, single_precision
 from surrokit_pymc.line import Line, LogDensity, LogDensityAndGradient
@@ -108,7 +108,7 @@ def assemble(
         constrain=reported,
         unconstrain=unconstrain(frozen, line),
     )
-    return ModelledPotential(inner, adjust(of), Jittered(start))
+    return ModelledPotential(inner, adjust(of), Jittered(start), read_observed(frozen))
 
 
 @attrs.frozen(eq=False)

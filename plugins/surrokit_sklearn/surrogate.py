@@ -6,12 +6,13 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.learner import LearningProblem
+from surrokit.surrogate.shown import ShownSurrogate
 from surrokit_sklearn.fit.fit_settings import FitSettings
 from surrokit_sklearn.fit.learner import EstimatorLearner
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class EstimatorSurrogate(FitSettings):
+class EstimatorSurrogate(FitSettings, ShownSurrogate):
     """A scikit-learn regressor that learns U from values.
 
     The regressor sees whitened positions z, and what is left of U after the trend, divided by its

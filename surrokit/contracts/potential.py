@@ -6,7 +6,8 @@ Matrices are in :mod:`surrokit.contracts.matrices`, forward maps in
 
 from __future__ import annotations
 
-from typing import Generic, Protocol, TypeVar, cast
+from collections.abc import Mapping
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -73,6 +74,25 @@ class GaussianPotential(Potential, Protocol):
     @property
     def factor(self) -> FloatArray:
         """L, lower triangular of shape (dim, dim); L L^T is the covariance."""
+
+
+def observed_data_of(potential: Potential) -> Mapping[str, Any]:
+    """Return arrays of what was observed, by name; empty where a potential does not tell.
+
+    A potential may have an attribute ``observed_data``. The one that it wraps is asked otherwise.
+
+    Parameters
+    ----------
+    potential
+        A target.
+    """
+    asked: Any = potential
+    while asked is not None:
+        found = getattr(asked, "observed_data", None)
+        if isinstance(found, Mapping):
+            return found
+        asked = getattr(asked, "inner", None)
+    return {}
 
 
 Offering = TypeVar("Offering", bound=Potential, covariant=True)

@@ -32,12 +32,13 @@ from surrokit.cost.rows import RecordedRows
 from surrokit.errors import TargetError
 from surrokit.failures.account import BrokenGradients
 from surrokit.shapes import check_positions
+from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.outputs import gradient_of_energy
 from surrokit.types import Capabilities, FloatArray
 
 
-class RecordingPotential(RecordedRows):
+class RecordingPotential(RecordedRows, ShownTarget):
     """A target whose evaluations are counted, and kept until they are drained.
 
     A position where the target raises, or returns NaN or -inf, gets the value ``inf``, and so is

@@ -14,14 +14,13 @@ from surrokit.contracts.potential import Potential
 from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError
 from surrokit.ledger.store import Store, reading
+from surrokit.plan.asked import PARTS, arguments_of, seed_of
+from surrokit.plan.plain import can_write, from_plain, to_plain
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.safety import Safety
 from surrokit.plan.sequel import Sequel
 from surrokit.targets.differences import Differences
 from surrokit.types import FloatArray
-
-PARTS = ("sampler", "surrogate", "schedule", "explorer", "correction", "policy")
-"""Parts of a recipe that may be objects, which no file can hold."""
 
 _SIZES = ("name", "chains", "warmup", "draws", "on_error", "retries", "keep")
 _RECORDS = {"evaluations": Evaluations, "past": Past}
@@ -45,6 +44,7 @@ def write_settings(store: Store, asked: Recipe) -> None:
         "differences": isinstance(asked.exact, Differences),
         "parts": plain,
         "objects": objects,
+        "target": to_plain(asked.target if can_write(asked.target) else None),
     }
     store.write_facts({"settings": settings})
     for name, array in _arrays(asked).items():
@@ -108,33 +108,13 @@ def read_arguments(store: Store) -> dict[str, Any]:
         If it is damaged.
     """
     with reading(store.path):
-        facts, generator = store.facts(), _generator(store.facts()["generator"])
-        settings, arrays = facts["settings"], store.arrays()
+        facts, arrays = store.facts(), store.arrays()
+        settings = {**facts["settings"], "differences": False}
         last = {**settings, **(facts.get("sequels") or [{}])[-1]}
-        parts = {name: from_plain(part) for name, part in settings["parts"].items()}
-        safety = Safety(**settings["safety"])
-    given = {**parts, **dict.fromkeys(settings["objects"], ...)}
-    given |= {name: last[name] for name in ("warmup", "draws")}
-    given |= {name: ... for name in ("initial", *_RECORDS) if _has(name, arrays)}
-    given |= {**last["budget"], "safety": None if safety == Safety() else safety}
-    found = {name: value for name, value in given.items() if value is not None}
-    usual = {"on_error": "reject", "keep": "memory"}
-    found |= {name: settings[name] for name, value in usual.items() if settings[name] != value}
-    if settings["on_error"] == "retry":
-        found["retries"] = settings["retries"]
-    return {**found, "chains": settings["chains"], "seed": _seed_of(generator)}
-
-
-def _has(name: str, arrays: Mapping[str, FloatArray]) -> bool:
-    return any(each == name or each.startswith(f"{name}/") for each in arrays)
-
-
-def _seed_of(generator: np.random.Generator) -> Any:
-    """Return the number that a generator was seeded by; an ellipsis if it had drawn already."""
-    entropy = cast(Any, generator.bit_generator.seed_seq).entropy
-    fresh = np.random.default_rng(entropy)
-    is_fresh = fresh.bit_generator.state == generator.bit_generator.state
-    return entropy if is_fresh else ...
+        objects = dict.fromkeys(settings["objects"], ...)
+        asked = _recipe(last, arrays, cast(Potential, None), objects)
+        seed = seed_of(_generator(facts["generator"]))
+    return arguments_of(attrs.evolve(asked, target=from_plain(settings.get("target")), seed=seed))
 
 
 def write_sequels(store: Store, sequels: Sequence[Sequel]) -> None:
@@ -189,54 +169,6 @@ def _check_given(objects: Mapping[str, str], given: Mapping[str, Any]) -> None:
             f"the ledger holds the run's {', '.join(more)}, which cannot be changed; leave it "
             "out, or begin a new run with warm_start=..."
         )
-
-
-# --- plain data ---
-
-
-def to_plain(value: Any) -> Any:
-    """Return a setting as JSON can hold it.
-
-    Raises
-    ------
-    TypeError
-        If it is an object that JSON cannot hold.
-    """
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, np.generic):
-        return to_plain(value.item())
-    if isinstance(value, np.ndarray) and value.dtype.kind in "bif":
-        return {"array": value.tolist(), "dtype": value.dtype.str}
-    if isinstance(value, tuple):
-        return {"tuple": [to_plain(each) for each in value]}
-    if isinstance(value, list):
-        return [to_plain(each) for each in value]
-    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-        return {"dict": {name: to_plain(each) for name, each in value.items()}}
-    raise TypeError(f"a {type(value).__name__} is no plain data")
-
-
-def can_write(value: Any) -> bool:
-    """Return whether a setting is plain data."""
-    try:
-        to_plain(value)
-    except TypeError:
-        return False
-    return True
-
-
-def from_plain(data: Any) -> Any:
-    """Return a setting from what :func:`to_plain` made of it."""
-    if isinstance(data, list):
-        return [from_plain(each) for each in data]
-    if not isinstance(data, dict):
-        return data
-    if "tuple" in data:
-        return tuple(from_plain(each) for each in data["tuple"])
-    if "array" in data:
-        return np.array(data["array"], dtype=data["dtype"])
-    return {name: from_plain(each) for name, each in data["dict"].items()}
 
 
 # --- the generator ---

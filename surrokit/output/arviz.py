@@ -70,6 +70,10 @@ class Draws:
             else arrays
             for group, arrays in self.groups.items()
         }
+        data = groups.get("observed_data", {})
+        groups["observed_data"] = {_allowed(data)[name]: array for name, array in data.items()}
+        if not data:
+            del groups["observed_data"]
         dims = {
             allowed.get(name, name): [axis.replace("/", "÷") for axis in axes]
             for name, axes in self.dims.items()

@@ -16,18 +16,23 @@ from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.types import FloatArray
 
 Group: TypeAlias = Mapping[str, np.ndarray]
-"""Name to an array of shape (chains, draws, ...)."""
+"""Name to an array of shape (chains, draws, ...); data that were observed have any shape."""
 
 MOST_NUMBERS = 2**26
 """Log-likelihoods that are exported at most, half a gigabyte of them."""
+
+
+MOST_DATA = 2**22
+"""Numbers of an array of data that is exported at most: draws may be few, and data many."""
 
 
 def groups_of(run: Any) -> dict[str, Group]:
     """Return the groups of a :class:`~surrokit.result.run.Run`.
 
     ``posterior`` and ``sample_stats``; ``warmup_posterior`` and ``warmup_sample_stats`` of
-    iterations before the first kept draw; and ``posterior_predictive`` with the outputs of a
-    forward map, without noise, where the run has them.
+    iterations before the first kept draw; ``posterior_predictive`` with the outputs of a forward
+    map, without noise, where the run has them; and ``observed_data`` where the target tells
+    them, but for arrays of text or of more than :data:`MOST_DATA` numbers.
 
     Parameters
     ----------
@@ -43,7 +48,15 @@ def groups_of(run: Any) -> dict[str, Group]:
         groups["warmup_posterior"] = run.parameters.split(run.warmup.draws)
     if run.outputs is not None:
         groups["posterior_predictive"] = {"outputs": run.outputs}
+    observed = {name: array for name, array in run.observed_data.items() if _is_small(array)}
+    if observed:
+        groups["observed_data"] = observed
     return groups
+
+
+def _is_small(array: np.ndarray) -> bool:
+    """Return whether an array holds numbers, and not too many to go with the draws."""
+    return array.dtype.kind in "biuf" and array.size <= MOST_DATA
 
 
 def _depths(run: Any, trace: Any) -> Group:

@@ -101,6 +101,10 @@ class Recipe:
         The target.
     name
         Its name.
+    target
+        The name of a registered target, alone or with settings; None of any other one.
+    seed
+        What makes the run's generator again; an ellipsis where that is not known.
     sampler, surrogate, schedule, explorer, correction
         Names, pairs of name and settings, objects, or None where left open. Once parts are made
         they are objects. Sampler and correction are not bound to a potential yet; the surrogate
@@ -149,6 +153,8 @@ class Recipe:
 
     exact: Potential
     name: str = "target"
+    target: Any = None
+    seed: Any = ...
     sampler: Any = None
     surrogate: Any = None
     schedule: Any = None

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from surrokit.errors import MissingDependencyError
+from surrokit.shown.elements import printable
 
 # Okabe and Ito (2008), Color Universal Design
 INK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -81,13 +82,6 @@ def _class_of_figures() -> Any:
 def new_figure(width: float, height: float) -> Any:
     """Return an empty figure, in inches, that is no business of pyplot's."""
     return _class_of_figures()(figsize=(width, height), layout="constrained", facecolor="white")
-
-
-def printable(text: str) -> str:
-    """Return text with a mark in place of control characters, and of those that turn writing."""
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
-    )
 
 
 def short_name(name: str) -> str:

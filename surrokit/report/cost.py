@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from surrokit.plots.cost import cost_panels
-from surrokit.report.elements import Child, Markup, items, join, tag
 from surrokit.report.svg import Drawer
+from surrokit.shown.elements import Child, Markup, items, join, tag
 
 MOST_REPAIRS = 12
 """Repairs of the surrogate that are told one by one."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from surrokit.errors import ConfigurationError
 from surrokit.report import cost, posterior, recipe, trust, verdict
-from surrokit.report.elements import Child, Markup, tag
 from surrokit.report.svg import Drawer
+from surrokit.shown.elements import Child, Markup, tag
 
 INTERVAL = 0.9
 """Probability of the intervals on a page."""

@@ -13,9 +13,9 @@ from surrokit.plots.marginals import marginal_panels
 from surrokit.plots.pairs import AT_ONCE, pair_panels, strongest_pairs
 from surrokit.plots.panel import percent
 from surrokit.plots.sample import Sample
-from surrokit.report.elements import Child, Markup, join, tag
 from surrokit.report.svg import Drawer
 from surrokit.report.tables import table
+from surrokit.shown.elements import Child, Markup, join, tag
 from surrokit.types import FloatArray
 
 ALL = 24

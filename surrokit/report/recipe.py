@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import platform
-import re
 from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
 import attrs
+import numpy as np
 
-from surrokit.report.elements import Markup, items, join, tag
+from surrokit.shown.elements import Markup, items, join, tag
 
 LIBRARIES = ("surrokit", "numpy", "scipy", "scikit-learn", "arviz-stats", "matplotlib")
 
-_NAME = re.compile(r"[a-z][a-z0-9-]*")
-_PARTS = ("sampler", "surrogate", "schedule", "explorer", "correction")
+MOST_NUMBERS = 100
+"""Numbers of an array in the lines that make a run again."""
 
 
 def section(run: Any) -> Markup:
@@ -55,34 +55,23 @@ def versions() -> dict[str, str]:
 def lines_of(run: Any) -> str:
     """Return lines of Python that make a run again, with what is not known in comments.
 
-    A run with a file knows what it was asked for. Of another one only the parts and sizes are
-    known.
-
     Parameters
     ----------
     run
         A :class:`~surrokit.result.run.Run`.
     """
-    notes = ["# the target is yours: no run holds it"]
-    if run.asked is not None:
-        arguments = dict(run.asked)
-    else:
-        arguments = _guess(run)
-        notes.append("# without path=... a run does not know its seed, nor settings of its parts,")
-        notes.append("# nor whether the length of its warm-up was given")
+    arguments = dict(run.asked or {})
+    target = _source(arguments.pop("target")) if "target" in arguments else None
     given = [f"    {name}={_source(value)}," for name, value in arguments.items()]
+    notes = [] if target else ["# the target is yours: no run holds it"]
+    if run.asked is None:
+        notes.append("# what this run was asked for is not known")
+    elif run.choice is not None and not {"sampler", "surrogate"} & set(arguments):
+        notes.append("# parts were picked by what calls cost: name them, so that others are not")
     if any("..." in line for line in given):
         notes.append("# ... was an object of yours")
-    lines = ["import surrokit as sk", "", *notes, "run = sk.sample(", "    target,", *given, ")"]
-    return "\n".join(lines)
-
-
-def _guess(run: Any) -> dict[str, Any]:
-    """Return parts and sizes that are known of any run."""
-    known = {kind: run.parts[kind] for kind in _PARTS if kind in run.parts}
-    parts = {kind: name if _NAME.fullmatch(name) else ... for kind, name in known.items()}
-    chains, draws, _ = run.draws.shape
-    return {**parts, "chains": chains, "draws": draws}
+    call = ["run = sk.sample(", f"    {target or 'target'},", *given, ")"]
+    return "\n".join(["import surrokit as sk", "", *notes, *call])
 
 
 def _source(value: Any) -> str:
@@ -99,6 +88,12 @@ def _source(value: Any) -> str:
         return f"sk.{type(value).__name__}({inside})"
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{key!r}: {_source(each)}' for key, each in value.items())}}}"
+    if isinstance(value, np.ndarray):
+        return repr(value.tolist()) if value.size <= MOST_NUMBERS else "..."
+    if isinstance(value, np.generic):
+        return repr(value.item())
+    if isinstance(value, list):
+        return f"[{', '.join(map(_source, value))}]"
     if isinstance(value, tuple):
         inside = ", ".join(map(_source, value))
         return f"({inside},)" if len(value) == 1 else f"({inside})"

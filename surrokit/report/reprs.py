@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from surrokit.report.elements import Markup, join, named, tag
 from surrokit.report.verdict import findings
-
-MOST_ROWS = 20
-"""Rows that a notebook shows; the page and ``print`` show all."""
+from surrokit.shown.elements import Markup, join, tag
+from surrokit.shown.tables import MOST_ROWS, table
 
 _COLUMNS = ("mean", "sd", "q05", "q50", "q95", "hdi_low", "hdi_high", "ess", "rhat")
 
@@ -45,23 +43,12 @@ def show_summary(summary: Any) -> str:
 
 def _table(summary: Any, n: int) -> Markup:
     columns = [name for name in _COLUMNS if name in summary.columns]
-    head = tag("tr", *(tag("th", name, scope="col") for name in ("", *columns)))
-    rows = [_row(label, row, columns) for label, row in list(summary.rows())[:MOST_ROWS]]
+    told = list(summary.rows())[:MOST_ROWS]
+    rows = [(label, [_cell(name, row[name]) for name in columns]) for label, row in told]
     left = n - len(rows)
     more = f"{left} more numbers: print(run.summary()), or run.report('run.html')."
-    return join(
-        [
-            tag("table", tag("thead", head), tag("tbody", *rows)),
-            tag("p", more) if left else None,
-        ]
-    )
+    return join([table(["", *columns], rows), tag("p", more) if left else None])
 
 
-def _row(label: str, row: dict[str, float], columns: list[str]) -> Markup:
-    cells = [_cell(name, row[name]) for name in columns]
-    return tag("tr", tag("th", named(label), scope="row"), *cells)
-
-
-def _cell(column: str, value: float) -> Markup:
-    text = "missing" if value != value else format(value, _FORMS.get(column, ".4g"))
-    return tag("td", text)
+def _cell(column: str, value: float) -> str:
+    return "missing" if value != value else format(value, _FORMS.get(column, ".4g"))

@@ -25,7 +25,7 @@ from surrokit.plots.style import (
     YELLOW,
     drawing,
 )
-from surrokit.report.elements import Markup, escape, tag
+from surrokit.shown.elements import Markup, escape, tag
 
 COLOURS = {
     INK: "currentColor",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from surrokit.report.elements import Child, Markup, named, tag
+from surrokit.shown.elements import Child, Markup, named, tag
 
 SEARCHED_FROM = 12
 """Rows from which on a table can be searched."""

@@ -6,9 +6,9 @@ from typing import Any
 
 from surrokit.plots.surrogate import error_panel
 from surrokit.plots.trust import rank_panels, trust_panels
-from surrokit.report.elements import Child, Markup, join, tag
 from surrokit.report.posterior import Shown
 from surrokit.report.svg import Drawer
+from surrokit.shown.elements import Child, Markup, join, tag
 
 RANKED = 12
 """Numbers whose ranks are shown at most: those of the largest R-hat."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.report.elements import Markup, items, join, named, tag
+from surrokit.shown.elements import Markup, items, join, named, tag
 from surrokit.types import FloatArray
 
 

@@ -98,9 +98,11 @@ class Run(Views):
     sharpened
         Answers with the surrogate's draws for a control; None unless :func:`surrokit.sharpen` made
         them.
+    observed_data
+        What was observed, by name, as far as the target tells; empty of a run that was opened.
     asked
-        What :func:`surrokit.sample` was given, by name, an ellipsis for each object; None of a run
-        without a file.
+        What :func:`surrokit.sample` was given, by name, an ellipsis for each object. The seed is
+        one that makes the same draws, also where none was given. None of a run made otherwise.
     """
 
     parameters: Parameters
@@ -127,6 +129,7 @@ class Run(Views):
     verdict: Verdict = attrs.field(factory=Verdict)
     more: Callable[..., Run] | None = None
     sharpened: Sharpened | None = None
+    observed_data: Mapping[str, Any] = attrs.field(factory=dict)
     asked: Mapping[str, Any] | None = None
 
     @property

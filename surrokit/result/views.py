@@ -61,8 +61,10 @@ class Views:
         """Return the draws as the installed ArviZ keeps them: a DataTree, or InferenceData.
 
         Groups are ``posterior``, ``sample_stats`` (with ``log_weight`` of weighted draws), the same
-        of the warm-up, and ``posterior_predictive`` with the ``outputs`` of a forward map, without
-        noise. Attributes have versions, calls, parts and the verdict.
+        of the warm-up, ``posterior_predictive`` with the ``outputs`` of a forward map without
+        noise, and ``observed_data`` where the target tells them: ``outputs`` of a forward map, and
+        ``row`` for the responses of a regression, but no text, and no array of more than four
+        million numbers. Attributes have versions, calls, parts and the verdict.
 
         Parameters
         ----------

@@ -12,7 +12,7 @@ import numpy as np
 from surrokit.capabilities import ROWS
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.observation import RoundInfo, RunInfo
-from surrokit.contracts.potential import Potential
+from surrokit.contracts.potential import Potential, observed_data_of
 from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Moment, Stage
 from surrokit.cost.budget import BudgetSpent, StopReason
@@ -24,6 +24,7 @@ from surrokit.failures.account import FailureKind
 from surrokit.history.history import History
 from surrokit.kernel.kernel import Moves
 from surrokit.ledger.file import NoFile, RunFile
+from surrokit.plan.asked import arguments_of
 from surrokit.plan.recipe import LAST_PART, Recipe, ending
 from surrokit.plan.sequel import Sequel, Sequels
 from surrokit.plan.standby import LATELY, Pace
@@ -87,7 +88,7 @@ class Book:
         file: NoFile | RunFile | None = None,
         sequels: Sequence[Sequel] = (),
     ) -> None:
-        self._file = file or NoFile()
+        self._asked, self._file = asked, file or NoFile()
         self._sequels = Sequels(sequels or [Sequel.of(asked)], self._file.journal)
         self.clock = Clock(self._file.journal)
         self.target = RecordingPotential(
@@ -305,6 +306,8 @@ class Book:
             kernel=moves.bound,
             modes=None if modes is None else modes.tell(transform),
             weights=self.weights,
+            observed_data=observed_data_of(exact.target),
+            asked=arguments_of(self._asked),
         )
         return attrs.evolve(run, verdict=judge(run))
 

@@ -12,6 +12,7 @@ from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.contracts.potential import Potential
 from surrokit.errors import SurrogateFitError
 from surrokit.surrogate.keeping import KeepingLearner
+from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.types import Capabilities
 
 Fit = Callable[[Evaluations, np.random.Generator], Potential]
@@ -53,7 +54,7 @@ def batch_surrogate(
 
 
 @attrs.frozen(kw_only=True)
-class BatchSurrogate:
+class BatchSurrogate(ShownSurrogate):
     """A surrogate from a function; see :func:`batch_surrogate`."""
 
     fit: Fit

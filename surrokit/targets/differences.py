@@ -14,6 +14,7 @@ from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, EvaluationError
 from surrokit.shapes import check_positions
+from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.types import Capabilities, FloatArray
 
@@ -47,7 +48,7 @@ _SHORTEST, _LONGEST = 1e-3, 1e4  # of the usual step
 
 
 @attrs.frozen(eq=False)
-class Differences:
+class Differences(ShownTarget):
     """A potential whose gradient is made of differences of its values.
 
     A gradient by central differences pays for 2 dim + 1 values, one to one side for dim + 1. Draws

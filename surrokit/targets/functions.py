@@ -22,6 +22,7 @@ from surrokit.coordinates.rowwise import EachRow, map_rows, one_after_another
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.settings import is_whole
 from surrokit.shapes import check_positions
+from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences
 from surrokit.targets.precision import Precision
@@ -161,7 +162,7 @@ def _one_value_function(
 
 
 @attrs.frozen(eq=False)
-class FunctionPotential:
+class FunctionPotential(ShownTarget):
     """A potential in the user's coordinates, from functions of one position or of rows.
 
     Parameters

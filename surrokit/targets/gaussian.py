@@ -192,6 +192,11 @@ class GaussianEnergy:
             )
 
     @property
+    def observed_data(self) -> dict[str, FloatArray]:
+        """The data, beside the outputs."""
+        return {"outputs": self.data}
+
+    @property
     def capabilities(self) -> Capabilities:
         """``curvatures``, unless there is a prior without a metric.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import attrs
@@ -14,6 +14,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ShapeError
+from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 
 Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
@@ -21,7 +22,7 @@ Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 
 
 @attrs.frozen(eq=False)
-class ModelledPotential:
+class ModelledPotential(ShownTarget):
     """A potential on the line of another library, with what the model there reports.
 
     It does all that the inner potential does, by the same methods.
@@ -34,6 +35,8 @@ class ModelledPotential:
         The map from the line to what the model reports.
     starts
         Where chains start; None for anywhere near zero.
+    observed_data
+        What was observed, by the model's names.
 
     Raises
     ------
@@ -44,6 +47,7 @@ class ModelledPotential:
     inner: Potential
     transform: ModelMap
     starts: Starts | None = None
+    observed_data: Mapping[str, Any] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         if self.transform.own.dim != self.inner.dim:

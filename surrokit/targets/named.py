@@ -11,11 +11,12 @@ from surrokit.contracts.counting import Count, with_count
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ShapeError
+from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 
 
 @attrs.frozen(eq=False)
-class NamedPotential:
+class NamedPotential(ShownTarget):
     """A potential of unbounded numbers, each of which is a parameter with a name.
 
     It does all that the inner potential does, by the same methods.

@@ -15,6 +15,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.coordinates.rowwise import EachRow, one_after_another
 from surrokit.errors import EvaluationError
 from surrokit.shapes import check_positions
+from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 
 
@@ -48,7 +49,7 @@ def one_by_one(target: Potential) -> Potential:
 
 
 @attrs.frozen(eq=False)
-class OneByOne:
+class OneByOne(ShownTarget):
     """A potential whose methods are called with one position at a time.
 
     Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -10,11 +11,12 @@ from surrokit import capabilities as can
 from surrokit.contracts.forward import Energy
 from surrokit.coordinates.rowwise import map_rows
 from surrokit.shapes import check_positions
+from surrokit.shown.target import ShownTarget
 from surrokit.targets.curvature import gauss_newton
 from surrokit.types import Capabilities, FloatArray
 
 
-class PotentialOfOutputs(ABC):
+class PotentialOfOutputs(ShownTarget, ABC):
     """U(q) = energy(forward(q), q), computed from the outputs and their derivatives.
 
     Where the map fails at some positions only, :class:`~surrokit.errors.EvaluationError` is raised
@@ -40,6 +42,12 @@ class PotentialOfOutputs(ABC):
     @abstractmethod
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+
+    @property
+    def observed_data(self) -> Mapping[str, FloatArray]:
+        """What the outputs are compared with, as far as the energy tells."""
+        told: Mapping[str, FloatArray] = getattr(self.energy, "observed_data", {})
+        return told
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""

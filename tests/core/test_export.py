@@ -5,13 +5,17 @@ from __future__ import annotations
 import sys
 import types
 import warnings
+from types import MappingProxyType
 
+import attrs
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import surrokit as sk
+from surrokit.contracts.potential import observed_data_of
 from surrokit.errors import CapabilityError, ConfigurationError, MissingDependencyError
+from surrokit.testing.targets.densities import Gaussian
 
 arviz = pytest.importorskip("arviz")
 
@@ -77,6 +81,72 @@ def test_outputs_of_a_forward_map_are_predictions(forward_run, bounded_run):
     assert_array_equal(tree["posterior_predictive"]["outputs"].values, run.outputs)
     assert "energy" in tree["sample_stats"]
     assert "posterior_predictive" not in bounded_run.to_arviz()
+
+
+def test_data_are_exported_beside_the_outputs(forward_run):
+    run, _ = forward_run
+    observed = run.to_arviz()["observed_data"]["outputs"]
+    assert_array_equal(observed.values, [1.0, 1.0, 3.0])
+    assert run.outputs.shape[2:] == observed.shape
+
+
+def test_without_data_there_is_no_such_group(bounded_run):
+    assert bounded_run.observed_data == {}
+    assert not hasattr(bounded_run.to_arviz(), "observed_data")
+
+
+SETS = {"a": sk.observed([1.0, 2.0], 0.1), "b": sk.observed([3.0], "estimate")}
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        (
+            sk.forward_potential(lambda q: q[0] + np.arange(3.0), data=SETS, dim=1),
+            {"outputs": [1.0, 2.0, 3.0]},
+        ),
+        (sk.rows_potential("poisson", np.eye(2), [3, 4], prior=1.0), {"row": [3, 4]}),
+        (sk.rows_potential("multinomial", np.eye(3), [0, 1, 2]), {"row": [0, 1, 2]}),
+        (
+            sk.rows_potential(lambda q, rows: -rows["x"], {"x": np.ones(2)}, dim=1),
+            {"x": [1.0, 1.0]},
+        ),
+        (
+            sk.rows_potential(lambda q, rows: -rows[1], (np.ones(2), np.zeros(2)), dim=1),
+            {"data_0": [1.0, 1.0], "data_1": [0.0, 0.0]},
+        ),
+        (sk.potential(lambda q: 0.0, dim=1), {}),
+    ],
+)
+def test_targets_tell_what_was_observed(target, expected):
+    found = observed_data_of(target)
+    assert {name: array.tolist() for name, array in found.items()} == expected
+
+
+@pytest.mark.parametrize(("name", "count"), [("lynx-hare", 42), ("elliptic-pde", 121)])
+def test_built_in_targets_tell_their_data(name, count):
+    target = sk.make("potential", name)
+    (array,) = observed_data_of(target).values()
+    assert array.shape == (count,)
+
+
+@pytest.mark.parametrize(
+    "array", [np.array(["a", "b"]), np.array([1, "b"], dtype=object), np.zeros(2**22 + 1, bool)]
+)
+def test_text_and_large_data_are_not_exported(bounded_run, array):
+    run = attrs.evolve(bounded_run, observed_data={"x": array, "y": np.zeros(2)})
+    assert list(run.to_arviz()["observed_data"].data_vars) == ["y"]
+
+
+def test_a_target_s_own_data_have_their_names(tmp_path):
+    class Own(Gaussian):
+        observed_data = MappingProxyType({"a/b": np.arange(5.0)})
+
+    run = sk.sample(Own(), sampler="hmc", warmup=20, draws=20, seed=1, progress=False)
+    pytest.importorskip("h5netcdf", reason="netCDF files are written by it")
+    run.save(tmp_path / "run.nc")
+    back = arviz.from_netcdf(tmp_path / "run.nc")
+    assert_array_equal(back["observed_data"]["a÷b"].values, np.arange(5.0))
 
 
 def test_paths_that_are_doubled_have_depths():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 
 import pytest
@@ -45,8 +46,8 @@ def look(browser):
     """Open a page, and return it with what the console says and what it asks the network for."""
     contexts = []
 
-    def open_page(path, *, width=1600, scheme="light", **settings):
-        viewport = {"width": width, "height": 900}
+    def open_page(path, *, width=1600, height=900, scheme="light", **settings):
+        viewport = {"width": width, "height": height}
         context = browser.new_context(viewport=viewport, color_scheme=scheme, **settings)
         contexts.append(context)
         page, said, asked = context.new_page(), [], []
@@ -87,6 +88,43 @@ def test_a_page_is_for_all_readers(look, files, name, scheme):
     rules = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
     found = axe.Axe().run(page, options=rules).response["violations"]
     assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
+
+
+SCREENSHOTS = {"report": (1100, 1250, "light"), "report-telephone": (360, 1250, "dark")}
+"""Pictures of the documentation: width, height and scheme."""
+
+
+@pytest.fixture(scope="module")
+def lynx_hare(tmp_path_factory):
+    """The page that the documentation shows."""
+    parts = {"sampler": "sub-chain", "surrogate": "additive", "explorer": "rounds"}
+    run = sk.sample("lynx-hare", **parts, draws=250, seed=1, progress=False)
+    return run.report(tmp_path_factory.mktemp("documentation") / "lynx-hare.html")
+
+
+@pytest.fixture(scope="module")
+def album(request, tmp_path_factory):
+    """Where screenshots go."""
+    return request.config.getoption("--screenshots") or tmp_path_factory.mktemp("album")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", SCREENSHOTS)
+def test_the_documentation_shows_this_page(look, lynx_hare, album, root, name):
+    """``pytest tests/report/test_browser.py -m long --screenshots docs/pictures`` makes them."""
+    width, height, scheme = SCREENSHOTS[name]
+    page, said, _ = look(lynx_hare, width=width, height=height, scheme=scheme)
+    made = page.screenshot(path=album / f"{name}.png")
+    assert said == []
+    assert page.get_by_text("Nothing speaks against these draws.").is_visible()
+    assert page.get_by_role("rowheader", name="hare_0").is_visible()
+    shown = (root / "docs" / "pictures" / f"{name}.png").read_bytes()
+    assert size_of(shown) == size_of(made) == (width, height)
+
+
+def size_of(png):
+    """Return width and height, as the head of the file tells."""
+    return struct.unpack(">II", png[16:24])
 
 
 def test_colours_follow_the_reader(look, files):

@@ -19,6 +19,9 @@ LARGEST = 1_000_000
 CELLS = {
     "start": "import surrokit as sk",
     "sample": 'run = sk.sample("lynx-hare", warmup=200, draws=200, seed=1)',
+    "target": 'sk.make("potential", "lynx-hare")',
+    "settings": 'sk.make("surrogate", "additive")',
+    "fit": "run.surrogate",
     "run": "run",
     "summary": "run.summary()",
     "marginals": "run.plot.marginals()",
@@ -60,6 +63,14 @@ def test_a_run_and_its_summary_are_tables(outputs):
     for name in ("run", "summary"):
         (shown,) = outputs[name]
         assert "alpha" in Parsed(shown.data["text/html"]).text("bdi")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("target", "positive"), ("settings", "n_nodes"), ("fit", "distinct points")]
+)
+def test_targets_and_surrogates_are_tables(outputs, name, told):
+    (shown,) = outputs[name]
+    assert told in Parsed(shown.data["text/html"]).text()
 
 
 @pytest.mark.parametrize("name", ["marginals", "trace"])

@@ -12,11 +12,12 @@ from parsed import Parsed
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
-from surrokit.report.elements import Markup, escape, tag
+from surrokit.plan.asked import seed_of
 from surrokit.report.page import SECTIONS, page_of
 from surrokit.report.recipe import lines_of
 from surrokit.result.adaptation import Rescue
 from surrokit.result.finding import Finding, Verdict
+from surrokit.shown.elements import Markup, escape, tag
 
 pytest.importorskip("matplotlib", reason="a page has Matplotlib's pictures")
 
@@ -263,6 +264,14 @@ def test_the_lines_of_a_run_with_a_file_make_it_again(tmp_path, target):
         np.testing.assert_array_equal(scope["run"].draws, run.draws)
 
 
+def test_a_file_tells_the_name_of_a_target(tmp_path):
+    path, target = tmp_path / "run.surrokit", ("gaussian", {"mean": [1.0, 2.0]})
+    sk.sample(target, sampler="hmc", warmup=30, draws=20, seed=7, path=path, progress=False)
+    lines = lines_of(sk.open_run(path))
+    assert "    ('gaussian', {'mean': [1.0, 2.0]})," in lines
+    assert "yours" not in lines
+
+
 def test_lines_go_by_the_last_session(tmp_path, target):
     path = tmp_path / "run.surrokit"
     sk.sample(target, sampler="hmc", warmup=30, draws=20, seed=7, path=path, progress=False)
@@ -283,12 +292,60 @@ def test_objects_and_used_generators_are_told_as_such(tmp_path, target):
     assert "# ... was an object of yours" in lines
 
 
-def test_lines_of_a_run_without_a_file_say_what_is_not_known(run):
-    lines = lines_of(run)
-    assert "does not know its seed" in lines
-    assert "warmup=" not in lines
-    assert "    surrogate='additive'," in lines
-    compile(lines, "lines", "exec")
+SHORT = {"chains": 2, "warmup": 30, "draws": 20, "progress": False}
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")  # few draws
+@pytest.mark.parametrize("seed", [None, 7, np.int64(7), [1, 2], np.random.default_rng])
+@pytest.mark.parametrize("target", ["gaussian", ("gaussian", {"mean": [1.0, 2.0]})])
+def test_the_lines_of_any_run_make_it_again(target, seed):
+    seed = seed() if callable(seed) else seed
+    sampler = ("hmc", {"target_acceptance": 0.7})
+    run = sk.sample(target, sampler=sampler, step_size=0.1, seed=seed, **SHORT)
+    scope = {}
+    exec(lines_of(run).replace("chains=", "progress=False,\n    chains="), scope)
+    np.testing.assert_array_equal(scope["run"].draws, run.draws)
+
+
+def test_lines_of_a_run_tell_all_that_was_asked_for(run):
+    assert lines_of(run).splitlines() == [
+        "import surrokit as sk",
+        "",
+        "# the target is yours: no run holds it",
+        "run = sk.sample(",
+        "    target,",
+        "    sampler='hmc',",
+        "    surrogate='additive',",
+        "    warmup=200,",
+        "    draws=400,",
+        "    chains=4,",
+        "    seed=3,",
+        ")",
+    ]
+
+
+def test_lines_tell_where_parts_were_picked_by_cost(run):
+    picked = {name: value for name, value in run.asked.items() if name != "surrogate"}
+    told = lines_of(attrs.evolve(run, choice="hmc: it is cheap", asked={"chains": 4, "seed": 1}))
+    assert "# parts were picked by what calls cost" in told
+    assert "picked" not in lines_of(attrs.evolve(run, choice="hmc", asked=picked))
+    assert "is not known" in lines_of(attrs.evolve(run, asked=None))
+
+
+@pytest.mark.parametrize("used", [lambda rng: rng.normal(), lambda rng: rng.spawn(1)])
+def test_no_seed_is_told_of_a_generator_that_was_used(used):
+    rng = np.random.default_rng(1)
+    assert seed_of(rng) == 1
+    used(rng)
+    assert seed_of(rng) is ...
+    assert seed_of(np.random.Generator(np.random.MT19937(1))) is ...
+
+
+def test_arrays_among_the_settings_are_told_as_lists(run):
+    asked = {"step_size": np.array([0.1, 0.2]), "sampler": ("x", {"at": np.zeros(1000)})}
+    lines = lines_of(attrs.evolve(run, asked=asked))
+    assert "    step_size=[0.1, 0.2]," in lines
+    assert "    sampler=('x', {'at': ...})," in lines
 
 
 # --- files ---

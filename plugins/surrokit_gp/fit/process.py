@@ -8,6 +8,7 @@ import numpy as np
 from surrokit.contracts.learner import LearningProblem
 from surrokit.settings import one_of, positive, positive_integer
 from surrokit.surrogate.distinct import Tail
+from surrokit.surrogate.shown import ShownSurrogate
 from surrokit_gp.data.mean_functions import Mean
 from surrokit_gp.fit.learner import ProcessLearner
 from surrokit_gp.fit.search import KernelScales, Search
@@ -24,7 +25,7 @@ from surrokit_gp.posterior.model import Model
 
 
 @attrs.frozen(kw_only=True)
-class Process:
+class Process(ShownSurrogate):
     """Kernel, mean function and noise of a process, and the search for its hyperparameters.
 
     Parameters

@@ -8,6 +8,7 @@ import numpy as np
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE, VARIANCE
 from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.surrogate.quality import FitQuality
+from surrokit.surrogate.shown import ShownFit
 from surrokit.types import Capabilities, FloatArray
 from surrokit_gp.data.mean_functions import MeanKind, Polynomial, features
 from surrokit_gp.data.observations import Frame
@@ -29,7 +30,7 @@ rounding shall not depend on how many rows were asked about.
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class FittedProcess:
+class FittedProcess(ShownFit):
     """V(q), the mean of a Gaussian process given exact evaluations, in nats.
 
     Frozen and safe to share between threads. Every array it returns is new. Methods raise

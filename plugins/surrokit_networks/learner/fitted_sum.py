@@ -8,6 +8,7 @@ from surrokit import capabilities as can
 from surrokit.contracts.matrices import HESSIAN_FIELD, FormsAt
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.surrogate.quality import FitQuality
+from surrokit.surrogate.shown import ShownFit
 from surrokit.types import Capabilities, FloatArray
 from surrokit_networks.regression.fitted import CAPABILITIES, FittedNetwork
 
@@ -18,7 +19,7 @@ def sum_capabilities(known: Capabilities, fitted: Capabilities) -> Capabilities:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class FittedSum:
+class FittedSum(ShownFit):
     """V(q) = a part of U that is known + a network fitted to the rest, in nats.
 
     Frozen and safe to share between threads, as far as the known part is. Methods raise

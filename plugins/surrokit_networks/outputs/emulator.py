@@ -9,6 +9,7 @@ from surrokit import capabilities as can
 from surrokit.contracts.forward import Energy, offers_curvature_derivatives, offers_curvatures
 from surrokit.shapes import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.surrogate.quality import FitQuality
+from surrokit.surrogate.shown import ShownFit
 from surrokit.targets.curvature import (
     gauss_newton,
     gauss_newton_form_gradient,
@@ -36,7 +37,7 @@ def emulator_capabilities(energy: Energy) -> Capabilities:
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class FittedEmulator:
+class FittedEmulator(ShownFit):
     """V(q) = energy(f(q), q), with f a network in place of an expensive forward map; in nats.
 
     Only the map is learnt (Algorithm 2 with targets in R^m): misfit, noise scales and priors stay

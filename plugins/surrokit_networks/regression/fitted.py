@@ -11,6 +11,7 @@ from surrokit import capabilities as can
 from surrokit.contracts.matrices import FormsAt
 from surrokit.shapes import check_matrices, check_positions, check_vectors
 from surrokit.surrogate.quality import FitQuality
+from surrokit.surrogate.shown import ShownFit
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.nodes.nodes import WeightedNodes
 from surrokit_networks.regression.border import Beyond, Border
@@ -24,7 +25,7 @@ NORMAL: Capabilities = frozenset({can.CONVEX, can.GAUSSIAN})
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class FittedNetwork:
+class FittedNetwork(ShownFit):
     """V(q) = sum_i v_i a_i(q) + b, equation (10) of the paper, on a trend; in nats.
 
     Frozen and safe to share between threads. Every array it returns is new. Methods raise

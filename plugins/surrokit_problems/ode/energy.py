@@ -42,6 +42,11 @@ class LynxHareEnergy:
     capabilities: ClassVar[Capabilities] = frozenset({CURVATURES, CURVATURE_DERIVATIVES})
     """What it offers besides value and gradients."""
 
+    @property
+    def observed_data(self) -> dict[str, FloatArray]:
+        """Log counts, beside the outputs."""
+        return {"outputs": self.log_counts.ravel()}
+
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,).
 

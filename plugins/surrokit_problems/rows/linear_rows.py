@@ -10,6 +10,7 @@ import numpy as np
 
 from surrokit.contracts.rows import USUAL_ORDER, Ball, check_ball
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.shown.target import ShownTarget
 from surrokit.types import FloatArray, IntArray
 from surrokit_problems.data.design import Design, squared_norms
 from surrokit_problems.rows.families.family import Family
@@ -18,7 +19,7 @@ from surrokit_problems.rows.linear_terms import LinearTerms
 from surrokit_problems.rows.normal_prior import NormalPrior
 
 
-class LinearRows(ABC):
+class LinearRows(ShownTarget, ABC):
     """The terms w_i f(x_i . q + o_i) of a family, and a normal prior.
 
     Parameters
@@ -46,6 +47,11 @@ class LinearRows(ABC):
     def n_rows(self) -> int:
         """Number of terms."""
         return len(self._terms.response)
+
+    @property
+    def observed_data(self) -> dict[str, FloatArray]:
+        """The response of each row."""
+        return {"row": self._terms.response}
 
     @property
     def family(self) -> Family:

@@ -12,6 +12,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.shapes import check_positions, check_vectors
+from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_problems.data.design import Design, back, blocks, check_design, gram, squared_norms
@@ -28,7 +29,7 @@ _OFFERED: Capabilities = frozenset(
 )
 
 
-class MultinomialLogit:
+class MultinomialLogit(ShownTarget):
     """Responses 0, 1, ..., m with probabilities in proportion to 1, exp(e_1), ..., exp(e_m).
 
     Predictors are e_k = x . b_k; the position is b_1, ..., b_m, one after the other. A term is
@@ -91,6 +92,11 @@ class MultinomialLogit:
     def n_rows(self) -> int:
         """Number of terms."""
         return len(self._rows.response)
+
+    @property
+    def observed_data(self) -> dict[str, IntArray]:
+        """The response of each row."""
+        return {"row": self._rows.response}
 
     @property
     def capabilities(self) -> Capabilities:

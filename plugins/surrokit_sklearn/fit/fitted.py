@@ -10,6 +10,7 @@ import numpy as np
 
 from surrokit.shapes import check_positions
 from surrokit.surrogate.quality import FitQuality
+from surrokit.surrogate.shown import ShownFit
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_sklearn.fit.differences import CentralDifferences
@@ -21,7 +22,7 @@ precision, and powers overflow."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class FittedRegressor:
+class FittedRegressor(ShownFit):
     """V(q) = level + curvature |z|^2 / 2 + scale f(z), in nats, with f what a regressor predicts.
 
     Frozen; every array it returns is new. Methods raise :class:`~surrokit.errors.ShapeError`

@@ -21,11 +21,12 @@ from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.rowwise import map_rows
 from surrokit.errors import ShapeError
 from surrokit.shapes import check_positions
+from surrokit.shown.target import ShownTarget
 from surrokit.types import FloatArray
 
 
 @attrs.frozen(eq=False)
-class LiftedPotential:
+class LiftedPotential(ShownTarget):
     """A potential in the user's coordinates q, as one of z on the whole line, Jacobian included.
 
     U(z) = U(q(z)) - log Jacobian. Of values, gradients and forward maps this is the chain rule.

@@ -71,6 +71,11 @@ class ObservedEnergy:
     prior: Prior | None = None
 
     @property
+    def observed_data(self) -> dict[str, FloatArray]:
+        """The data of all blocks, beside the outputs."""
+        return {"outputs": np.concatenate([block.data for block in self.blocks])}
+
+    @property
     def capabilities(self) -> Capabilities:
         """``curvatures``, unless there is a prior without a metric.
 

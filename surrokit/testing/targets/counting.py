@@ -17,6 +17,7 @@ from surrokit.contracts.counting import Count, CountedPotential, with_count
 from surrokit.contracts.methods import BY_NAME, METHODS
 from surrokit.contracts.potential import Potential
 from surrokit.shapes import check_positions
+from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 
 WITH_FACTORS = frozenset(method.name for method in METHODS if method.factor is not None)
@@ -45,7 +46,7 @@ def capability_of(method: str) -> str | None:
     return next((name for name in sorted(can.KNOWN) if method in methods_of(name)), None)
 
 
-class Wrapped:
+class Wrapped(ShownTarget):
     """Passes everything on to an inner potential, through :meth:`evaluate`.
 
     Parameters
@@ -114,6 +115,11 @@ class CountingPotential(Wrapped):
         super().__init__(inner)
         self.positions: Counter[str] = Counter()
         self.batches: Counter[str] = Counter()
+
+    @property
+    def calls(self) -> Counter[str]:
+        """Positions evaluated, by name of the method."""
+        return self.positions
 
     def with_count(self, count: Count) -> Potential:
         """Return a potential that reports each call before it comes here."""

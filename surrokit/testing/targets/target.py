@@ -15,6 +15,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.coordinates.transforms import products
 from surrokit.shapes import check_matrices, check_positions, check_vectors
+from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 
 _BASIC: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE, can.INITIAL}
@@ -40,7 +41,7 @@ def seal() -> Iterator[None]:
         _Seal.depth -= 1
 
 
-class Target(ABC):
+class Target(ShownTarget, ABC):
     """A potential whose distribution is known exactly; :attr:`dim` is 2."""
 
     @property

@@ -26,6 +26,11 @@ def run(target):
     return sk.sample(target, **QUICK)
 
 
+def test_data_are_exported_by_the_models_names(run):
+    assert list(run.observed_data) == ["effects"]
+    assert run.observed_data["effects"].shape == (8,)
+
+
 def test_draws_come_back_by_the_models_names(run):
     assert list(run.parameters.specs) == ["mu", "tau", "eta", "theta"]
     assert run["theta"].shape == (2, 20, 8)

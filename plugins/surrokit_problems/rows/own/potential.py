@@ -13,6 +13,7 @@ from surrokit import gaussian_prior
 from surrokit.contracts.rows import Ball, check_ball
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.shapes import check_positions
+from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_problems.rows.normal_prior import NormalPrior
@@ -25,7 +26,7 @@ BLOCK = 65_536
 """Rows that a function is given at once."""
 
 
-class OwnRows:
+class OwnRows(ShownTarget):
     """U(q) = -sum_i l_i(q) - log prior(q) for log-likelihood terms l_i that a user wrote.
 
     Parameters
@@ -59,6 +60,11 @@ class OwnRows:
     def n_rows(self) -> int:
         """Number of terms."""
         return len(self._data)
+
+    @property
+    def observed_data(self) -> dict[str, Any]:
+        """The data that were given, which no one but the user's function tells apart."""
+        return self._data.by_name
 
     @property
     def capabilities(self) -> Capabilities:

@@ -57,6 +57,15 @@ class RowData:
             part = slice(start, min(start + size, len(self)))
             yield part, self.take(part)
 
+    @property
+    def by_name(self) -> dict[str, Any]:
+        """The arrays: by the user's names, else ``data``, with a number where there are several."""
+        if isinstance(self.given, Mapping):
+            return {str(name): array for name, array in self.given.items()}
+        if isinstance(self.given, tuple):
+            return {f"data_{place}": array for place, array in enumerate(self.given)}
+        return {"data": self.given}
+
     def _arrays(self) -> list[Any]:
         if isinstance(self.given, Mapping):
             return list(self.given.values())

@@ -6,8 +6,6 @@ import html
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from surrokit.plots.style import printable
-
 VOID = frozenset({"meta", "input", "br", "link"})
 """Elements without an end."""
 
@@ -20,6 +18,19 @@ class Markup(str):
 
 Child: TypeAlias = str | None
 """Markup, text that is escaped, or nothing."""
+
+
+def printable(text: str) -> str:
+    """Return text with a mark in place of control characters, and of those that turn writing.
+
+    Parameters
+    ----------
+    text
+        Anything.
+    """
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
 
 
 def escape(text: str) -> Markup:

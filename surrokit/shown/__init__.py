@@ -1,0 +1,1 @@
+"""How notebooks show parts: HTML, in which all text is escaped."""
