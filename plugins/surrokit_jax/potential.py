@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -45,6 +45,8 @@ class JaxPotential:
         Where positions start; None for no such place.
     dim
         Numbers in a position on the line; by default those of the parameters.
+    missing
+        Why it lacks capabilities, by their names.
     """
 
     function: Callable[[Any], Any]
@@ -53,6 +55,7 @@ class JaxPotential:
     derivatives: int
     plausible: Plausible | None = None
     dim: int = attrs.field()
+    missing: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     _compiled: dict[str, Compiled] = attrs.field(init=False, factory=dict, repr=False)
 
     @dim.default

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import attrs
@@ -34,6 +34,8 @@ class ModelledPotential:
         The map from the line to what the model reports.
     starts
         Where chains start; None for anywhere near zero.
+    missing
+        Why it lacks capabilities, by their names.
 
     Raises
     ------
@@ -44,6 +46,7 @@ class ModelledPotential:
     inner: Potential
     transform: ModelMap
     starts: Starts | None = None
+    missing: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
     def __attrs_post_init__(self) -> None:
         if self.transform.own.dim != self.inner.dim:

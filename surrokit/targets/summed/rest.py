@@ -139,8 +139,8 @@ class SumAndRest:
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U alone, shape (n, dim)."""
         alone: Any = self.terms
-        slope = self.rest.value_and_gradient(positions)[1]
-        return np.asarray(alone.gradient(positions) + slope)
+        gradient = alone.gradient(positions)
+        return np.asarray(gradient + self.rest.value_and_gradient(positions)[1])
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return second derivatives, shape (n, dim, dim)."""
