@@ -6,9 +6,9 @@ Each model is written down in each language (the folder ``written``), with the s
 it prints, of either sampler, the smallest effective sample size for means of the parameters, the
 seconds of warm-up and draws, effective draws a second, and gradients for one effective draw; and
 whether means and mean squares are the same within Monte Carlo error, by the least p-value times
-their number. Compilation is not counted. Stan is compiled by httpstan, which reads the data again
-at each of surrokit's calls, so that its seconds there say little. Models with dear gradients have
-fewer draws.
+their number. Models are sampled whole, not by a few rows. Compilation is not counted. Stan is
+compiled by httpstan, which reads the data again at each of surrokit's calls, so that its seconds
+there say little. Models with dear gradients have fewer draws.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def pymc(name: str, length: int) -> tuple[Any, Callable[[], Drawn]]:
         posterior = tree["posterior"]
         return Drawn({key: posterior[key].values for key in posterior.data_vars}, seconds, steps)
 
-    return from_pymc(model), own
+    return from_pymc(model, rows=False), own
 
 
 def numpyro(name: str, length: int) -> tuple[Any, Callable[[], Drawn]]:
@@ -136,7 +136,7 @@ def numpyro(name: str, length: int) -> tuple[Any, Callable[[], Drawn]]:
         seconds = time.perf_counter() - start
         return Drawn(draws, seconds, steps + float(chains.get_extra_fields()["num_steps"].sum()))
 
-    return from_numpyro(model), own
+    return from_numpyro(model, rows=False), own
 
 
 def stan(name: str, length: int) -> tuple[Any, Callable[[], Drawn]]:

@@ -54,7 +54,7 @@ def sum_if_safe(
     if wanted not in (None, True, False):
         raise ConfigurationError(f"rows must be True, False or None, got {wanted!r}")
     if wanted is False:
-        return None, "rows=False was given"
+        return None, "the model is sampled whole, as rows=False was given"
     try:
         return recognise(), ""
     except NotASumError as error:
@@ -88,8 +88,8 @@ def check_worth(n_rows: int, dim: int, wanted: bool | None) -> None:
     """
     if wanted is None and n_rows < max(ENOUGH_ROWS, ENOUGH_FOR_ONE * dim):
         raise NotASumError(
-            f"it has {n_rows} observed numbers for {dim} parameters, and a sum over rows pays from "
-            f"{ENOUGH_ROWS} on and {ENOUGH_FOR_ONE} for each; rows=True asks for it nevertheless"
+            f"a sum over rows pays from {ENOUGH_ROWS} observed numbers on, {ENOUGH_FOR_ONE} for "
+            f"each parameter, and it has {n_rows} for {dim}"
         )
 
 

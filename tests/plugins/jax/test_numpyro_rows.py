@@ -85,7 +85,7 @@ def test_a_sum_over_rows_has_numpyros_own_density(numpyro, write):
     ours, whole = (target_of(write, numpyro, rows) for rows in (True, False))
     assert {"rows", "hessian", "gradient"} <= ours.capabilities
     assert "rows" not in whole.capabilities
-    assert whole.missing["rows"] == "rows=False was given"
+    assert whole.missing["rows"] == "the model is sampled whole, as rows=False was given"
     assert ours.n_rows == N + (np.sum((WON > 0) & (WON < TRIALS)) if write is trials else 0)
     z = np.random.default_rng(1).uniform(-1.0, 1.0, (5, ours.dim))
     assert_allclose(ours.value(z), whole.value(z), rtol=1e-11)
@@ -232,11 +232,16 @@ def test_what_is_no_sum_is_refused_with_the_reason(numpyro, write):
 
 def test_few_rows_are_left_alone_and_the_target_says_so(numpyro):
     target = target_of(logistic, numpyro, None)
-    assert "it has 60 observed numbers for 3 parameters" in target.missing["rows"]
-    with pytest.raises(ConfigurationError, match="the model is sampled whole: it has 60 observed"):
+    assert "numbers on, 10 for each parameter, and it has 60 for 3" in target.missing["rows"]
+    with pytest.raises(ConfigurationError, match="the model is sampled whole: a sum over rows"):
         sk.sample(target, correction="subsampled", progress=False)
     with pytest.raises(ConfigurationError, match="rows must be True, False or None, got 'all'"):
         target_of(logistic, numpyro, "all")
+
+
+def test_a_run_says_why_its_model_is_sampled_whole(numpyro):
+    run = sk.sample(target_of(logistic, numpyro, False), draws=20, warmup=40, progress=False)
+    assert str(run.choice).endswith("; the model is sampled whole, as rows=False was given")
 
 
 def test_a_graph_that_lies_is_caught_by_the_density(numpyro, monkeypatch):

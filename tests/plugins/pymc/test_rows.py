@@ -82,7 +82,7 @@ def test_a_sum_over_rows_has_pymcs_own_density(pymc, write):
     ours, whole = from_pymc(model, rows=True), from_pymc(model, rows=False, gradient=False)
     assert {"rows", "hessian", "gradient", "initial"} <= ours.capabilities
     assert whole.capabilities == {"initial"}
-    assert whole.missing["rows"] == "rows=False was given"
+    assert whole.missing["rows"] == "the model is sampled whole, as rows=False was given"
     assert ours.n_rows == N + (np.sum((WON > 0) & (WON < TRIALS)) if write is trials else 0)
     z = np.random.default_rng(1).uniform(-1.0, 1.0, (5, ours.dim))
     assert_allclose(ours.value(z), whole.value(z), rtol=1e-11)
@@ -212,12 +212,12 @@ def test_what_is_no_sum_is_refused_with_the_reason(pymc, write):
 def test_the_door_says_why_and_refuses_where_rows_are_demanded(pymc):
     model = model_of(pymc, unknown_scale)
     target = from_pymc(model)
-    assert "it has 60 observed numbers for 3 parameters" in target.missing["rows"]
+    assert "numbers on, 10 for each parameter, and it has 60 for 3" in target.missing["rows"]
     with pytest.raises(
         ConfigurationError, match="rows=True demands a sum over rows, but the scale"
     ):
         from_pymc(model, rows=True)
     with pytest.raises(ConfigurationError, match="rows must be True, False or None, got 'all'"):
         from_pymc(model, rows="all")
-    with pytest.raises(ConfigurationError, match="the model is sampled whole: it has 60 observed"):
+    with pytest.raises(ConfigurationError, match="the model is sampled whole: a sum over rows"):
         sk.sample(target, correction="subsampled", progress=False)
