@@ -57,6 +57,15 @@ def test_values_are_those_of_differences_of_the_distribution_function():
     assert_allclose(ours.value(POSITIONS), expected, rtol=1e-12)
 
 
+def test_the_most_likely_position_is_that_of_statsmodels():
+    """The figures are those of statsmodels 0.15.0, OrderedModel with distr="logit"."""
+    found = np.array([[0.89606877, -0.51161207, -0.87625062, 0.32855728, 1.64181960]])
+    assert_allclose(target().value(found), 247.26763089)
+    assert_allclose(target().gradient(found), 0.0, atol=1e-5)
+    spread = np.sqrt(np.diag(np.linalg.inv(target().hessian(found)[0])))
+    assert_allclose(spread[:2], [0.14125774, 0.1374321], rtol=1e-6)
+
+
 def test_derivatives_are_those_by_differences():
     ours = target(weights=WEIGHTS, offset=OFFSET, prior=2.0)
     for q in POSITIONS[:1]:
