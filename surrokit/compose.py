@@ -75,13 +75,13 @@ def rows_potential(terms: Any, data: Any, response: Any = None, **settings: Any)
     ----------
     terms
         The family of a regression: ``"gaussian"``, ``"student"``, ``"logistic-errors"``,
-        ``"logistic"``, ``"probit"``, ``"multinomial"``, ``"poisson"``, ``"negative-binomial"``,
-        ``"gamma"``, ``"exponential"`` or ``"weibull"``, or an object that the part for regressions
-        takes. Or a function ``terms(q, rows)`` that returns the log likelihood of each of m rows at
-        one position, shape (m,).
+        ``"logistic"``, ``"probit"``, ``"multinomial"``, ``"ordinal"``, ``"poisson"``,
+        ``"negative-binomial"``, ``"gamma"``, ``"exponential"`` or ``"weibull"``, or an object that
+        the part for regressions takes. Or a function ``terms(q, rows)`` that returns the log
+        likelihood of each of m rows at one position, shape (m,).
     data : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
-        Covariates of a regression, a column of ones included where an intercept is wanted. For a
-        function: an array with a row for each term, or several in a tuple or a dictionary.
+        Covariates of a regression, a column of ones included for an intercept (not of an ordinal
+        one). For a function: an array with a row for each term, or several by name or place.
     response : array_like of shape (n_rows,), or path
         Of a regression, one for each row.
     **settings

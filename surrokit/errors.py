@@ -33,6 +33,10 @@ class CapabilityError(ConfigurationError):
     """A part needs something that the potential at hand does not offer."""
 
 
+class NotASumError(ConfigurationError):
+    """A model of another library is not known to be a sum over rows; the message says why."""
+
+
 class TargetError(SurrokitError, ValueError):
     """A target cannot be loaded, or fails where it must not."""
 

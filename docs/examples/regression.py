@@ -41,6 +41,15 @@ print(f"clinic b to clinic a: {ratio.mean():.2f}")
 target = sk.glm("often ~ age + years", frame, "logistic", prior={"age": 0.1, "years": (1.0, 2.0)})
 print(target.parameters.labels)
 
+# [ordered]
+frame["use"] = np.array(["never", "some", "much"])[np.digitize(frame.visits, [1, 4])]
+ordered = sk.glm("use ~ age", frame, "ordinal", levels=["never", "some", "much"], prior=2.5)
+draws = sk.sample(ordered, seed=1)
+print(draws.parameters.labels)
+positions = np.column_stack([draws[name].ravel() for name in draws.parameters.labels])
+chances = ordered.probabilities(positions, [[30.0], [70.0]])  # of two people, by their ages
+print(chances.mean(axis=0).round(2))
+
 # [missing]
 holes = frame.copy()
 holes.loc[[3, 8], "age"] = np.nan

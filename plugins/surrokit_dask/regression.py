@@ -159,7 +159,8 @@ def dask_regression(
     Parameters
     ----------
     family
-        As :func:`surrokit.rows_potential` takes it; not ``"multinomial"``.
+        As :func:`surrokit.rows_potential` takes it; not ``"multinomial"`` or
+        ``"ordinal"``.
     design
         Dask array of shape (n, dim); or dataframe, whose columns are covariates, but for those that
         are named below.
@@ -182,9 +183,9 @@ def dask_regression(
         If partitions do not fit each other, or hold no row.
     """
     import_dask()
-    if family == "multinomial":
+    if family in ("multinomial", "ordinal"):
         raise ConfigurationError(
-            "the family of partitioned rows cannot be 'multinomial', as a partition may lack a "
+            f"the family of partitioned rows cannot be {family!r}, as a partition may lack a "
             "class; give the rows as arrays"
         )
     if ahead < 1:

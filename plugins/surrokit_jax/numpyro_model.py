@@ -8,25 +8,38 @@ from typing import Any
 import attrs
 import numpy as np
 
+from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import ModelMap, Reported
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError
 from surrokit.registry.optional import load_library
+from surrokit.targets.modelled import ModelledPotential
+from surrokit.targets.summed.recognised import sum_if_safe
+from surrokit.targets.summed.rest import SumAndRest
 from surrokit.types import FloatArray
 from surrokit_jax.compiled import Compiled
 from surrokit_jax.library import load_jax
 from surrokit_jax.potential import JaxPotential
+from surrokit_jax.rows.model import Observed
+from surrokit_jax.rows.recognise import recognise
 from surrokit_jax.tracing import check_number, highest_order
 
 _TRIED = 64  # positions at which a number is the same if it is constant
 _ROUNDING = 1e-14  # relative: the diagonal of a correlation matrix is one to the last digits
 
 
-def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> JaxPotential:
+def from_numpyro(
+    model: Callable[..., Any], *args: Any, rows: bool | None = None, **kwargs: Any
+) -> JaxPotential | ModelledPotential:
     """Make a target of a model written down with NumPyro.
 
     Chains move in NumPyro's unconstrained space. Draws come back by the names of the model's sites,
     with constrained values; deterministic sites are among them.
+
+    A model with one observed site that is a regression of a known family, whose predictor is linear
+    in the unconstrained parameters, becomes a sum over rows: a few of them then stand for all, as
+    for :func:`surrokit.rows_potential`. What it is, is read from JAX's graph, and its density is
+    compared with NumPyro's own. Else ``target.missing`` says why not.
 
     Parameters
     ----------
@@ -34,42 +47,68 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> JaxPot
         The model.
     *args, **kwargs
         What it is called with, data among them.
+    rows
+        True demands a sum over rows, False forbids it; None takes it from 1000 observed numbers on,
+        where it is one. An argument of the model of this name is given by its place.
 
     Returns
     -------
-    JaxPotential
-        With gradients, Hessians and their products, and contractions of third derivatives, as far
-        as JAX can trace them.
+    JaxPotential or ModelledPotential
+        The latter is a sum over rows, with Hessians and their products. The former has gradients,
+        Hessians and their products, and contractions of third derivatives, as far as JAX can trace
+        them.
 
     Raises
     ------
     MissingDependencyError
         If NumPyro is not installed.
     ConfigurationError
-        If JAX is in single precision, or NumPyro cannot make a potential of the model.
+        If JAX is in single precision, or NumPyro cannot make a potential of the model; or it is no
+        sum over rows and that is demanded.
     """
     jax = load_jax()
     load_library("numpyro", "numpyro")
     sites = Sites(model, args, kwargs, *_initialize(jax, model, args, kwargs))
     check_number("the model's potential", sites.potential, sites.own.dim)
-    return JaxPotential(
+    transform = ModelMap(
+        reported=sites.reported,
+        own=sites.own,
+        constrain=Constrained(sites),
+        unconstrain=sites.unconstrain,
+    )
+    whole = JaxPotential(
         function=sites.potential,
         parameters=sites.reported,
-        transform=ModelMap(
-            reported=sites.reported,
-            own=sites.own,
-            constrain=Constrained(sites),
-            unconstrain=sites.unconstrain,
-        ),
+        transform=transform,
         derivatives=highest_order("the model's potential", sites.potential, sites.own.dim, None),
         dim=sites.own.dim,
         observed_data=sites.observed,
     )
+    found, reason = sum_if_safe(rows, lambda: _sum(sites, whole, rows))
+    if found is None:
+        return attrs.evolve(whole, missing={ROWS: reason})
+    return ModelledPotential(found, transform, observed_data=sites.observed)
+
+
+def _sum(sites: Sites, whole: JaxPotential, wanted: bool | None) -> SumAndRest:
+    """Return the model as a sum over rows, if it is one."""
+    from numpyro import handlers
+
+    seeded = handlers.seed(sites.model, 0)
+    trace = handlers.trace(seeded).get_trace(*sites.args, **sites.kwargs)
+
+    def observed(site: str) -> Observed:
+        return Observed(sites.model, sites.args, sites.kwargs, sites.report, sites.own, site)
+
+    return recognise(observed, trace, whole, wanted)
 
 
 def target_of(
-    model: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-) -> JaxPotential:
+    model: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    rows: bool | None = None,
+) -> JaxPotential | ModelledPotential:
     """Make a target of a model written down with NumPyro, for :func:`surrokit.make`.
 
     Parameters
@@ -78,8 +117,10 @@ def target_of(
         The model.
     args, kwargs
         What it is called with.
+    rows
+        As for :func:`from_numpyro`.
     """
-    return from_numpyro(model, *args, **(kwargs or {}))
+    return from_numpyro(model, *args, rows=rows, **(kwargs or {}))
 
 
 @attrs.frozen(eq=False)

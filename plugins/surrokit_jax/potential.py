@@ -48,6 +48,8 @@ class JaxPotential(ShownTarget):
         Numbers in a position on the line; by default those of the parameters.
     observed_data
         What was observed, by the names of a model that tells.
+    missing
+        Why it lacks capabilities, by their names.
     """
 
     function: Callable[[Any], Any]
@@ -57,6 +59,7 @@ class JaxPotential(ShownTarget):
     plausible: Plausible | None = None
     dim: int = attrs.field()
     observed_data: Mapping[str, Any] = attrs.field(factory=dict)
+    missing: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     _compiled: dict[str, Compiled] = attrs.field(init=False, factory=dict, repr=False)
 
     @dim.default

@@ -18,7 +18,11 @@ from surrokit_pymc.target import Backend, assemble, check_model, choose
 
 
 def from_bambi(
-    model: Any, *, var_names: Sequence[str] | None = None, backend: Backend = "pytensor"
+    model: Any,
+    *,
+    var_names: Sequence[str] | None = None,
+    backend: Backend = "pytensor",
+    rows: bool | None = None,
 ) -> ModelledPotential:
     """Make a target of a regression written down with Bambi.
 
@@ -33,7 +37,7 @@ def from_bambi(
     var_names
         Deterministic quantities to report beside the free variables; None for all but parameters
         of the response, which have as many numbers as the data have rows.
-    backend
+    backend, rows
         As for :func:`surrokit_pymc.from_pymc`.
 
     Returns
@@ -56,7 +60,7 @@ def from_bambi(
     inner = model.backend.model
     free = check_model(inner)
     wanted = choose(inner, var_names, hidden=model.family.likelihood.params)
-    return assemble(inner, [*free, *wanted], backend, adjust=Centring.of(model))
+    return assemble(inner, [*free, *wanted], backend, rows=rows, adjust=Centring.of(model))
 
 
 @attrs.frozen

@@ -8,12 +8,15 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
+from surrokit.capabilities import ROWS
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
-from surrokit.errors import ConfigurationError, SurrokitError
+from surrokit.errors import ConfigurationError, NotASumError, SurrokitError
 from surrokit.targets.functions import FunctionPotential
 from surrokit.targets.modelled import ModelledPotential
+from surrokit.targets.summed.recognised import sum_if_safe
+from surrokit.targets.summed.rest import SumAndRest
 from surrokit.types import FloatArray
 from surrokit_pymc.compiled import Compiled
 from surrokit_pymc.frozen import freeze, read_observed
@@ -21,6 +24,7 @@ from surrokit_pymc.jaxified import Jaxified
 from surrokit_pymc.library import load_pymc, single_precision
 from surrokit_pymc.line import Line, LogDensity, LogDensityAndGradient
 from surrokit_pymc.reported import is_random, report, unconstrain
+from surrokit_pymc.rows.recognise import recognise
 
 Backend = Literal["pytensor", "jax"]
 
@@ -34,12 +38,18 @@ def from_pymc(
     var_names: Sequence[str] | None = None,
     backend: Backend = "pytensor",
     gradient: bool = True,
+    rows: bool | None = None,
 ) -> ModelledPotential:
     """Make a target of a model written down with PyMC.
 
     Chains move in PyMC's unconstrained space. Draws come back by the model's names, with
     constrained values, and with the model's dimensions and coordinates; deterministic quantities
     are among them. The model is taken as it is now: data that are set later change nothing.
+
+    A model with one observed variable that is a regression of a known family, whose predictor is
+    linear in the unconstrained parameters, becomes a sum over rows: a few of them then stand for
+    all, as for :func:`surrokit.rows_potential`. What it is, is read from PyTensor's graph, and its
+    density is compared with PyMC's own. Else ``target.missing`` says why not.
 
     Parameters
     ----------
@@ -52,6 +62,9 @@ def from_pymc(
         in one call, with second and third derivatives as far as JAX can trace them.
     gradient
         Whether the target offers gradients; False for a likelihood that has none.
+    rows
+        True demands a sum over rows, False forbids it; None takes it from 1000 observed numbers on,
+        where it is one.
 
     Returns
     -------
@@ -64,10 +77,12 @@ def from_pymc(
         If PyMC is not installed, or JAX where it is asked for.
     ConfigurationError
         If it is no model of PyMC, has discrete free variables or none at all, computes in single
-        precision, or is no function of its parameters; also if PyMC cannot compile it.
+        precision, or is no function of its parameters; also if PyMC cannot compile it, or it is no
+        sum over rows and that is demanded.
     """
     free = check_model(model)
-    return assemble(model, [*free, *choose(model, var_names)], backend, gradient=gradient)
+    names = [*free, *choose(model, var_names)]
+    return assemble(model, names, backend, gradient=gradient, rows=rows)
 
 
 def assemble(
@@ -76,13 +91,14 @@ def assemble(
     backend: Backend = "pytensor",
     *,
     gradient: bool = True,
+    rows: bool | None = None,
     adjust: Callable[[ModelMap], ModelMap] = lambda of: of,
 ) -> ModelledPotential:
     """Return the target of a checked model that reports quantities of these names.
 
     Parameters
     ----------
-    model, backend, gradient
+    model, backend, gradient, rows
         As for :func:`from_pymc`.
     names
         All that is reported, free variables among it.
@@ -108,7 +124,19 @@ def assemble(
         constrain=reported,
         unconstrain=unconstrain(frozen, line),
     )
-    return ModelledPotential(inner, adjust(of), Jittered(start), read_observed(frozen))
+    found, reason = sum_if_safe(rows, lambda: _sum(frozen, line, start, inner, rows, gradient))
+    missing = {} if found is not None else {ROWS: reason}
+    observed = read_observed(frozen)
+    return ModelledPotential(found or inner, adjust(of), Jittered(start), observed, missing)
+
+
+def _sum(
+    model: Any, line: Line, start: FloatArray, whole: Potential, rows: bool | None, gradient: bool
+) -> SumAndRest:
+    """Return the model as a sum over rows, if it is one."""
+    if rows is None and not gradient:
+        raise NotASumError("gradient=False was given, and a sum over rows has gradients")
+    return recognise(model, line, start, whole, rows)
 
 
 @attrs.frozen(eq=False)

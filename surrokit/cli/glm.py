@@ -27,6 +27,9 @@ _OWN: tuple[click.Parameter, ...] = (
     click.Option(["--weights"], metavar="COLUMN", help="How often each row counts."),
     click.Option(["--event"], metavar="COLUMN", help="1 where the event came, 0 where censored."),
     click.Option(
+        ["--levels"], metavar="LEVEL,LEVEL,...", help="Of an ordinal response, the lowest first."
+    ),
+    click.Option(
         ["--drop-missing"], is_flag=True, help="Leave out rows that lack a value that is used."
     ),
 )
@@ -50,6 +53,7 @@ def glm_command(sample: click.Command) -> click.Command:
         data: Path,
         prior: tuple[str, ...],
         intercept_prior: str | None,
+        levels: str | None,
         drop_missing: bool,
         settings: tuple[str, ...],
         **rest: Any,
@@ -70,6 +74,7 @@ def glm_command(sample: click.Command) -> click.Command:
             read_table(data),
             prior=_priors(prior),
             intercept_prior=None if intercept_prior is None else _prior(intercept_prior),
+            levels=None if levels is None else [level.strip() for level in levels.split(",")],
             na_action="drop" if drop_missing else "raise",
             **given,
             **parse_settings(settings).get("target", {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.capabilities import reasons_of, require
+from surrokit.capabilities import ROWS, reasons_of, require
 from surrokit.contracts.learner import Evaluations
 from surrokit.cost.measuring import measure_starts
 from surrokit.errors import ConfigurationError
@@ -69,7 +69,16 @@ def _measure_and_pick(
         book.target, asked.initial, asked.chains, rng, book.clock.with_saved
     )
     recipe = attrs.evolve(asked, initial=starts)
-    return policy.choose(composer, recipe, book.target, costs, rng), book.target.drain()
+    picked = policy.choose(composer, recipe, book.target, costs, rng)
+    return _tell_of_rows(picked), book.target.drain()
+
+
+def _tell_of_rows(picked: Recipe) -> Recipe:
+    """Return a recipe whose choice says why its target is no sum over rows, as far as it knows."""
+    why = reasons_of(picked.exact).get(ROWS)
+    if why is None or picked.choice is None:
+        return picked
+    return attrs.evolve(picked, choice=f"{picked.choice}; {why}")
 
 
 def _add_paid(recipe: Recipe, paid: Evaluations) -> Recipe:

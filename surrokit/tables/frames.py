@@ -154,7 +154,10 @@ def _column(series: Any, narwhals: Any, pandas: Any) -> Any:
     """Return a column for pandas; the order of its categories is kept."""
     if series.dtype in (narwhals.Categorical, narwhals.Enum):
         levels = series.cat.get_categories().to_list()
-        return pandas.Categorical(series.cast(narwhals.String).to_list(), categories=levels)
+        ordered = series.dtype == narwhals.Enum
+        return pandas.Categorical(
+            series.cast(narwhals.String).to_list(), categories=levels, ordered=ordered
+        )
     return pandas.Series(series.to_list()) if series.null_count() else series.to_numpy()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import attrs
@@ -11,6 +11,7 @@ import numpy as np
 from surrokit.compose import rows_potential
 from surrokit.contracts.rows import SummedPotential
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.settings import is_number
 from surrokit.tables.formula import Matrices, parse_formula
 from surrokit.tables.frames import (
     NaAction,
@@ -20,6 +21,7 @@ from surrokit.tables.frames import (
     number_column,
     read_columns,
 )
+from surrokit.tables.ordinal import ORDINAL, check_decided, cutpoints_of, order_levels
 from surrokit.tables.priors import ByName, One, check_rank, flat_columns, prior_by_name
 from surrokit.tables.separation import check_separation
 from surrokit.targets.named import NamedPotential
@@ -40,6 +42,7 @@ def glm(
     offset: Any = None,
     weights: Any = None,
     event: Any = None,
+    levels: Sequence[Any] | None = None,
     na_action: NaAction = "raise",
     context: Mapping[str, Any] | None = None,
     **settings: Any,
@@ -63,16 +66,21 @@ def glm(
         As :func:`rows_potential` takes it. ``"logistic"`` and ``"probit"`` also take a response of
         two levels, of which the later one counts as 1 (of text, by the alphabet);
         ``"multinomial"`` takes one of several levels, of which the first is the reference, and its
-        coefficients are called by level and column, such as ``late: age``.
+        coefficients are called by level and column, such as ``late: age``. ``"ordinal"`` takes
+        one of ordered levels, and has cutpoints in place of an intercept, which are called by the
+        levels on either side, such as ``early|late``.
     prior
-        Normal. A number is the standard deviation of every coefficient but the intercept. A
-        dictionary gives some by name, each a standard deviation or a pair of mean and standard
+        Normal. A number is the standard deviation of every coefficient but intercept and cutpoints.
+        A dictionary gives some by name, each a standard deviation or a pair of mean and standard
         deviation; the others are flat, and None is flat for all. Or a prior of all coefficients,
-        in order, as :func:`gaussian_prior` makes it.
+        in order, as :func:`gaussian_prior` makes it; cutpoints come last.
     intercept_prior
         Of the intercept: a standard deviation, or a pair; flat unless given.
     offset, weights, event : str or array_like of shape (n_rows,), optional
         A column's name, or an array; see :func:`rows_potential`.
+    levels
+        Of an ordinal response, the lowest first; by default those of an ordered column, or numbers
+        in their order.
     na_action
         ``"raise"`` refuses rows that lack a value in a column that is used; ``"drop"`` leaves them
         out.
@@ -105,15 +113,23 @@ def glm(
     frame = frame if kept.all() else frame[kept].reset_index(drop=True).infer_objects()
     numbers = beside.numbers(frame, kept)
     made = asks.matrices(frame)
-    _check_levels(family, made)
+    if family == ORDINAL:
+        made = order_levels(made, frame, levels)
+        prior = _prior_beside_cutpoints(prior, intercept_prior, made)
+    else:
+        _check_levels(family, made, levels)
     names, of_columns = _coefficients(family, made)
     normal = prior_by_name(prior, intercept_prior, names, of_columns)
     counts = numbers["weights"] > 0.0 if "weights" in numbers else slice(None)
     design, flat = made.design[counts], flat_columns(normal, made.columns)
-    check_rank(design, made.columns, flat)
+    if family != ORDINAL:
+        check_rank(design, made.columns, flat)
     target = rows_potential(family, made.design, made.response, prior=normal, **numbers, **settings)
-    came = numbers.get("event", made.response)  # of times: whether it came
-    check_separation(family, design, came[counts], made.columns, flat)
+    if family == ORDINAL:
+        check_decided(made, counts, flat_columns(normal, names))
+    else:
+        came = numbers.get("event", made.response)  # of times: whether it came
+        check_separation(family, design, came[counts], made.columns, flat)
     return cast(SummedPotential, NamedPotential.of(target, names))
 
 
@@ -162,8 +178,12 @@ def _check_scale(family: Any, settings: Mapping[str, Any]) -> None:
         )
 
 
-def _check_levels(family: Any, made: Matrices) -> None:
+def _check_levels(family: Any, made: Matrices, levels: Sequence[Any] | None) -> None:
     """Raise unless the levels of a response are those of the family; numbers are its own affair."""
+    if levels is not None:
+        raise ConfigurationError(
+            f"levels go with the family {ORDINAL!r}, got them for {family!r}; leave them out"
+        )
     if not made.levels:
         return
     shown = ", ".join(made.levels[:10])
@@ -183,8 +203,21 @@ def _check_levels(family: Any, made: Matrices) -> None:
         )
 
 
+def _prior_beside_cutpoints(prior: Any, intercept_prior: One | None, made: Matrices) -> Any:
+    """Return priors by name if there is one number for all coefficients."""
+    if intercept_prior is not None:
+        raise ConfigurationError(
+            f"the family {ORDINAL!r} has cutpoints in place of an intercept; leave intercept_prior "
+            f"out, and give them priors by name, such as {cutpoints_of(made.levels)[0]!r}"
+        )
+    return dict.fromkeys(made.columns, prior) if is_number(prior) else prior
+
+
 def _coefficients(family: Any, made: Matrices) -> tuple[list[str], list[str]]:
-    """Return the name of each coefficient, and its column."""
+    """Return the name of each coefficient, and its column; cutpoints have one of their own."""
+    if family == ORDINAL:
+        both = [*made.columns, *cutpoints_of(made.levels)]
+        return both, both
     if family != _OF_CLASSES:
         return list(made.columns), list(made.columns)
     levels = made.levels or tuple(f"{y:g}" for y in np.unique(made.response))

@@ -37,6 +37,8 @@ class ModelledPotential(ShownTarget):
         Where chains start; None for anywhere near zero.
     observed_data
         What was observed, by the model's names.
+    missing
+        Why it lacks capabilities, by their names.
 
     Raises
     ------
@@ -48,6 +50,7 @@ class ModelledPotential(ShownTarget):
     transform: ModelMap
     starts: Starts | None = None
     observed_data: Mapping[str, Any] = attrs.field(factory=dict)
+    missing: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
     def __attrs_post_init__(self) -> None:
         if self.transform.own.dim != self.inner.dim:

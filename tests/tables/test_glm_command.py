@@ -55,6 +55,17 @@ def test_it_draws_as_sample_does(table, tmp_path):
     assert "age" in json.loads(figures.read_text())["summary"]
 
 
+def test_ordered_levels_are_given_in_their_order(tmp_path):
+    path, out = tmp_path / "grades.csv", tmp_path / "draws.csv"
+    grades = np.array(["low", "mid", "high"])[np.arange(60) % 3]
+    FRAME.assign(grade=grades).to_csv(path, index=False)
+    given = ("--family", "ordinal", "--levels", "low, mid,high", "--prior", "1.0")
+    done = call("grade ~ age", path, *given, *QUICK, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "low|mid" in done.output
+    assert "mid|high" in done.output
+
+
 def test_priors_by_name_and_settings_of_the_family_are_given(table, tmp_path):
     out = tmp_path / "draws.csv"
     given = ("--event", "died", "--set", "target.shape=1.5", "--prior", "age=0.5:0.1")

@@ -18,11 +18,15 @@ from surrokit_problems.rows.families.family import Family
 from surrokit_problems.rows.glm import GeneralizedLinearModel
 from surrokit_problems.rows.logistic import LogisticRegression
 from surrokit_problems.rows.multinomial import MultinomialLogit
+from surrokit_problems.rows.ordinal import OrdinalLogit, ordinal
 
-Regression: TypeAlias = GeneralizedLinearModel | LogisticRegression | MultinomialLogit
+Regression: TypeAlias = (
+    GeneralizedLinearModel | LogisticRegression | MultinomialLogit | OrdinalLogit
+)
 """A sum over rows."""
 
 MULTINOMIAL = "multinomial"
+ORDINAL = "ordinal"
 
 
 @attrs.frozen
@@ -74,12 +78,13 @@ def regression(
     family
         ``"gaussian"``, ``"student"``, ``"logistic-errors"`` (errors of regression),
         ``"logistic"``, ``"probit"`` (zeros and ones), ``"multinomial"`` (classes 0, 1, ..., m),
+        ``"ordinal"`` (the same in their order, with cutpoints behind the coefficients),
         ``"poisson"``, ``"negative-binomial"`` (counts of mean exp(x . b)), ``"gamma"`` (positive,
         of mean exp(x . b)), ``"exponential"``, ``"weibull"`` (times, with hazards in proportion to
         exp(x . b)); or a :class:`~surrokit_problems.rows.families.family.Family` of one's own.
     design : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
-        Covariates, a column of ones included where an intercept is wanted; or the path of an .npy
-        or .npz file that holds them.
+        Covariates, a column of ones included where an intercept is wanted (not with ordered
+        categories); or the path of an .npy or .npz file that holds them.
     response : array_like of shape (n_rows,), or path
         One for each row.
     prior
@@ -117,6 +122,9 @@ def regression(
     if family == MULTINOMIAL:
         _refuse("multinomial", {**settings, "offset": offset, "event": event})
         return MultinomialLogit(design, response, normal, weights)
+    if family == ORDINAL:
+        _refuse("ordinal", {**settings, "event": event})
+        return ordinal(design, response, normal, offset, weights)
     chosen = _family(family, settings)
     if event is not None or chosen.responses == "time":
         response = _times(chosen, response, event)
@@ -135,8 +143,8 @@ def _family(family: str | Family, settings: dict[str, float]) -> Family:
         return family
     if not isinstance(family, str) or family not in _NAMED:
         raise ConfigurationError(
-            f"family must be one of {', '.join(sorted([*_NAMED, MULTINOMIAL]))}, or a Family, got "
-            f"{family!r}"
+            f"family must be one of {', '.join(sorted([*_NAMED, MULTINOMIAL, ORDINAL]))}, or a "
+            f"Family, got {family!r}"
         )
     named = _NAMED[family]
     _refuse(

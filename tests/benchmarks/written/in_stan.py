@@ -76,6 +76,14 @@ model {
   y ~ multi_normal(rep_vector(0, N), matrix_y);
 }
 """
+_LOGISTIC = """
+data { int N; matrix[N, 10] x; array[N] int y; }
+parameters { real intercept; vector[10] slopes; }
+model {
+  intercept ~ normal(0, 2.5); slopes ~ std_normal();
+  y ~ bernoulli_logit_glm(x, intercept, slopes);
+}
+"""
 _EPIDEMIC = """
 functions {
   vector flow(real t, vector shares, real contact, real recovery) {
@@ -138,10 +146,14 @@ MODELS: Mapping[str, tuple[str, dict[str, Any], list[str]]] = {
         {"N": 40, "x": data.PLACES, "y": data.HEIGHTS},
         ["height", "noise", "length"],
     ),
+    "logistic": (
+        _LOGISTIC,
+        {"N": 100_000, "x": data.COLUMNS, "y": data.EVENTS},
+        ["intercept", *_many("slopes", 10)],
+    ),
     "epidemic": (
         _EPIDEMIC,
         {"N": 20, "days": data.DAYS, "y": data.SICK},
         ["contact", "recovery", "first", "noise"],
     ),
 }
-"""There is no `logistic`, since httpstan would read its million numbers at each call."""

@@ -223,6 +223,7 @@ def test_partitions_without_rows_are_passed_over():
             "must have the same partitions",
         ),
         ({"terms": "multinomial"}, ConfigurationError, "cannot be 'multinomial', as a partition"),
+        ({"terms": "ordinal"}, ConfigurationError, "cannot be 'ordinal', as a partition"),
         ({"ahead": 0}, ConfigurationError, "ahead must be at least 1, got 0"),
         (
             {"response": in_partitions(-EVENTS)},

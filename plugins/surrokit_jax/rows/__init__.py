@@ -1,0 +1,1 @@
+"""Models of NumPyro whose observed data are the rows of a regression."""

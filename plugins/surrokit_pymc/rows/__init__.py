@@ -1,0 +1,1 @@
+"""Models of PyMC whose observed data are the rows of a regression."""

@@ -1,0 +1,268 @@
+"""Models of NumPyro as sums over rows: which are, and why others are not."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import surrokit as sk
+from surrokit.errors import ConfigurationError
+from surrokit_jax import from_numpyro
+
+N = 60
+RNG = np.random.default_rng(3)
+X = RNG.standard_normal((N, 2))
+GROUP = np.arange(N) % 4
+EXPOSURE = RNG.uniform(0.5, 2.0, N)
+EVENTS = (RNG.random(N) < 0.5).astype(int)
+COUNTS = RNG.poisson(EXPOSURE)
+REAL = X @ [1.0, -0.5] + RNG.standard_normal(N)
+TIMES = RNG.exponential(1.0, N) + 0.01
+TRIALS = RNG.integers(1, 6, N)
+WON = RNG.binomial(TRIALS, 0.4)
+
+
+def logistic(numpyro, jnp):
+    dist = numpyro.distributions
+    a = numpyro.sample("a", dist.Normal(0.3, 2.0))
+    b = numpyro.sample("b", dist.Normal(0.0, np.array([1.0, 0.5])).to_event(1))
+    with numpyro.plate("rows", N):
+        numpyro.sample("y", dist.Bernoulli(logits=a + X @ b), obs=EVENTS)
+
+
+def chances(numpyro, jnp):
+    from jax.nn import sigmoid
+
+    b = numpyro.sample("b", numpyro.distributions.StudentT(4.0).expand([2]))
+    numpyro.sample("y", numpyro.distributions.Bernoulli(probs=sigmoid(X @ b)), obs=EVENTS)
+
+
+def counts(numpyro, jnp):
+    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+    rate = EXPOSURE * jnp.exp(X @ b - 0.2)
+    numpyro.sample("y", numpyro.distributions.Poisson(rate).to_event(1), obs=COUNTS)
+
+
+def groups(numpyro, jnp):
+    """Effects of groups are centred; their spread is in the prior alone."""
+    dist = numpyro.distributions
+    between = numpyro.sample("between", dist.HalfNormal(1.0))
+    with numpyro.plate("groups", 4):
+        effect = numpyro.sample("effect", dist.Normal(0.2, between))
+    slope = numpyro.sample("slope", dist.Normal())
+    predictor = numpyro.deterministic("predictor", effect[GROUP] + slope * X[:, 0])
+    with numpyro.plate("rows", N):
+        numpyro.sample("y", dist.Normal(predictor, EXPOSURE), obs=REAL)
+
+
+def heavy_tails(numpyro, jnp):
+    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+    centre = jnp.where(GROUP > 1, X[:, 0] * b[0], jnp.concatenate([b, -b])[GROUP] / 2.0)
+    numpyro.sample("y", numpyro.distributions.StudentT(5.0, centre, 0.7), obs=REAL)
+
+
+def waiting(numpyro, jnp):
+    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+    numpyro.sample("y", numpyro.distributions.Exponential(1.0 / jnp.exp(X @ b)), obs=TIMES)
+
+
+def trials(numpyro, jnp):
+    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+    numpyro.sample("y", numpyro.distributions.Binomial(TRIALS, logits=X @ b), obs=WON)
+
+
+def target_of(write, numpyro, rows):
+    import jax.numpy as jnp
+
+    return from_numpyro(write, numpyro, jnp, rows=rows)
+
+
+@pytest.mark.parametrize("write", [logistic, chances, counts, groups, heavy_tails, waiting, trials])
+def test_a_sum_over_rows_has_numpyros_own_density(numpyro, write):
+    ours, whole = (target_of(write, numpyro, rows) for rows in (True, False))
+    assert {"rows", "hessian", "gradient"} <= ours.capabilities
+    assert "rows" not in whole.capabilities
+    assert whole.missing["rows"] == "the model is sampled whole, as rows=False was given"
+    assert ours.n_rows == N + (np.sum((WON > 0) & (WON < TRIALS)) if write is trials else 0)
+    z = np.random.default_rng(1).uniform(-1.0, 1.0, (5, ours.dim))
+    assert_allclose(ours.value(z), whole.value(z), rtol=1e-11)
+    assert_allclose(ours.value_and_gradient(z)[1], whole.value_and_gradient(z)[1], atol=1e-9)
+    assert_allclose(ours.hessian(z), whole.hessian(z), atol=1e-9)
+    assert ours.parameters.labels == whole.parameters.labels
+
+
+def test_it_expands_and_leaves_the_rest_as_it_is(numpyro):
+    ours = target_of(groups, numpyro, True)
+    z = np.full((2, ours.dim), 0.1)
+    expansion = ours.expand(z[0])
+    assert_allclose(expansion.value(z), ours.value(z), rtol=1e-12)
+    far = z[:1] + 0.5
+    left = expansion.remainders(far, np.arange(N), np.zeros(N, dtype=int)).sum()
+    assert_allclose(expansion.value(far)[0] + left, ours.value(far)[0], rtol=1e-12)
+
+
+def of_rows(x, y, sample=None, normal=None, bernoulli=None):
+    b = sample("b", normal(0.0, 1.0).expand([x.shape[1]]))
+    sample("y", bernoulli(logits=x @ b), obs=y)
+
+
+def test_many_rows_are_recognised_without_being_asked_and_travel(numpyro):
+    rng = np.random.default_rng(2)
+    x, y = rng.standard_normal((1200, 2)), rng.integers(0, 2, 1200)
+    dist = numpyro.distributions
+    given = {"sample": numpyro.sample, "normal": dist.Normal, "bernoulli": dist.Bernoulli}
+    target = from_numpyro(of_rows, x, y, **given)
+    assert "rows" in target.capabilities
+    again = pickle.loads(pickle.dumps(target))
+    z = np.array([[0.3, -0.2]])
+    assert_allclose(again.value(z), target.value(z), rtol=1e-14)
+    run = sk.sample(target, correction="subsampled", draws=200, seed=1, progress=False)
+    assert run["b"].shape == (4, 200, 2)
+    by_name = sk.make("potential", "numpyro", model=of_rows, args=(x, y), kwargs=given, rows=False)
+    assert "rows" not in by_name.capabilities
+
+
+def unknown_scale(numpyro, jnp):
+    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+    noise = numpyro.sample("noise", numpyro.distributions.HalfNormal())
+    numpyro.sample("y", numpyro.distributions.Normal(X @ b, noise), obs=REAL)
+
+
+def not_centred(numpyro, jnp):
+    spread = numpyro.sample("spread", numpyro.distributions.HalfNormal())
+    z = numpyro.sample("z", numpyro.distributions.Normal().expand([4]))
+    numpyro.sample("y", numpyro.distributions.Normal((spread * z)[GROUP], 1.0), obs=REAL)
+
+
+def positive_slope(numpyro, jnp):
+    slope = numpyro.sample("slope", numpyro.distributions.HalfNormal())
+    numpyro.sample("y", numpyro.distributions.Normal(slope * X[:, 0], 1.0), obs=REAL)
+
+
+def clipped(numpyro, jnp):
+    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+    logits = jnp.clip(X @ b, -9.0, 9.0)
+    numpyro.sample("y", numpyro.distributions.Bernoulli(logits=logits), obs=EVENTS)
+
+
+def in_single_precision(numpyro, jnp):
+    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+    logits = (X @ b).astype(jnp.float32).astype(jnp.float64)
+    numpyro.sample("y", numpyro.distributions.Bernoulli(logits=logits), obs=EVENTS)
+
+
+def series(numpyro, jnp):
+    """Each state follows from the one before and from what was seen then."""
+    import jax
+
+    rho = numpyro.sample("rho", numpyro.distributions.Normal())
+
+    def step(state, seen):
+        return rho * state + 0.5 * seen, state
+
+    _, states = jax.lax.scan(step, 0.0, REAL)
+    numpyro.sample("y", numpyro.distributions.Normal(states, 1.0), obs=REAL)
+
+
+def with_factor(numpyro, jnp):
+    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+    numpyro.factor("rows", jnp.sum(X @ b))
+    numpyro.sample("y", numpyro.distributions.Normal(X @ b, 1.0), obs=REAL)
+
+
+def truncated(numpyro, jnp):
+    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+    plain = numpyro.distributions.TruncatedNormal(X @ b, 1.0, low=-9.0)
+    numpyro.sample("y", plain, obs=REAL)
+
+
+def masked(numpyro, jnp):
+    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+    plain = numpyro.distributions.Normal(X @ b, 1.0).mask(GROUP > 0)
+    numpyro.sample("y", plain, obs=REAL)
+
+
+def scaled(numpyro, jnp):
+    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+    with numpyro.handlers.scale(scale=2.0):
+        numpyro.sample("y", numpyro.distributions.Normal(X @ b, 1.0), obs=REAL)
+
+
+def two_observed(numpyro, jnp):
+    b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+    numpyro.sample("y", numpyro.distributions.Normal(X @ b, 1.0), obs=REAL)
+    numpyro.sample("other", numpyro.distributions.Normal(b[0], 1.0), obs=REAL[:7])
+
+
+def identity_link(numpyro, jnp):
+    a = numpyro.sample("a", numpyro.distributions.HalfNormal())
+    numpyro.sample("y", numpyro.distributions.Poisson(a + EXPOSURE), obs=COUNTS)
+
+
+def uneven(numpyro, jnp):
+    a = numpyro.sample("a", numpyro.distributions.Normal())
+    numpyro.sample("y", numpyro.distributions.StudentT(3.0 + GROUP, a, 1.0), obs=REAL)
+
+
+REFUSED = {
+    unknown_scale: "'scale' of 'y' depends on parameters, and bounds of its derivatives",
+    not_centred: "predictor of 'y' is not linear .*, as it passes through 'mul'",
+    positive_slope: "predictor of 'y' is not linear in the unconstrained parameters, or not in",
+    clipped: "predictor of 'y' is not linear .*, as it passes through 'm(ax|in)'",
+    in_single_precision: "as it passes through 'convert_element_type'",
+    series: "predictor of 'y' is not linear .*, as it passes through 'scan'",
+    with_factor: "'rows' is a factor, whose rows are not known",
+    truncated: "'y' is distributed as .*Truncated.*, which is no family of rows",
+    masked: "'y' is distributed as MaskedDistribution, which is no family of rows",
+    scaled: "the density of 'y' is scaled by a handler",
+    two_observed: r"it has 2 observed sites \(y, other\), not one",
+    identity_link: "predictor of 'y' is not linear .*, as it passes through 'add'",
+    uneven: "degrees of its observed numbers differs from row to row",
+}
+
+
+@pytest.mark.parametrize("write", REFUSED)
+def test_what_is_no_sum_is_refused_with_the_reason(numpyro, write):
+    with pytest.raises(ConfigurationError, match=f"rows=True demands .*{REFUSED[write]}"):
+        target_of(write, numpyro, True)
+
+
+def test_few_rows_are_left_alone_and_the_target_says_so(numpyro):
+    target = target_of(logistic, numpyro, None)
+    assert "numbers on, 10 for each parameter, and it has 60 for 3" in target.missing["rows"]
+    with pytest.raises(ConfigurationError, match="the model is sampled whole: a sum over rows"):
+        sk.sample(target, correction="subsampled", progress=False)
+    with pytest.raises(ConfigurationError, match="rows must be True, False or None, got 'all'"):
+        target_of(logistic, numpyro, "all")
+
+
+def test_a_run_says_why_its_model_is_sampled_whole(numpyro):
+    run = sk.sample(target_of(logistic, numpyro, False), draws=20, warmup=40, progress=False)
+    assert str(run.choice).endswith("; the model is sampled whole, as rows=False was given")
+
+
+def test_a_graph_that_lies_is_caught_by_the_density(numpyro, monkeypatch):
+    """As if a form were told wrongly: the sum has another density than the model."""
+    from surrokit.targets.summed.forms import Form
+    from surrokit_jax.rows import recognise
+
+    told = recognise.read_forms
+
+    def lie(function, dim):
+        return {
+            name: Form.LINEAR if name == "logits" else f
+            for name, f in told(function, dim)[0].items()
+        }, None
+
+    monkeypatch.setattr(recognise, "read_forms", lie)
+
+    def bent(numpyro, jnp):
+        b = numpyro.sample("b", numpyro.distributions.Normal().expand([2]))
+        logits = X @ b + 0.01 * jnp.sum(b**2)
+        numpyro.sample("y", numpyro.distributions.Bernoulli(logits=logits), obs=EVENTS)
+
+    with pytest.raises(ConfigurationError, match="has another density than the model"):
+        target_of(bent, numpyro, True)

@@ -1,0 +1,183 @@
+"""Regressions of ordered categories: values by hand, derivatives, bounds, draws, and refusals."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.special import expit
+
+import surrokit as sk
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.testing import check_potential
+
+RNG = np.random.default_rng(6)
+X = RNG.standard_normal((200, 2))
+OFFSET = 0.3 * RNG.standard_normal(200)
+GRADES = np.digitize(X @ [1.0, -0.5] + OFFSET + RNG.logistic(size=200), [-1.0, 0.3, 1.5])
+WEIGHTS = RNG.integers(0, 4, 200).astype(float)
+POSITIONS = np.array([[0.8, -0.3, -1.1, 0.2, 1.4], [0.1, 0.2, -3.0, -2.9, 8.0]])
+UNORDERED = np.array([[0.8, -0.3, -1.1, 1.4, 0.2]])
+
+
+def target(design=X, response=GRADES, **more):
+    return sk.rows_potential("ordinal", design, response, **more)
+
+
+def by_hand(q, weights=1.0, offset=0.0):
+    """Return U at one position, of differences of distribution functions."""
+    ends = np.concatenate([[-np.inf], q[2:], [np.inf]])
+    predictors = X @ q[:2] + offset
+    chances = expit(ends[GRADES + 1] - predictors) - expit(ends[GRADES] - predictors)
+    return -(weights * np.log(chances)).sum()
+
+
+def by_differences(function, q, step=1e-5):
+    pairs = [
+        (function((q + h)[None])[0], function((q - h)[None])[0]) for h in step * np.eye(len(q))
+    ]
+    return np.array([(after - before) / (2.0 * step) for after, before in pairs])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("prior", [None, 2.0])
+def test_it_keeps_to_the_contract(form, prior):
+    more = {"prior": prior, "weights": WEIGHTS, "offset": OFFSET}
+    results = check_potential(lambda: target(form(X), **more))
+    assert len(results) > 12
+    assert [result for result in results if result.outcome == "failed"] == []
+
+
+def test_values_are_those_of_differences_of_the_distribution_function():
+    ours = target(weights=WEIGHTS, offset=OFFSET, prior=2.0)
+    expected = [by_hand(q, WEIGHTS, OFFSET) + (q @ q) / 8.0 for q in POSITIONS]
+    assert_allclose(ours.value(POSITIONS), expected, rtol=1e-12)
+
+
+def test_the_most_likely_position_is_that_of_statsmodels():
+    """The figures are those of statsmodels 0.15.0, OrderedModel with distr="logit"."""
+    found = np.array([[0.89606877, -0.51161207, -0.87625062, 0.32855728, 1.64181960]])
+    assert_allclose(target().value(found), 247.26763089)
+    assert_allclose(target().gradient(found), 0.0, atol=1e-5)
+    spread = np.sqrt(np.diag(np.linalg.inv(target().hessian(found)[0])))
+    assert_allclose(spread[:2], [0.14125774, 0.1374321], rtol=1e-6)
+
+
+def test_derivatives_are_those_by_differences():
+    ours = target(weights=WEIGHTS, offset=OFFSET, prior=2.0)
+    for q in POSITIONS[:1]:
+        slopes = by_differences(ours.value, q)
+        assert_allclose(ours.value_and_gradient(q[None])[1][0], slopes, atol=1e-6)
+        assert_allclose(ours.gradient(q[None])[0], slopes, atol=1e-6)
+        bends = by_differences(ours.gradient, q)
+        assert_allclose(ours.hessian(q[None])[0], bends, atol=1e-6)
+        product = ours.hessian_product(q[None], np.ones((1, 5)))[0]
+        assert_allclose(product, bends.sum(axis=1), atol=1e-5)
+
+
+def test_cutpoints_out_of_order_have_no_chance_and_no_slope_of_their_own():
+    ours = target(prior=2.0)
+    assert ours.value(UNORDERED).tolist() == [np.inf]
+    value, gradient = ours.value_and_gradient(UNORDERED)
+    assert value.tolist() == [np.inf]
+    assert np.isfinite(gradient).all()
+    assert np.isfinite(ours.hessian(UNORDERED)).all()
+    equal = np.array([[0.8, -0.3, -1.1, 0.2, 0.2]])
+    assert ours.value(equal).tolist() == [np.inf]
+
+
+def test_with_two_categories_it_is_logistic_regression():
+    events = (GRADES > 1).astype(float)
+    ours = target(response=events)
+    theirs = sk.rows_potential("logistic", np.column_stack([X, np.ones(200)]), events)
+    q = POSITIONS[:, :3]
+    assert_allclose(ours.value(q), theirs.value(q * [1.0, 1.0, -1.0]), rtol=1e-12)
+
+
+def test_a_row_between_two_cutpoints_has_two_terms():
+    between = int(((GRADES == 1) | (GRADES == 2)).sum())
+    assert target().n_rows == 200 + between
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_expansions_leave_what_cutpoints_cost_as_it_is(order):
+    ours = target(prior=2.0)
+    expansion = pickle.loads(pickle.dumps(ours.expand(POSITIONS[0], order=order)))
+    assert_allclose(expansion.value(POSITIONS[:1]), ours.value(POSITIONS[:1]))
+    assert expansion.value(UNORDERED).tolist() == [np.inf]
+    assert (expansion.third is None) == (order == 2)
+
+
+def test_starts_are_in_order_and_of_the_scale_of_the_columns():
+    starts = target(X * [1.0, 1e6]).initial(np.random.default_rng(1), 50)
+    assert (np.diff(starts[:, 2:], axis=1) > 0.0).all()
+    assert np.abs(starts[:, 1]).max() < 1e-6
+    assert np.isfinite(target(X * [1.0, 1e6]).value(starts)).all()
+
+
+def test_probabilities_are_those_of_the_categories():
+    ours = target(offset=OFFSET)
+    found = ours.probabilities(POSITIONS, X, OFFSET)
+    assert found.shape == (2, 200, 4)
+    assert_allclose(found.sum(axis=2), 1.0)
+    chosen = np.log(found[:, np.arange(200), GRADES]).sum(axis=1)
+    assert_allclose(-chosen, ours.value(POSITIONS), rtol=1e-10)
+    # far out, where both distribution functions are 1 to the last digit
+    far = ours.probabilities(np.array([[0.0, 0.0, 40.0, 41.0, 42.0]]), np.zeros((1, 2)))[0, 0]
+    assert_allclose(far[1:], np.exp([-40.0, -41.0, -42.0]) - np.exp([-41.0, -42.0, -np.inf]))
+    assert_allclose(ours.probabilities(POSITIONS, sparse.csr_array(X), OFFSET), found)
+
+
+@pytest.mark.long
+@pytest.mark.statistical
+def test_draws_by_a_few_rows_are_those_by_all():
+    """Means and mean squares within 5 standard errors: ten of them, a false alarm in 170,000."""
+    ours = target(prior=2.0)
+    few = sk.sample(ours, draws=1500, seed=1, progress=False)
+    assert "subsampled" in str(few.choice)
+    plain = {"sampler": "nuts", "surrogate": "none", "warmup": 300, "draws": 500}
+    whole = sk.sample(ours, **plain, seed=2, progress=False)
+    one, other = (np.moveaxis(run["q"], -1, 0) for run in (few, whole))
+    for power in (1, 2):
+        for a, b in zip(one, other, strict=True):
+            centre = b.mean()
+            found, expected = (a - centre) ** power, (b - centre) ** power
+            variances = [
+                x.var() / sk.effective_sample_size(x[..., None])[0] for x in (found, expected)
+            ]
+            assert abs(found.mean() - expected.mean()) < 5.0 * np.sqrt(sum(variances))
+    assert (np.diff(one[2:], axis=0) > 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"response": np.zeros(200)}, r"at least two of them, got \[0.0\]; number the categories"),
+        ({"response": GRADES + 1}, r"must be whole numbers 0, 1, \.\.\., m, each of which occurs"),
+        ({"response": GRADES * 2}, "and leave out those that never occur"),
+        ({"weights": (GRADES < 3) * 1.0}, "response 3 of .* has rows of weight 0 alone"),
+        ({"weights": (GRADES != 1) * 1.0}, r"got \[0.0, 2.0, 3.0\]"),
+        ({"scale": 2.0}, "the family 'ordinal' has no scale; leave that out"),
+        ({"event": GRADES}, "the family 'ordinal' has no event; leave that out"),
+        ({"design": np.column_stack([X, np.ones(200)])}, "column 2 of the design is 1 in every"),
+        ({"design": sparse.csr_array(np.ones((200, 1)))}, "column 0 of the design is 1 in every"),
+        ({"prior": "wide"}, "prior must be that of surrokit.gaussian_prior"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given, message):
+    with pytest.raises(ConfigurationError, match=message):
+        target(**given)
+
+
+def test_shapes_are_to_agree():
+    with pytest.raises(ShapeError, match=r"offset must have shape \(200,\), one number for each"):
+        target(offset=OFFSET[:3])
+    with pytest.raises(ShapeError, match=r"sd of the prior must .* shape \(5,\)"):
+        target(prior=sk.gaussian_prior(0.0, [1.0, 2.0]))
+    with pytest.raises(ShapeError, match=r"design must have shape \(n_rows, 2\), a column for"):
+        target().probabilities(POSITIONS, X[:, :1])
+    with pytest.raises(ShapeError, match=r"offset must have shape \(200,\), got \(3,\)"):
+        target().probabilities(POSITIONS, X, OFFSET[:3])

@@ -1,0 +1,123 @@
+"""Regressions of ordered levels by a formula: their order, their cutpoints, and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import surrokit as sk
+from surrokit.errors import ConfigurationError
+
+REASON = "reads formulas and tables: the extra surrokit[formula]"
+pytest.importorskip("formulaic", reason=REASON)
+pandas = pytest.importorskip("pandas", reason=REASON)
+
+N = 120
+RNG = np.random.default_rng(12)
+AGE = RNG.normal(50.0, 10.0, N)
+GRADED = pandas.DataFrame(
+    {
+        "age": AGE,
+        "sex": RNG.choice(["f", "m"], N),
+        "grade": np.array(["low", "mid", "high"])[
+            np.digitize(0.1 * (AGE - 50.0) + RNG.logistic(size=N), [-1.0, 1.0])
+        ],
+    }
+)
+ORDER = ["low", "mid", "high"]
+PLACES = GRADED.grade.map(ORDER.index)
+PLACED = np.array([[0.1, 0.3, 4.0, 6.0], [0.0, -0.2, -1.0, 2.0]])
+FORMS = {
+    "text in an order that is given": ({}, {"levels": ORDER}, ORDER),
+    "an ordered categorical": (
+        {"grade": pandas.Categorical(GRADED.grade, categories=ORDER, ordered=True)},
+        {},
+        ORDER,
+    ),
+    "numbers": ({"grade": PLACES * 2 + 1}, {}, ["1", "3", "5"]),
+    "numbers in an order that is given": (
+        {"grade": 3 - PLACES},
+        {"levels": [3, 2, 1]},
+        ["3", "2", "1"],
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_ordered_levels_have_cutpoints_in_place_of_an_intercept(form):
+    columns, more, levels = FORMS[form]
+    cutpoint = "|".join(levels[:2])
+    prior = {"age": 0.5, cutpoint: (1.0, 4.0)}
+    ours = sk.glm("grade ~ age + sex", GRADED.assign(**columns), "ordinal", prior=prior, **more)
+    assert ours.parameters.labels == ["age", "sex[T.m]", cutpoint, "|".join(levels[1:])]
+    design = np.column_stack([AGE, GRADED.sex == "m"])
+    normal = sk.gaussian_prior([0.0, 0.0, 1.0, 0.0], [0.5, np.inf, 4.0, np.inf])
+    theirs = sk.rows_potential("ordinal", design, PLACES, prior=normal)
+    assert ours.capabilities == theirs.capabilities
+    np.testing.assert_allclose(ours.value(PLACED), theirs.value(PLACED), rtol=1e-12)
+    np.testing.assert_allclose(ours.hessian(PLACED), theirs.hessian(PLACED), rtol=1e-9)
+
+
+def test_one_prior_is_that_of_all_coefficients_but_cutpoints():
+    ours = sk.glm("grade ~ age", GRADED, "ordinal", prior=0.5, levels=ORDER)
+    normal = sk.gaussian_prior(0.0, [0.5, np.inf, np.inf])
+    theirs = sk.rows_potential("ordinal", AGE[:, None], PLACES, prior=normal)
+    at = np.array([[0.1, 4.0, 6.0]])
+    np.testing.assert_allclose(ours.value(at), theirs.value(at), rtol=1e-12)
+
+
+def test_levels_may_be_booleans_and_enumerations():
+    old = sk.glm("old ~ age", GRADED.assign(old=GRADED.grade == "high"), "ordinal")
+    assert old.parameters.labels == ["age", "0|1"]
+    polars = pytest.importorskip("polars", reason="a table of polars")
+    kind = polars.Enum(ORDER)
+    grades = polars.Series(GRADED.grade.tolist(), dtype=kind)
+    table = polars.DataFrame({"age": AGE, "grade": grades})
+    assert sk.glm("grade ~ age", table, "ordinal").parameters.labels[1:] == ["low|mid", "mid|high"]
+
+
+UNDECIDED = {
+    "text in no order": ({}, "nothing says the order of the levels high, low, mid of response 'gr"),
+    "categories in no order": (
+        {"data": GRADED.assign(grade=GRADED.grade.astype("category"))},
+        "give the order by levels=",
+    ),
+    "a level that never occurs": ({"levels": [*ORDER, "top"]}, "level 'top' of .* never occurs"),
+    "a level without a place": ({"levels": ORDER[:2]}, "levels must name every level of .* once"),
+    "a level twice": ({"levels": [*ORDER, "mid"]}, "levels must name every level of .* once"),
+    "levels in a text": ({"levels": "low,mid,high"}, "levels must be a list, the lowest level"),
+    "one level": (
+        {"data": GRADED[GRADED.grade == "mid"], "levels": ["mid"]},
+        "must have at least two levels, got mid alone",
+    ),
+    "no covariate": ({"formula": "grade ~ 1", "levels": ORDER}, "needs a covariate, since its"),
+    "a prior of the intercept": (
+        {"intercept_prior": 2.0, "levels": ORDER},
+        "leave intercept_prior out, and give them priors by name, such as 'low|mid'",
+    ),
+    "levels of another family": (
+        {"family": "multinomial", "levels": ORDER},
+        "levels go with the family 'ordinal', got them for 'multinomial'",
+    ),
+    "columns that make a constant": (
+        {"formula": "grade ~ 0 + sex", "levels": ORDER},
+        "columns the cutpoints, sex.* are linearly dependent",
+    ),
+    "a column that separates": (
+        {"data": GRADED.assign(age=PLACES), "levels": ORDER},
+        "columns age, .* of the design separate the responses",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNDECIDED)
+def test_levels_that_are_undecided_are_refused_with_advice(case):
+    given, said = UNDECIDED[case]
+    usual = {"formula": "grade ~ age", "data": GRADED, "family": "ordinal"}
+    with pytest.raises(ConfigurationError, match=said.replace("|", "[|]")):
+        sk.glm(**{**usual, **given})
+
+
+def test_priors_decide_what_columns_leave_open():
+    sk.glm("grade ~ 0 + sex", GRADED, "ordinal", prior=1.0, levels=ORDER)
+    sk.glm("grade ~ 0 + sex", GRADED, "ordinal", prior={"low|mid": 1.0}, levels=ORDER)
