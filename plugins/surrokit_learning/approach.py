@@ -27,6 +27,11 @@ ROOM = 10.0
 HALVINGS = 6
 """How often a start that exceeds it is moved half of the way to its mode."""
 
+HOLLOW = 0.1
+"""Part of such a move that at least half of a mode's starts must keep. Where they do not, next to
+no mass is about the mode: searches also end in necks, such as that of a hierarchical model whose
+scale goes to 0."""
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class Approach:
@@ -72,6 +77,8 @@ class ApproachState:
         The chains.
     search
         The searches.
+    modes
+        What they have found; None until chains have arrived.
     steps, most_steps
         Steps so far, and at most.
     arrived
@@ -83,6 +90,7 @@ class ApproachState:
     chains: ChainState
     search: ModeSearch
     most_steps: int
+    modes: Modes | None = None
     steps: int = 0
     arrived: bool = False
     info: StepInfo | None = None
@@ -128,7 +136,8 @@ class ApproachExploration:
             return state
         modes = state.search.found
         if modes is not None:
-            state = attrs.evolve(state, chains=self._among(modes, state.chains, rng))
+            chains, modes = self._among(modes, state.chains, rng)
+            state = attrs.evolve(state, chains=chains, modes=modes)
         return attrs.evolve(state, arrived=True)
 
     def learn(self, state: ApproachState, paid: Evaluations) -> tuple[ApproachState, Evaluations]:
@@ -149,12 +158,15 @@ class ApproachExploration:
 
     def findings(self, state: ApproachState) -> Findings:
         """Return where chains begin, the modes, and the covariance about those with chains."""
-        modes = state.search.found
+        modes = state.modes
+        is_there = modes is not None and not modes.hollow.all()
         return Findings(
             chains=state.chains,
-            covariance=None if modes is None else _covariance_within(modes, state.chains),
+            covariance=_covariance_within(modes.take(~modes.hollow), state.chains)
+            if is_there
+            else None,
             step_size=None,
-            mode=None if modes is None else modes.positions[0],
+            mode=modes.positions[np.argmin(modes.hollow)] if is_there else None,
             modes=modes,
         )
 
@@ -165,22 +177,41 @@ class ApproachExploration:
             most = min(most, max(self.calls // 4, 1))
         return Limits(total=most, later=most / 2, searches=self.settings.searches)
 
-    def _among(self, modes: Modes, chains: ChainState, rng: np.random.Generator) -> ChainState:
-        """Return chains at draws about the modes that matter."""
-        of = _shares(modes, len(chains.values))
-        normals = SPREAD * rng.standard_normal(chains.positions.shape)
+    def _among(
+        self, modes: Modes, chains: ChainState, rng: np.random.Generator
+    ) -> tuple[ChainState, Modes]:
+        """Return chains at draws about the modes that matter, and which of these are hollow.
+
+        If all are, chains stay at their starts.
+        """
+        while modes.matters.any():
+            of = _shares(modes, len(chains.values))
+            now, parts = self._about(modes, of, chains.positions.shape[1], rng)
+            hollow = [k for k in np.unique(of) if np.median(parts[of == k]) < HOLLOW]
+            if not hollow:
+                return now, modes
+            modes = attrs.evolve(
+                modes, hollow=modes.hollow | np.isin(np.arange(len(modes)), hollow)
+            )
+        return chains, modes
+
+    def _about(
+        self, modes: Modes, of: IntArray, dim: int, rng: np.random.Generator
+    ) -> tuple[ChainState, FloatArray]:
+        """Return chains at draws about modes ``of (n,)``, and the part (n,) of moves that is left."""
+        normals = SPREAD * rng.standard_normal((len(of), dim))
         expected = modes.values[of] + 0.5 * np.square(normals).sum(axis=1)
         factors = np.stack([cholesky_factor(covariance) for covariance in modes.covariances])
         moves = np.einsum("nij,nj->ni", factors[of], normals)
-        now = self._at(modes.positions[of] + moves)
-        room = ROOM + chains.positions.shape[1]
+        now, parts = self._at(modes.positions[of] + moves), np.ones(len(of))
         for i in range(1, HALVINGS + 1):
-            over = ~(now.values <= expected + room)
+            over = ~(now.values <= expected + ROOM + dim)
             if not over.any():
                 break
-            part = 0.5**i if i < HALVINGS else 0.0
-            now = _put(now, over, self._at(modes.positions[of[over]] + part * moves[over]))
-        return now
+            parts[over] = 0.5**i if i < HALVINGS else 0.0
+            moved = modes.positions[of[over]] + parts[over, None] * moves[over]
+            now = _put(now, over, self._at(moved))
+        return now, parts
 
     def _at(self, positions: FloatArray) -> ChainState:
         """Return chains at positions (n, dim); U is infinite where anything failed."""

@@ -62,6 +62,13 @@ class SamplerExplorerState:
     approached: int = 0
     modes: Modes | None = None
 
+    @property
+    def believed(self) -> Modes | None:
+        """The modes that mass is about; None where there is none."""
+        if self.modes is None or self.modes.hollow.all():
+            return None
+        return self.modes.take(~self.modes.hollow)
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class SamplerExplorer:
@@ -235,10 +242,11 @@ class SamplerExploration:
         """Return the rows to learn from among what the last iteration paid for."""
         if state.iteration <= state.approached:  # no transition yet
             dim = paid.positions.shape[1]
-            if state.modes is None or self.settings.learn_from != "all":
+            modes = state.believed
+            if modes is None or self.settings.learn_from != "all":
                 return state, Evaluations.empty(dim)
             # searches begin far away, where heavy tails are no higher than the bulk
-            near = state.modes.distances(paid.positions) <= WITHIN + np.sqrt(dim)
+            near = modes.distances(paid.positions) <= WITHIN + np.sqrt(dim)
             rows = paid.take(near & np.isfinite(paid.values))
             return attrs.evolve(state, n_training=state.n_training + len(rows)), rows
         if state.info is None or state.iteration <= self.settings.discard:
@@ -277,4 +285,4 @@ class SamplerExploration:
     def _tuner(self, state: SamplerExplorerState) -> Tuner:
         """Return the tuner of the transitions, which begin once chains have arrived."""
         n_iterations = state.n_iterations - state.approached
-        return Tuner.of(self.settings.sampler, n_iterations, arrived=state.modes is not None)
+        return Tuner.of(self.settings.sampler, n_iterations, arrived=state.believed is not None)

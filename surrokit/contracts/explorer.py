@@ -37,6 +37,9 @@ class Modes:
         Number of searches that ended at each mode.
     unfinished : int
         Searches that ended at no mode: they took too many evaluations, or could not begin.
+    hollow : ndarray of bool, shape (k,)
+        Whether normal draws about each were nowhere near what they foretold: a neck, where the
+        density is high and hardly any mass is, or a shape that no normal approximation tells.
     places : ndarray of shape (k, dim)
         The positions in the user's coordinates; by default in the sampling coordinates.
     """
@@ -46,7 +49,12 @@ class Modes:
     covariances: FloatArray
     ended: IntArray
     unfinished: int = 0
+    hollow: BoolArray = attrs.field()
     places: FloatArray = attrs.field()
+
+    @hollow.default
+    def _none(self) -> BoolArray:
+        return np.zeros(len(self.values), dtype=np.bool_)
 
     @places.default
     def _positions(self) -> FloatArray:
@@ -62,15 +70,20 @@ class Modes:
 
     @property
     def masses(self) -> FloatArray:
-        """Share of the probability at each mode, by Laplace approximations; shape (k,)."""
+        """Share of the probability at each mode, by Laplace approximations; shape (k,).
+
+        Hollow modes have none, unless all of them are.
+        """
         logs = 0.5 * np.linalg.slogdet(self.covariances)[1] - self.values
+        if not self.hollow.all():
+            logs = np.where(self.hollow, -np.inf, logs)
         masses = np.exp(logs - logs.max())
         return np.asarray(masses / masses.sum())
 
     @property
     def matters(self) -> BoolArray:
-        """Whether each mode is more than negligible, shape (k,)."""
-        return np.asarray(self.masses >= NEGLIGIBLE)
+        """Whether each mode is more than negligible, and not hollow; shape (k,)."""
+        return np.asarray((self.masses >= NEGLIGIBLE) & ~self.hollow)
 
     @property
     def covariance(self) -> FloatArray:
@@ -88,6 +101,7 @@ class Modes:
             values=self.values[rows],
             covariances=self.covariances[rows],
             ended=self.ended[rows],
+            hollow=self.hollow[rows],
             places=self.places[rows],
         )
 
@@ -119,6 +133,7 @@ class Modes:
             "potentials": self.values.tolist(),
             "masses": self.masses.tolist(),
             "ended": self.ended.tolist(),
+            "hollow": self.hollow.tolist(),
             "searches": self.searches,
         }
 
