@@ -88,6 +88,7 @@ def test_the_table_has_what_was_wrong_in_bold(normal):
     )
 
 
+@pytest.mark.long
 def test_the_truth_of_the_epidemic_is_that_of_its_density():
     from user_trials import densities, references
 

@@ -103,7 +103,10 @@ def test_threads(alone, name):
     assert_same(drawn(name, executor="threads", workers=3), alone(name))
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=[pytest.mark.long] * (each == "weights")) for each in TARGETS],
+)
 def test_processes(alone, name, pool):
     assert_same(drawn(name, executor=pool), alone(name))
 

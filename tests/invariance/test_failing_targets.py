@@ -18,11 +18,18 @@ MOST_ERRORS = 4.0
 EDGE = norm.ppf(0.9)  # a tenth of the prior is beyond it
 MEAN, SD = np.array([0.65, -0.5]), np.sqrt(0.5)  # of the posterior, of independent parameters
 
+SLOWER = ("random-walk", "nuts")
+
 SAMPLERS = [
     pytest.param({"sampler": "random-walk", "draws": 2500}, id="random-walk"),
     pytest.param({"sampler": "hmc", "step_size": 0.4, "n_steps": 6}, id="hmc"),
     pytest.param({"sampler": "nuts"}, id="nuts"),
     pytest.param({"surrogate": "additive", "explorer": "rounds"}, id="surrogate"),
+]
+
+MOST_UNLIKE = [
+    pytest.param(*one.values, id=one.id, marks=[pytest.mark.long] if one.id in SLOWER else [])
+    for one in SAMPLERS
 ]
 
 REST = truncnorm(-np.inf, (EDGE - MEAN[0]) / SD, loc=MEAN[0], scale=SD)
@@ -61,7 +68,7 @@ def errors(run, truth):
     return np.array([float(abs(each.value - mean) / each.error) for each, mean in found])
 
 
-@pytest.mark.parametrize("parts", SAMPLERS)
+@pytest.mark.parametrize("parts", MOST_UNLIKE)
 @pytest.mark.parametrize("failure", [crash, lambda q: np.nan], ids=["raises", "NaN"])
 def test_the_rest_of_a_prior_gets_its_posterior(parts, failure):
     failed = []
@@ -81,7 +88,7 @@ def test_the_rest_of_a_prior_gets_its_posterior(parts, failure):
     assert not run.verdict.named("fails_by_chance")
 
 
-@pytest.mark.parametrize("parts", SAMPLERS)
+@pytest.mark.parametrize("parts", MOST_UNLIKE)
 def test_failures_by_chance_are_recognised_and_retried(parts):
     def chance(rng):
         return lambda q: crash(q) if rng.random() < 0.1 else 0.0

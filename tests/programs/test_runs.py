@@ -89,6 +89,7 @@ print(json.dumps(answer))
 """
 
 
+@pytest.mark.long
 def test_lynx_and_hare_by_a_program_have_the_same_posterior_to_the_bit(tmp_path, monkeypatch):
     (tmp_path / "lynx_hare.py").write_text(LYNX_HARE)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))

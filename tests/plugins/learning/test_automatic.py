@@ -687,6 +687,7 @@ def test_a_bad_surrogate_is_dropped_before_any_draw_is_kept(misled, explorer):
     assert np.isfinite(run.kept.values).all()
 
 
+@pytest.mark.long
 def test_settings_of_the_sampler_are_those_of_the_kernel_it_falls_back_on(misled):
     options = {"step_size": 0.3, "n_steps": 3, "metric": "identity"}
     run = sk.sample(Gaussian(), safety=sk.Safety(rescues=0), **options, **SMALL | {"seed": 1})

@@ -350,6 +350,7 @@ def test_a_run_explores_in_rounds_and_keeps_exact_draws():
     assert_allclose(run.kept.values, Banana().value(run.draws.reshape(-1, 2)).reshape(4, 100))
 
 
+@pytest.mark.long
 def test_the_outputs_of_a_run_are_those_of_its_draws():
     run = sk.sample(
         sk.make("potential", "lynx-hare"), surrogate="additive", sampler="hmc", explorer="rounds",

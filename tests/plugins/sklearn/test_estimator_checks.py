@@ -16,8 +16,8 @@ from surrokit_sklearn import (
 from surrokit_sklearn.regressors.regressor import WIDE_CHECKS
 
 POSTERIORS = [
-    BayesianLogisticRegression(target_ess=100, chains=2),
-    BayesianGLMRegressor(target_ess=100, chains=2),
+    BayesianLogisticRegression(target_ess=20, chains=2),
+    BayesianGLMRegressor(target_ess=20, chains=2),
 ]
 
 
