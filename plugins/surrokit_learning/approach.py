@@ -11,26 +11,10 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.settings import optional_positive_integer
-from surrokit.types import Capabilities, FloatArray, IntArray
+from surrokit.types import Capabilities, FloatArray
+from surrokit_learning.modes.belief import begin_about, chains_at
 from surrokit_learning.modes.search import Limits, ModeSearch
-from surrokit_learning.region.independence import quotas
-from surrokit_learning.region.region import cholesky_factor
-from surrokit_learning.standing import demand_warmup, evaluate_with_gradients, idle
-
-SPREAD = 2.0
-"""Standard deviations of the Laplace approximation's that chains begin at: farther apart than
-draws, or else a comparison of chains could not see that they have yet to spread."""
-
-ROOM = 10.0
-"""Nats, beside one for each dimension, by which U may exceed what an approximation foretells."""
-
-HALVINGS = 6
-"""How often a start that exceeds it is moved half of the way to its mode."""
-
-HOLLOW = 0.1
-"""Part of such a move that at least half of a mode's starts must keep. Where they do not, next to
-no mass is about the mode: searches also end in necks, such as that of a hierarchical model whose
-scale goes to 0."""
+from surrokit_learning.standing import demand_warmup, idle
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -39,7 +23,8 @@ class Approach:
 
     The searches are optimisation paths, as in Pathfinder (Zhang, Carpenter, Gelman and Vehtari
     2022, arXiv:2108.03782), and their ends and curvature say where the mass is and how wide. Each
-    mode that matters keeps chains, in proportion to how many searches led to it.
+    mode that matters keeps chains, in proportion to how many searches led to it. Where there is no
+    mass about a mode, as in the neck of a funnel, chains stay at their starts.
 
     Parameters
     ----------
@@ -123,7 +108,7 @@ class ApproachExploration:
             If the warm-up has no iteration for it.
         """
         demand_warmup("approach", warmup)
-        chains = self._at(positions)
+        chains = chains_at(self.potential, positions)
         search = ModeSearch.among(positions, chains.values)
         return ApproachState(chains=chains, search=search, most_steps=max(warmup // 2, 1))
 
@@ -136,7 +121,7 @@ class ApproachExploration:
             return state
         modes = state.search.found
         if modes is not None:
-            chains, modes = self._among(modes, state.chains, rng)
+            chains, modes = begin_about(self.potential, modes, state.chains, rng)
             state = attrs.evolve(state, chains=chains, modes=modes)
         return attrs.evolve(state, arrived=True)
 
@@ -159,14 +144,12 @@ class ApproachExploration:
     def findings(self, state: ApproachState) -> Findings:
         """Return where chains begin, the modes, and the covariance about those with chains."""
         modes = state.modes
-        is_there = modes is not None and not modes.hollow.all()
+        believed = modes if modes is not None and modes.believed else None
         return Findings(
             chains=state.chains,
-            covariance=_covariance_within(modes.take(~modes.hollow), state.chains)
-            if is_there
-            else None,
+            covariance=None if believed is None else _covariance_within(believed, state.chains),
             step_size=None,
-            mode=modes.positions[np.argmin(modes.hollow)] if is_there else None,
+            mode=None if believed is None else believed.positions[0],
             modes=modes,
         )
 
@@ -177,72 +160,7 @@ class ApproachExploration:
             most = min(most, max(self.calls // 4, 1))
         return Limits(total=most, later=most / 2, searches=self.settings.searches)
 
-    def _among(
-        self, modes: Modes, chains: ChainState, rng: np.random.Generator
-    ) -> tuple[ChainState, Modes]:
-        """Return chains at draws about the modes that matter, and which of these are hollow.
-
-        If all are, chains stay at their starts.
-        """
-        while modes.matters.any():
-            of = _shares(modes, len(chains.values))
-            now, parts = self._about(modes, of, chains.positions.shape[1], rng)
-            hollow = [k for k in np.unique(of) if np.median(parts[of == k]) < HOLLOW]
-            if not hollow:
-                return now, modes
-            modes = attrs.evolve(
-                modes, hollow=modes.hollow | np.isin(np.arange(len(modes)), hollow)
-            )
-        return chains, modes
-
-    def _about(
-        self, modes: Modes, of: IntArray, dim: int, rng: np.random.Generator
-    ) -> tuple[ChainState, FloatArray]:
-        """Return chains at draws about modes ``of (n,)``, and the part (n,) of moves that is left."""
-        normals = SPREAD * rng.standard_normal((len(of), dim))
-        expected = modes.values[of] + 0.5 * np.square(normals).sum(axis=1)
-        factors = np.stack([cholesky_factor(covariance) for covariance in modes.covariances])
-        moves = np.einsum("nij,nj->ni", factors[of], normals)
-        now, parts = self._at(modes.positions[of] + moves), np.ones(len(of))
-        for i in range(1, HALVINGS + 1):
-            over = ~(now.values <= expected + ROOM + dim)
-            if not over.any():
-                break
-            parts[over] = 0.5**i if i < HALVINGS else 0.0
-            moved = modes.positions[of[over]] + parts[over, None] * moves[over]
-            now = _put(now, over, self._at(moved))
-        return now, parts
-
-    def _at(self, positions: FloatArray) -> ChainState:
-        """Return chains at positions (n, dim); U is infinite where anything failed."""
-        values, gradients = evaluate_with_gradients(self.potential, positions)
-        cache = {"value": values, "gradient": gradients}
-        return ChainState(positions=positions, values=values, cache=cache)
-
-
-def _shares(modes: Modes, n: int) -> IntArray:
-    """Return the mode (n,) that each chain begins at, by how many searches led there."""
-    shares = np.where(modes.matters, modes.ended, 0)
-    heaviest = np.argsort(-shares, kind="stable")[: min(n, int(np.count_nonzero(shares)))]
-    counts = quotas(shares[heaviest] / shares[heaviest].sum(), n)
-    return np.repeat(heaviest, counts)
-
 
 def _covariance_within(modes: Modes, chains: ChainState) -> FloatArray:
     """Return the mean covariance of the modes that chains are at, shape (dim, dim)."""
     return np.asarray(modes.covariances[modes.nearest(chains.positions)].mean(axis=0))
-
-
-def _put(chains: ChainState, rows: FloatArray, others: ChainState) -> ChainState:
-    """Return chains of which some rows are others."""
-
-    def put(into: FloatArray, these: FloatArray) -> FloatArray:
-        into = into.copy()
-        into[rows] = these
-        return into
-
-    return ChainState(
-        positions=put(chains.positions, others.positions),
-        values=put(chains.values, others.values),
-        cache={name: put(array, others.cache[name]) for name, array in chains.cache.items()},
-    )

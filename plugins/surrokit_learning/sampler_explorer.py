@@ -64,10 +64,8 @@ class SamplerExplorerState:
 
     @property
     def believed(self) -> Modes | None:
-        """The modes that mass is about; None where there is none."""
-        if self.modes is None or self.modes.hollow.all():
-            return None
-        return self.modes.take(~self.modes.hollow)
+        """The modes, if mass is about them."""
+        return self.modes if self.modes is not None and self.modes.believed else None
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -37,9 +37,9 @@ class Modes:
         Number of searches that ended at each mode.
     unfinished : int
         Searches that ended at no mode: they took too many evaluations, or could not begin.
-    hollow : ndarray of bool, shape (k,)
-        Whether normal draws about each were nowhere near what they foretold: a neck, where the
-        density is high and hardly any mass is, or a shape that no normal approximation tells.
+    believed : bool
+        Whether mass lies about them as their covariances foretell. If not, searches ended in necks,
+        where the density is high and hardly any mass is, or in shapes unlike a normal one.
     places : ndarray of shape (k, dim)
         The positions in the user's coordinates; by default in the sampling coordinates.
     """
@@ -49,12 +49,8 @@ class Modes:
     covariances: FloatArray
     ended: IntArray
     unfinished: int = 0
-    hollow: BoolArray = attrs.field()
+    believed: bool = True
     places: FloatArray = attrs.field()
-
-    @hollow.default
-    def _none(self) -> BoolArray:
-        return np.zeros(len(self.values), dtype=np.bool_)
 
     @places.default
     def _positions(self) -> FloatArray:
@@ -70,20 +66,15 @@ class Modes:
 
     @property
     def masses(self) -> FloatArray:
-        """Share of the probability at each mode, by Laplace approximations; shape (k,).
-
-        Hollow modes have none, unless all of them are.
-        """
+        """Share of the probability at each mode, by Laplace approximations; shape (k,)."""
         logs = 0.5 * np.linalg.slogdet(self.covariances)[1] - self.values
-        if not self.hollow.all():
-            logs = np.where(self.hollow, -np.inf, logs)
         masses = np.exp(logs - logs.max())
         return np.asarray(masses / masses.sum())
 
     @property
     def matters(self) -> BoolArray:
-        """Whether each mode is more than negligible, and not hollow; shape (k,)."""
-        return np.asarray((self.masses >= NEGLIGIBLE) & ~self.hollow)
+        """Whether each mode is more than negligible, shape (k,)."""
+        return np.asarray(self.masses >= NEGLIGIBLE)
 
     @property
     def covariance(self) -> FloatArray:
@@ -101,7 +92,6 @@ class Modes:
             values=self.values[rows],
             covariances=self.covariances[rows],
             ended=self.ended[rows],
-            hollow=self.hollow[rows],
             places=self.places[rows],
         )
 
@@ -133,7 +123,7 @@ class Modes:
             "potentials": self.values.tolist(),
             "masses": self.masses.tolist(),
             "ended": self.ended.tolist(),
-            "hollow": self.hollow.tolist(),
+            "believed": self.believed,
             "searches": self.searches,
         }
 

@@ -30,7 +30,8 @@ def warmup_length(
     """
     rest = recipe.most_warmup - iteration
     is_open = recipe.warmup is None
-    if takes_over:
+    is_led = found is None or found.modes is None or found.modes.believed
+    if takes_over and is_led:
         return TUNED_AFTER_DROP if is_open else max(rest, TUNED_AFTER_RESTART)
     if is_open and found is not None and found.tuning is not None:
         return 0 if found.at_draws else settling(found.acceptance)
@@ -41,4 +42,5 @@ def warmup_length(
 
 def has_arrived(recipe: Recipe, found: Findings | None) -> bool:
     """Return whether exact chains begin about modes that were found."""
-    return found is not None and found.modes is not None and recipe.learner is None
+    modes = None if found is None else found.modes
+    return modes is not None and modes.believed and recipe.learner is None

@@ -54,6 +54,7 @@ def judge(run: Run) -> Verdict:
         *_replaced(run),
         *_divergences(run),
         *_recalled(run),
+        *_unbelieved(run),
     ]
     found += [*_border(run), *_missed(run)] if run.exact else []
     return Verdict(tuple(sorted(found, key=lambda each: not each.warns)))
@@ -340,6 +341,19 @@ def _strays(strays: tuple[Stray, ...]) -> list[Finding]:
         message = f"modes of their own hold {which}; draws do not tell how much they weigh"
         found.append(Finding(name="own_modes", message=message, warns=True))
     return found
+
+
+def _unbelieved(run: Run) -> list[Finding]:
+    """Return whether chains began elsewhere than where searches for modes ended."""
+    if run.modes is None or run.modes.believed:
+        return []
+    message = (
+        f"searches for modes ended where hardly any mass is (potential {run.modes.values[0]:.6g} "
+        "is the least), in a neck or in a shape unlike a normal one, so chains began at their "
+        "starts; if they mix badly, give the target other coordinates, such as non-centred ones "
+        "of a hierarchical model"
+    )
+    return [_note("modes_left", message)]
 
 
 def _divergences(run: Run) -> list[Finding]:

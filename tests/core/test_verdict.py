@@ -167,3 +167,20 @@ def test_a_limit_that_allows_for_a_single_search_is_told_of(sound):
     assert "a single one came to its end, as max_calls allowed no more" in finding.message
     for others in ({"stopped": "draws"}, {"modes": attrs.evolve(modes, unfinished=0)}):
         assert not judged(attrs.evolve(run, **others)).verdict.named("one_search")
+
+
+def test_modes_that_are_not_believed_are_told_of(sound):
+    modes = Modes(
+        positions=np.zeros((1, 2)),
+        values=np.array([-93.25]),
+        covariances=np.eye(2)[None],
+        ended=np.array([4]),
+        believed=False,
+    )
+    run = judged(attrs.evolve(sound, modes=modes))
+    (finding,) = run.verdict.named("modes_left")
+    assert not finding.warns
+    assert "hardly any mass is (potential -93.25 is the least)" in finding.message
+    assert "chains began at their starts" in finding.message
+    believed = attrs.evolve(run, modes=attrs.evolve(modes, believed=True))
+    assert not judged(believed).verdict.named("modes_left")

@@ -50,7 +50,7 @@ WITHIN, OUTER = 0.5, 0.6
 of a batch that they spend on it. Once the acceptance is good, few draws go with them."""
 
 UNSURE = 0.6
-"""Predicted acceptance below which the run finds the length of its sub-chains by itself."""
+"""Predicted acceptance below which sub-chains find their length alone, and modes are in doubt."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -282,7 +282,7 @@ class RoundsExploration:
         good = good and (is_clear(judgements, convex=convex) or not self._n_outer)
         patience = self.settings.patience or (3 if self.pays_gradients else 10)
         if state.bill.is_spent or good or (trusted and is_no_gain(judgements, patience)):
-            return attrs.evolve(state, finished=True, unfitted=True)
+            return attrs.evolve(state.doubt(self.potential, UNSURE), finished=True, unfitted=True)
         return state
 
     @property

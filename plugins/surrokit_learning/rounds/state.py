@@ -12,11 +12,12 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, StepInfo, Tuning
 from surrokit.types import BoolArray, FloatArray, IntArray
+from surrokit_learning.modes.belief import begin_about
 from surrokit_learning.modes.search import ModeSearch
 from surrokit_learning.region.independence import quotas, resample
 from surrokit_learning.region.region import WIDE
 from surrokit_learning.rounds.bill import Bill
-from surrokit_learning.rounds.judgement import Judgement
+from surrokit_learning.rounds.judgement import Judgement, foretold
 from surrokit_learning.rounds.queue import Queue
 from surrokit_learning.standing import idle
 
@@ -74,6 +75,10 @@ class RoundsState:
         Whether the chains are at draws of the target.
     tuning
         What the run's own sampler needs.
+    starts
+        Where the run's chains were before the search for modes; None where there was none.
+    believed
+        Whether mass lies about the modes, for all that is known.
     """
 
     chains: ChainState
@@ -98,6 +103,8 @@ class RoundsState:
     settled: bool = False
     at_draws: bool = False
     tuning: Tuning | None = None
+    starts: ChainState | None = None
+    believed: bool = True
 
     @classmethod
     def at(
@@ -124,6 +131,7 @@ class RoundsState:
                 spare=spare,
             ),
             search=search,
+            starts=None if search is None else chains,
             withheld=None if search is None else Evaluations.empty(dim),
         )
 
@@ -167,7 +175,33 @@ class RoundsState:
     @property
     def modes(self) -> Modes | None:
         """The modes that were found; None where they were not looked for."""
-        return None if self.search is None else self.search.found
+        found = None if self.search is None else self.search.found
+        return None if found is None else attrs.evolve(found, believed=self.believed)
+
+    def doubt(self, exact: Potential, unless: float) -> RoundsState:
+        """Return the state with chains back at their starts, if no mass lies about the modes.
+
+        That is asked where no surrogate was any good: searches may have ended in a neck, and chains
+        that go on without a surrogate would not come out of it.
+
+        Parameters
+        ----------
+        exact
+            The target, whose gradients at some draws are paid for.
+        unless
+            Predicted acceptance from which on nothing is asked.
+        """
+        modes, starts = self.modes, self.starts
+        if (foretold(self.judgements) or 0.0) >= unless:
+            return self
+        if modes is None or starts is None or not np.isfinite(starts.values).all():
+            return self
+        rng = np.random.default_rng(self.seed)
+        chains = ChainState(positions=starts.positions, values=starts.values, cache={})
+        _, judged = begin_about(exact, modes, chains, rng)
+        if judged.believed:
+            return self
+        return attrs.evolve(self, chains=chains, mode=None, covariance=None, believed=False)
 
     @property
     def several(self) -> Modes | None:

@@ -20,6 +20,9 @@ FREQUENT, FEWEST = 0.1, 20
 MOST = 1000
 """Latest points of each kind that it learns from."""
 
+_FARTHEST = (
+    1e3  # standard deviations; beyond, positions overflow, and where exactly does not matter
+)
 _CLOSE_FIT = 10.0  # cost of a point on the wrong side, as failures do not depend on chance
 
 
@@ -67,12 +70,18 @@ def predict_failures(good: FloatArray, failed: FloatArray, positions: FloatArray
     """
     from sklearn.svm import SVC
 
-    centre, width = good.mean(axis=0), good.std(axis=0)
-    width = np.where(width > 0.0, width, 1.0)
-    rows = np.vstack([good, failed])
-    labels = np.arange(len(rows)) >= len(good)
-    classifier = SVC(C=_CLOSE_FIT).fit((rows - centre) / width, labels)
-    return np.asarray(classifier.predict((positions - centre) / width), dtype=bool)
+    with np.errstate(over="ignore", invalid="ignore"):  # searches may have gone very far
+        centre, width = good.mean(axis=0), good.std(axis=0)
+    width = np.where((width > 0.0) & np.isfinite(width), width, 1.0)
+
+    def standardize(rows: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = np.nan_to_num((rows - centre) / width, nan=_FARTHEST)
+        return np.asarray(np.clip(apart, -_FARTHEST, _FARTHEST))
+
+    labels = np.arange(len(good) + len(failed)) >= len(good)
+    classifier = SVC(C=_CLOSE_FIT).fit(standardize(np.vstack([good, failed])), labels)
+    return np.asarray(classifier.predict(standardize(positions)), dtype=bool)
 
 
 def with_failures(state: RoundsState, positions: FloatArray) -> RoundsState:

@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 
 import surrokit as sk
+from surrokit.contracts.sampler import ChainState
 from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
 from surrokit.mode.bottom import demand_walls
 from surrokit.mode.mode import Mode
 from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
 from surrokit_learning.approach import Approach
+from surrokit_learning.modes.search import Limits
+from surrokit_learning.rounds.judgement import Judgement
+from surrokit_learning.rounds.state import RoundsState
 
 
 def arrived(target, positions, seed=0, **settings):
@@ -48,6 +52,46 @@ def test_no_chain_begins_far_above_what_is_expected():
     target = Banana()
     found = arrived(target, starts(n=100))
     assert (found.chains.values < found.modes.values[0] + 50.0).all()
+
+
+def neck(q):
+    """Of an unbounded density: where the logarithm of the scale falls, all others come together."""
+    scale = np.exp(q[:, :1])
+    value = 0.5 * np.square(q[:, 1:] / scale).sum(axis=1) + 8.0 * q[:, 0]
+    value += 0.5 * np.square(q[:, 0]) / 9.0
+    slopes = q / scale**2
+    slopes[:, 0] = 8.0 + q[:, 0] / 9.0 - np.square(q[:, 1:] / scale).sum(axis=1)
+    return value, slopes
+
+
+def test_chains_do_not_begin_in_a_neck():
+    target = sk.potential(value_and_gradient=neck, dim=9, batched=True)
+    at = starts(dim=9, scale=2.0)
+    found = arrived(target, at)
+    assert found.modes.values[0] < target.value(at).min() - 20.0
+    assert not found.modes.believed
+    np.testing.assert_array_equal(found.chains.positions, at)
+    assert (found.mode, found.covariance) == (None, None)
+
+
+def test_rounds_without_a_good_surrogate_do_not_leave_chains_in_a_neck():
+    target = sk.potential(value_and_gradient=neck, dim=9, batched=True)
+    at = starts(dim=9, scale=2.0)
+    chains = ChainState(positions=at, values=target.value(at), cache={})
+    state = RoundsState.at(chains, stage="mode", burst=None, steps=100, paid=200)
+    rng, limits = np.random.default_rng(0), Limits(total=400, later=50.0, searches=None)
+    search = state.search.step(target, limits, rng)
+    while not search.over:
+        search = search.step(target, limits, rng)
+    poor, good = Judgement(acceptance=0.3, spread=3.0), Judgement(acceptance=0.9, spread=0.1)
+    elsewhere = attrs.evolve(chains, positions=0.0 * at)
+    state = attrs.evolve(state, search=search, chains=elsewhere, judgements=(poor,))
+    left = state.doubt(target, unless=0.6)
+    assert not left.modes.believed
+    np.testing.assert_array_equal(left.chains.positions, at)
+    sure = attrs.evolve(state, judgements=(good,)).doubt(target, unless=0.6)
+    assert sure.modes.believed
+    np.testing.assert_array_equal(sure.chains.positions, 0.0 * at)
 
 
 def test_a_budget_limits_the_searches():

@@ -39,6 +39,15 @@ def test_a_coordinate_without_width_is_no_obstacle():
     assert predict_failures(flat[~BAD], flat[BAD], NEXT).tolist() == [False, True, False, True]
 
 
+@pytest.mark.parametrize("far", [1e200, 1.7e308])
+def test_points_that_overflow_are_no_obstacle(far):
+    good = np.random.default_rng(0).normal(size=(40, 2))
+    good[0] = far, -far
+    failed = np.vstack([good[1:] + 50.0, [[np.inf, np.nan]]])
+    foretold = predict_failures(good, failed, np.array([[0.0, 0.0], [np.nan, 0.0], [np.inf, far]]))
+    assert foretold.shape == (3,)
+
+
 def test_points_that_would_fail_are_left_out():
     state = state_of(POINTS[~BAD], POINTS[BAD], NEXT)
     assert steer(state).positions.tolist() == NEXT[[0, 2]].tolist()
