@@ -112,7 +112,8 @@ def rule(correction, start, end):
 
 @EACH
 @pytest.mark.parametrize(
-    ("scale", "order"), [pytest.param(0.3, 2, marks=pytest.mark.long), (1.5, 2), (3.0, None)]
+    ("scale", "order"),
+    [*[pytest.param(each, 2, marks=pytest.mark.long) for each in (0.3, 1.5)], (3.0, None)],
 )
 def test_a_move_is_accepted_with_the_probability_of_the_rule(model, scale, order):
     correction = prepared(model, order=order)
