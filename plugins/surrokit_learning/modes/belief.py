@@ -24,9 +24,14 @@ HALVINGS = 6
 """How often a start that exceeds it is moved half of the way to its mode."""
 
 KEPT = 0.2
-"""Part of such a move that at least half of the starts about a mode must keep. Where they do not,
-there is next to no mass about it: searches also end in necks, such as that of a hierarchical model
-whose scale goes to 0."""
+"""Part of such a move that at least half of the starts about a mode must keep, or else it is asked
+whether it is a neck."""
+
+STEEP = 0.5
+"""Nats for each dimension, which draws have above their mode, that a step from such a mode would
+still gain by its own covariance, where it is a neck. Searches also end there: in a hierarchical
+model whose scale goes to 0 the density has no bound, and next to no mass is about. In a shape that
+is merely unlike a normal one they end where it is nearly level."""
 
 
 def begin_about(
@@ -34,9 +39,9 @@ def begin_about(
 ) -> tuple[ChainState, Modes]:
     """Return chains at draws about the modes that matter, and the modes.
 
-    Chains stay where they are, and no mode is believed, where there is no mass about one of these
-    or about the deepest. It pays for a gradient of each chain, and for some more where draws about
-    modes are far above what was foretold.
+    Chains stay where they are, and no mode is believed, where one of these or the deepest is a
+    neck. It pays for a gradient of each chain, and for some more where draws about modes are far
+    above what was foretold.
 
     Parameters
     ----------
@@ -52,12 +57,21 @@ def begin_about(
     n = len(chains.values)
     of = _shares(modes, n)
     now, parts = _about(exact, modes, of, rng)
-    kept = [np.median(parts[of == k]) for k in np.unique(of)]
-    if 0 not in of:  # the deepest
-        kept.append(np.median(_about(exact, modes, np.zeros(n, dtype=np.int64), rng)[1]))
-    if min(kept) < KEPT:
+    kept = {int(k): float(np.median(parts[of == k])) for k in np.unique(of)}
+    if 0 not in kept:  # the deepest
+        deepest = _about(exact, modes, np.zeros(n, dtype=np.int64), rng)[1]
+        kept[0] = float(np.median(deepest))
+    doubtful = [k for k, part in kept.items() if part < KEPT]
+    steep = STEEP * modes.positions.shape[1]
+    if doubtful and _gains(exact, modes.take(np.array(doubtful))).max() > steep:
         return chains, attrs.evolve(modes, believed=False)
     return now, modes
+
+
+def _gains(exact: Potential, modes: Modes) -> FloatArray:
+    """Return what a Newton step from each mode would gain, shape (k,), by its covariance."""
+    slopes = chains_at(exact, modes.positions).cache["gradient"]
+    return np.asarray(0.5 * np.einsum("ki,kij,kj->k", slopes, modes.covariances, slopes))
 
 
 def chains_at(exact: Potential, positions: FloatArray) -> ChainState:
