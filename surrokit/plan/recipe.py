@@ -212,9 +212,13 @@ class Recipe:
 
     @property
     def exploration_limit(self) -> Budget:
-        """The budget of the exploration, from all limits that end it early."""
+        """The budget of the exploration, from all limits that end it early.
+
+        What a search for a surrogate may cost is no limit where nothing is learnt: chains of an
+        exact sampler go on until they are where the mass is.
+        """
         part = Budget() if self.warmup is not None else self.budget.part(PART_BEFORE_DRAWS)
-        return part.within(self.exploration)
+        return part if self.learner is None else part.within(self.exploration)
 
     @property
     def hurry(self) -> Budget:

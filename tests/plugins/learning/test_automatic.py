@@ -841,3 +841,13 @@ def test_an_interrupted_exploration_returns_what_is_in_hand(dear):
     assert run.draws.shape == (3, 0, 2)
     assert run.total_calls > 0
     assert "interrupted" not in run.choice
+
+
+def test_a_slow_first_call_does_not_end_the_way_to_the_mass():
+    """As one that compiles is: the limit in seconds is of a search for a surrogate."""
+    target, hurry = offering("gradient"), Budget(max_calls=1, max_seconds=0.01)
+    recipe = attrs.evolve(picked(target, CHEAP), exploration=hurry)
+    assert recipe.learner is None
+    assert recipe.exploration_limit.max_seconds is None
+    learning = attrs.evolve(recipe, learner=object())
+    assert learning.exploration_limit.max_seconds == 0.01
