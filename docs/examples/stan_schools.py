@@ -28,4 +28,4 @@ print(run.labels[:3])
 
 # [initial]
 start = {"mu": 4.0, "tau": 3.0, "eta": np.zeros(8)}
-again = sk.sample(target, sampler="nuts", initial=start, seed=1)
+again = sk.sample(target, sampler=("nuts", {"target_acceptance": 0.95}), initial=start, seed=1)
