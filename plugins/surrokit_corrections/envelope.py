@@ -50,15 +50,15 @@ class BoundedRows:
         return CumulativeTable.of(self.bounds) if self.few else AliasTable.of(self.bounds)
 
     @classmethod
-    def of(cls, bounds: FloatArray, power: float) -> BoundedRows:
+    def of(cls, bounds: FloatArray, times: float) -> BoundedRows:
         """Return the draws for bounds, shape (n_rows,).
 
         Parameters
         ----------
         bounds
             psi_i.
-        power
-            By which they are multiplied in a usual move.
+        times
+            How many rows a usual move touches for each nat of their sum.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class BoundedRows:
                 f"bounds of rows must have a finite sum, got {total}; is a bound of a row infinite "
                 "or NaN?"
             )
-        return cls(bounds=bounds, total=total, few=power * total * _MOVES < len(bounds))
+        return cls(bounds=bounds, total=total, few=_are_few(times * total, len(bounds)))
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
         """Return n rows, each drawn with probability psi_i / total, and their psi."""
@@ -128,7 +128,8 @@ class Envelope:
     @property
     def touches_few(self) -> bool:
         """Whether a pass over all rows costs more than all that smaller bounds would save."""
-        return self.total * _usual(self.factor, self.order) * _MOVES < self.potential.n_rows
+        touched = _usual(self.factor, self.order) * self.total
+        return _are_few(touched, self.potential.n_rows)
 
     @cached_property
     def total(self) -> float:
@@ -182,3 +183,8 @@ def envelopes(
 def _usual(factor: FloatArray, order: int) -> float:
     """Return about how many times the sum of psi a usual move's rows are."""
     return float(2.0 * len(factor) ** (0.5 * (order + 1)))
+
+
+def _are_few(touched: float, n_rows: int) -> bool:
+    """Return whether rows that usual moves touch are not worth a pass over all rows."""
+    return touched * _MOVES < n_rows

@@ -82,6 +82,57 @@ class RowExpansion(Protocol):
         """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, for moves (n, dim): shape (n,)."""
 
 
+@attrs.frozen(eq=False)
+class WrappedExpansion:
+    """Expansions that another one makes; what a derived class does not say otherwise is its.
+
+    Parameters
+    ----------
+    inner
+        The other one.
+    """
+
+    inner: RowExpansion
+
+    @property
+    def centre(self) -> FloatArray:
+        """Where the terms were expanded, shape (dim,)."""
+        return self.inner.centre
+
+    @property
+    def gradient(self) -> FloatArray:
+        """Sum of the terms' gradients at the centre, shape (dim,)."""
+        return self.inner.gradient
+
+    @property
+    def hessian(self) -> FloatArray:
+        """Sum of the terms' Hessians at the centre, shape (dim, dim)."""
+        return self.inner.hessian
+
+    @property
+    def third(self) -> FloatArray | None:
+        """Sum of third derivatives at the centre, (dim, dim, dim); None if to second order."""
+        return self.inner.third
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim)."""
+        return self.inner.value(positions)
+
+    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
+        """Return D_i(q), shape (m,), for pairs of a row and a position."""
+        return self.inner.remainders(positions, rows, owners)
+
+    def changes(
+        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
+    ) -> FloatArray:
+        """Return D_i(q') - D_i(q), shape (m,), for pairs of a row and a move."""
+        return self.inner.changes(before, after, rows, owners)
+
+    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, shape (n,)."""
+        return self.inner.increases(before, after)
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Ball:
     """The positions q with |L^-1 (q - centre)| <= radius, L the factor it is given with.

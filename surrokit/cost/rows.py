@@ -9,13 +9,13 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.rows import RowDraws, RowExpansion, of_order, with_rows
+from surrokit.contracts.rows import RowDraws, RowExpansion, WrappedExpansion, of_order, with_rows
 from surrokit.cost.calls import ExactCalls
 from surrokit.types import FloatArray, IntArray
 
 
 @attrs.frozen(eq=False)
-class RecordedExpansion:
+class RecordedExpansion(WrappedExpansion):
     """An expansion that counts ``rows``: one for each pair of a row and a position or move.
 
     Where the target raises or returns NaN, the result is NaN, which is rejected and counted.
@@ -30,33 +30,8 @@ class RecordedExpansion:
         Counts calls, and turns failures into NaN.
     """
 
-    inner: RowExpansion
     n_rows: int
     exact: ExactCalls
-
-    @property
-    def centre(self) -> FloatArray:
-        """Where the terms were expanded, shape (dim,)."""
-        return self.inner.centre
-
-    @property
-    def gradient(self) -> FloatArray:
-        """Sum of the terms' gradients at the centre, shape (dim,)."""
-        return self.inner.gradient
-
-    @property
-    def hessian(self) -> FloatArray:
-        """Sum of the terms' Hessians at the centre, shape (dim, dim)."""
-        return self.inner.hessian
-
-    @property
-    def third(self) -> FloatArray | None:
-        """Sum of the terms' third derivatives, (dim, dim, dim), of an expansion to third order."""
-        return self.inner.third
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return V, shape (n,), at positions of shape (n, dim); not counted."""
-        return self.inner.value(positions)
 
     def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
         """Return D_i(q), shape (m,), and count m rows."""

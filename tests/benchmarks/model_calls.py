@@ -2,10 +2,10 @@
 
     python tests/benchmarks/model_calls.py
 
-The models are a normal regression of 20 coefficients on 100 rows, in PyMC, and a model with
-BridgeStan's face that costs next to nothing. Rounds of both take turns, so that others on the
-machine disturb both alike; printed are the least and the median over rounds of the microseconds
-of a call.
+The models are a normal regression of 20 coefficients on 100 rows, in PyMC and in NumPyro, and a
+model with BridgeStan's face that costs next to nothing. Rounds of both take turns, so that others
+on the machine disturb both alike; printed are the least and the median over rounds of the
+microseconds of a call.
 """
 
 from __future__ import annotations
@@ -31,6 +31,35 @@ def regression() -> Any:
         sigma = pymc.HalfNormal("sigma", 1.0)
         pymc.Normal("y", design @ slope, sigma, observed=response)
     return model
+
+
+def numpyro_regression() -> Any:
+    """Return the same as a model of NumPyro."""
+    import numpyro
+    from numpyro import distributions as dist
+
+    rng = np.random.default_rng(1)
+    design = rng.normal(size=(100, DIM - 1))
+    response = design @ rng.normal(size=DIM - 1) + rng.normal(size=100)
+
+    def model() -> None:
+        slope = numpyro.sample("slope", dist.Normal(0.0, 1.0).expand([DIM - 1]).to_event(1))
+        sigma = numpyro.sample("sigma", dist.HalfNormal(1.0))
+        numpyro.sample("y", dist.Normal(design @ slope, sigma), obs=response)
+
+    return model
+
+
+def numpyro_call(model: Any) -> Callable[[Any], object]:
+    """Return NumPyro's own potential with its gradient, compiled, for one vector."""
+    import jax
+    from jax.flatten_util import ravel_pytree
+    from numpyro.infer.util import initialize_model
+
+    info = initialize_model(jax.random.PRNGKey(0), model)
+    _, unravel = ravel_pytree(info.param_info.z)
+    both = jax.jit(jax.value_and_grad(lambda z: info.potential_fn(unravel(z))))
+    return lambda z: jax.block_until_ready(both(z))
 
 
 class Free:
@@ -100,11 +129,17 @@ def compare(what: str, bare: Callable[[Any], object], target: Any) -> None:
 
 def main() -> None:
     """Print all comparisons."""
+    import jax
+
+    from surrokit_jax import from_numpyro
     from surrokit_pymc import from_pymc
     from surrokit_stan import from_stan
 
     model = regression()
     compare("PyMC", model.logp_dlogp_function(ravel_inputs=True), from_pymc(model))
+    jax.config.update("jax_enable_x64", True)
+    written = numpyro_regression()
+    compare("NumPyro", numpyro_call(written), from_numpyro(written))
     free = Free()
     compare("Stan", free.log_density_gradient, from_stan(free))
 

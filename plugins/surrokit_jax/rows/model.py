@@ -116,40 +116,19 @@ class Observed:
         site = self.trace(z)[self.site]
         return plain_of(site["fn"]).log_prob(site["value"]).ravel()
 
-    @property
-    def known(self) -> Known:
-        """The family of the observed site."""
-        site = self.trace(np.zeros(self.own.dim))[self.site]
-        return KNOWN[type(plain_of(site["fn"])).__name__]
-
-
-@attrs.frozen(eq=False)
-class Beside:
-    """Minus the log density of a model of NumPyro without its observed site, in JAX.
-
-    Parameters
-    ----------
-    model, args, kwargs
-        The model, and what it is called with.
-    own
-        Names and shapes of unconstrained sites.
-    site
-        The observed one.
-    """
-
-    model: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    own: Parameters
-    site: str
-
-    def __call__(self, z: Any) -> Any:
-        """Return it at a position (dim,) on the line."""
+    def beside(self, z: Any) -> Any:
+        """Return minus the log density without the observed site at a position (dim,), in JAX."""
         from numpyro import handlers
         from numpyro.infer.util import potential_energy
 
         hidden = handlers.block(self.model, hide=[self.site])
         return potential_energy(hidden, self.args, dict(self.kwargs), self.own.split(z))
+
+    @property
+    def known(self) -> Known:
+        """The family of the observed site."""
+        site = self.trace(np.zeros(self.own.dim))[self.site]
+        return KNOWN[type(plain_of(site["fn"])).__name__]
 
 
 def observed_site(trace: Mapping[str, Mapping[str, Any]]) -> str:

@@ -22,7 +22,7 @@ from surrokit_jax.compiled import Compiled
 from surrokit_jax.library import load_jax
 from surrokit_jax.potential import JaxPotential
 from surrokit_jax.rows.graph import read_forms
-from surrokit_jax.rows.model import KNOWN, Beside, Known, Observed, observed_site, plain_of
+from surrokit_jax.rows.model import KNOWN, Known, Observed, observed_site, plain_of
 
 
 def recognise(
@@ -116,5 +116,6 @@ def _normal(
 
 def _beside(model: Observed) -> JaxPotential:
     line = Parameters.unnamed(model.own.dim)
-    beside = Beside(model.model, model.args, model.kwargs, model.own, model.site)
-    return JaxPotential(function=beside, parameters=line, transform=map_of(line), derivatives=2)
+    return JaxPotential(
+        function=model.beside, parameters=line, transform=map_of(line), derivatives=2
+    )

@@ -20,9 +20,8 @@ FREQUENT, FEWEST = 0.1, 20
 MOST = 1000
 """Latest points of each kind that it learns from."""
 
-_FARTHEST = (
-    1e3  # standard deviations; beyond, positions overflow, and where exactly does not matter
-)
+# where exactly a position is does not matter beyond, and it might overflow
+_FARTHEST = 1e3  # standard deviations
 _CLOSE_FIT = 10.0  # cost of a point on the wrong side, as failures do not depend on chance
 
 

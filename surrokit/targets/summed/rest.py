@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.rows import USUAL_ORDER, Ball, RowExpansion, of_order
+from surrokit.contracts.rows import USUAL_ORDER, Ball, RowExpansion, WrappedExpansion, of_order
 from surrokit.errors import ShapeError
 from surrokit.shapes import check_positions, check_vectors
 from surrokit.types import Capabilities, FloatArray, IntArray
@@ -168,7 +168,7 @@ class SumAndRest:
 
 
 @attrs.frozen(eq=False)
-class ExpansionAndRest:
+class ExpansionAndRest(WrappedExpansion):
     """Expansions of all terms at one point, with the rest as it is.
 
     Parameters
@@ -179,43 +179,8 @@ class ExpansionAndRest:
         The rest.
     """
 
-    inner: RowExpansion
     rest: Rest
-
-    @property
-    def centre(self) -> FloatArray:
-        """Where the terms were expanded, shape (dim,)."""
-        return self.inner.centre
-
-    @property
-    def gradient(self) -> FloatArray:
-        """Sum of the terms' gradients at the centre, shape (dim,)."""
-        return self.inner.gradient
-
-    @property
-    def hessian(self) -> FloatArray:
-        """Sum of the terms' Hessians at the centre, shape (dim, dim)."""
-        return self.inner.hessian
-
-    @property
-    def third(self) -> FloatArray | None:
-        """Sum of third derivatives at the centre, (dim, dim, dim); None if to second order."""
-        return self.inner.third
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
         return np.asarray(self.inner.value(positions) + self.rest.value(positions))
-
-    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
-        """Return D_i(q), shape (m,), for pairs of a row and a position."""
-        return self.inner.remainders(positions, rows, owners)
-
-    def changes(
-        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
-    ) -> FloatArray:
-        """Return D_i(q') - D_i(q), shape (m,), for pairs of a row and a move."""
-        return self.inner.changes(before, after, rows, owners)
-
-    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
-        """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, shape (n,)."""
-        return self.inner.increases(before, after)
