@@ -43,10 +43,33 @@ _COMPONENTS = (
             {"inducing": "optimised", "n_inducing": 10, "mean": "constant", **_QUICK},
         ),
     ),
+    Component(
+        kind="surrogate",
+        name="quadratic-gp",
+        factory="surrokit_gp.quadratic.surrogate:QuadraticGaussianProcess",
+        summary="Gaussian process about a quadratic, for few values of a nearly normal density",
+        references=(
+            "Acerbi 2018, Variational Bayesian Monte Carlo, arXiv:1810.05558",
+            f"{_BOOK}, section 2.7",
+        ),
+        examples=({}, {"max_points": 60}),
+    ),
+    Component(
+        kind="explorer",
+        name="active",
+        factory="surrokit_gp.active.explorer:Active",
+        summary="Values where a process of those so far is least sure of the posterior",
+        references=(
+            "Kandasamy, Schneider, Poczos 2017, Query efficient posterior estimation, "
+            "Artificial Intelligence 243",
+            "Acerbi 2018, Variational Bayesian Monte Carlo, arXiv:1810.05558",
+        ),
+        examples=({}, {"evaluations": 60}),
+    ),
 )
 
 
 @hookimpl
 def surrokit_components() -> tuple[Component, ...]:
-    """Offer the full process and FITC."""
+    """Offer the processes, and the explorer by one of them."""
     return _COMPONENTS

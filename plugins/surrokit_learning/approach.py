@@ -10,11 +10,11 @@ from surrokit.contracts.explorer import Findings, Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, StepInfo
+from surrokit.exploring.standing import demand_warmup, idle
 from surrokit.settings import optional_positive_integer
 from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.modes.belief import begin_about, chains_at
 from surrokit_learning.modes.search import Limits, ModeSearch
-from surrokit_learning.standing import demand_warmup, idle
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import attrs
-import numpy as np
 
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE, VARIANCE
 from surrokit.shapes import check_matrices, check_positions, check_vectors
@@ -13,6 +12,7 @@ from surrokit.types import Capabilities, FloatArray
 from surrokit_gp.data.mean_functions import MeanKind, Polynomial, features
 from surrokit_gp.data.observations import Frame
 from surrokit_gp.kernel.hyperparameters import Hyperparameters
+from surrokit_gp.posterior.blocks import by_blocks
 from surrokit_gp.posterior.expansion import Expansion
 from surrokit_gp.posterior.posterior import Posterior
 
@@ -20,13 +20,6 @@ CAPABILITIES: Capabilities = frozenset(
     {GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE, VARIANCE}
 )
 """What every fitted process can do."""
-
-_BLOCK = 16
-"""Rows of which variances are computed together.
-
-Always so many: where little is unknown a variance is a small difference of large numbers, and its
-rounding shall not depend on how many rows were asked about.
-"""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -194,13 +187,8 @@ class FittedProcess(ShownFit):
 
         That of U itself, without the noise of an evaluation; never negative.
         """
-        where = check_positions(positions, self.dim)
-        found = np.empty(len(where))
-        block = np.empty((_BLOCK, self.dim))
-        for start in range(0, len(where), _BLOCK):
-            rows = where[start : start + _BLOCK]
-            block[: len(rows)], block[len(rows) :] = rows, rows[-1]
-            basis = features(self.kind, self.frame.whitening.apply(block))
-            variance = self.posterior.variance(self.frame.kernel.apply(block), basis)
-            found[start : start + len(rows)] = variance[: len(rows)]
-        return found
+        return by_blocks(self._variance_of, check_positions(positions, self.dim))
+
+    def _variance_of(self, rows: FloatArray) -> FloatArray:
+        basis = features(self.kind, self.frame.whitening.apply(rows))
+        return self.posterior.variance(self.frame.kernel.apply(rows), basis)

@@ -8,10 +8,10 @@ import numpy as np
 from surrokit.contracts.explorer import Modes
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState
+from surrokit.exploring.standing import evaluate_with_gradients
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.region.independence import quotas
 from surrokit_learning.region.region import cholesky_factor
-from surrokit_learning.standing import evaluate_with_gradients
 
 SPREAD = 2.0
 """Standard deviations of the Laplace approximation's that chains begin at: farther apart than

@@ -12,6 +12,7 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Sampler
 from surrokit.errors import SurrogateFitError
+from surrokit.exploring.standing import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
 from surrokit.kernel.transitions import mover
 from surrokit.types import FloatArray
 from surrokit_learning.region.independence import resample
@@ -33,7 +34,6 @@ from surrokit_learning.rounds.settings import RoundsSettings, Start
 from surrokit_learning.rounds.state import RoundsState, Stage
 from surrokit_learning.rounds.steering import promising, steer, with_failures
 from surrokit_learning.rounds.values import evaluate_sparingly
-from surrokit_learning.standing import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
 
 LAST_TRANSITIONS = 150
 """Transitions on the last surrogate, on which the run's own sampler is tuned."""

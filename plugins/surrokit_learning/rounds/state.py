@@ -11,6 +11,7 @@ from surrokit.contracts.explorer import Modes, Past
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, StepInfo, Tuning
+from surrokit.exploring.standing import idle
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.modes.belief import begin_about
 from surrokit_learning.modes.search import ModeSearch
@@ -19,7 +20,6 @@ from surrokit_learning.region.region import WIDE
 from surrokit_learning.rounds.bill import Bill
 from surrokit_learning.rounds.judgement import Judgement, foretold
 from surrokit_learning.rounds.queue import Queue
-from surrokit_learning.standing import idle
 
 Stage: TypeAlias = Literal["recall", "burst", "mode", "design", "rounds"]
 """What the next step is for."""

@@ -7,12 +7,12 @@ from typing import Any, cast
 import numpy as np
 
 from surrokit.contracts.potential import Potential
+from surrokit.exploring.standing import evaluate_alone, evaluate_with_gradients
 from surrokit.targets.differences import RISE
 from surrokit.types import FloatArray
 from surrokit_learning.region.design import inverse_curvature
 from surrokit_learning.rounds.judgement import Judgement
 from surrokit_learning.rounds.queue import Queue
-from surrokit_learning.standing import evaluate_alone, evaluate_with_gradients
 
 ERROR = 0.02
 """Error of a gradient, where a standard deviation is one unit, up to which differences to one side

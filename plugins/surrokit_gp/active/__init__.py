@@ -1,0 +1,1 @@
+"""Exploration by values alone, where a process of those so far is least sure."""

@@ -1,0 +1,40 @@
+"""Settings of an active exploration, and the explorer that they are."""
+
+from __future__ import annotations
+
+import attrs
+
+from surrokit.settings import fraction, optional_positive_integer
+
+LEFT = 60
+"""Calls, or half of them if these are fewer, that an exploration leaves of a run's budget: two
+rounds of weighted answers, or some draws."""
+
+
+@attrs.frozen(kw_only=True)
+class ActiveSettings:
+    """How an active exploration goes.
+
+    Parameters
+    ----------
+    evaluations
+        Exact values at most; None for 100 + 25 dim, or all that the run's budget leaves but
+        :data:`LEFT` if that is less.
+    acceptance
+        Predicted acceptance of independent draws of the process that is good enough.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting is out of range.
+    """
+
+    evaluations: int | None = attrs.field(default=None, validator=optional_positive_integer)
+    acceptance: float = attrs.field(default=0.9, validator=fraction)
+
+    def most(self, dim: int, calls: int | None) -> int:
+        """Return how many values may be paid for."""
+        if self.evaluations is not None:
+            return self.evaluations
+        most = 100 + 25 * dim
+        return most if calls is None else max(min(most, calls - min(calls // 2, LEFT)), 1)

@@ -1,0 +1,1 @@
+"""A process about a quadratic that is drawn to a normal density's."""

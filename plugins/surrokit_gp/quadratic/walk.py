@@ -1,0 +1,55 @@
+"""Chains on a process, which tell where its mass is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surrokit.types import FloatArray
+from surrokit_gp.quadratic.walled import Walled
+
+CHAINS, TRANSITIONS, EVERY = 64, 60, 5
+_STEPS, _STEP_SIZE, _WANTED = 8, 0.25, 0.8
+
+
+def walk(
+    walled: Walled, temperature: float, starts: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Return draws of exp(-V / T) by Hamiltonian chains, the first third left out, shape (n, dim).
+
+    Parameters
+    ----------
+    walled
+        V. About 1 wide in each direction.
+    temperature
+        T.
+    starts : ndarray of shape (chains, dim)
+        Where chains begin.
+    rng
+        Generator.
+    """
+    positions, step_size = starts, _STEP_SIZE
+    kept, accepted = [], []
+    values, gradients = walled.value_and_gradient(positions)
+    for i in range(1, TRANSITIONS + 1):
+        momenta = rng.standard_normal(positions.shape)
+        step = step_size * rng.uniform(0.6, 1.2)
+        energy = values / temperature + 0.5 * np.square(momenta).sum(axis=1)
+        end, height, slope = positions, values, gradients
+        for _ in range(_STEPS):
+            momenta = momenta - 0.5 * step / temperature * slope
+            end = end + step * momenta
+            height, slope = walled.value_and_gradient(end)
+            momenta = momenta - 0.5 * step / temperature * slope
+        with np.errstate(all="ignore"):
+            change = energy - height / temperature - 0.5 * np.square(momenta).sum(axis=1)
+        moved = np.log(rng.random(len(end))) < change
+        positions = np.where(moved[:, None], end, positions)
+        values = np.where(moved, height, values)
+        gradients = np.where(moved[:, None], slope, gradients)
+        accepted.append(moved.mean())
+        if i % EVERY == 0:
+            if 3 * i > TRANSITIONS:
+                kept.append(positions)
+            if 2 * i < TRANSITIONS:
+                step_size *= float(np.exp(0.5 * (np.mean(accepted[-EVERY:]) - _WANTED)))
+    return np.concatenate(kept)

@@ -1,0 +1,107 @@
+"""The mean of a process with a wall beyond what it is believed of."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import attrs
+import numpy as np
+from scipy.stats import chi2
+
+from surrokit.types import BoolArray, FloatArray
+from surrokit_gp.posterior.expansion import Expansion
+from surrokit_gp.quadratic.heights import flat_from
+from surrokit_gp.quadratic.process import QuadraticProcess
+
+_TAIL, _ROOM = 1e-4, 1.0
+_STIFFNESS = 5.0
+_UNSURE = 1.0
+"""Standard deviation, in nats, above which a process is believed less and less."""
+
+_BLIND = 2.0
+"""The same, above which it is not believed at all."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Walled:
+    """V(z) + stiffness max(0, |z| - radius)^2, whose integral of exp is finite.
+
+    Parameters
+    ----------
+    process
+        The process.
+    mean
+        V, as a function of whitened z.
+    radius
+        How far from the middle it is believed.
+    stiffness
+        Above what the quadratic of V may fall by.
+    doubts
+        Whether V also rises, by 5 max(0, sd - 1)^2, where the process is not sure of it. Between
+        and beyond its points a process may be lower than the target, and have modes of its own.
+    """
+
+    process: QuadraticProcess
+    mean: Expansion
+    radius: float
+    stiffness: float
+    doubts: bool
+
+    @classmethod
+    def of(cls, process: QuadraticProcess, *, doubts: bool) -> Self:
+        """Return a process's mean, believed where draws of a normal target lie.
+
+        One that doubts is believed at all points of high density, too: tails may be heavier.
+        """
+        mean, radius = process.mean, usual_radius(process.dim)
+        if doubts:
+            heights = mean.value(process.z)
+            high = process.z[heights <= heights.min() + flat_from(process.dim)]
+            radius = max(radius, float(np.sqrt(np.square(high).sum(axis=1).max())))
+        falls = max(0.0, -float(np.linalg.eigvalsh(process.trend.matrix)[0]))
+        return cls(
+            process=process,
+            mean=mean,
+            radius=radius,
+            stiffness=_STIFFNESS + falls,
+            doubts=doubts,
+        )
+
+    def value(self, z: FloatArray) -> FloatArray:
+        """Return the sum, shape (n,), at ``z (n, dim)``."""
+        values = self.mean.value(z) + self.stiffness * np.square(self._over(z)[0])
+        if self.doubts:
+            unsure = np.maximum(np.sqrt(self.process.variance(z)) - _UNSURE, 0.0)
+            values += _STIFFNESS * np.square(unsure)
+        return np.asarray(values)
+
+    def value_and_gradient(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sum, shape (n,), and its gradient, shape (n, dim)."""
+        values, gradients = self.mean.value_and_gradient(z)
+        over, distances = self._over(z)
+        values += self.stiffness * np.square(over)
+        pulls = 2.0 * self.stiffness * over / np.maximum(distances, self.radius)
+        gradients += pulls[:, None] * z
+        if self.doubts:
+            variance, slopes = self.process.variance_and_gradient(z)
+            sds = np.sqrt(variance)
+            unsure = np.maximum(sds - _UNSURE, 0.0)
+            values += _STIFFNESS * np.square(unsure)
+            gradients += (_STIFFNESS * unsure / np.maximum(sds, _UNSURE))[:, None] * slopes
+        return values, gradients
+
+    def is_beyond(self, z: FloatArray) -> BoolArray:
+        """Return which of ``z (n, dim)`` lie where V is not believed, shape (n,)."""
+        beyond = self._over(z)[0] > 0.0
+        if self.doubts:
+            beyond |= self.process.variance(z) > _BLIND**2
+        return np.asarray(beyond)
+
+    def _over(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        distances = np.sqrt(np.square(z).sum(axis=1))
+        return np.maximum(distances - self.radius, 0.0), distances
+
+
+def usual_radius(dim: int) -> float:
+    """Return the distance within which next to all draws of a standard normal target lie."""
+    return float(np.sqrt(chi2.isf(_TAIL, dim))) + _ROOM

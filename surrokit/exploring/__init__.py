@@ -1,0 +1,1 @@
+"""What explorers share."""
