@@ -46,6 +46,7 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="quadratic-gp",
+        serves=("few-values",),
         factory="surrokit_gp.quadratic.surrogate:QuadraticGaussianProcess",
         summary="Gaussian process about a quadratic, for few values of a nearly normal density",
         references=(
@@ -57,6 +58,7 @@ _COMPONENTS = (
     Component(
         kind="explorer",
         name="active",
+        serves=("few-values",),
         factory="surrokit_gp.active.explorer:Active",
         summary="Values where a process of those so far is least sure of the posterior",
         references=(

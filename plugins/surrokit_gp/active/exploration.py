@@ -23,6 +23,7 @@ from surrokit_gp.active.state import ActiveState
 from surrokit_gp.quadratic.heights import flat_from
 from surrokit_gp.quadratic.model import Model
 from surrokit_gp.quadratic.prior import QuadraticPrior
+from surrokit_gp.quadratic.walled import UNSURE, Walled
 
 INITIAL_DRAWS = 500
 """Starting positions that the target is asked for, to learn where it expects itself to be."""
@@ -57,6 +58,13 @@ coordinates shrink if nothing better was found."""
 
 MOST_ERROR = 20.0
 """Nats above which errors are all alike."""
+
+MOST_UNSURE = 0.02
+"""Part of the draws at which a process may be unsure that is good enough."""
+
+AT_WALL, FARTHER, FARTHEST = 0.005, 1.2, 4.0
+"""Part of draws at the wall above which it is moved outwards, by how much, and up to where. Tails
+heavier than a normal density's reach it."""
 
 CANDIDATES = 600
 """Draws to choose points from."""
@@ -106,6 +114,7 @@ class ActiveExploration:
             state = self._begin(state, rng) if state.whitening is None else self._go_on(state, rng)
         acceptance = state.acceptance
         good = acceptance is not None and acceptance >= self.settings.acceptance
+        good = good and state.unsure <= MOST_UNSURE
         if good or state.paid >= state.most_paid or state.steps >= state.most_steps:
             return self._finish(state, rng)
         return state
@@ -141,21 +150,17 @@ class ActiveExploration:
 
     def _begin(self, state: ActiveState, rng: np.random.Generator) -> ActiveState:
         """Evaluate the middle of a box, and points spread about it."""
-        from scipy.stats import qmc
-
         lower, upper = self._box(state, rng)
         middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
         n = max(min(state.dim + 2, state.most_paid) - state.paid, 2) - 1
-        spread = qmc.Sobol(state.dim, rng=rng).random(1 << n.bit_length())[:n]
+        strata = rng.permuted(np.tile(np.arange(n)[:, None], state.dim), axis=0)
+        spread = (strata + rng.random(strata.shape)) / n
         first = np.vstack([middle, middle + FIRST * half * (2.0 * spread - 1.0)])
         state = state.pay(first, evaluate_alone(self.potential, first))
         if state.finite.sum() < 2:  # nowhere to begin yet
             return state
-        return attrs.evolve(
-            state,
-            whitening=Whitening(mean=middle, factor=np.diag(half / NARROWER)),
-            prior=QuadraticPrior.usual(state.dim),
-        )
+        whitening = Whitening(mean=middle, factor=np.diag(half / NARROWER))
+        return state.look(whitening, QuadraticPrior.usual(state.dim))
 
     def _box(self, state: ActiveState, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         if INITIAL in self.potential.capabilities:
@@ -175,8 +180,11 @@ class ActiveExploration:
         except SurrogateFitError:
             return self._again(state, rng)
         temperature = float(np.clip(state.spread, 1.0, HOTTEST))
-        draws = model.draw(temperature, rng)
+        walled = Walled.of(model.process, reach=state.reach)
+        draws = model.draw(walled, temperature, rng)
         draws = draws[np.isfinite(draws).all(axis=1)]
+        if temperature == 1.0 and walled.is_at_wall(draws).mean() > AT_WALL:
+            state = attrs.evolve(state, reach=min(FARTHER * state.reach, FARTHEST))
         heights = model.process.mean.value(draws)
         batch = max(SEVERAL, state.dim // 2, state.paid // PART)
         batch = max(min(batch, state.most_paid - state.paid), 1)
@@ -210,9 +218,8 @@ class ActiveExploration:
             shrink = 1.0 if values.min() < before - 0.1 else SHRINK
             whitening = model.refocus(draws, temperature, state.best, shrink)
         return attrs.evolve(
-            state,
-            whitening=whitening,
-            prior=model.prior,
+            state.look(whitening, model.prior),
+            unsure=float(np.mean(model.process.variance(draws) > UNSURE**2)),
             spread=0.5 * (state.spread + size),
         )
 

@@ -32,8 +32,14 @@ class ActiveState:
         Evaluations and steps at most.
     spread
         Root mean square of V - U at draws of late, in nats.
-    whitening, prior
+    centre, factor : ndarrays of shape (dim,) and (dim, dim)
+        Of the coordinates of the next process; None before the first.
+    prior
         What the last process has found; None before the first.
+    reach
+        How many times as far as draws of a normal target its wall lies.
+    unsure
+        Part of the latest draws at which the process was not to be believed.
     errors, judges : ndarrays of shape (k,) and (k, dim)
         V - U at the latest draws of V itself, and these draws; -inf where U is infinite.
     info
@@ -50,8 +56,11 @@ class ActiveState:
     most_paid: int
     most_steps: int
     spread: float
-    whitening: Whitening | None = None
+    centre: FloatArray | None = None
+    factor: FloatArray | None = None
     prior: QuadraticPrior | None = None
+    reach: float = 1.0
+    unsure: float = 1.0
     errors: FloatArray = attrs.field()
     judges: FloatArray = attrs.field()
     info: StepInfo | None = None
@@ -70,6 +79,17 @@ class ActiveState:
     def dim(self) -> int:
         """Numbers in a position."""
         return int(self.positions.shape[1])
+
+    @property
+    def whitening(self) -> Whitening | None:
+        """The coordinates of the next process."""
+        if self.centre is None or self.factor is None:
+            return None
+        return Whitening(mean=self.centre, factor=self.factor)
+
+    def look(self, whitening: Whitening, prior: QuadraticPrior) -> ActiveState:
+        """Return the state with coordinates and a prior for the next process."""
+        return attrs.evolve(self, centre=whitening.mean, factor=whitening.factor, prior=prior)
 
     @property
     def paid(self) -> int:

@@ -44,6 +44,8 @@ class FittedQuadraticProcess(ShownFit):
         The process in them.
     walled
         Its mean in them.
+    part_unsure
+        Part of the mean's own mass at which the process is not sure of it, and V rises.
     """
 
     n_points: int
@@ -51,9 +53,10 @@ class FittedQuadraticProcess(ShownFit):
     whitening: Whitening
     process: QuadraticProcess
     walled: Walled
+    part_unsure: float
 
     @classmethod
-    def of(cls, model: Model) -> Self:
+    def of(cls, model: Model, rng: np.random.Generator) -> Self:
         """Return a process with its coordinates as a potential."""
         return cls(
             n_points=len(model.process.z),
@@ -61,6 +64,7 @@ class FittedQuadraticProcess(ShownFit):
             whitening=model.whitening,
             process=model.process,
             walled=Walled.of(model.process, doubts=True),
+            part_unsure=model.part_unsure(rng),
         )
 
     @property

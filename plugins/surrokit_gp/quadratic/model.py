@@ -14,7 +14,7 @@ from surrokit_gp.quadratic.prior import QuadraticPrior
 from surrokit_gp.quadratic.process import QuadraticProcess
 from surrokit_gp.quadratic.search import find_prior
 from surrokit_gp.quadratic.walk import CHAINS, walk
-from surrokit_gp.quadratic.walled import Walled
+from surrokit_gp.quadratic.walled import UNSURE, Walled
 
 _SEARCHED = 300
 """Points that the search for scales looks at, the lowest: the price of each step is their cube."""
@@ -72,16 +72,19 @@ class Model:
         """The prior, with the scales found."""
         return self.process.prior
 
-    def draw(
-        self, temperature: float, rng: np.random.Generator, *, doubts: bool = False
-    ) -> FloatArray:
-        """Return whitened draws (n, dim) of exp(-V / T), V the mean, from chains of its own."""
-        walled, z = Walled.of(self.process, doubts=doubts), self.process.z
+    def draw(self, walled: Walled, temperature: float, rng: np.random.Generator) -> FloatArray:
+        """Return whitened draws (n, dim) of exp(-V / T) by chains of its own, V the walled mean."""
+        z = self.process.z
         order = np.argsort(walled.value(z), kind="stable")
         inside = order[: max(4, min(16, len(order) // 4))]
         starts = z[rng.choice(inside, CHAINS)]
         starts = starts + _JIGGLE * rng.standard_normal(starts.shape)
         return walk(walled, temperature, starts, rng)
+
+    def part_unsure(self, rng: np.random.Generator) -> float:
+        """Return the part of its mean's own mass at which the process is not to be believed."""
+        draws = self.draw(Walled.of(self.process), 1.0, rng)
+        return float(np.mean(self.process.variance(draws) > UNSURE**2))
 
     def refocus(
         self,
@@ -113,4 +116,4 @@ class Model:
         # the triangular factor of spread spread^T, without squaring it
         upper = np.asarray(np.linalg.qr(spread.T, mode="r"))
         factor = (upper * np.where(np.diag(upper) < 0.0, -1.0, 1.0)[:, None]).T
-        return Whitening(mean=middle, factor=np.asarray(factor))
+        return Whitening(mean=middle, factor=np.ascontiguousarray(factor))

@@ -21,6 +21,7 @@ from surrokit_gp.quadratic.fitted import CAPABILITIES, FittedQuadraticProcess
 from surrokit_gp.quadratic.heights import flat_from
 from surrokit_gp.quadratic.model import Model
 from surrokit_gp.quadratic.prior import QuadraticPrior
+from surrokit_gp.quadratic.walled import Walled
 
 _TURNS = 4
 """Times that coordinates are found from a process in those before."""
@@ -118,8 +119,9 @@ class QuadraticProcessLearner(KeepingLearner):
         rows = rows.take(lowest)
         with threads_for(len(rows) * self.dim):
             model = self._model(rows.positions, rows.values)
+            fitted = FittedQuadraticProcess.of(model, np.random.default_rng([self.seed, _TURNS]))
         self._whitening, self._prior = model.whitening, model.prior
-        return FittedQuadraticProcess.of(model)
+        return fitted
 
     def _model(self, positions: FloatArray, values: FloatArray) -> Model:
         """Return the process in coordinates in which its own draws are nearly normal."""
@@ -129,7 +131,8 @@ class QuadraticProcessLearner(KeepingLearner):
             model = Model.of(positions, values, whitening, prior)
             if turn == _TURNS - 1:
                 break
-            draws = model.draw(1.0, np.random.default_rng([self.seed, turn]), doubts=True)
+            walled = Walled.of(model.process, doubts=True)
+            draws = model.draw(walled, 1.0, np.random.default_rng([self.seed, turn]))
             sds = np.sqrt(np.linalg.eigvalsh(np.cov(draws, rowvar=False).reshape(self.dim, -1)))
             prior, whitening = model.prior, model.refocus(draws)
             if np.abs(sds - 1.0).max() < _SETTLED and np.abs(draws.mean(axis=0)).max() < _SETTLED:

@@ -27,29 +27,43 @@ def walk(
     rng
         Generator.
     """
-    positions, step_size = starts, _STEP_SIZE
-    kept, accepted = [], []
-    values, gradients = walled.value_and_gradient(positions)
-    for i in range(1, TRANSITIONS + 1):
-        momenta = rng.standard_normal(positions.shape)
-        step = step_size * rng.uniform(0.6, 1.2)
-        energy = values / temperature + 0.5 * np.square(momenta).sum(axis=1)
-        end, height, slope = positions, values, gradients
-        for _ in range(_STEPS):
-            momenta = momenta - 0.5 * step / temperature * slope
-            end = end + step * momenta
-            height, slope = walled.value_and_gradient(end)
-            momenta = momenta - 0.5 * step / temperature * slope
-        with np.errstate(all="ignore"):
-            change = energy - height / temperature - 0.5 * np.square(momenta).sum(axis=1)
-        moved = np.log(rng.random(len(end))) < change
-        positions = np.where(moved[:, None], end, positions)
-        values = np.where(moved, height, values)
-        gradients = np.where(moved[:, None], slope, gradients)
-        accepted.append(moved.mean())
-        if i % EVERY == 0:
-            if 3 * i > TRANSITIONS:
-                kept.append(positions)
-            if 2 * i < TRANSITIONS:
+    state = starts, *walled.value_and_gradient(starts)
+    step_size, kept, accepted = _STEP_SIZE, [], []
+    with np.errstate(all="ignore"):  # paths that run off are refused
+        for i in range(1, TRANSITIONS + 1):
+            state, moved = _move(walled, temperature, state, step_size, rng)
+            accepted.append(moved)
+            if i % EVERY == 0 and 3 * i > TRANSITIONS:
+                kept.append(state[0])
+            if i % EVERY == 0 and 2 * i < TRANSITIONS:
                 step_size *= float(np.exp(0.5 * (np.mean(accepted[-EVERY:]) - _WANTED)))
     return np.concatenate(kept)
+
+
+def _move(
+    walled: Walled,
+    temperature: float,
+    state: tuple[FloatArray, FloatArray, FloatArray],
+    step_size: float,
+    rng: np.random.Generator,
+) -> tuple[tuple[FloatArray, FloatArray, FloatArray], float]:
+    """Return positions, V and its gradient after a path, and the part of paths accepted."""
+    positions, values, gradients = state
+    momenta = rng.standard_normal(positions.shape)
+    step = step_size * rng.uniform(0.6, 1.2)
+    energy = values / temperature + 0.5 * np.square(momenta).sum(axis=1)
+    end, height, slope = positions, values, gradients
+    for _ in range(_STEPS):
+        momenta = momenta - 0.5 * step / temperature * slope
+        end = end + step * momenta
+        height, slope = walled.value_and_gradient(end)
+        momenta = momenta - 0.5 * step / temperature * slope
+    change = energy - height / temperature - 0.5 * np.square(momenta).sum(axis=1)
+    moved = np.log(rng.random(len(end))) < change
+    across = moved[:, None]
+    after = (
+        np.where(across, end, positions),
+        np.where(moved, height, values),
+        np.where(across, slope, gradients),
+    )
+    return after, float(moved.mean())

@@ -15,11 +15,11 @@ from surrokit_gp.quadratic.process import QuadraticProcess
 
 _TAIL, _ROOM = 1e-4, 1.0
 _STIFFNESS = 5.0
-_UNSURE = 1.0
-"""Standard deviation, in nats, above which a process is believed less and less."""
+UNSURE = 1.0
+"""Standard deviation, in nats, above which a process is not believed."""
 
 _BLIND = 2.0
-"""The same, above which it is not believed at all."""
+"""The same for draws of what doubts, which are few there."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -48,16 +48,25 @@ class Walled:
     doubts: bool
 
     @classmethod
-    def of(cls, process: QuadraticProcess, *, doubts: bool) -> Self:
+    def of(cls, process: QuadraticProcess, *, reach: float = 1.0, doubts: bool = False) -> Self:
         """Return a process's mean, believed where draws of a normal target lie.
 
-        One that doubts is believed at all points of high density, too: tails may be heavier.
+        One that doubts is believed about all points of high density, too: tails may be heavier.
+
+        Parameters
+        ----------
+        process
+            The process.
+        reach
+            How many times as far as draws of a normal target.
+        doubts
+            See the class.
         """
-        mean, radius = process.mean, usual_radius(process.dim)
+        mean, radius = process.mean, reach * usual_radius(process.dim)
         if doubts:
             heights = mean.value(process.z)
             high = process.z[heights <= heights.min() + flat_from(process.dim)]
-            radius = max(radius, float(np.sqrt(np.square(high).sum(axis=1).max())))
+            radius = max(radius, float(np.sqrt(np.square(high).sum(axis=1).max())) + _ROOM)
         falls = max(0.0, -float(np.linalg.eigvalsh(process.trend.matrix)[0]))
         return cls(
             process=process,
@@ -71,7 +80,7 @@ class Walled:
         """Return the sum, shape (n,), at ``z (n, dim)``."""
         values = self.mean.value(z) + self.stiffness * np.square(self._over(z)[0])
         if self.doubts:
-            unsure = np.maximum(np.sqrt(self.process.variance(z)) - _UNSURE, 0.0)
+            unsure = np.maximum(np.sqrt(self.process.variance(z)) - UNSURE, 0.0)
             values += _STIFFNESS * np.square(unsure)
         return np.asarray(values)
 
@@ -85,17 +94,21 @@ class Walled:
         if self.doubts:
             variance, slopes = self.process.variance_and_gradient(z)
             sds = np.sqrt(variance)
-            unsure = np.maximum(sds - _UNSURE, 0.0)
+            unsure = np.maximum(sds - UNSURE, 0.0)
             values += _STIFFNESS * np.square(unsure)
-            gradients += (_STIFFNESS * unsure / np.maximum(sds, _UNSURE))[:, None] * slopes
+            gradients += (_STIFFNESS * unsure / np.maximum(sds, UNSURE))[:, None] * slopes
         return values, gradients
 
     def is_beyond(self, z: FloatArray) -> BoolArray:
-        """Return which of ``z (n, dim)`` lie where V is not believed, shape (n,)."""
-        beyond = self._over(z)[0] > 0.0
+        """Return which of ``z (n, dim)`` lie at the wall, or where V is not sure, shape (n,)."""
+        beyond = self.is_at_wall(z)
         if self.doubts:
             beyond |= self.process.variance(z) > _BLIND**2
         return np.asarray(beyond)
+
+    def is_at_wall(self, z: FloatArray) -> BoolArray:
+        """Return which of ``z (n, dim)`` lie at the wall or beyond it, shape (n,)."""
+        return np.asarray(self._over(z)[1] > self.radius - _ROOM)
 
     def _over(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         distances = np.sqrt(np.square(z).sum(axis=1))
