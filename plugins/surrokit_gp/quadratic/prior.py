@@ -12,7 +12,7 @@ from surrokit.types import FloatArray
 
 _USUAL = {"quadratic_sd": 3.0, "signal_sd": 2.0, "length_scales": 2.5}
 _SPREAD = {"quadratic_sd": 2.0, "signal_sd": 1.0, "length_scales": 0.7}
-_BOUNDS = {"quadratic_sd": (-4.0, 9.0), "signal_sd": (-4.0, 7.0), "length_scales": (-0.7, 3.5)}
+_BOUNDS = {"quadratic_sd": (-4.0, 5.0), "signal_sd": (-4.0, 3.4), "length_scales": (-0.7, 3.5)}
 
 
 @attrs.frozen(kw_only=True, eq=False)
