@@ -1,6 +1,6 @@
 """The components of surrokit_gp."""
 
-from surrokit import Component, hookimpl
+from surrokit import Component, Part, hookimpl
 
 _PAPER = "Zhang, Shahbaba, Zhao 2017, arXiv:1506.05555, section 3.3"
 _BOOK = "Rasmussen, Williams 2006, Gaussian Processes for Machine Learning"
@@ -46,7 +46,6 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="quadratic-gp",
-        serves=("few-values",),
         factory="surrokit_gp.quadratic.surrogate:QuadraticGaussianProcess",
         summary="Gaussian process about a quadratic, for few values of a nearly normal density",
         references=(
@@ -58,7 +57,6 @@ _COMPONENTS = (
     Component(
         kind="explorer",
         name="active",
-        serves=("few-values",),
         factory="surrokit_gp.active.explorer:Active",
         summary="Values where a process of those so far is least sure of the posterior",
         references=(
@@ -66,7 +64,8 @@ _COMPONENTS = (
             "Artificial Intelligence 243",
             "Acerbi 2018, Variational Bayesian Monte Carlo, arXiv:1810.05558",
         ),
-        examples=({}, {"evaluations": 60}),
+        parts={"tuned": Part("sampler"), "correction": Part("correction", "metropolis")},
+        examples=({"tuned": "hmc"}, {"tuned": "hmc", "evaluations": 60}),
     ),
 )
 

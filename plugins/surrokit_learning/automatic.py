@@ -40,13 +40,6 @@ On a surrogate such paths may be longer and more exact than HMC's own: they are 
 NORMAL = "normal"
 """Purpose of a sampler that draws from a normal surrogate, and of such a surrogate."""
 
-FEW_VALUES = "few-values"
-"""Purpose of a surrogate and an explorer for targets that have values alone, and few of them."""
-
-MOST_DIMENSIONS, VALUES_A_DIMENSION = 12, 250
-"""Dimensions up to which these serve, and values for each below which they are picked: searches for
-modes by differences and rounds take about so many."""
-
 OF_ROWS = "rows"
 """Purpose of a surrogate for sums over rows of data."""
 
@@ -121,8 +114,7 @@ class Automatic:
         if serving is None or not learns or any(each is not None for each in given):
             return picked
         needed, most = _needed(picked), picked.budget.max_calls
-        scarce = costs.value >= self.weighing or _Picker(composer, picked).has_few_values
-        if not scarce or most is None or most >= needed:
+        if costs.value < self.weighing or most is None or most >= needed:
             return picked
         _, _, reason = (picked.choice or "").partition(": ")
         few = f"{reason}; chains would take {needed} calls, so answers are weighted"
@@ -162,8 +154,6 @@ class Automatic:
         what = "the outputs are learnt" if emulates else "the potential is learnt"
         with_what = "" if GRADIENT in capabilities else " from values"
         reason = f"{timed}, and {what}{with_what}"
-        if picker.has_few_values:
-            return picker.few_values(f"{reason}; few are allowed")
         if emulates and costs.gradient is not None and costs.gradient < self.short:
             return picker.single_paths(f"{reason}; values are cheap")
         return picker.surrogate(DEFAULT, reason)
@@ -340,23 +330,6 @@ class _Picker:
         if kernel[1]:
             sampler = (sampler, {"kernel": kernel})
         return self._pick_surrogate(reason, sampler=sampler, surrogate=name, settings={})
-
-    @property
-    def has_few_values(self) -> bool:
-        """Whether the target has values alone, and too few may be paid to search for modes."""
-        most, dim = self.recipe.budget.max_calls, self.recipe.exact.dim
-        return (
-            not self.capabilities & {GRADIENT, FORWARD}
-            and dim <= MOST_DIMENSIONS
-            and most is not None
-            and most <= VALUES_A_DIMENSION * dim
-            and self.serving("surrogate", FEW_VALUES) is not None
-        )
-
-    def few_values(self, reason: str) -> Recipe:
-        explorer = self.recipe.explorer or self.serving("explorer", FEW_VALUES)
-        recipe = self.recipe if explorer is None else attrs.evolve(self.recipe, explorer=explorer)
-        return attrs.evolve(self, recipe=recipe).surrogate(FEW_VALUES, reason)
 
     def single_paths(self, reason: str) -> Recipe:
         found = self.composer.catalogue.serving("sampler", SINGLE_PATHS)

@@ -35,6 +35,13 @@ def weights_findings(run: Run) -> Iterator[Finding]:
             "would agree; raise max_calls"
         )
         yield Finding(name="one_round", message=message, warns=True)
+    if _learns_from_values(run):
+        message = (
+            "the surrogates have learnt from values alone, which say nothing of what lies beyond "
+            "their points, so that a thin arm or a heavy tail may be missing from the answers and "
+            "from their errors; give gradients, or let chains go on (correction='metropolis')"
+        )
+        yield Finding(name="by_values", message=message, warns=True)
     if weights.refused is not None:
         message = f"what earlier rounds say is left out, as {weights.refused}"
         yield Finding(name="weights", message=message, warns=True)
@@ -46,6 +53,12 @@ def weights_findings(run: Run) -> Iterator[Finding]:
             f"where {FEWEST_EFFECTIVE} are the least to go by; raise max_calls"
         )
         yield Finding(name="effective_draws", message=message, warns=True)
+
+
+def _learns_from_values(run: Run) -> bool:
+    """Return whether the surrogate knows neither gradients nor outputs of the target."""
+    kinds = {kind for kind, n in run.calls.items() if n}
+    return kinds <= {"value"} and getattr(run.surrogate, "n_gradients", None) == 0
 
 
 def _refusal(run: Run) -> str:

@@ -28,11 +28,3 @@ def part_beyond(surrogate: Potential | None, positions: FloatArray) -> float:
     if not hasattr(surrogate, "is_beyond") or not len(positions):
         return 0.0
     return float(cast(BorderedPotential, surrogate).is_beyond(positions).mean())
-
-
-def part_unsure(surrogate: Potential | None) -> float:
-    """Return the part of its mass of which a surrogate says that it is not sure; 0 if it says none.
-
-    Such a surrogate rises where it is not sure of itself, and what it leaves out has to be told.
-    """
-    return float(getattr(surrogate, "part_unsure", 0.0))

@@ -9,7 +9,7 @@ import numpy as np
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import SurrogateSample
 from surrokit.diagnostics import r_hat
-from surrokit.surrogate.border import part_beyond, part_unsure
+from surrokit.surrogate.border import part_beyond
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.answering import Function
@@ -32,9 +32,6 @@ LARGEST_RHAT = 1.02
 
 MOST_BEYOND = 0.05
 """Part of the surrogate's draws beyond its border above which its mass is not known."""
-
-MOST_UNSURE = 0.02
-"""Part of its mass that a surrogate may leave out, as it is not sure of it."""
 
 FEWEST = 25
 """Draws paid for in a round, below which the largest fifth is fewer than the five that a tail is
@@ -88,9 +85,6 @@ def complaint_about_draws(sample: SurrogateSample, surrogate: Potential | None) 
     beyond = part_beyond(surrogate, sample.flat)
     if beyond > MOST_BEYOND:
         return f"{beyond:.2g} of the surrogate's draws lie beyond all that it has learnt from"
-    unsure = part_unsure(surrogate)
-    if unsure > MOST_UNSURE:
-        return f"the surrogate is not sure of {unsure:.2g} of its mass, which it leaves out"
     return None
 
 

@@ -4,9 +4,10 @@ Every value of the log density counts: searches, exploration, warm-up and draws.
 if it agrees with the reference as ``real_posteriors.judging`` has it; 400 independent draws of one
 parameter miss that once in 60 times.
 
-- ours: the default and a sub-chain, with ``target_ess=400``, which is the least of three kinds, so
-  more than is asked of the others. Given ``target_rhat`` beside it, a run would end at the first of
-  the two; so where R-hat is too large yet, the same run is made again and goes on for longer.
+- ours: the default, a sub-chain, and one after an active exploration, with ``target_ess=400``,
+  which is the least of three kinds, so more than is asked of the others. Given ``target_rhat``
+  beside it, a run would end at the first of the two; so where R-hat is too large yet, the same run
+  is made again and goes on for longer.
 - emcee: max(32, 4 dim) walkers from uniform(-2, 2) on the line, where surrokit's starts come from,
   the first half left out; R-hat of four groups of walkers, ESS by its own autocorrelation time.
 - nautilus and pocoMC: 400 effective draws, by their weights. Their prior is uniform within ten
@@ -110,6 +111,7 @@ def of_pocomc(posterior: Posterior, seed: int, limit: int, **made: Any) -> Drawn
 OURS: dict[str, Callable[..., Drawn]] = {
     "default": of_ours,
     "sub-chain": partial(of_ours, sampler="sub-chain", surrogate="additive", explorer="rounds"),
+    "active": partial(of_ours, sampler="sub-chain", surrogate="quadratic-gp", explorer="active"),
 }
 PEERS: dict[str, Callable[..., Drawn]] = {
     "emcee": of_emcee,

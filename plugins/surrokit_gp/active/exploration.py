@@ -11,9 +11,11 @@ from surrokit.capabilities import INITIAL
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import InitialPotential, Potential
-from surrokit.contracts.sampler import ChainState
+from surrokit.contracts.sampler import ChainState, Tuning
 from surrokit.errors import SurrogateFitError
 from surrokit.exploring.standing import demand_warmup, evaluate_alone, idle
+from surrokit.kernel.binding import Binding
+from surrokit.kernel.transitions import warm_up
 from surrokit.surrogate.threads import one_thread
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray
@@ -59,15 +61,16 @@ coordinates shrink if nothing better was found."""
 MOST_ERROR = 20.0
 """Nats above which errors are all alike."""
 
+TUNED_BY, TUNING, MOBILE = 20, 150, 0.1
+"""Chains that the run's sampler is tuned by on its surrogate, their transitions, and the part that
+must be accepted."""
+
 MOST_UNSURE = 0.02
 """Part of the draws at which a process may be unsure that is good enough."""
 
-AT_WALL, FARTHER, FARTHEST = 0.005, 1.2, 4.0
+AT_WALL, FARTHER, FARTHEST = 0.001, 1.2, 4.0
 """Part of draws at the wall above which it is moved outwards, by how much, and up to where. Tails
 heavier than a normal density's reach it."""
-
-CANDIDATES = 600
-"""Draws to choose points from."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -109,7 +112,11 @@ class ActiveExploration:
 
     def step(self, state: ActiveState, rng: np.random.Generator) -> ActiveState:
         """Return the state after the first points, or one more batch."""
-        state = attrs.evolve(state, steps=state.steps + 1, info=idle(len(state.chains.values)))
+        seed = int(rng.integers(2**62))
+        idling = idle(len(state.chains.values))
+        state = attrs.evolve(state, steps=state.steps + 1, info=idling, seed=seed)
+        if state.finished:
+            return state
         with one_thread():
             state = self._begin(state, rng) if state.whitening is None else self._go_on(state, rng)
         acceptance = state.acceptance
@@ -123,17 +130,23 @@ class ActiveExploration:
         """Return the state as it is, and all rows to learn from."""
         return state, paid
 
-    def wants_fit(self, state: ActiveState) -> bool:  # noqa: ARG002
-        """Return False: it has a process of its own."""
-        return False
+    def wants_fit(self, state: ActiveState) -> bool:
+        """Return whether all is paid, and the run's own sampler not tuned yet."""
+        return state.finished and not state.settled
 
-    def inform(self, state: ActiveState, surrogate: Potential | None) -> ActiveState:  # noqa: ARG002
-        """Return the state as it is."""
-        return state
+    def inform(self, state: ActiveState, surrogate: Potential | None) -> ActiveState:
+        """Return the state with what the run's sampler needs on its surrogate."""
+        if not self.wants_fit(state):
+            return state
+        state = attrs.evolve(state, settled=True)
+        usable = surrogate is not None and state.whitening is not None
+        if surrogate is None or not usable or not state.finite.any():
+            return state
+        return attrs.evolve(state, tuning=self._tune(state, surrogate))
 
     def done(self, state: ActiveState) -> bool:
-        """Return whether nothing more is to be paid."""
-        return state.finished
+        """Return whether all is paid, and the last surrogate has been looked at."""
+        return state.settled
 
     def findings(self, state: ActiveState) -> Findings:
         """Return chains at likely points, and the covariance of the process's draws."""
@@ -143,6 +156,7 @@ class ActiveExploration:
             covariance=None if whitening is None else whitening.factor @ whitening.factor.T,
             step_size=None,
             mode=state.best if state.finite.any() else None,
+            tuning=state.tuning,
             acceptance=state.acceptance,
         )
 
@@ -185,13 +199,13 @@ class ActiveExploration:
         draws = draws[np.isfinite(draws).all(axis=1)]
         if temperature == 1.0 and walled.is_at_wall(draws).mean() > AT_WALL:
             state = attrs.evolve(state, reach=min(FARTHER * state.reach, FARTHEST))
-        heights = model.process.mean.value(draws)
         batch = max(SEVERAL, state.dim // 2, state.paid // PART)
         batch = max(min(batch, state.most_paid - state.paid), 1)
-        few = rng.choice(len(draws), min(CANDIDATES, len(draws)), replace=False)
-        n_judges = min(int(np.ceil(JUDGING * batch)), len(few))
-        best = choose(model.process, draws[few], heights[few] / temperature, batch - n_judges, TILT)
-        chosen = np.concatenate([few[:n_judges], few[best]])
+        n_judges = int(np.ceil(JUDGING * batch))
+        few = rng.choice(len(draws), n_judges, replace=False)
+        heights = model.process.mean.value(draws) / temperature
+        best = choose(model.process, draws, heights, batch - n_judges, TILT)
+        chosen = np.concatenate([draws[few], draws[best]])
         return self._pay(state, model, draws, chosen, n_judges, temperature)
 
     def _pay(
@@ -204,10 +218,10 @@ class ActiveExploration:
         temperature: float,
     ) -> ActiveState:
         """Evaluate chosen draws, judge the process by the first of them, and refocus."""
-        positions = model.whitening.undo(draws[chosen])
+        positions = model.whitening.undo(chosen)
         values = evaluate_alone(self.potential, positions)
         before = float(state.values.min())
-        foretold = model.process.mean.value(draws[chosen])
+        foretold = model.process.mean.value(chosen)
         errors = np.where(np.isfinite(values), foretold - values, -np.inf)[:n_judges]
         size = float(np.sqrt(np.mean(np.square(np.clip(errors, -MOST_ERROR, MOST_ERROR)))))
         is_plain = temperature == 1.0
@@ -247,3 +261,21 @@ class ActiveExploration:
             return attrs.evolve(state, finished=True)
         at = ChainState(positions=state.positions[rows], values=state.values[rows], cache={})
         return attrs.evolve(state, chains=at, info=idle(n, n), finished=True)
+
+    def _tune(self, state: ActiveState, surrogate: Potential) -> Tuning | None:
+        """Return what the run's sampler needs, by chains on its surrogate."""
+        sampler, whitening = self.settings.tuned, state.whitening
+        if whitening is None or not sampler.needs <= surrogate.capabilities:
+            return None
+        rng = np.random.default_rng(state.seed)
+        likely = state.positions[state.values <= state.values.min() + flat_from(state.dim)]
+        starts = likely[rng.choice(len(likely), TUNED_BY)]
+        moves = Binding(sampler, surrogate, TUNED_BY)
+        covariance = whitening.factor @ whitening.factor.T
+        moves.tune(TUNING, covariance=covariance, step_size=None)
+        accepted = []
+        with one_thread():
+            decider = self.settings.correction.bind(surrogate)
+            for _, info in warm_up(moves, decider, starts, TUNING, rng):
+                accepted.append(info.accepted.mean())
+        return moves.tuning if np.mean(accepted[TUNING // 2 :]) >= MOBILE else None

@@ -10,7 +10,7 @@ from surrokit_gp.active.exploration import ActiveExploration
 from surrokit_gp.active.settings import ActiveSettings
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
 class Active(ActiveSettings):
     """Evaluate where a process of all values so far is least sure of the posterior.
 

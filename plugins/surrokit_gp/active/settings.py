@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from surrokit.contracts.sampler import Correction, Sampler
 from surrokit.settings import fraction, optional_positive_integer
 
 LEFT = 60
@@ -11,12 +12,14 @@ LEFT = 60
 rounds of weighted answers, or some draws."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
 class ActiveSettings:
     """How an active exploration goes.
 
     Parameters
     ----------
+    tuned, correction
+        The sampler to tune on the last surrogate, the run's own, and what decides there.
     evaluations
         Exact values at most; None for 100 + 25 dim, or all that the run's budget leaves but
         :data:`LEFT` if that is less.
@@ -29,6 +32,8 @@ class ActiveSettings:
         If a setting is out of range.
     """
 
+    tuned: Sampler
+    correction: Correction
     evaluations: int | None = attrs.field(default=None, validator=optional_positive_integer)
     acceptance: float = attrs.field(default=0.9, validator=fraction)
 

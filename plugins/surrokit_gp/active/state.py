@@ -7,7 +7,7 @@ import math
 import attrs
 import numpy as np
 
-from surrokit.contracts.sampler import ChainState, StepInfo
+from surrokit.contracts.sampler import ChainState, StepInfo, Tuning
 from surrokit.surrogate.quality import expected_acceptance
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, FloatArray
@@ -46,8 +46,12 @@ class ActiveState:
         What the last step did to the chains.
     steps
         So far.
-    finished
-        Whether nothing more is to be paid.
+    finished, settled
+        Whether nothing more is to be paid; and whether the last surrogate has been looked at, too.
+    seed
+        From the run's generator, for chains on the last surrogate.
+    tuning
+        What the run's own sampler needs on it.
     """
 
     chains: ChainState
@@ -66,6 +70,9 @@ class ActiveState:
     info: StepInfo | None = None
     steps: int = 0
     finished: bool = False
+    settled: bool = False
+    seed: int = 0
+    tuning: Tuning | None = None
 
     @errors.default
     def _no_errors(self) -> FloatArray:

@@ -44,8 +44,6 @@ class FittedQuadraticProcess(ShownFit):
         The process in them.
     walled
         Its mean in them.
-    part_unsure
-        Part of the mean's own mass at which the process is not sure of it, and V rises.
     """
 
     n_points: int
@@ -53,18 +51,16 @@ class FittedQuadraticProcess(ShownFit):
     whitening: Whitening
     process: QuadraticProcess
     walled: Walled
-    part_unsure: float
 
     @classmethod
-    def of(cls, model: Model, rng: np.random.Generator) -> Self:
+    def of(cls, model: Model) -> Self:
         """Return a process with its coordinates as a potential."""
         return cls(
             n_points=len(model.process.z),
             quality=_quality(model),
             whitening=model.whitening,
             process=model.process,
-            walled=Walled.of(model.process, doubts=True),
-            part_unsure=model.part_unsure(rng),
+            walled=Walled.of(model.process, wide=True),
         )
 
     @property
@@ -76,6 +72,11 @@ class FittedQuadraticProcess(ShownFit):
     def capabilities(self) -> Capabilities:
         """Gradient, gradient alone, variance."""
         return CAPABILITIES
+
+    @property
+    def n_gradients(self) -> int:
+        """0: it learns from values alone."""
+        return 0
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
@@ -98,7 +99,7 @@ class FittedQuadraticProcess(ShownFit):
         return by_blocks(self.process.variance, self._whiten(positions))
 
     def is_beyond(self, positions: FloatArray) -> BoolArray:
-        """Return which of ``positions (n, dim)`` lie beyond the wall, shape (n,)."""
+        """Return which of ``positions (n, dim)`` lie where V is not believed, shape (n,)."""
         return self.walled.is_beyond(self._whiten(positions))
 
     def _whiten(self, positions: FloatArray) -> FloatArray:

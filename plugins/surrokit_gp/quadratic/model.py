@@ -14,7 +14,7 @@ from surrokit_gp.quadratic.prior import QuadraticPrior
 from surrokit_gp.quadratic.process import QuadraticProcess
 from surrokit_gp.quadratic.search import find_prior
 from surrokit_gp.quadratic.walk import CHAINS, walk
-from surrokit_gp.quadratic.walled import UNSURE, Walled
+from surrokit_gp.quadratic.walled import Walled
 
 _SEARCHED = 300
 """Points that the search for scales looks at, the lowest: the price of each step is their cube."""
@@ -80,11 +80,6 @@ class Model:
         starts = z[rng.choice(inside, CHAINS)]
         starts = starts + _JIGGLE * rng.standard_normal(starts.shape)
         return walk(walled, temperature, starts, rng)
-
-    def part_unsure(self, rng: np.random.Generator) -> float:
-        """Return the part of its mean's own mass at which the process is not to be believed."""
-        draws = self.draw(Walled.of(self.process), 1.0, rng)
-        return float(np.mean(self.process.variance(draws) > UNSURE**2))
 
     def refocus(
         self,

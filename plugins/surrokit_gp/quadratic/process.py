@@ -87,23 +87,6 @@ class QuadraticProcess:
         left = self.prior.variance(z) - np.einsum("mn,mn->n", known, known)
         return np.asarray(np.maximum(left, 0.0))
 
-    def variance_and_gradient(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variance of U, shape (n,), and its gradient, shape (n, dim)."""
-        prior, dim = self.prior, self.dim
-        levels = 1.0 + z @ self.z.T / dim
-        smooth = prior.smooth(z, self.z)
-        cross = prior.quadratic_sd**2 * np.square(levels) + smooth
-        known = solve(self.factor, cross.T)
-        duals = solve(self.factor, known, transposed=True).T
-        variance = np.maximum(prior.variance(z) - np.einsum("mn,mn->n", known, known), 0.0)
-        share = prior.quadratic_sd**2 / dim
-        lengths = np.square(prior.length_scales)
-        pulled = duals * smooth
-        gradient = 4.0 * share * (1.0 + np.square(z).sum(axis=1) / dim)[:, None] * z
-        gradient -= 4.0 * share * (duals * levels) @ self.z
-        gradient += 2.0 * (pulled.sum(axis=1)[:, None] * z - pulled @ self.z) / lengths
-        return variance, gradient
-
     def covariance(self, z: FloatArray) -> FloatArray:
         """Return the covariance of U, shape (n, n), at ``z (n, dim)``."""
         known = solve(self.factor, self.prior.covariance(self.z, z))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
-
 import attrs
 import numpy as np
 
@@ -16,7 +13,7 @@ from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.surrogate.threads import threads_for
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
-from surrokit_gp.data.training_rows import TrainingRows, demand_range
+from surrokit_gp.data.training_rows import TrainingRows
 from surrokit_gp.quadratic.fitted import CAPABILITIES, FittedQuadraticProcess
 from surrokit_gp.quadratic.heights import flat_from
 from surrokit_gp.quadratic.model import Model
@@ -77,8 +74,6 @@ class QuadraticProcessLearner(KeepingLearner):
     """
 
     max_points: int
-    _whitening: Whitening | None = attrs.field(default=None, init=False, repr=False)
-    _prior: QuadraticPrior | None = attrs.field(default=None, init=False, repr=False)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -114,50 +109,27 @@ class QuadraticProcessLearner(KeepingLearner):
         observed = self.join_observed()
         rows = TrainingRows.of(observed, "full")
         rows.demand(least_points(self.dim), len(observed))
-        demand_range(rows.values)
         lowest = np.sort(np.argsort(rows.values, kind="stable")[: self.max_points])
         rows = rows.take(lowest)
         with threads_for(len(rows) * self.dim):
             model = self._model(rows.positions, rows.values)
-            fitted = FittedQuadraticProcess.of(model, np.random.default_rng([self.seed, _TURNS]))
-        self._whitening, self._prior = model.whitening, model.prior
-        return fitted
+            return FittedQuadraticProcess.of(model)
 
     def _model(self, positions: FloatArray, values: FloatArray) -> Model:
         """Return the process in coordinates in which its own draws are nearly normal."""
-        whitening = self._whitening or _first_whitening(positions, values)
-        prior = self._prior or QuadraticPrior.usual(self.dim)
+        whitening = _first_whitening(positions, values)
+        prior = QuadraticPrior.usual(self.dim)
         for turn in range(_TURNS):
             model = Model.of(positions, values, whitening, prior)
             if turn == _TURNS - 1:
                 break
-            walled = Walled.of(model.process, doubts=True)
+            walled = Walled.of(model.process, wide=True)
             draws = model.draw(walled, 1.0, np.random.default_rng([self.seed, turn]))
             sds = np.sqrt(np.linalg.eigvalsh(np.cov(draws, rowvar=False).reshape(self.dim, -1)))
             prior, whitening = model.prior, model.refocus(draws)
             if np.abs(sds - 1.0).max() < _SETTLED and np.abs(draws.mean(axis=0)).max() < _SETTLED:
                 break
         return model
-
-    def state(self) -> dict[str, Any]:
-        """Return the seed, all rows observed, and what the last fit has found."""
-        state = super().state()
-        if self._whitening is not None and self._prior is not None:
-            state["whitening_mean"] = self._whitening.mean
-            state["whitening_factor"] = self._whitening.factor
-            state["prior"] = self._prior.point
-        return state
-
-    def restore(self, state: Mapping[str, Any]) -> Self:
-        """Return a learner with the same settings that goes on from what ``state`` returned."""
-        learner = super().restore(state)
-        if "prior" in state:
-            learner._whitening = Whitening(
-                mean=np.asarray(state["whitening_mean"], dtype=np.float64),
-                factor=np.asarray(state["whitening_factor"], dtype=np.float64),
-            )
-            learner._prior = QuadraticPrior.at(np.asarray(state["prior"], dtype=np.float64))
-        return learner
 
 
 def _first_whitening(positions: FloatArray, values: FloatArray) -> Whitening:

@@ -13,7 +13,7 @@ from surrokit_gp.posterior.expansion import Expansion
 from surrokit_gp.quadratic.heights import flat_from
 from surrokit_gp.quadratic.process import QuadraticProcess
 
-_TAIL, _ROOM = 1e-4, 1.0
+_TAIL, _ROOM, _WIDER = 1e-4, 1.0, 2.0
 _STIFFNESS = 5.0
 UNSURE = 1.0
 """Standard deviation, in nats, above which a process is not believed."""
@@ -36,22 +36,19 @@ class Walled:
         How far from the middle it is believed.
     stiffness
         Above what the quadratic of V may fall by.
-    doubts
-        Whether V also rises, by 5 max(0, sd - 1)^2, where the process is not sure of it. Between
-        and beyond its points a process may be lower than the target, and have modes of its own.
     """
 
     process: QuadraticProcess
     mean: Expansion
     radius: float
     stiffness: float
-    doubts: bool
 
     @classmethod
-    def of(cls, process: QuadraticProcess, *, reach: float = 1.0, doubts: bool = False) -> Self:
+    def of(cls, process: QuadraticProcess, *, reach: float = 1.0, wide: bool = False) -> Self:
         """Return a process's mean, believed where draws of a normal target lie.
 
-        One that doubts is believed about all points of high density, too: tails may be heavier.
+        A wide one is believed twice as far, and about all points of high density: tails may be
+        heavier.
 
         Parameters
         ----------
@@ -59,29 +56,26 @@ class Walled:
             The process.
         reach
             How many times as far as draws of a normal target.
-        doubts
-            See the class.
+        wide
+            Whether that is doubled at least.
         """
         mean, radius = process.mean, reach * usual_radius(process.dim)
-        if doubts:
+        if wide:
             heights = mean.value(process.z)
             high = process.z[heights <= heights.min() + flat_from(process.dim)]
-            radius = max(radius, float(np.sqrt(np.square(high).sum(axis=1).max())) + _ROOM)
+            farthest = float(np.sqrt(np.square(high).sum(axis=1).max()))
+            radius = max(_WIDER * radius, farthest + _ROOM)
         falls = max(0.0, -float(np.linalg.eigvalsh(process.trend.matrix)[0]))
         return cls(
             process=process,
             mean=mean,
             radius=radius,
             stiffness=_STIFFNESS + falls,
-            doubts=doubts,
         )
 
     def value(self, z: FloatArray) -> FloatArray:
         """Return the sum, shape (n,), at ``z (n, dim)``."""
         values = self.mean.value(z) + self.stiffness * np.square(self._over(z)[0])
-        if self.doubts:
-            unsure = np.maximum(np.sqrt(self.process.variance(z)) - UNSURE, 0.0)
-            values += _STIFFNESS * np.square(unsure)
         return np.asarray(values)
 
     def value_and_gradient(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -91,20 +85,11 @@ class Walled:
         values += self.stiffness * np.square(over)
         pulls = 2.0 * self.stiffness * over / np.maximum(distances, self.radius)
         gradients += pulls[:, None] * z
-        if self.doubts:
-            variance, slopes = self.process.variance_and_gradient(z)
-            sds = np.sqrt(variance)
-            unsure = np.maximum(sds - UNSURE, 0.0)
-            values += _STIFFNESS * np.square(unsure)
-            gradients += (_STIFFNESS * unsure / np.maximum(sds, UNSURE))[:, None] * slopes
         return values, gradients
 
     def is_beyond(self, z: FloatArray) -> BoolArray:
         """Return which of ``z (n, dim)`` lie at the wall, or where V is not sure, shape (n,)."""
-        beyond = self.is_at_wall(z)
-        if self.doubts:
-            beyond |= self.process.variance(z) > _BLIND**2
-        return np.asarray(beyond)
+        return np.asarray(self.is_at_wall(z) | (self.process.variance(z) > UNSURE**2))
 
     def is_at_wall(self, z: FloatArray) -> BoolArray:
         """Return which of ``z (n, dim)`` lie at the wall or beyond it, shape (n,)."""

@@ -1,0 +1,182 @@
+"""Exploration by values alone, where a process is least sure."""
+
+import numpy as np
+import pytest
+
+import surrokit as sk
+from surrokit.capabilities import INITIAL
+from surrokit.errors import ConfigurationError, SamplingWarning
+from surrokit_gp.active.choosing import choose
+from surrokit_gp.active.explorer import Active
+from surrokit_gp.active.settings import LEFT
+from surrokit_gp.quadratic.heights import Heights, flat_from
+from surrokit_gp.quadratic.prior import QuadraticPrior
+from surrokit_gp.quadratic.process import QuadraticProcess
+
+BENDS = np.array([0.5, -0.3, 0.2])
+PARTS = {"sampler": "sub-chain", "surrogate": "quadratic-gp", "explorer": "active"}
+
+
+class Target:
+    """A target that counts, and that is told where its mass may lie."""
+
+    def __init__(self, value, low, high):
+        self.value_of, self.low, self.high = value, np.asarray(low), np.asarray(high)
+        self.dim, self.calls, self.capabilities = len(self.low), 0, frozenset({INITIAL})
+
+    def value(self, positions):
+        self.calls += len(positions)
+        return self.value_of(positions)
+
+    def initial(self, rng, n):
+        return rng.uniform(self.low, self.high, (n, self.dim))
+
+
+def correlated(q):
+    return 0.5 * (np.square(q[:, 0]) + np.square((q[:, 1] - 0.95 * q[:, 0]) / 0.1))
+
+
+def banana(q):
+    away = (q[:, 1:] - BENDS * (np.square(q[:, :1]) - 1.0)) / 0.5
+    return 0.5 * np.square(q[:, 0]) + 0.5 * np.square(away).sum(axis=1)
+
+
+def active(**settings):
+    kernel = {"tuned": sk.make("sampler", "hmc"), "correction": sk.make("correction", "metropolis")}
+    return Active(**kernel, **settings)
+
+
+def explore(target, seed=1, **settings):
+    rng = np.random.default_rng(seed)
+    explorer = active(**settings).bind(target)
+    state = explorer.start(target.initial(rng, 4), 1000)
+    while not state.finished:
+        state = explorer.step(state, rng)
+    return explorer, state
+
+
+def test_points_are_chosen_where_a_process_is_least_sure():
+    z = np.random.default_rng(1).standard_normal((10, 2))
+    heights = Heights.of(0.5 * np.square(z).sum(axis=1), 2)
+    process = QuadraticProcess.of(QuadraticPrior.usual(2), z, heights)
+    among = np.concatenate([z, [[6.0, 0.0], [6.1, 0.0], [0.0, -6.0]]])
+    chosen = choose(process, among, np.zeros(len(among)), 2, 0.0)
+    # not the twin of the first, of which the first tells
+    assert 12 in chosen
+    assert {10, 11} & set(chosen.tolist())
+    lowest = np.full(len(among), 50.0)
+    lowest[3] = 0.0
+    assert choose(process, among, lowest, 1, 1.0).tolist() == [3]
+
+
+def test_a_correlated_density_is_found_with_few_values():
+    target = Target(correlated, [-1.0, -9.0], [9.0, 3.0])
+    explorer, state = explore(target)
+    assert target.calls == state.paid <= 80
+    found = explorer.findings(state)
+    truth = np.array([[1.0, 0.95], [0.95, 0.95**2 + 0.01]])
+    np.testing.assert_allclose(found.covariance, truth, rtol=0.4)
+    assert found.acceptance >= 0.9
+    assert (found.chains.values < flat_from(2)).all()
+    np.testing.assert_array_equal(found.chains.values, correlated(found.chains.positions))
+
+
+def test_it_ends_with_its_evaluations_and_with_the_warm_up():
+    target = Target(banana, [-4.0] * 4, [4.0] * 4)
+    assert explore(target, evaluations=33)[1].paid == 33
+    explorer = active().bind(target)
+    state = explorer.start(target.initial(np.random.default_rng(1), 4), 2)
+    for _ in range(2):
+        assert not state.finished
+        state = explorer.step(state, np.random.default_rng(1))
+    assert state.finished
+    assert explorer.wants_fit(state)
+    assert explorer.done(explorer.inform(state, None))
+
+
+def test_a_budget_leaves_something_for_what_follows():
+    settings = active()
+    assert settings.most(4, None) == 200
+    assert settings.most(4, 100) == 50
+    assert settings.most(4, 150) == 150 - LEFT
+    assert settings.most(4, 10_000) == 200
+    assert active(evaluations=70).most(4, 100) == 70
+
+
+@pytest.mark.parametrize("setting", [{"evaluations": 0}, {"acceptance": 1.5}])
+def test_settings_out_of_range_are_refused(setting):
+    with pytest.raises(ConfigurationError, match=next(iter(setting))):
+        active(**setting)
+
+
+def test_failures_are_avoided():
+    def half(q):
+        return np.where(q[:, 0] > 0.5, np.nan, 0.5 * np.square(q).sum(axis=1))
+
+    _, state = explore(Target(half, [-4.0, -4.0], [4.0, 4.0]), evaluations=80)
+    failed = ~state.finite
+    assert 1 <= failed.sum() < 40
+    # later points are sought less where evaluations fail
+    assert failed[-20:].mean() < 0.5
+    assert np.isfinite(state.chains.values).all()
+
+
+def test_a_target_that_always_fails_ends():
+    target = Target(lambda q: np.full(len(q), np.nan), [-1.0, -1.0], [1.0, 1.0])
+    explorer, state = explore(target, evaluations=40)
+    assert target.calls == 40
+    assert not np.isfinite(explorer.findings(state).chains.values).any()
+
+
+def test_it_goes_to_a_mass_outside_of_where_it_was_told_to_look():
+    def away(q):
+        return 0.5 * np.square((q - [6.0, -4.0]) / [0.5, 1.0]).sum(axis=1)
+
+    explorer, state = explore(Target(away, [-2.0, -2.0], [2.0, 2.0]), evaluations=120)
+    # within two standard deviations
+    assert np.abs((explorer.findings(state).mode - [6.0, -4.0]) / [0.5, 1.0]).max() < 2.0
+
+
+def test_tails_heavier_than_a_normal_density_move_the_wall():
+    def heavy(q):
+        return 2.5 * np.log1p(np.square(q).sum(axis=1) / 2.0)
+
+    _, state = explore(Target(heavy, [-4.0, -4.0], [4.0, 4.0]), evaluations=120, acceptance=0.9999)
+    assert state.reach > 1.0
+
+
+def test_the_run_s_sampler_is_tuned_on_the_surrogate():
+    target = Target(correlated, [-4.0, -4.0], [4.0, 4.0])
+    explorer, state = explore(target)
+    before = target.calls
+    settled = explorer.inform(state, target_with_gradient())
+    assert explorer.findings(settled).tuning.step_size > 0.0
+    assert target.calls == before
+
+
+def target_with_gradient():
+    def both(q):
+        rest = (q[:, 1] - 0.95 * q[:, 0]) / 0.01
+        return correlated(q), np.column_stack([q[:, 0] - 0.95 * rest, rest])
+
+    return sk.potential(value_and_gradient=both, dim=2, batched=True)
+
+
+def test_chains_pay_about_one_value_for_a_draw():
+    target = sk.potential(banana, dim=4, batched=True)
+    run = sk.sample(target, draws=100, seed=2, **PARTS)
+    # 200 values and a few of warm-up before 400 draws
+    assert run.total_calls <= 700
+    assert np.mean(run.acceptance) > 0.6
+
+
+def test_weighted_answers_from_values_say_what_they_cannot_see():
+    target = sk.potential(correlated, dim=2, batched=True)
+    with pytest.warns(SamplingWarning, match="learnt from values alone"):
+        run = sk.sample(target, max_calls=120, correction="weights", seed=1, **PARTS)
+    assert not run.exact
+    assert run.total_calls <= 120
+    summary = run.summary()
+    means, errors = np.asarray(summary["mean"]), np.asarray(summary["mcse"])
+    # a normal density, which the process expects; both coordinates have mean 0
+    assert (np.abs(means) < 5.0 * errors + 0.01).all()
