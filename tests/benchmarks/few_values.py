@@ -2,10 +2,11 @@
 
 All get the same range in which the mass plausibly lies: eight standard deviations wide, its middle
 up to one off in each coordinate. Of ours the surrogate is judged that an active exploration of N
-values leaves, drawn from by chains that begin at its lowest points; of PyVBMC its last variational posterior of at most N values, in one run to the
-largest N. Distances to the reference: the mean of both Kullback-Leibler divergences of normal
-densities with the draws' moments (GsKL), and the mean over coordinates of the total variation
-(MMTV). Beside them stands what chains accept that the surrogate proposes for. It asserts nothing.
+values leaves, drawn from by chains that begin at its lowest points; of PyVBMC its last variational
+posterior of at most N values, in one run to the largest N. Distances to the reference: the mean of
+both Kullback-Leibler divergences of normal densities with the draws' moments (GsKL), and the mean
+over coordinates of the total variation (MMTV). In brackets stands the acceptance of exact chains
+that the surrogate proposes for. It asserts nothing.
 
     python tests/benchmarks/few_values.py --data path/to/posteriordb --peers-python path/to/python
 
@@ -118,7 +119,7 @@ def _total_variation(draws: FloatArray, reference: FloatArray) -> float:
 
 def of_ours(problem: str, data: Path, seed: int, budgets: list[int]) -> Iterator[dict[str, Any]]:
     """Run ours with each budget."""
-    dim, value = potential_of(problem, data)
+    value = potential_of(problem, data)[1]
     reference = reference_of(problem, data)
     ends = zip(*plausible(reference, seed), strict=True)
     ranges = {f"q{i}": (float(low), float(high)) for i, (low, high) in enumerate(ends)}
