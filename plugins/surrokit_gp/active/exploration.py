@@ -65,6 +65,9 @@ TUNED_BY, TUNING, MOBILE = 20, 150, 0.1
 """Chains that the run's sampler is tuned by on its surrogate, their transitions, and the part that
 must be accepted."""
 
+UNSURE_OF_ITSELF = 0.6
+"""Predicted acceptance below which the run's sampler is not tuned by the surrogate alone."""
+
 MOST_UNSURE = 0.02
 """Part of the draws at which a process may be unsure that is good enough."""
 
@@ -139,8 +142,8 @@ class ActiveExploration:
         if not self.wants_fit(state):
             return state
         state = attrs.evolve(state, settled=True)
-        usable = surrogate is not None and state.whitening is not None
-        if surrogate is None or not usable or not state.finite.any():
+        # a warm-up of its own does better where next to nothing would be accepted
+        if surrogate is None or (state.acceptance or 0.0) < UNSURE_OF_ITSELF:
             return state
         return attrs.evolve(state, tuning=self._tune(state, surrogate))
 

@@ -154,6 +154,15 @@ def test_the_run_s_sampler_is_tuned_on_the_surrogate():
     assert target.calls == before
 
 
+def test_it_is_not_tuned_by_a_surrogate_that_was_not_judged_good():
+    target = Target(correlated, [-4.0, -4.0], [4.0, 4.0])
+    explorer, state = explore(target, evaluations=12)
+    assert state.acceptance is None
+    settled = explorer.inform(state, target_with_gradient())
+    assert explorer.done(settled)
+    assert explorer.findings(settled).tuning is None
+
+
 def target_with_gradient():
     def both(q):
         rest = (q[:, 1] - 0.95 * q[:, 0]) / 0.01
