@@ -28,7 +28,7 @@ def ran(*arguments):
     [
         (("sample", "--sampler"), "n", ["nuts"]),
         (("sample", "--surrogate"), "no", ["none"]),
-        (("sample", "--explorer"), "", ["approach", "rounds", "sampler"]),
+        (("sample", "--explorer"), "", ["active", "approach", "rounds", "sampler"]),
         (("sample", "--correction"), "sub", ["subsampled"]),
         (("plugins",), "lea", ["leapfrog"]),
         (("plugins",), "integ", ["integrator"]),
