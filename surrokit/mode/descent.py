@@ -30,6 +30,7 @@ from surrokit.mode.second_derivatives import (
     scaling,
     second_derivatives,
 )
+from surrokit.mode.slide import Height, slide
 from surrokit.types import FloatArray
 
 Until: TypeAlias = Callable[[FloatArray, float, FloatArray], bool]
@@ -40,8 +41,10 @@ TOLERANCE = 1e-3
 
 _STEADY = 3
 """Iterations in a row that gain less than the tolerance, before a search without matrices ends."""
+_ROUNDING = 4 * np.finfo(float).eps  # part of a potential that no two sums of it need agree in
 _MEMORY = 30  # corrections that L-BFGS keeps: cheap beside an evaluation
 _LEAP = 10.0  # times the way so far, and one at least, a step that is too long for rough gradients
+_ROUNDED = 1e-12  # what SciPy's arithmetic may differ by from ours, where a step has length 1
 _SHORTER = 0.5  # part of the way to a position that is not finite, as far as the next step may go
 
 
@@ -144,27 +147,33 @@ class _Search:
         self.max_calls = max_calls
         self.tolerance = tolerance
         self.calls = 0
+        self.first: Point | None = None
         self.best: Point | None = None
         self.last: Point | None = None
         self.hessian: FloatArray | None = None  # at the best
         self.decrement: float | None = None
         self.converged = False
         self.steady = 0
+        self.same = 0  # evaluations in a row that are the best value but for rounding
         self.matrix = matrix_of(potential)
 
     def at(self, position: FloatArray) -> Point:
-        """Return the evaluation at a position; the best and the last are not paid for again.
+        """Return the evaluation at a position; the first, best and last are not paid for again.
 
         Raises
         ------
         _Enough
             If no more calls may be made, or ``until`` ends the search.
         """
-        for point in (self.last, self.best):
+        for point in (self.last, self.best, self.first):
             if point is not None and np.array_equal(point.position, position):
                 return point
         self._pay()
         point = self.last = self._evaluate(np.array(position))
+        self.first = self.first or point
+        if self.best is not None:
+            same = abs(point.value - self.best.value) <= _ROUNDING * abs(self.best.value)
+            self.same = self.same + 1 if same else 0
         if point.finite and (self.best is None or point.value < self.best.value):
             self.best, self.hessian, self.decrement = point, None, None
         if self._seen_enough(point):
@@ -328,23 +337,35 @@ def _quasi_newton(
     """Run L-BFGS in a box that keeps it where the potential is finite."""
     from scipy.optimize import minimize
 
-    first = search.at(start)
-    root = np.eye(len(start)) if scales is None else scales.root(first.value, first.gradient)
     half, at = np.inf, start
+    root = _root(search.at(at), scales)
+    unit: FloatArray | None
+
+    def place(y: FloatArray) -> FloatArray:
+        if unit is not None and np.allclose(y, unit, rtol=_ROUNDED, atol=_ROUNDED):
+            y = unit  # SciPy's first step, which has been paid for
+        return np.asarray(at + root @ y)
 
     def fun(y: FloatArray) -> tuple[float, FloatArray]:
-        position = at + root @ y
+        position = place(y)
         if not leaps and (times := _leap(start, search.lowest, position)) > 1.0:
             here = np.linalg.solve(root, search.lowest - at)
             raise _Outside(here + (y - here) / times)
         point = search.at(position)
         if not point.finite:
             raise _Outside(y)
+        if search.same >= _STEADY:
+            search.converged = True
+            raise _Enough
         return point.value, root.T @ point.gradient
 
     def note(y: FloatArray) -> None:
-        search.note_iteration(search.at(at + root @ y).value)
+        search.note_iteration(search.at(place(y)).value)
 
+    unit = _first_step(root.T @ search.at(at).gradient)
+    if _slide_along(fun, unit, level=len(start)) > 1:
+        at, unit = search.lowest, None
+        root = _root(search.at(at), scales)
     while True:
         try:
             search.converged = _quietly(
@@ -366,6 +387,35 @@ def _quasi_newton(
         if np.abs(np.linalg.solve(root, at - before)).max() < half:  # not at an edge of the box
             return
         search.converged = False
+
+
+def _root(first: Point, scales: Scales | None) -> FloatArray:
+    """Return the matrix (dim, dim) of coordinates in which the first step of L-BFGS is 1 long."""
+    if scales is None:
+        return np.eye(len(first.position))
+    return scales.root(first.value, first.gradient)
+
+
+def _first_step(slope: FloatArray) -> FloatArray:
+    """Return the step (dim,) that L-BFGS takes first."""
+    with np.errstate(over="ignore"):  # far from a mode
+        norm = float(np.sqrt(slope @ slope))
+    return (1.0 / norm) * -slope if 0.0 < norm < np.inf else np.zeros_like(slope)
+
+
+def _slide_along(
+    fun: Callable[[FloatArray], tuple[float, FloatArray]], unit: FloatArray, *, level: float
+) -> int:
+    """Return how many evaluations were made along a direction (dim,), one at least."""
+
+    def height(way: float) -> Height:
+        try:
+            value, slope = fun(way * unit)
+        except _Outside:
+            return Height(way=way, value=np.inf, slope=np.inf)
+        return Height(way=way, value=value, slope=float(slope @ unit))
+
+    return slide(height, height(0.0), level=level)
 
 
 def _leap(start: FloatArray, here: FloatArray, position: FloatArray) -> float:

@@ -25,6 +25,10 @@ TYPICAL = 0.9
 APART = 0.75
 """Distance of edges from each other, in standard deviations."""
 
+BEYOND, TELLING = 6.0, 4
+"""Nats above typical draws up to which an error of V counts, as hardly any mass lies higher; and
+positions so low that it takes to tell how large errors are."""
+
 TOO_HIGH = 2.0
 """Nats by which V may be above U where the target is as likely as at typical draws."""
 
@@ -104,6 +108,23 @@ class Edges:
         """
         matched = exact + offset
         return int(((matched <= self.typical) & (self.values - matched > too_high)).sum())
+
+    def off(self, exact: FloatArray, offset: float) -> float:
+        """Return by how much V and U differ at most where either is nearly typical, in nats.
+
+        Infinite where that is so at too few positions to tell.
+
+        Parameters
+        ----------
+        exact : ndarray of shape (n,)
+            U there.
+        offset
+            V - U at draws.
+        """
+        matched = exact + offset
+        near = np.minimum(self.values, matched) <= self.typical + BEYOND
+        errors = np.abs(self.values - matched)[near]
+        return float(errors.max()) if len(errors) >= TELLING else np.inf
 
 
 def _outwards(whitened: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from surrokit.errors import SurrogateFitError
 from surrokit.exploring.standing import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
 from surrokit.kernel.transitions import mover
 from surrokit.types import FloatArray
-from surrokit_learning.region.independence import resample
+from surrokit_learning.region.independence import predicted_acceptance, resample
 from surrokit_learning.region.region import Region, find_region
 from surrokit_learning.region.surrogate_draws import SurrogateDraws, surrogate_draws
 from surrokit_learning.region.tempered import OFFERED, Tempered, cautious
@@ -258,8 +258,11 @@ class RoundsExploration:
             state,
             queue=later,
             bill=state.bill.pay(len(now)),
-            n_design=state.n_design + (state.stage == "design") * len(now),
         )
+        if state.stage == "design":
+            approximated = predicted_acceptance(log_weights) if moves else None
+            n_design = state.n_design + len(now)
+            state = attrs.evolve(state, n_design=n_design, approximated=approximated)
         if now.judges:
             judgement = Judgement.of(now, values)
             tells = judgement.acceptance >= TELLING
@@ -343,8 +346,8 @@ class RoundsExploration:
     ) -> RoundsState:
         """Return the state with draws from the surrogate in its queue."""
         shown = self._show(state, surrogate)
-        settings, last = self.settings, state.judgements[-1:]
-        n_outer = self._n_outer if last and last[0].acceptance >= WITHIN else 0
+        settings, good = self.settings, state.expected
+        n_outer = self._n_outer if good >= WITHIN else 0
         draws = self._draw(state, shown, settings.sampler, settings.transitions, rng, n_outer)
         if draws.accepted < MOBILE:  # most of them were evaluated before
             if not self.pays_gradients:
@@ -353,7 +356,7 @@ class RoundsExploration:
             return state if below is None else with_design(state, below)
         inner = np.arange(settings.batch)
         if draws.outer is not None:
-            few = JUDGES if last[0].acceptance >= settings.acceptance else settings.batch
+            few = JUDGES if good >= settings.acceptance else settings.batch
             few = min(few, settings.batch - len(draws.outer))
             # a round that lost one of its few judges on the way would not be judged
             likely = np.flatnonzero(promising(state, draws.positions))

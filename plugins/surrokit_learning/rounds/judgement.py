@@ -14,9 +14,13 @@ from surrokit_learning.rounds.queue import Queue
 TOO_HIGH = 1.0
 """Nats by which V may be above U in its outskirts, where the target is as likely as at draws."""
 
-CLEAR = 3
-"""Rounds in a row that must miss nothing about the surrogate's mass. One is easily lucky where an
-arm of the target is thin."""
+CLEAR, CLOSE = 3, 2
+"""Rounds in a row that must miss nothing about the surrogate's mass, and how many are enough if it
+is right all about. One is easily lucky where an arm of the target is thin."""
+
+RIGHT = 0.25
+"""Nats by which a surrogate that is right all about its mass is off anywhere there at most. Where
+an arm has yet to be seen, it is off by more at some of a dozen points."""
 
 RISE, FALL = 0.02, 0.9
 """Rounds are a gain if their mean acceptance is so much above that of those before, or the spread
@@ -35,22 +39,30 @@ class Judgement:
         Of V - U, in nats.
     missed : int, optional
         In how many places the target goes on though the surrogate ends; None where nobody looked.
+    off : float, optional
+        By how much V is off at most about the mass, in nats; None where nobody looked.
     """
 
     acceptance: float
     spread: float
     missed: int | None = None
+    off: float | None = None
 
     @classmethod
     def of(cls, queue: Queue, exact: FloatArray) -> Judgement:
         """Return the judgement of a queue whose points judge, by U there, shape (n,)."""
         errors = difference(queue.predicted, exact)
         inner = errors[~queue.is_outer]
-        missed = None
-        if queue.is_outer.any() and np.isfinite(inner).any():
-            offset = float(np.median(inner[np.isfinite(inner)]))
-            missed = queue.outskirts.missed(exact[queue.is_outer], offset, TOO_HIGH)
-        return cls(acceptance=predicted_acceptance(inner), spread=spread(inner), missed=missed)
+        judged = cls(acceptance=predicted_acceptance(inner), spread=spread(inner))
+        if not queue.is_outer.any() or not np.isfinite(inner).any():
+            return judged
+        offset = float(np.median(inner[np.isfinite(inner)]))
+        values, outskirts = exact[queue.is_outer], queue.outskirts
+        return attrs.evolve(
+            judged,
+            missed=outskirts.missed(values, offset, TOO_HIGH),
+            off=outskirts.off(values, offset),
+        )
 
     @classmethod
     def at_draws(cls, past: Past, surrogate: Potential) -> Judgement:
@@ -83,8 +95,13 @@ def is_clear(judgements: tuple[Judgement, ...], *, convex: bool) -> bool:
 
     A convex target has no arms, and one such round is enough.
     """
-    last = judgements[-1 if convex else -CLEAR :]
-    return len(last) == (1 if convex else CLEAR) and all(each.missed == 0 for each in last)
+
+    def are_clear(n: int, most_off: float) -> bool:
+        last = judgements[-n:]
+        clear = [x.missed == 0 and x.off is not None and x.off <= most_off for x in last]
+        return len(last) == n and all(clear)
+
+    return are_clear(1 if convex else CLEAR, np.inf) or are_clear(CLOSE, RIGHT)
 
 
 def is_no_gain(judgements: tuple[Judgement, ...], patience: int) -> bool:

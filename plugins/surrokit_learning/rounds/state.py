@@ -61,6 +61,8 @@ class RoundsState:
         Where the target is to be evaluated next.
     n_design
         Points of the first design so far.
+    approximated : float, optional
+        Predicted acceptance of independent draws of the Laplace approximation, by the last of them.
     judgements
         Of each round so far.
     bill
@@ -96,6 +98,7 @@ class RoundsState:
     corners: tuple[FloatArray, FloatArray] | None = None
     covariance: FloatArray | None = None
     n_design: int = 0
+    approximated: float | None = None
     judgements: tuple[Judgement, ...] = ()
     seed: int = 0
     unfitted: bool = False
@@ -202,6 +205,17 @@ class RoundsState:
         if judged.believed:
             return self
         return attrs.evolve(self, chains=chains, mode=None, covariance=None, believed=False)
+
+    @property
+    def expected(self) -> float:
+        """The acceptance that draws of the next surrogate are expected to have.
+
+        That of the last ones; before the first, that of the Laplace approximation's, since a
+        surrogate that has learnt from these is better.
+        """
+        if self.judgements:
+            return self.judgements[-1].acceptance
+        return 0.0 if self.approximated is None else self.approximated
 
     @property
     def several(self) -> Modes | None:

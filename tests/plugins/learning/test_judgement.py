@@ -8,6 +8,8 @@ import pytest
 from surrokit_learning.rounds.bill import Bill
 from surrokit_learning.rounds.judgement import (
     CLEAR,
+    CLOSE,
+    RIGHT,
     TOO_HIGH,
     Judgement,
     foretold,
@@ -17,8 +19,9 @@ from surrokit_learning.rounds.judgement import (
 from surrokit_learning.rounds.queue import Queue
 
 
-def judgement(missed=None, acceptance=0.9, spread=0.1):
-    return Judgement(acceptance=acceptance, spread=spread, missed=missed)
+def judgement(missed=None, acceptance=0.9, spread=0.1, off=4 * RIGHT):
+    off = None if missed is None else off
+    return Judgement(acceptance=acceptance, spread=spread, missed=missed, off=off)
 
 
 def queue(predicted, n_outer, typical=3.0):
@@ -70,6 +73,31 @@ def test_rounds_in_a_row_must_miss_nothing(missed, clear):
 @pytest.mark.parametrize(("missed", "clear"), [([], False), ([None], False), ([1, 0], True)])
 def test_one_round_is_enough_where_the_target_is_convex(missed, clear):
     assert is_clear(tuple(map(judgement, missed)), convex=True) == clear
+
+
+@pytest.mark.parametrize(
+    ("off", "clear"),
+    [
+        ([RIGHT] * CLOSE, True),
+        ([RIGHT] * (CLOSE - 1), False),
+        ([RIGHT, 2 * RIGHT], False),
+        ([2 * RIGHT, 0.0, 0.0], True),
+    ],
+)
+def test_fewer_rounds_are_enough_where_the_surrogate_is_right_all_about(off, clear):
+    assert is_clear(tuple(judgement(0, off=each) for each in off), convex=False) == clear
+
+
+def test_a_surrogate_that_is_off_where_hardly_any_mass_lies_is_right_all_the_same():
+    exact = np.array([1.0, 2.0, 3.0, 4.0, 40.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    wrong = np.array([0.0, 0.1, 0.0, 0.0, 9.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    assert Judgement.of(queue(exact + wrong, 5), exact).off == pytest.approx(0.1)
+    low = np.where(wrong == 9.0, 2.0, exact + wrong)  # mass of V that the target has not
+    assert Judgement.of(queue(low, 5), exact).off == pytest.approx(38.0)
+    assert Judgement.of(queue(exact + wrong, 5, typical=-5.0), exact).off == np.inf  # too few
+    failed = np.where(exact == 2.0, np.inf, exact)
+    assert Judgement.of(queue(exact, 5), failed).off == np.inf
+    assert Judgement.of(queue(exact[5:], 0), exact[5:]).off is None
 
 
 def test_rounds_that_look_about_the_mass_are_believed_together():
