@@ -51,8 +51,8 @@ def pareto_k(log_weights: FloatArray) -> float:
     ----------
     log_weights : ndarray of shape (n,)
         Up to a constant; -inf where a weight is zero. Where all are the same but for
-        :data:`LEVEL`, k is -inf. Where they are fewer than :data:`FEWEST`, or most are zero,
-        it is inf.
+        :data:`LEVEL`, or those of the tail are, k is -inf. Where they are fewer than
+        :data:`FEWEST`, or most are zero, it is inf.
     """
     largest = log_weights.max(initial=-np.inf)
     if not np.isfinite(largest):
@@ -63,8 +63,8 @@ def pareto_k(log_weights: FloatArray) -> float:
     tail = np.sort(weights)[-max(len(weights) // 5, 1) :]
     if len(weights) < FEWEST or tail[0] == 0.0:
         return np.inf
-    # where as many are as large as the largest there is no tail
-    return -np.inf if tail[0] == tail[-1] else _k_of_arviz(weights)
+    # where as many are about as large as the largest there is no tail
+    return -np.inf if tail[0] >= np.exp(-LEVEL) * tail[-1] else _k_of_arviz(weights)
 
 
 def _k_of_arviz(weights: FloatArray) -> float:

@@ -42,4 +42,4 @@ class ActiveSettings:
         if self.evaluations is not None:
             return self.evaluations
         most = 100 + 25 * dim
-        return most if calls is None else max(min(most, calls - min(calls // 2, LEFT)), 1)
+        return most if calls is None else max(min(most, calls), 1)
