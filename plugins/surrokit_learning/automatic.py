@@ -71,7 +71,7 @@ class Automatic:
         Seconds of a gradient below which it is not tried whether a few rows of the data would do.
     weighing
         Seconds of a value from which on answers are weighted, if ``max_calls`` is less than chains
-        need: what a thousand steps on a surrogate take, which a call saves.
+        need: what some hundreds of steps on a surrogate take, which a call saves.
     short
         Seconds of a gradient below which draws are the ends of single paths on an emulator: the
         many of a sub-chain would take longer than the exact value.
@@ -86,7 +86,7 @@ class Automatic:
     cheap_outputs: float = attrs.field(default=5e-4, validator=not_negative)
     cheap_rows: float = attrs.field(default=1e-4, validator=not_negative)
     short: float = attrs.field(default=1e-3, validator=not_negative)
-    weighing: float = attrs.field(default=1e-3, validator=not_negative)
+    weighing: float = attrs.field(default=3e-4, validator=not_negative)
 
     def choose(
         self,

@@ -29,11 +29,20 @@ def test_k_is_that_of_the_largest_weights(rng):
         (np.full(30, 5.0), -np.inf),
         (0.01 * np.arange(4.0), -np.inf),
         (np.append(np.zeros(20), np.full(20, -5.0)), -np.inf),
+        (np.append(0.001 * np.arange(20), np.full(8, -7.0)), -np.inf),
         (np.full(30, -np.inf), np.inf),
         (np.append(np.zeros(3), 4.0), np.inf),
         (np.append(np.full(29, -np.inf), 0.0), np.inf),
     ],
-    ids=["same", "nearly the same", "many largest", "all zero", "few", "one"],
+    ids=[
+        "same",
+        "nearly the same",
+        "many largest",
+        "many near the largest",
+        "all zero",
+        "few",
+        "one",
+    ],
 )
 def test_k_at_its_ends(logs, k):
     assert pareto_k(logs) == k

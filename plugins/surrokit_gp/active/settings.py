@@ -7,10 +7,6 @@ import attrs
 from surrokit.contracts.sampler import Correction, Sampler
 from surrokit.settings import fraction, optional_positive_integer
 
-LEFT = 60
-"""Calls, or half of them if these are fewer, that an exploration leaves of a run's budget: two
-rounds of weighted answers, or some draws."""
-
 
 @attrs.frozen(kw_only=True, eq=False)
 class ActiveSettings:
@@ -21,8 +17,8 @@ class ActiveSettings:
     tuned, correction
         The sampler to tune on the last surrogate, the run's own, and what decides there.
     evaluations
-        Exact values at most; None for 100 + 25 dim, or all that the run's budget leaves but
-        :data:`LEFT` if that is less.
+        Exact values at most; None for 100 + 25 dim, or all that the run's budget leaves to
+        explorations if that is less.
     acceptance
         Predicted acceptance of independent draws of the process that is good enough.
 

@@ -73,7 +73,7 @@ class FirstPoints:
     def queue(self, state: RoundsState, rng: np.random.Generator) -> RoundsState:
         """Return the state with more of the first points in its queue."""
         modes = state.several
-        left = self.enough(modes) - state.n_design
+        left = max(self.enough(modes) - state.n_design, self._several)
         if self.in_box:
             state = self._box(state, rng)
             assert state.corners is not None
@@ -82,7 +82,7 @@ class FirstPoints:
             state = attrs.evolve(state, covariance=modes.covariance)
             return with_design(state, mixed_design(modes.positions, modes.covariances, left, rng))
         if state.hessian is None:  # the covariance is better known with every batch
-            left = min(left, self._several)
+            left = self._several
         covariance = self._covariance(state)
         state = attrs.evolve(state, covariance=covariance)
         return with_design(state, normal_design(state.best, covariance, left, rng))

@@ -8,7 +8,6 @@ from surrokit.capabilities import INITIAL
 from surrokit.errors import ConfigurationError, SamplingWarning
 from surrokit_gp.active.choosing import choose
 from surrokit_gp.active.explorer import Active
-from surrokit_gp.active.settings import LEFT
 from surrokit_gp.quadratic.heights import Heights, flat_from
 from surrokit_gp.quadratic.prior import QuadraticPrior
 from surrokit_gp.quadratic.process import QuadraticProcess
@@ -94,11 +93,11 @@ def test_it_ends_with_its_evaluations_and_with_the_warm_up():
     assert explorer.done(explorer.inform(state, None))
 
 
-def test_a_budget_leaves_something_for_what_follows():
+def test_no_more_is_paid_than_a_budget_leaves():
     settings = active()
     assert settings.most(4, None) == 200
-    assert settings.most(4, 100) == 50
-    assert settings.most(4, 150) == 150 - LEFT
+    assert settings.most(4, 150) == 150
+    assert settings.most(4, 0) == 1
     assert settings.most(4, 10_000) == 200
     assert active(evaluations=70).most(4, 100) == 70
 

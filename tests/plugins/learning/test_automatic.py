@@ -277,7 +277,7 @@ def test_a_goal_says_what_chains_would_take():
         (costs(0.004), {"budget": Budget(max_calls=50_000)}),
         (costs(0.004), {**FEW_CALLS, "draws": 1000}),
         (costs(0.004), {"budget": Budget(max_calls=150, target_rhat=1.05)}),
-        (costs(0.0015), FEW_CALLS),
+        (costs(0.0015, value=0.0002), FEW_CALLS),
         (CHEAP, FEW_CALLS),
         (costs(0.004), {**FEW_CALLS, "warmup": 0}),
     ],

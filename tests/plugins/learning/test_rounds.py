@@ -17,6 +17,7 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, ConfigurationError, SurrogateFitError
 from surrokit.testing.targets.densities import Banana, Gaussian
 from surrokit_learning.region.independence import predicted_acceptance
+from surrokit_learning.rounds.exploration import WITHIN
 from surrokit_learning.rounds.judgement import CLEAR, Judgement
 
 BURST = ("sampler", {"sampler": "random-walk", "correction": "metropolis", "iterations": 20})
@@ -462,3 +463,17 @@ def test_draws_that_would_leave_the_region_do_not_judge_a_surrogate(part, judges
     state = drive.explorer.step(state, np.random.default_rng(3))
     assert state.judgements[-1].acceptance == 1.0
     assert state.finished == judges
+
+
+def test_where_the_laplace_approximation_is_good_the_first_round_looks_about_the_mass():
+    state = Drive(Without(FLAT, frozenset({GRADIENT})), explorer(), starts(2)).run().state
+    assert state.approximated > 0.9
+    assert [each.missed for each in state.judgements] == [0, 0]
+    assert max(each.off for each in state.judgements) < 0.25
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_else_a_round_judges_first(seed):
+    state = Drive(Banana(), explorer(), starts(2), seed=seed).run().state
+    looked = state.judgements[0].missed is not None
+    assert looked == (state.approximated >= WITHIN)
