@@ -12,36 +12,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeAlias, cast
+from typing import Any
 
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.matrices import HessianProductPotential
-from surrokit.contracts.potential import Potential, with_gradient
+from surrokit.contracts.potential import Potential
 from surrokit.errors import NumericalError, ShapeError
 from surrokit.mode.mode import Mode
-from surrokit.mode.point import Point, evaluate
 from surrokit.mode.scales import Scales
-from surrokit.mode.second_derivatives import (
-    goes_by_adjoint,
-    matrix_of,
-    newton_decrement,
-    scaling,
-    second_derivatives,
-)
-from surrokit.mode.slide import Height, slide
+from surrokit.mode.steps.second_derivatives import scaling
+from surrokit.mode.steps.slide import Height, slide
+from surrokit.mode.way import Enough, Until, Way
 from surrokit.types import FloatArray
-
-Until: TypeAlias = Callable[[FloatArray, float, FloatArray], bool]
-"""Tells from a position (dim,), the potential and its gradient there whether a search may end."""
 
 TOLERANCE = 1e-3
 """Nats above the mode at which a search may end: 0.045 standard deviations away."""
 
-_STEADY = 3
-"""Iterations in a row that gain less than the tolerance, before a search without matrices ends."""
-_ROUNDING = 4 * np.finfo(float).eps  # part of a potential that no two sums of it need agree in
 _MEMORY = 30  # corrections that L-BFGS keeps: cheap beside an evaluation
 _LEAP = 10.0  # times the way so far, and one at least, a step that is too long for rough gradients
 _ROUNDED = 1e-12  # what SciPy's arithmetic may differ by from ours, where a step has length 1
@@ -104,28 +91,24 @@ def descend(
             f"start must be one position of shape ({potential.dim},), got {start.shape}; pass the "
             "best of several starts"
         )
-    search = _Search(potential, max_calls, tolerance, until)
+    way = Way(potential, max_calls, tolerance, until)
     try:
-        if not search.at(start).finite:
+        if not way.at(start).finite:
             raise NumericalError(
                 "the potential or its gradient is not finite at the start of the search for a "
                 "mode; start where it can be evaluated"
             )
-        if search.matrix is not None:
-            _trust_region(search, start)
+        if way.matrix is not None:
+            _trust_region(way, start)
         elif can.HESSIAN_PRODUCT in potential.capabilities:
-            _trust_region_of_products(search, start)
+            _trust_region_of_products(way, start)
         else:
-            _quasi_newton(search, start, scales, leaps=leaps)
-    except _Enough:
+            _QuasiNewton(way, start, scales, leaps=leaps).run()
+    except Enough:
         pass
-    with suppress(_Enough):
-        search.look_around()
-    return search.mode()
-
-
-class _Enough(Exception):  # noqa: N818 - not an error
-    """The search has converged, or may pay for no more."""
+    with suppress(Enough):
+        way.look_around()
+    return way.mode()
 
 
 class _Outside(Exception):  # noqa: N818 - not an error
@@ -136,164 +119,24 @@ class _Outside(Exception):  # noqa: N818 - not an error
         self.step = step
 
 
-class _Search:
-    """The evaluations of a search, and the best of them."""
-
-    def __init__(
-        self, potential: Potential, max_calls: int, tolerance: float, until: Until | None
-    ) -> None:
-        self.potential = with_gradient(potential)
-        self.until = until
-        self.max_calls = max_calls
-        self.tolerance = tolerance
-        self.calls = 0
-        self.first: Point | None = None
-        self.best: Point | None = None
-        self.last: Point | None = None
-        self.hessian: FloatArray | None = None  # at the best
-        self.decrement: float | None = None
-        self.converged = False
-        self.steady = 0
-        self.same = 0  # evaluations in a row that are the best value but for rounding
-        self.matrix = matrix_of(potential)
-
-    def at(self, position: FloatArray) -> Point:
-        """Return the evaluation at a position; the first, best and last are not paid for again.
-
-        Raises
-        ------
-        _Enough
-            If no more calls may be made, or ``until`` ends the search.
-        """
-        for point in (self.last, self.best, self.first):
-            if point is not None and np.array_equal(point.position, position):
-                return point
-        self._pay()
-        point = self.last = self._evaluate(np.array(position))
-        self.first = self.first or point
-        if self.best is not None:
-            same = abs(point.value - self.best.value) <= _ROUNDING * abs(self.best.value)
-            self.same = self.same + 1 if same else 0
-        if point.finite and (self.best is None or point.value < self.best.value):
-            self.best, self.hessian, self.decrement = point, None, None
-        if self._seen_enough(point):
-            raise _Enough
-        return point
-
-    def _seen_enough(self, point: Point) -> bool:
-        if self.until is None or not point.finite:
-            return False
-        return self.until(point.position, point.value, point.gradient)
-
-    def matrix_at(self, point: Point) -> FloatArray | None:
-        """Return second derivatives at the best point; None at any other, which the search leaves.
-
-        Raises
-        ------
-        _Enough
-            If a Newton step would gain less than the tolerance, the matrix is not finite, or no
-            more calls may be made.
-        """
-        if point is not self.best:
-            return None
-        if self.hessian is None:
-            matrix = point.gauss_newton
-            if matrix is None:
-                self._pay()
-                matrix = second_derivatives(self.matrix, self.potential, point.position)
-            if not np.isfinite(matrix).all():
-                raise _Enough
-            self.hessian = 0.5 * (matrix + matrix.T)
-            self.decrement = newton_decrement(self.hessian, point.gradient)
-            if self.decrement is not None and self.decrement < self.tolerance:
-                self.converged = True
-                raise _Enough
-        return self.hessian
-
-    def product(self, q: FloatArray, vector: FloatArray) -> FloatArray:
-        """Return the Hessian times a vector."""
-        self._pay()
-        potential = cast(HessianProductPotential, self.potential)
-        return np.asarray(potential.hessian_product(q[None], vector[None])[0])
-
-    def note_iteration(self, value: float) -> None:
-        """Take note of the value at the end of an iteration.
-
-        Raises
-        ------
-        _Enough
-            If several iterations in a row gained less than the tolerance.
-        """
-        self.steady = self.steady + 1 if self.last_value - value < self.tolerance else 0
-        self.last_value = value
-        if self.steady == _STEADY:
-            self.converged = True
-            raise _Enough
-
-    def look_around(self) -> None:
-        """Pay for the Gauss-Newton matrix where a search by the adjoint has converged.
-
-        Raises
-        ------
-        _Enough
-            If no more calls may be made, or the matrix is of no use.
-        """
-        if self.converged and goes_by_adjoint(self.potential):
-            assert self.best is not None
-            self._pay()
-            self.matrix = "gauss-newton"
-            point = self._evaluate(self.best.position)
-            self.best = point if point.finite else self.best
-            self.matrix_at(point)
-
-    last_value = np.inf
-
-    @property
-    def lowest(self) -> FloatArray:
-        """The best position so far, shape (dim,)."""
-        assert self.best is not None
-        return self.best.position
-
-    def mode(self) -> Mode:
-        """Return the best position so far."""
-        assert self.best is not None
-        return Mode(
-            position=self.best.position,
-            value=self.best.value,
-            gradient=self.best.gradient,
-            decrement=self.decrement,
-            hessian=self.hessian,
-            converged=self.converged,
-            calls=self.calls,
-        )
-
-    def _pay(self) -> None:
-        if self.calls >= self.max_calls:
-            raise _Enough
-        self.calls += 1
-
-    def _evaluate(self, position: FloatArray) -> Point:
-        return evaluate(self.potential, position, gauss_newton=self.matrix == "gauss-newton")
-
-
-def _trust_region(search: _Search, start: FloatArray) -> None:
+def _trust_region(way: Way, start: FloatArray) -> None:
     """Run Newton's method in the coordinates in which the first matrix is the identity."""
     from scipy.optimize import minimize
 
-    first = search.at(start)
-    matrix = search.matrix_at(first)
+    first = way.at(start)
+    matrix = way.matrix_at(first)
     assert matrix is not None
     turn = scaling(matrix)
 
     def fun(y: FloatArray) -> float:
-        return search.at(start + turn @ y).value
+        return way.at(start + turn @ y).value
 
     def jac(y: FloatArray) -> FloatArray:
-        point = search.at(start + turn @ y)
+        point = way.at(start + turn @ y)
         return turn.T @ point.gradient if point.finite else np.ones_like(y)
 
     def hess(y: FloatArray) -> FloatArray:
-        matrix = search.matrix_at(search.at(start + turn @ y))
+        matrix = way.matrix_at(way.at(start + turn @ y))
         # the search never moves to a position that does not lower the potential
         return np.eye(len(y)) if matrix is None else turn.T @ matrix @ turn
 
@@ -302,21 +145,21 @@ def _trust_region(search: _Search, start: FloatArray) -> None:
         "initial_trust_radius": radius,
         "max_trust_radius": 1e6 * radius,
         "gtol": 0.0,
-        "maxiter": search.max_calls,
+        "maxiter": way.max_calls,
     }
     _quietly(
         minimize, fun, np.zeros_like(start), jac, hess=hess, method="trust-exact", options=options
     )
 
 
-def _trust_region_of_products(search: _Search, start: FloatArray) -> None:
+def _trust_region_of_products(way: Way, start: FloatArray) -> None:
     from scipy.optimize import minimize
 
     def fun(q: FloatArray) -> float:
-        return search.at(q).value
+        return way.at(q).value
 
     def jac(q: FloatArray) -> FloatArray:
-        point = search.at(q)
+        point = way.at(q)
         return point.gradient if point.finite else np.ones_like(q)
 
     _quietly(
@@ -324,76 +167,89 @@ def _trust_region_of_products(search: _Search, start: FloatArray) -> None:
         fun,
         start,
         jac,
-        hessp=search.product,
+        hessp=way.product,
         method="trust-ncg",
-        callback=lambda q: search.note_iteration(search.at(q).value),
-        options={"gtol": 0.0, "maxiter": search.max_calls},
+        callback=lambda q: way.note_iteration(way.at(q).value),
+        options={"gtol": 0.0, "maxiter": way.max_calls},
     )
 
 
-def _quasi_newton(
-    search: _Search, start: FloatArray, scales: Scales | None, *, leaps: bool
-) -> None:
-    """Run L-BFGS in a box that keeps it where the potential is finite."""
-    from scipy.optimize import minimize
+class _QuasiNewton:
+    """L-BFGS in a box that keeps it where the potential is finite."""
 
-    half, at = np.inf, start
-    root = _root(search.at(at), scales)
-    unit: FloatArray | None
+    def __init__(self, way: Way, start: FloatArray, scales: Scales | None, *, leaps: bool) -> None:
+        self._way, self._start, self._scales, self._leaps = way, start, scales, leaps
+        self._half = np.inf
+        self._go_on_from(start)
+        self._unit: FloatArray | None = _first_step(self._root.T @ way.at(start).gradient)
 
-    def place(y: FloatArray) -> FloatArray:
-        if unit is not None and np.allclose(y, unit, rtol=_ROUNDED, atol=_ROUNDED):
-            y = unit  # SciPy's first step, which has been paid for
-        return np.asarray(at + root @ y)
+    def run(self) -> None:
+        """Go down until there is no more to gain."""
+        assert self._unit is not None
+        if _slide_along(self._evaluate, self._unit, level=len(self._start)) > 1:
+            self._go_on_from(self._way.lowest)
+            self._unit = None
+        while not self._has_ended():
+            pass
 
-    def fun(y: FloatArray) -> tuple[float, FloatArray]:
-        position = place(y)
-        if not leaps and (times := _leap(start, search.lowest, position)) > 1.0:
-            here = np.linalg.solve(root, search.lowest - at)
+    def _has_ended(self) -> bool:
+        """Return whether SciPy's search ended within its box; if not, there is another about it."""
+        try:
+            self._way.converged = self._minimize()
+        except _Outside as met:
+            away = self._move_to_lowest()
+            self._half = _SHORTER * float(np.abs(met.step - away).max())
+            return False
+        if np.abs(self._move_to_lowest()).max() < self._half:  # not at an edge of the box
+            return True
+        self._way.converged = False
+        return False
+
+    def _minimize(self) -> bool:
+        from scipy.optimize import minimize
+
+        dim, most = len(self._start), self._way.max_calls
+        return _quietly(
+            minimize,
+            self._evaluate,
+            np.zeros(dim),
+            True,
+            method="L-BFGS-B",
+            bounds=None if np.isinf(self._half) else [(-self._half, self._half)] * dim,
+            callback=lambda y: self._way.note_iteration(self._way.at(self._place(y)).value),
+            options={"maxcor": _MEMORY, "maxfun": most, "ftol": 0.0, "gtol": 0.0},
+        )
+
+    def _evaluate(self, y: FloatArray) -> tuple[float, FloatArray]:
+        position = self._place(y)
+        lowest = self._way.lowest
+        if not self._leaps and (times := _leap(self._start, lowest, position)) > 1.0:
+            here = np.linalg.solve(self._root, lowest - self._at)
             raise _Outside(here + (y - here) / times)
-        point = search.at(position)
+        point = self._way.at(position)
         if not point.finite:
             raise _Outside(y)
-        if search.same >= _STEADY:
-            search.converged = True
-            raise _Enough
-        return point.value, root.T @ point.gradient
+        self._way.note_rounding()
+        return point.value, self._root.T @ point.gradient
 
-    def note(y: FloatArray) -> None:
-        search.note_iteration(search.at(place(y)).value)
+    def _place(self, y: FloatArray) -> FloatArray:
+        """Return the position (dim,) of a step in the coordinates of the search."""
+        if self._unit is not None and np.allclose(y, self._unit, rtol=_ROUNDED, atol=_ROUNDED):
+            y = self._unit  # SciPy's first step, which has been paid for
+        return np.asarray(self._at + self._root @ y)
 
-    unit = _first_step(root.T @ search.at(at).gradient)
-    if _slide_along(fun, unit, level=len(start)) > 1:
-        at, unit = search.lowest, None
-        root = _root(search.at(at), scales)
-    while True:
-        try:
-            search.converged = _quietly(
-                minimize,
-                fun,
-                np.zeros_like(start),
-                True,
-                method="L-BFGS-B",
-                bounds=None if np.isinf(half) else np.full((len(start), 2), [-half, half]),
-                callback=note,
-                options={"maxcor": _MEMORY, "maxfun": search.max_calls, "ftol": 0.0, "gtol": 0.0},
-            )
-        except _Outside as met:
-            at, before = search.lowest, at
-            away = np.linalg.solve(root, at - before)
-            half = _SHORTER * float(np.abs(met.step - away).max())
-            continue
-        at, before = search.lowest, at
-        if np.abs(np.linalg.solve(root, at - before)).max() < half:  # not at an edge of the box
-            return
-        search.converged = False
+    def _go_on_from(self, position: FloatArray) -> None:
+        """Take coordinates in which the first step of L-BFGS from a position is 1 long."""
+        first, self._at = self._way.at(position), position
+        if self._scales is None:
+            self._root = np.eye(len(position))
+        else:
+            self._root = self._scales.root(first.value, first.gradient)
 
-
-def _root(first: Point, scales: Scales | None) -> FloatArray:
-    """Return the matrix (dim, dim) of coordinates in which the first step of L-BFGS is 1 long."""
-    if scales is None:
-        return np.eye(len(first.position))
-    return scales.root(first.value, first.gradient)
+    def _move_to_lowest(self) -> FloatArray:
+        """Go on about the best position, in the same coordinates; return the step to it (dim,)."""
+        before, self._at = self._at, self._way.lowest
+        return np.asarray(np.linalg.solve(self._root, self._at - before))
 
 
 def _first_step(slope: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.contracts.potential import GradientPotential
 from surrokit.errors import EvaluationError
-from surrokit.mode.second_derivatives import gauss_newton_at
+from surrokit.mode.steps.second_derivatives import gauss_newton_at
 from surrokit.types import FloatArray
 
 

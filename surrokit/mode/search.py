@@ -5,9 +5,10 @@ from __future__ import annotations
 from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.potential import Potential
 from surrokit.mode.by_values import descend_by_values
-from surrokit.mode.descent import TOLERANCE, Until, descend
+from surrokit.mode.descent import TOLERANCE, descend
 from surrokit.mode.mode import Mode
 from surrokit.mode.scales import Scales
+from surrokit.mode.way import Until
 from surrokit.types import FloatArray
 
 MOST_DIM = 60

@@ -32,10 +32,10 @@ def normal():
     return sk.potential(value_and_gradient=both, dim=2)
 
 
-def complaints(**settings):
+def complaints(target=None, **settings):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        run = sk.sample(normal(), **SHORT, **settings)
+        run = sk.sample(target or normal(), **SHORT, **settings)
     return run, [str(one.message) for one in caught if one.category is SamplingWarning]
 
 
@@ -68,8 +68,8 @@ def test_divergences_of_nuts_are_told():
         return u, np.array(g)
 
     target = sk.potential(value_and_gradient=funnel, dim=2)
-    with pytest.warns(SamplingWarning, match="kept paths diverged: the potential bends"):
-        run = sk.sample(target, sampler="nuts", step_size=0.6, **SHORT)
+    run, said = complaints(target, sampler="nuts", step_size=0.6)
+    assert any("kept paths diverged: the potential bends" in complaint for complaint in said)
     assert run.divergences.sum() > 0.001 * 400
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.mode.search import find_mode
-from surrokit.mode.slide import MOST, Height, rate_between, slide
+from surrokit.mode.steps.slide import MOST, Height, rate_between, slide
 
 
 def along(value, slope):

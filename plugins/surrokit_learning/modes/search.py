@@ -267,7 +267,7 @@ class ModeSearch:
             )
         if self.lowest is None or found.value < self.lowest.value:
             search = attrs.evolve(search, lowest=found)
-        ended = found.converged and (self._knows_scales(at) or search._is_close(found))
+        ended = found.converged and (self._slope(at) is not None or search._is_close(found))
         if ended or np.array_equal(found.position, at) or self._stalls(exact, found):
             return search._end(exact, limits, found)
         if self.led and found.calls >= most:
@@ -281,21 +281,23 @@ class ModeSearch:
             return self._end(exact, limits, found)
         return self._lead_to(-1)
 
-    def _knows_scales(self, at: FloatArray) -> bool:
-        """Return whether anything is known of the covariance about where a search may lead."""
-        return self.modes is not None or self._slope(at) is not None
-
     def _scales(self, at: FloatArray) -> Scales | None:
         """Return what is known by now of the covariance about where a search may lead."""
+        foretold = self._foretold(at)
+        if foretold is not None:
+            return Scales(covariance=foretold)
         if self.modes is not None:
             return Scales(covariance=self.modes.covariances[0], least=self.modes.values[0])
-        foretold = self._foretold(at)
-        return None if foretold is None else Scales(covariance=foretold)
+        return None
 
     def _foretold(self, at: FloatArray) -> FloatArray | None:
-        """Return the covariance foretold at a position (dim,) that a search by gradients saw."""
+        """Return the covariance foretold at a position (dim,) that this search has seen."""
         slope = self._slope(at)
-        return None if slope is None else foretold_covariance(at, slope, self.rows)
+        return None if slope is None else foretold_covariance(at, slope, self._rows_of())
+
+    def _rows_of(self) -> Evaluations:
+        """Return what the present search has seen."""
+        return self.rows.take(np.array(self.searched, dtype=int) == len(self.led))
 
     def _slope(self, at: FloatArray) -> FloatArray | None:
         """Return the gradient (dim,) that a search saw at a position (dim,); None at any other."""

@@ -254,11 +254,7 @@ class RoundsExploration:
             values = self._evaluate(now.positions)[0]
         moves = not (state.stage == "design" and self.start_by == "sobol")
         log_weights = difference(now.expected, values) if moves else np.full(len(now), -np.inf)
-        state = attrs.evolve(
-            state,
-            queue=later,
-            bill=state.bill.pay(len(now)),
-        )
+        state = attrs.evolve(state, queue=later, bill=state.bill.pay(len(now)))
         if state.stage == "design":
             approximated = predicted_acceptance(log_weights) if moves else None
             n_design = state.n_design + len(now)

@@ -201,6 +201,30 @@ def test_so_many_searches_as_a_setting_says():
     assert len(searched(TwoNormals(), 0, limits(searches=5)).led) == 5
 
 
+class Funnel:
+    """A normal whose sd is the exponential of half another's, by gradients."""
+
+    dim = 2
+    capabilities = frozenset({"gradient"})
+
+    def value_and_gradient(self, q):
+        scale = np.exp(-q[:, 0])
+        values = 0.5 * (q[:, 0] ** 2 / 9 + q[:, 1] ** 2 * scale + q[:, 0])
+        slopes = q[:, 0] / 9 - 0.5 * q[:, 1] ** 2 * scale + 0.5
+        return values, np.stack([slopes, q[:, 1] * scale], axis=1)
+
+    def gradient(self, q):
+        return self.value_and_gradient(q)[1]
+
+    def value(self, q):
+        return self.value_and_gradient(q)[0]
+
+
+def test_a_search_that_creeps_in_the_scales_of_a_mode_is_not_at_another():
+    found = [searched(Funnel(), seed).found for seed in range(20)]
+    assert [len(modes) for modes in found] == [1] * 20
+
+
 # --- where they begin ---
 
 

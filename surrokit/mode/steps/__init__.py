@@ -1,0 +1,1 @@
+"""What a step of a search for a mode is made of."""
