@@ -267,9 +267,11 @@ class ModeSearch:
             )
         if self.lowest is None or found.value < self.lowest.value:
             search = attrs.evolve(search, lowest=found)
-        ended = found.converged and (self._slope(at) is not None or search._is_close(found))
-        if ended or np.array_equal(found.position, at) or self._stalls(exact, found):
+        if np.array_equal(found.position, at) or self._stalls(exact, found):
             return search._end(exact, limits, found)
+        own = self._slope(at) is not None  # the search went by scales of its own
+        if found.converged and (own or self.led or search._is_close(found)):
+            return search._end(exact, limits, found, sure=own)
         if self.led and found.calls >= most:
             return search._give_up(exact, limits, found)
         return attrs.evolve(search, at=found.position)
@@ -329,12 +331,20 @@ class ModeSearch:
         searched = (*self.searched, *[len(self.led)] * len(rows))
         return attrs.evolve(self, rows=joined, searched=searched)
 
-    def _end(self, exact: Potential, limits: Limits, found: Mode) -> ModeSearch:
-        """Return the state after a search ended at a known mode, or at another."""
+    def _end(
+        self, exact: Potential, limits: Limits, found: Mode, *, sure: bool = True
+    ) -> ModeSearch:
+        """Return the state after a search ended at a known mode, or at another.
+
+        One that is not sure goes on before there is another: in the scales of a known mode it may
+        creep on its way there.
+        """
         known, search = same_mode(self.modes, found.position, found.value), self
         if known is None:
             known, calls = valley_of(exact, self.ends, found, most=limits.total - self.paid)
             search = attrs.evolve(self, spent=self.spent + calls)
+        if known is None and not (sure or self._is_close(found)):
+            return attrs.evolve(search, at=found.position)
         if known is None:
             return attrs.evolve(search, ends=(*self.ends, found))._lead_to(len(self.ends))
         return search._lower_end(known, found)
