@@ -14,7 +14,8 @@ from surrokit.exploring.standing import demand_warmup, idle
 from surrokit.settings import optional_positive_integer
 from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.modes.belief import begin_about, chains_at
-from surrokit_learning.modes.search import Limits, ModeSearch
+from surrokit_learning.modes.limits import Limits
+from surrokit_learning.modes.search import ModeSearch
 
 
 @attrs.frozen(kw_only=True, eq=False)

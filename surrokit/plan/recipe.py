@@ -231,7 +231,7 @@ class Recipe:
         return (
             self.schedule not in (None, catalogue.pick("schedule", NO_LEARNING))
             or any(part is not None for part in given)
-            or self.safety.mix > 0
+            or bool(self.safety.mix)
             or self.safety.restart
         )
 

@@ -17,13 +17,17 @@ from surrokit.settings import (
 MOST_RESTARTS = 3
 """Restarts after which draws are kept, whatever happens."""
 
-_MIX = Limits("a probability of at least 0 and below 1", share.hold)
+_MIX = Limits("None or a probability of at least 0 and below 1", share.hold)
 
 POOR = 0.7
 """Acceptance, foretold by an exploration, below which exact paths are learnt from."""
 
 LESSON, LESSONS = 40, 2
 """Exact transitions at a time, and how many times at most."""
+
+MIXED, SURE = 0.2, 0.9
+"""Probability of exact transitions thereafter, unless an acceptance as sure is foretold by then.
+Chains stand for long in tails that a poor surrogate has not learnt of."""
 
 PATHS_WORK = 0.1  # below this acceptance on its own potential a sampler does not work at all
 
@@ -46,10 +50,10 @@ class Safety:
     net then gives up.
 
     From the first kept draw on there are no repairs, because a kernel that depended on the path
-    would bias the draws. Only ``mix`` remains: the fixed probability that an iteration is an exact
-    transition, independently of the past. A collapse among kept draws gives a warning. With
-    ``restart`` the draws so far become warm-up, the surrogate is repaired, and draws begin
-    again, at most three times. The kernel is then still fixed before the first kept draw, but
+    would bias the draws. Only ``mix`` remains: the probability that an iteration is an exact
+    transition, independently of the past and fixed in warm-up. A collapse among kept draws gives a
+    warning. With ``restart`` the draws so far become warm-up, the surrogate is repaired, and draws
+    begin again, at most three times. The kernel is then still fixed before the first kept draw, but
     whether draws are kept depends on the draws; so ``restart`` must be asked for.
 
     Parameters
@@ -64,6 +68,8 @@ class Safety:
         Repairs at most, in warm-up; 0 switches the net off.
     mix
         Probability that an iteration after the exploration, kept or not, is an exact transition.
+        None for 0, or for :data:`MIXED` where a surrogate had to learn from exact paths because a
+        poor acceptance was foretold, and does not foretell a good one after that.
     restart
         Whether a collapse among kept draws starts them again.
 
@@ -78,7 +84,7 @@ class Safety:
     promise: float = attrs.field(default=0.25, validator=fraction)
     block: int = attrs.field(default=10, validator=positive_integer)
     rescues: int = attrs.field(default=5, validator=not_negative_integer)
-    mix: float = attrs.field(default=0.0, validator=_MIX)
+    mix: float | None = attrs.field(default=None, validator=attrs.validators.optional(_MIX))
     restart: bool = attrs.field(default=False, validator=one_of(True, False))
 
     def is_futile(self, acceptance: float) -> bool:

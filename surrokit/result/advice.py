@@ -39,7 +39,7 @@ def advice(run: Run) -> list[str]:
     found += _at_bounds(run)
     if len(run.kept) >= FEWEST_ITERATIONS:
         rejected = _rejected(run)
-        found += [rejected or _stuck(run.kept), *_unsolved(run.kept)]
+        found += [rejected or _stuck(run), *_unsolved(run.kept)]
         found += [] if rejected else _find_divergences(run)
     return [complaint for complaint in found if complaint is not None]
 
@@ -158,8 +158,8 @@ def _rejected(run: Run) -> str | None:
         return (
             f"next to nothing was accepted (acceptance {exact:.3f}, of the paths alone "
             f"{paths:.3f}): the surrogate is wrong where the chains are; explore for longer, "
-            "learn for longer with schedule='greville', use another surrogate, or mix in exact "
-            "transitions with safety=surrokit.Safety(mix=0.1)"
+            "learn for longer with schedule='greville', use another surrogate, or "
+            f"{advise_mixing(run.adaptation.mix)}"
         )
     if moves < _NOTHING:
         return (
@@ -196,7 +196,16 @@ def _other_parts(run: Run) -> str:
     return "another sampler" if run.surrogate is None else "another surrogate or sampler"
 
 
-def _stuck(kept: Trace) -> str | None:
+def advise_mixing(mix: float) -> str:
+    """Return the advice to mix in exact transitions, more than a run had."""
+    if mix == 0.0:
+        return "mix in exact transitions with safety=surrokit.Safety(mix=0.1)"
+    more = min(2.0 * mix, 0.5 * (1.0 + mix))
+    return f"mix in more exact transitions with safety=surrokit.Safety(mix={more:.2g})"
+
+
+def _stuck(run: Run) -> str | None:
+    kept = run.kept
     longest = np.array([_longest_stand(moves) for moves in kept.accepted])
     chain = int(longest.argmax())
     usual = float(kept.accepted.mean(axis=1).max())  # the best chain's, as others may stand, too
@@ -207,7 +216,7 @@ def _stuck(kept: Trace) -> str | None:
         f"chain {chain} did not move for {longest[chain]} kept iterations, though up to "
         f"{usual:.2f} of a chain's proposals were accepted: this chain sits where they hardly ever "
         "are, and draws miss part of the target; warm up for longer, start elsewhere, or with a "
-        "surrogate mix in exact transitions with safety=surrokit.Safety(mix=0.1)"
+        f"surrogate {advise_mixing(run.adaptation.mix)}"
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from surrokit.diagnostics import MIN_DRAWS, energy_information
 from surrokit.failures.account import FailureKind
 from surrokit.result.adaptation import Adaptation
-from surrokit.result.advice import FEWEST_ITERATIONS, advice
+from surrokit.result.advice import FEWEST_ITERATIONS, advice, advise_mixing
 from surrokit.result.finding import FEWEST_EFFECTIVE, Finding, Verdict
 from surrokit.result.run import Run
 from surrokit.result.stray import Stray
@@ -286,8 +286,8 @@ def _missed(run: Run) -> list[Finding]:
     message = (
         "the exploration ended while the target still went on where the surrogate's mass ends: "
         "draws may come there too rarely, in all chains alike; let it pay for more, "
-        "explorer=('rounds', {'evaluations': ...}), or mix exact transitions in, "
-        "safety=sk.Safety(mix=0.1)"
+        "explorer=('rounds', {'evaluations': ...}), or "
+        f"{advise_mixing(run.adaptation.mix)}"
     )
     return [Finding(name="missed", message=message, warns=True)]
 

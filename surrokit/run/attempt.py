@@ -23,7 +23,7 @@ from surrokit.plan.recipe import (
     TUNED_AFTER_RESTART,
     Recipe,
 )
-from surrokit.plan.safety import LESSON, LESSONS, POOR
+from surrokit.plan.safety import LESSON, LESSONS, MIXED, POOR, SURE
 from surrokit.plan.standby import SOONER
 from surrokit.result.adaptation import Adaptation, Rescue
 from surrokit.result.run import Run
@@ -65,8 +65,8 @@ class Attempt:
         )
         self._kernels = Kernels(recipe, self._target)
         self._moves = self._kernels.moves
-        repairs = learns and self._kernels.exact is not None
-        self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairs)
+        repairable = learns and self._kernels.exact is not None
+        self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairable)
         self._strays = Strays(self._target)
         self._found: Findings | None = None
         self._wants_gradients = False
@@ -79,8 +79,8 @@ class Attempt:
             book.add_surrogate(learning.surrogate, 0, "ready before the run")
         if recipe.explorer is None:
             return None
-        parts = learning, self._take_paid, book.clock
-        exploring = Exploring(bound_within(recipe, self._target), *parts)
+        bound = bound_within(recipe, self._target)
+        exploring = Exploring(bound, learning, self._take_paid, book.clock)
         with book.clock.phase("warmup"):
             begun = self._start(lambda at: (exploring.begin(at, recipe.most_warmup),) * 2)
             check_start(self._target, begun)
@@ -214,15 +214,15 @@ class Attempt:
         if exact is None or self._learning.surrogate is None or not exact.moves_by_gradients:
             return
         for _ in range(LESSONS):
-            room = book.room
-            if self.recipe.warmup is None:
-                room = LESSON + max(room, self.recipe.safety.patience)
+            room, least = book.room, self.recipe.safety.patience
+            room = LESSON + max(room, least) if self.recipe.warmup is None else room
             hurries = book.stopping.is_used_up(self.recipe.hurry)
             if foretold >= POOR or hurries or not net.may_rescue(room, LESSON):
                 return
             book.warm_up_for(room)
             self._rescue(f"an acceptance of {foretold:.2f} was foretold", LESSON)
             foretold = self._learning.foretold(foretold)
+            net.mix_in(0.0 if foretold >= SURE else MIXED)
 
     def _complaint_after_exploration(self, found: Findings | None) -> str | None:
         if (fallback := self.recipe.fallback) is None or found is None:
@@ -244,12 +244,12 @@ class Attempt:
 
     def _draw(self) -> str | None:
         """Keep draws; return why they have to begin again, or None."""
-        book, stopping = self._book, self._book.stopping
+        book, net, stopping = self._book, self._net, self._book.stopping
         book.target.exact.log.draws_begin(book.recorder.lately())
-        self._net.draws_begin()
+        net.draws_begin()
         self._learning.begin_draws(self._kernels.in_use)
         stopping.draws_begin(book.most_draws)
-        with self._kernels.looking_ahead(self.recipe, lambda: book.draws_left):
+        with self._kernels.looking_ahead(self.recipe, lambda: book.draws_left, mixed=net.mix > 0):
             while stopping.allows(len(book.recorder.kept), book.most_draws):
                 book.expect(draws=stopping.expected)
                 stopping.check()
@@ -257,7 +257,7 @@ class Attempt:
                     step = self._transition(tune=False)
                 stopping.check()  # an iteration that a limit falls into is dropped
                 self._after("sampling", step, self._take_paid_rows())
-                if (trouble := self._net.late_trouble(self._learning.surrogate)) is not None:
+                if (trouble := net.late_trouble(self._learning.surrogate)) is not None:
                     return trouble
                 with book.clock.phase("sampling"):
                     if stopping.reached(book.recorder.kept):
@@ -332,13 +332,13 @@ class Attempt:
 
     def _settle_records(self, stage: Stage, decision: Decision, *, repairs: bool) -> None:
         """Decide which exact calls are kept from here on, and whether proposals pay gradients."""
-        listens = self._net.listens(self._learning.surrogate, stage)
-        has_outputs, learns = self._book.recorder.has_outputs, not self._learning.frozen
-        for_learner = repairs or listens or learns
-        jacobians = for_learner and self._learning.uses_jacobians
+        learning, has_outputs = self._learning, self._book.recorder.has_outputs
+        listens = self._net.listens(learning.surrogate, stage)
+        for_learner = repairs or listens or not learning.frozen
+        jacobians = for_learner and learning.uses_jacobians
         self._target.keep_evaluations(has_outputs or for_learner, jacobians=jacobians)
         wanted = decision.derivatives and stage != "sampling"
-        self._wants_gradients = wanted and self._learning.uses_derivatives
+        self._wants_gradients = wanted and learning.uses_derivatives
 
     def _deploy(self, reason: str) -> None:
         """Fit a surrogate, and use it from here on."""
@@ -388,7 +388,7 @@ class Attempt:
             rescues=tuple(net.rescues),
             restarts=tuple(net.restarts),
             strays=tuple(self._strays.found),
-            mix=self.recipe.safety.mix,
+            mix=net.mix,
             missed=found.missed if found else 0,
             recalled=found is not None and found.at_draws,
             deployed_though_frozen=tuple(learning.though_frozen),

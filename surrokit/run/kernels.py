@@ -96,7 +96,9 @@ class Kernels:
             self.exact.decide_by(self.moves.decider)
 
     @contextmanager
-    def looking_ahead(self, recipe: Recipe, left: Callable[[], int]) -> Iterator[None]:
+    def looking_ahead(
+        self, recipe: Recipe, left: Callable[[], int], *, mixed: bool
+    ) -> Iterator[None]:
         """Make proposals ahead in the block, where workers would have nothing else to do.
 
         Parameters
@@ -105,9 +107,11 @@ class Kernels:
             What the run goes by.
         left
             Tells how many iterations are left after the one that begins.
+        mixed
+            Whether some iterations are exact transitions, at which proposals ahead are in vain.
         """
         ahead, moves, target = recipe.ahead, self.moves, self._target
-        if ahead is None or not _pays(recipe) or not can_foresee(moves.decider):
+        if ahead is None or mixed or not _pays(recipe) or not can_foresee(moves.decider):
             yield
             return
 
@@ -135,6 +139,6 @@ class Kernels:
 def _pays(recipe: Recipe) -> bool:
     """Return whether proposals ahead may come true, and calls for nothing are no matter."""
     ahead, limited = recipe.ahead, recipe.budget.max_calls is not None
-    if ahead is None or ahead.most <= recipe.chains or recipe.safety.mix > 0:
+    if ahead is None or ahead.most <= recipe.chains:
         return False
     return ahead.asked or not limited

@@ -99,10 +99,16 @@ class SafetyNet:
         Number of chains.
     repairs
         Whether there are a learner and an exact kernel to repair the surrogate with.
+
+    Attributes
+    ----------
+    mix
+        Probability that an iteration is an exact transition.
     """
 
     def __init__(self, safety: Safety, chains: int, *, repairs: bool) -> None:
         self.safety = safety
+        self.mix = safety.mix or 0.0
         self.rescues: list[Rescue] = []
         self.restarts: list[Rescue] = []
         self._chains = chains
@@ -169,9 +175,14 @@ class SafetyNet:
 
     def mixes(self, surrogate: Potential | None, rng: np.random.Generator) -> bool:
         """Draw, independently of the past, whether the next iteration is an exact one."""
-        if self.safety.mix == 0 or surrogate is None:
+        if self.mix == 0.0 or surrogate is None:
             return False
-        return bool(rng.random() < self.safety.mix)
+        return bool(rng.random() < self.mix)
+
+    def mix_in(self, probability: float) -> None:
+        """Mix in exact transitions from here on, unless settings say how many."""
+        if self.safety.mix is None:
+            self.mix = probability
 
     # --- rows for a repair ---
 

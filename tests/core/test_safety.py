@@ -14,8 +14,9 @@ import surrokit as sk
 from surrokit.contracts.sampler import StepInfo, Tuning
 from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError
 from surrokit.plan import parts
-from surrokit.plan.safety import LESSON, MOST_RESTARTS
+from surrokit.plan.safety import LESSON, MIXED, MOST_RESTARTS
 from surrokit.result.verdict import judge
+from surrokit.run import learning
 from surrokit.run.net import SafetyNet, Watch
 from surrokit.testing.checks.kernels.kernel import N_CHAINS, NARROW, WIDE, invariance
 from surrokit.testing.measures.statistics import normality
@@ -544,9 +545,13 @@ def test_nothing_is_said_before_there_is_enough_to_see():
         ("rescues", -1, "rescues must be a whole number of at least 0, got -1"),
         ("collapse", 1.0, "collapse must be a number between 0 and 1, got 1.0"),
         ("promise", 0, "promise must be a number between 0 and 1, got 0"),
-        ("mix", 1.0, "mix must be a probability of at least 0 and below 1, got 1.0"),
-        ("mix", -0.1, "mix must be a probability of at least 0 and below 1, got -0.1"),
-        ("mix", "often", "mix must be a probability of at least 0 and below 1, got 'often'"),
+        ("mix", 1.0, "mix must be None or a probability of at least 0 and below 1, got 1.0"),
+        ("mix", -0.1, "mix must be None or a probability of at least 0 and below 1, got -0.1"),
+        (
+            "mix",
+            "often",
+            "mix must be None or a probability of at least 0 and below 1, got 'often'",
+        ),
         ("restart", 1, "restart must be one of True, False, got 1"),
     ],
 )
@@ -658,3 +663,25 @@ def test_nothing_is_learnt_so_where_it_is_not_needed_or_not_wanted(acceptance, s
         warnings.simplefilter("ignore")
         run = foretold(acceptance, **settings)
     assert lessons(run) == []
+    assert run.adaptation.mix == 0.0
+
+
+@pytest.mark.parametrize(
+    ("after", "safety", "mix"),
+    [
+        (0.4, sk.Safety(), MIXED),
+        (0.95, sk.Safety(), 0.0),
+        (0.4, sk.Safety(mix=0.0), 0.0),
+        (0.4, sk.Safety(mix=0.05), 0.05),
+    ],
+)
+def test_exact_transitions_are_mixed_in_where_exact_paths_did_not_help(
+    after, safety, mix, monkeypatch
+):
+    quality = types.SimpleNamespace(acceptance=after)
+    monkeypatch.setattr(learning, "fit_quality_of", lambda fitted: quality)
+    run = foretold(0.3, safety=safety)
+    assert run.adaptation.mix == mix
+    assert ("exact transitions with probability" in str(run.verdict)) == (mix > 0)
+    along_paths = np.diff(run.kept.calls["gradient"], prepend=run.warmup.calls["gradient"][-1])
+    assert (along_paths > 0).mean() == pytest.approx(mix, abs=0.1)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import attrs
 import numpy as np
 
-from surrokit.capabilities import CONVEX
 from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Modes
 from surrokit.contracts.learner import Evaluations
@@ -20,6 +19,7 @@ from surrokit.mode.search import find_mode, goes_by_values
 from surrokit.types import FloatArray
 from surrokit_learning.modes.abreast import run_abreast
 from surrokit_learning.modes.curvature import foretold_covariance
+from surrokit_learning.modes.limits import LEAST, Limits
 from surrokit_learning.modes.starts import more_starts
 from surrokit_learning.modes.watch import ModeWatch, same_mode, valley_of
 from surrokit_learning.region.design import inverse_curvature
@@ -39,39 +39,6 @@ LATER = 20
 
 STALLED = 1.0
 """Nats that a first search by values must gain in :data:`SLICE` evaluations to go on."""
-
-LEAST = 3
-"""Searches that are made as long as there are starts, whatever they cost."""
-
-FEW, MOST = 8, 12
-"""Starts to search from at most: the former and one for each dimension, but no more than the
-latter."""
-
-
-@attrs.frozen(kw_only=True)
-class Limits:
-    """What may be paid for.
-
-    Parameters
-    ----------
-    total
-        Evaluations by all searches.
-    later
-        Evaluations by those after the first. One that has begun may finish, and :data:`LEAST`
-        begin in any case.
-    searches
-        Starts at most; None for as many as ``later`` pays for.
-    """
-
-    total: int
-    later: float
-    searches: int | None
-
-    def starts(self, exact: Potential) -> int:
-        """Return from how many starts to search at most."""
-        if CONVEX in exact.capabilities:
-            return 1
-        return min(FEW + exact.dim, MOST) if self.searches is None else self.searches
 
 
 @attrs.frozen(kw_only=True, eq=False)

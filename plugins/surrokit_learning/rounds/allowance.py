@@ -6,7 +6,7 @@ import attrs
 
 from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.potential import Potential
-from surrokit_learning.modes.search import Limits
+from surrokit_learning.modes.limits import Limits
 from surrokit_learning.rounds.bill import Bill
 from surrokit_learning.rounds.settings import RoundsSettings
 

@@ -15,7 +15,7 @@ from surrokit.mode.bottom import demand_walls
 from surrokit.mode.mode import Mode
 from surrokit.testing.targets.densities import Banana, Gaussian, Mixture
 from surrokit_learning.approach import Approach
-from surrokit_learning.modes.search import Limits
+from surrokit_learning.modes.limits import Limits
 from surrokit_learning.rounds.judgement import Judgement
 from surrokit_learning.rounds.state import RoundsState
 

@@ -21,7 +21,8 @@ from surrokit.mode.starts import draw_positions
 from surrokit.testing.targets.densities import Gaussian
 from surrokit_learning.modes import search as searches
 from surrokit_learning.modes.curvature import foretold_covariance
-from surrokit_learning.modes.search import LATER, Limits, ModeSearch
+from surrokit_learning.modes.limits import Limits
+from surrokit_learning.modes.search import LATER, ModeSearch
 from surrokit_learning.modes.starts import more_starts
 from surrokit_learning.modes.watch import ModeWatch, same_mode, valley_of
 from surrokit_learning.region.design import mixed_design

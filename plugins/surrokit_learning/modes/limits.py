@@ -1,0 +1,41 @@
+"""What searches for modes may pay for."""
+
+from __future__ import annotations
+
+import attrs
+
+from surrokit.capabilities import CONVEX
+from surrokit.contracts.potential import Potential
+
+LEAST = 3
+"""Searches that are made as long as there are starts, whatever they cost."""
+
+FEW, MOST = 8, 12
+"""Starts to search from at most: the former and one for each dimension, but no more than the
+latter."""
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """What may be paid for.
+
+    Parameters
+    ----------
+    total
+        Evaluations by all searches.
+    later
+        Evaluations by those after the first. One that has begun may finish, and :data:`LEAST`
+        begin in any case.
+    searches
+        Starts at most; None for as many as ``later`` pays for.
+    """
+
+    total: int
+    later: float
+    searches: int | None
+
+    def starts(self, exact: Potential) -> int:
+        """Return from how many starts to search at most."""
+        if CONVEX in exact.capabilities:
+            return 1
+        return min(FEW + exact.dim, MOST) if self.searches is None else self.searches
