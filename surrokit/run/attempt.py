@@ -206,21 +206,19 @@ class Attempt:
         book.stopping.warmup_begins()
 
     def _learn_on_paths(self, foretold: float) -> None:
-        """Learn from exact transitions as long as a surrogate foretells a poor acceptance.
-
-        Its own draws never come to where it is too high, as it is in many a tail. Exact paths do.
-        """
+        """Learn along exact paths while a poor acceptance is foretold; V's may miss tails."""
         book, exact, net = self._book, self._kernels.exact, self._net
+        least = LESSON + self.recipe.safety.patience
         if exact is None or self._learning.surrogate is None or not exact.moves_by_gradients:
             return
         for _ in range(LESSONS):
-            room, least = book.room, self.recipe.safety.patience
-            room = LESSON + max(room, least) if self.recipe.warmup is None else room
+            room = max(book.room + LESSON, least) if self.recipe.warmup is None else book.room
             hurries = book.stopping.is_used_up(self.recipe.hurry)
             if foretold >= POOR or hurries or not net.may_rescue(room, LESSON):
                 return
             book.warm_up_for(room)
-            self._rescue(f"an acceptance of {foretold:.2f} was foretold", LESSON)
+            with self._kernels.lesson(LESSON):
+                self._rescue(f"an acceptance of {foretold:.2f} was foretold", LESSON)
             foretold = self._learning.foretold(foretold)
             net.mix_in(0.0 if foretold >= SURE else MIXED)
 

@@ -83,6 +83,18 @@ class Kernels:
         self.begin_tuning(n_iterations, None)
         moves.move_on(moves.potential)
 
+    @contextmanager
+    def lesson(self, transitions: int) -> Iterator[None]:
+        """Tune the exact kernel by so many transitions in the block, and take over its covariance.
+
+        A surrogate that is poor may have told little of the target's scales.
+        """
+        assert self.exact is not None
+        step = self.exact.step
+        self.exact.tune(transitions, covariance=self.moves.covariance, step_size=step)
+        yield
+        self.moves.learn(self.exact.tuning.covariance)
+
     def settle(self) -> None:
         """Stop tuning, and keep what was tuned."""
         self.moves.settle()

@@ -14,7 +14,7 @@ import surrokit as sk
 from surrokit.contracts.sampler import StepInfo, Tuning
 from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError
 from surrokit.plan import parts
-from surrokit.plan.safety import LESSON, MIXED, MOST_RESTARTS
+from surrokit.plan.safety import LESSON, LESSONS, MIXED, MOST_RESTARTS
 from surrokit.result.verdict import judge
 from surrokit.run import learning
 from surrokit.run.net import SafetyNet, Watch
@@ -616,24 +616,27 @@ def test_a_healthy_run_is_not_complained_of():
 
 @attrs.frozen(eq=False)
 class Foretelling:
-    """An explorer that foretells an acceptance."""
+    """An explorer that foretells an acceptance, and perhaps brings a tuning."""
 
     inner: object
     acceptance: float
+    tuning: Tuning | None = None
 
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
     def bind(self, potential, calls=None):
-        return Foretelling(self.inner.bind(potential, calls), self.acceptance)
+        return attrs.evolve(self, inner=self.inner.bind(potential, calls))
 
     def findings(self, state):
-        return attrs.evolve(self.inner.findings(state), acceptance=self.acceptance)
+        found = self.inner.findings(state)
+        return attrs.evolve(found, acceptance=self.acceptance, tuning=self.tuning or found.tuning)
 
 
-def foretold(acceptance, **settings):
+def foretold(acceptance, *, tuning=None, **settings):
     burn_in = sk.make("explorer", "sampler", sampler="hmc", correction="metropolis", iterations=60)
-    return corrected(ELSEWHERE, explorer=Foretelling(burn_in, acceptance), **settings)[0]
+    explorer = Foretelling(burn_in, acceptance, tuning)
+    return corrected(ELSEWHERE, explorer=explorer, **settings)[0]
 
 
 def lessons(run):
@@ -648,6 +651,13 @@ def test_a_surrogate_that_foretells_little_learns_from_exact_paths_first():
     assert (np.diff(gradients[59 : 59 + LESSON]) > 0).all()
     assert run.acceptance.mean() > 0.9  # the second fit is right
     assert "an acceptance of 0.30 was foretold" in str(run.verdict)
+
+
+def test_exact_paths_tell_of_scales_that_a_poor_surrogate_did_not():
+    narrow = Tuning(step_size=0.5, covariance=1e-3 * np.eye(2))
+    run = foretold(0.3, tuning=narrow)
+    assert len(lessons(run)) == LESSONS
+    assert_allclose(run.sampler.tuning.covariance, Gaussian().covariance, rtol=0.2)
 
 
 @pytest.mark.parametrize(
