@@ -1,0 +1,90 @@
+"""The five problems: their densities on the whole line, draws of them, and where mass may lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+import intervals
+import surrokit as sk
+from real_posteriors.targets import Posterior
+from surrokit.types import FloatArray
+
+Density: TypeAlias = Callable[[FloatArray], FloatArray]
+
+CASES = {
+    "lynx-hare": "hudson_lynx_hare-lotka_volterra",
+    "hmm": "hmm_example-hmm_example",
+    "logmesquite": "mesquite-logmesquite_logvash",
+}
+PROBLEMS = ("banana", "student", *CASES)
+DEGREES, LINKED, DIM = 5.0, 0.7, 4
+OFF, HALF_WIDTH, WIDER = 1.0, 4.0, 2.0
+
+FINDS = {"sampler": "sub-chain", "surrogate": "additive", "explorer": "rounds"}
+
+
+def potential_of(problem: str, data: Path) -> tuple[int, Density]:
+    """Return the dimension and U of rows on the whole line."""
+    if problem == "banana":
+        return 4, intervals.banana().value
+    if problem == "student":
+        precision = np.linalg.inv(_linked())
+
+        def heavy(q: FloatArray) -> FloatArray:
+            squares = np.einsum("ni,ij,nj->n", q, precision, q)
+            return 0.5 * (DEGREES + DIM) * np.log1p(squares / DEGREES)
+
+        return DIM, heavy
+    posterior = Posterior.read(CASES[problem], data)
+    return posterior.case.dim, posterior.values_alone().value
+
+
+def reference_of(problem: str, data: Path) -> FloatArray:
+    """Return draws of the target on the whole line: direct ones, or of a long run by gradients."""
+    rng = np.random.default_rng(7)
+    if problem == "banana":
+        return intervals.draw_banana(rng)[:100_000]
+    if problem == "student":
+        normal = rng.standard_normal((100_000, DIM)) @ np.linalg.cholesky(_linked()).T
+        return normal / np.sqrt(rng.chisquare(DEGREES, len(normal)) / DEGREES)[:, None]
+    posterior = Posterior.read(CASES[problem], data)
+    run = sk.sample(posterior.with_gradient(), draws=5000, seed=5, **FINDS)
+    draws = run.draws.reshape(-1, posterior.case.dim)
+    return posterior.values_alone().transform.to_unbounded(draws)
+
+
+def _linked() -> FloatArray:
+    return np.full((DIM, DIM), LINKED) + (1.0 - LINKED) * np.eye(DIM)
+
+
+def plausible(reference: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and upper ends of where the mass may lie."""
+    low, middle, high = np.quantile(reference, [0.16, 0.5, 0.84], axis=0)
+    sds = 0.5 * (high - low)
+    off = np.random.default_rng(1000 + seed).uniform(-OFF, OFF, len(sds))
+    return middle + (off - HALF_WIDTH) * sds, middle + (off + HALF_WIDTH) * sds
+
+
+def bounds(reference: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of a box about the plausible range, for samplers that need a bounded prior.
+
+    It has the same middle and is so much wider that it cuts off none of the mass that counts.
+    """
+    low, high = plausible(reference, seed)
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    return middle - WIDER * half, middle + WIDER * half
+
+
+def log_density_of(problem: str, data: Path) -> Callable[[FloatArray], float]:
+    """Return -U of one position, minus infinity where it is not finite."""
+    value = potential_of(problem, data)[1]
+
+    def log_density(z: FloatArray) -> float:
+        found = -float(value(np.atleast_2d(np.asarray(z, dtype=np.float64)))[0])
+        return found if np.isfinite(found) else -np.inf
+
+    return log_density
