@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from few.problems import bounds, log_density_of, plausible, reference_of
+from few.problems import Counted, bounds, log_density_of, plausible, reference_of
 from few.scores import distances, unweighted
 
 FIRST = 3
@@ -28,7 +28,7 @@ def of_bobe(problem: str, data: Path, seed: int, budgets: list[int]) -> Iterator
     """
     from BOBE import BOBE, get_dimension_based_defaults
 
-    log_density, reference = log_density_of(problem, data), reference_of(problem, data)
+    log_density, reference = Counted(log_density_of(problem, data)), reference_of(problem, data)
     low, high = plausible(reference, seed)
     dim = len(low)
     first = np.random.default_rng(seed).uniform(low, high, (FIRST * dim, dim))
@@ -46,10 +46,11 @@ def of_bobe(problem: str, data: Path, seed: int, budgets: list[int]) -> Iterator
             verbosity="ERROR",
         )
         for budget in sorted(budgets):
-            most = budget - step + 1
+            left_out = log_density.calls - int(learner.gp.npoints)  # points it has already
+            most = budget - left_out - step + 1
             found = learner.run(min_evals=most, max_evals=most, do_final_ns=True)["samples"]
             seconds = time.perf_counter() - began - scoring
             draws = unweighted(np.asarray(found["x"]), np.asarray(found["weights"]), seed)
-            row = {"budget": budget, "values": int(learner.gp.npoints), "seconds": seconds}
+            row = {"budget": budget, "values": log_density.calls, "seconds": seconds}
             yield {**row, **distances(draws, reference)}
             scoring = time.perf_counter() - began - seconds

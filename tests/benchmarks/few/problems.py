@@ -88,3 +88,14 @@ def log_density_of(problem: str, data: Path) -> Callable[[FloatArray], float]:
         return found if np.isfinite(found) else -np.inf
 
     return log_density
+
+
+class Counted:
+    """A log density that knows how often it was called."""
+
+    def __init__(self, inner: Callable[[FloatArray], float]) -> None:
+        self.inner, self.calls = inner, 0
+
+    def __call__(self, z: FloatArray) -> float:
+        self.calls += 1
+        return self.inner(z)
