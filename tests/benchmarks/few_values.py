@@ -2,14 +2,14 @@
 
 All get the same range in which the mass plausibly lies: eight standard deviations wide, its middle
 up to one off in each coordinate. GPry and BOBE need a bounded uniform prior as well: a box with the
-same middle and twice as wide, which does not cut the posterior; in the plausible range they have
-their first values. Of ours the surrogate is judged that an active exploration of N values leaves,
-drawn from by chains that begin at its lowest points; of PyVBMC its last variational posterior of
-at most N values, in one run to the largest N; of GPry and BOBE the nested sampling of their own
-process of at most N values, in one run without a test of convergence. Distances to the reference:
-the mean of both Kullback-Leibler divergences of normal densities with the draws' moments (GsKL),
-and the mean over coordinates of the total variation (MMTV). In brackets stands the acceptance of
-exact chains that the surrogate proposes for. It asserts nothing.
+same middle and twice as wide, outside of which lies at most about a thousandth of the mass; in the
+plausible range they have their first values. Of ours the surrogate is judged that an active
+exploration of N values leaves, drawn from by chains that begin at its lowest points; of PyVBMC its
+last variational posterior of at most N values, in one run to the largest N; of GPry and BOBE the
+nested sampling of their own process of at most N values, in one run without a test of convergence.
+Distances to the reference: the mean of both Kullback-Leibler divergences of normal densities with
+the draws' moments (GsKL), and the mean over coordinates of the total variation (MMTV). In brackets
+stands the acceptance of exact chains that the surrogate proposes for. It asserts nothing.
 
     python tests/benchmarks/few_values.py --data path/to/posteriordb \\
         --python pyvbmc=path/to/python --python gpry=path/to/another --python bobe=path/to/a-third
@@ -17,8 +17,10 @@ exact chains that the surrogate proposes for. It asserts nothing.
 An interpreter named for a method has its package (PyPI's ``pyvbmc``, ``gpry``, ``BOBE``) and all
 that surrokit and the problems need; packages that refuse one another's JAX thus have one each.
 Without a name the present interpreter runs the method. Rows are kept in the file of ``--output``,
-and are not made again; a run that fails, or that is not over within ``--patience`` seconds, has
-rows that say so for each number of values that it did not come to.
+and draws of the targets in the folder of that name without its suffix, and are not made again; the
+first run of a problem makes its draws, within its patience. A run that fails, or that is not over
+within ``--patience`` seconds, has rows that say so for each number of values that it did not come
+to.
 """
 
 from __future__ import annotations
@@ -38,11 +40,11 @@ from few.by_bobe import of_bobe
 from few.by_gpry import of_gpry
 from few.by_pyvbmc import of_pyvbmc
 from few.ours import of_ours
-from few.problems import PROBLEMS
+from few.problems import PROBLEMS, Task, kept_reference
 from few.table import table
 
 Row: TypeAlias = dict[str, Any]
-Method: TypeAlias = Callable[[str, Path, int, list[int]], Iterator[Row]]
+Method: TypeAlias = Callable[[Task], Iterator[Row]]
 
 METHODS: dict[str, Method] = {
     "surrokit": of_ours,
@@ -87,7 +89,11 @@ def main(
     budgets = [int(n) for n in how["budgets"].split(",")]
     if how["here"] is not None:
         key = {"problem": only[0], "method": methods[0], "seed": how["here"]}
-        for row in METHODS[methods[0]](only[0], data, how["here"], budgets):
+        reference = kept_reference(only[0], data, output.with_suffix(""))
+        task = Task(
+            problem=only[0], data=data, reference=reference, seed=how["here"], budgets=budgets
+        )
+        for row in METHODS[methods[0]](task):
             _keep(output, {**key, **row})
         return
     for seed in range(1, how["seeds"] + 1):

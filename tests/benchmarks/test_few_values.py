@@ -60,9 +60,10 @@ def test_a_run_that_does_not_end_is_kept_for_each_budget_it_lacks(tmp_path, code
 
 
 def test_the_box_is_wide_about_the_plausible_range():
-    from few.problems import bounds, plausible
+    from few.problems import Task
 
     reference = np.random.default_rng(1).standard_normal((1000, 2)) * [1.0, 10.0]
-    (low, high), (least, most) = plausible(reference, 1), bounds(reference, 1)
+    task = Task(problem="banana", data=FOLDER, reference=reference, seed=1, budgets=[100])
+    (low, high), (least, most) = task.plausible(), task.bounds()
     np.testing.assert_allclose(least + most, low + high)
     np.testing.assert_allclose(most - least, 2.0 * (high - low))

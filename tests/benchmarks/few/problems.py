@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+import attrs
 import numpy as np
 
 import intervals
@@ -14,6 +16,7 @@ from real_posteriors.targets import Posterior
 from surrokit.types import FloatArray
 
 Density: TypeAlias = Callable[[FloatArray], FloatArray]
+LogDensity: TypeAlias = Callable[[FloatArray], float]
 
 CASES = {
     "lynx-hare": "hudson_lynx_hare-lotka_volterra",
@@ -57,43 +60,75 @@ def reference_of(problem: str, data: Path) -> FloatArray:
     return posterior.values_alone().transform.to_unbounded(draws)
 
 
+def kept_reference(problem: str, data: Path, folder: Path) -> FloatArray:
+    """Return the draws that a folder keeps; the first run makes them for all."""
+    file = folder / f"{problem}.npy"
+    if not file.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = file.with_suffix(f".{os.getpid()}.npy")
+        np.save(unfinished, reference_of(problem, data))
+        unfinished.replace(file)
+    return np.load(file)
+
+
 def _linked() -> FloatArray:
     return np.full((DIM, DIM), LINKED) + (1.0 - LINKED) * np.eye(DIM)
 
 
-def plausible(reference: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Return the lower and upper ends of where the mass may lie."""
-    low, middle, high = np.quantile(reference, [0.16, 0.5, 0.84], axis=0)
-    sds = 0.5 * (high - low)
-    off = np.random.default_rng(1000 + seed).uniform(-OFF, OFF, len(sds))
-    return middle + (off - HALF_WIDTH) * sds, middle + (off + HALF_WIDTH) * sds
+@attrs.frozen(kw_only=True)
+class Task:
+    """What a sampler is asked: a problem, and the numbers of values it may have.
 
-
-def bounds(reference: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of a box about the plausible range, for samplers that need a bounded prior.
-
-    It has the same middle and is so much wider that it cuts off none of the mass that counts.
+    Parameters
+    ----------
+    problem, data
+        Name of the problem, and the folder of the posteriors' data.
+    reference
+        Draws of the target.
+    seed
+        Of the sampler, and of where the plausible range lies.
+    budgets
+        Numbers of values.
     """
-    low, high = plausible(reference, seed)
-    middle, half = 0.5 * (low + high), 0.5 * (high - low)
-    return middle - WIDER * half, middle + WIDER * half
 
+    problem: str
+    data: Path
+    reference: FloatArray
+    seed: int
+    budgets: list[int]
 
-def log_density_of(problem: str, data: Path) -> Callable[[FloatArray], float]:
-    """Return -U of one position, minus infinity where it is not finite."""
-    value = potential_of(problem, data)[1]
+    def plausible(self) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and upper ends of where the mass may lie."""
+        low, middle, high = np.quantile(self.reference, [0.16, 0.5, 0.84], axis=0)
+        sds = 0.5 * (high - low)
+        off = np.random.default_rng(1000 + self.seed).uniform(-OFF, OFF, len(sds))
+        return middle + (off - HALF_WIDTH) * sds, middle + (off + HALF_WIDTH) * sds
 
-    def log_density(z: FloatArray) -> float:
-        found = -float(value(np.atleast_2d(np.asarray(z, dtype=np.float64)))[0])
-        return found if np.isfinite(found) else -np.inf
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of a box about the plausible range, for those that need a bounded prior.
 
-    return log_density
+        It has the same middle, and is so much wider that at most about a thousandth of the mass
+        lies outside.
+        """
+        low, high = self.plausible()
+        middle, half = 0.5 * (low + high), 0.5 * (high - low)
+        return middle - WIDER * half, middle + WIDER * half
+
+    def log_density(self) -> LogDensity:
+        """Return -U of one position, minus infinity where it is not finite."""
+        value = potential_of(self.problem, self.data)[1]
+
+        def log_density(z: FloatArray) -> float:
+            found = -float(value(np.atleast_2d(np.asarray(z, dtype=np.float64)))[0])
+            return found if np.isfinite(found) else -np.inf
+
+        return log_density
 
 
 class Counted:
     """A log density that knows how often it was called."""
 
-    def __init__(self, inner: Callable[[FloatArray], float]) -> None:
+    def __init__(self, inner: LogDensity) -> None:
         self.inner, self.calls = inner, 0
 
     def __call__(self, z: FloatArray) -> float:
