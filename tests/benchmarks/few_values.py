@@ -14,13 +14,12 @@ stands the acceptance of exact chains that the surrogate proposes for. It assert
     python tests/benchmarks/few_values.py --data path/to/posteriordb \\
         --python pyvbmc=path/to/python --python gpry=path/to/another --python bobe=path/to/a-third
 
-An interpreter named for a method has its package (PyPI's ``pyvbmc``, ``gpry``, ``BOBE``) and all
-that surrokit and the problems need; packages that refuse one another's JAX thus have one each.
-Without a name the present interpreter runs the method. Rows are kept in the file of ``--output``,
-and draws of the targets in the folder of that name without its suffix, and are not made again; the
-first run of a problem makes its draws, within its patience. A run that fails, or that is not over
-within ``--patience`` seconds, has rows that say so for each number of values that it did not come
-to.
+An interpreter named for a method has its package (PyPI's ``pyvbmc``, ``gpry``, ``BOBE``), surrokit
+itself and JAX; packages that refuse one another's JAX thus have one each. Without a name the
+present interpreter runs the method. Rows are kept in the file of ``--output``, and draws of the
+targets in the folder of that name without its suffix, and are not made again; the first run of a
+problem makes its draws, within its patience. A run that fails, or that is not over within
+``--patience`` seconds, has rows that say so for each number of values that it did not come to.
 """
 
 from __future__ import annotations
