@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
@@ -127,20 +128,21 @@ def test_the_page_follows_a_run(tmp_path):
 def test_readers_share_pages_and_pages_take_a_part_of_the_time(file, monkeypatch):
     from surrokit.live import watched as module
 
-    made = []
+    now, made = [0.0], []
 
     def slow(run, **_):
-        made.append(time.monotonic())
-        time.sleep(0.05)
+        made.append(now[0])
+        now[0] += 0.05
         return "page"
 
     monkeypatch.setattr(module, "page_of", slow)
+    monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
     watched = Watched(file, 0.01)
-    ended = time.monotonic() + 1.0
-    while time.monotonic() < ended:
+    while now[0] < 1.2:
         assert watched.page() == "page"
         os.utime(file)  # as if more had been written
-    assert 1 < len(made) <= 3  # one in half a second
+        now[0] += 0.001
+    assert made == pytest.approx([0.0, 0.5, 1.0], abs=0.003)
 
 
 def test_nothing_new_needs_no_new_page(file):
