@@ -41,6 +41,7 @@ from few.by_pyvbmc import of_pyvbmc
 from few.ours import of_ours
 from few.problems import PROBLEMS, Task, kept_reference
 from few.table import table
+from real_posteriors.rows_file import add_row
 
 Row: TypeAlias = dict[str, Any]
 Method: TypeAlias = Callable[[Task], Iterator[Row]]
@@ -93,7 +94,7 @@ def main(
             problem=only[0], data=data, reference=reference, seed=how["here"], budgets=budgets
         )
         for row in METHODS[methods[0]](task):
-            _keep(output, {**key, **row})
+            add_row(output, {**key, **row})
         return
     for seed in range(1, how["seeds"] + 1):
         for problem in only:
@@ -130,12 +131,7 @@ def _run(command: list[str], output: Path, key: Row, budgets: list[int], patienc
             said = (process.stderr.strip() or "it said nothing").splitlines()[-1]
         ended = {"status": "failed", "message": said}
     for budget in _left(output, key, budgets):
-        _keep(output, {**key, "budget": budget, **ended})
-
-
-def _keep(output: Path, row: Row) -> None:
-    with output.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
+        add_row(output, {**key, "budget": budget, **ended})
 
 
 def _rows(output: Path) -> list[Row]:

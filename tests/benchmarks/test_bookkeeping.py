@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import attrs
@@ -11,14 +10,6 @@ import pytest
 
 FOLDER = Path(__file__).parent
 SHARES = {"gradient": 1.0, "value": 0.5, "rows": 0.005, "milliseconds": 2.0}
-
-
-@pytest.fixture(autouse=True)
-def _peers(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    yield
-    for name in [name for name in sys.modules if name.partition(".")[0] == "peers"]:
-        del sys.modules[name]
 
 
 @pytest.fixture

@@ -10,16 +10,7 @@ import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parent
-MODULES = ("few", "few_values", "real_posteriors", "intervals", "compare")
 KEY = {"problem": "banana", "method": "gpry", "seed": 1}
-
-
-@pytest.fixture(autouse=True)
-def _bench(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    yield
-    for name in [name for name in sys.modules if name.partition(".")[0] in MODULES]:
-        del sys.modules[name]
 
 
 def row(budget, **more):

@@ -9,27 +9,17 @@ of half the data.
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import attrs
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parent
 METHODS = ("default", "hmc", "nuts", "sub-chain", "greville")
 SET_BY_JAX = ("TF_CPP_MIN_LOG_LEVEL", "TPU_SKIP_MDS_QUERY")
 """Variables that importing JAX adds to the environment."""
 
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture(autouse=True)
-def _bench(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    yield
-    for name in [name for name in sys.modules if name.partition(".")[0] == "real_posteriors"]:
-        del sys.modules[name]
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import attrs
@@ -11,15 +10,6 @@ import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parent
-
-
-@pytest.fixture(autouse=True)
-def _bench(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    ours = ("real_posteriors", "peers", "posteriors", "compare")
-    yield
-    for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
-        del sys.modules[name]
 
 
 @pytest.fixture

@@ -20,15 +20,6 @@ FOLDER = Path(__file__).parent
 SIZES = {"warmup": 20, "draws": 10, "chains": 2, "progress": False}
 
 
-@pytest.fixture(autouse=True)
-def _found(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    yield
-    ours = ("record", "record_of_runs")
-    for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
-        del sys.modules[name]
-
-
 def target(shift=0.0):
     return sk.potential(lambda q: 0.5 * (q - shift) @ q, lambda q: q - 0.5 * shift, dim=2)
 

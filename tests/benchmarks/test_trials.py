@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import attrs
 import numpy as np
 import pytest
 
 import surrokit as sk
-
-FOLDER = Path(__file__).parent
-PACKAGES = ("real_posteriors", "trials", "user_trials")
-
-
-@pytest.fixture(autouse=True)
-def _bench(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    yield
-    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
-        del sys.modules[name]
 
 
 @pytest.fixture
