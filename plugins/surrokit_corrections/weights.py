@@ -84,7 +84,7 @@ class Weights:
     aim: float = attrs.field(default=0.02, validator=positive)
     chains: int = attrs.field(default=32, validator=positive_integer)
     warmup: int = attrs.field(default=300, validator=positive_integer)
-    effective: int = attrs.field(default=12_000, validator=positive_integer)
+    effective: int = attrs.field(default=24_000, validator=positive_integer)
 
     @property
     def needs(self) -> Capabilities:

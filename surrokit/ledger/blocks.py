@@ -118,6 +118,7 @@ def write_rounds(store: Store, weights: Weights) -> None:
             "paid": each.paid,
             "log_weights": each.log_weights,
             "log_evens": each.log_evens,
+            "hindsight": each.hindsight,
             "learnt": np.array([each.learnt]),
             "constant": np.array([getattr(constant, name) for name in _ESTIMATED]),
         }

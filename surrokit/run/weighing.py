@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 
+import attrs
 import numpy as np
 
 from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, StepInfo, SurrogateSample, Weigher
 from surrokit.contracts.schedule import Stage
 from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import SurrogateFitError
 from surrokit.plan.recipe import Recipe
 from surrokit.result.weights import Weights
 from surrokit.run.book import Book
@@ -24,7 +28,7 @@ from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.normalizer import bridge
-from surrokit.weighted.payments import choose
+from surrokit.weighted.payments import Payments, choose, look_back
 from surrokit.weighted.quality import complaint, complaint_about_draws, disagreement
 from surrokit.weighted.round import Round
 
@@ -62,11 +66,6 @@ class Weighing:
         The exact potential.
     rng
         The run's generator.
-
-    Attributes
-    ----------
-    rounds
-        Those that are believed.
     """
 
     def __init__(
@@ -78,19 +77,19 @@ class Weighing:
         target: RecordingPotential,
         rng: np.random.Generator,
     ) -> None:
-        self.rounds: list[Round] = []
+        self._believed: list[_Believed] = []
         self._refused: str | None = "no round came to its end"
         self._rejected = 0
-        self._constants: list[Estimate] = []
         self._recipe, self._weigher = recipe, weigher
         self._book, self._learning, self._target, self._rng = book, learning, target, rng
 
     @property
     def answer(self) -> Answer | None:
         """What the rounds that are believed say; None where there are none."""
-        if not self.rounds:
+        if not self._believed:
             return None
-        return Answer(rounds=tuple(self.rounds), calls=self._target.paid)
+        rounds = tuple(each.round_in_hindsight for each in self._believed)
+        return Answer(rounds=rounds, calls=self._target.paid)
 
     def run(self, found: Findings, deploy: Callable[[str], None]) -> bool:
         """Weigh until the answers are good enough; return False where chains have to take over.
@@ -112,7 +111,7 @@ class Weighing:
 
     def _weigh(self, found: Findings, deploy: Callable[[str], None]) -> bool:
         failed, before, learnt = 0, 0, self._learning.n_observed
-        while len(self.rounds) < MOST_ROUNDS:
+        while len(self._believed) < MOST_ROUNDS:
             before = self._next_size(before)
             if not before:
                 break
@@ -130,17 +129,15 @@ class Weighing:
                 break
             if doubt is None and self._is_enough():
                 break
-        if not self.rounds:
+        if not self._believed:
             if self._left >= self._recipe.chains and self._learning.n_observed > learnt:
                 deploy(_MORE)
             self._book.begin_chains()
-        return bool(self.rounds)
+        return bool(self._believed)
 
     def _drop_unfinished(self) -> None:
         """Forget what is recorded of a round that something cut short."""
-        n = sum(map(len, self.rounds)) // self._recipe.chains
-        self._book.keep_first(n)
-        del self._constants[len(self.rounds) :]
+        self._book.keep_first(self._n_paid // self._recipe.chains)
         self._note()
 
     def _next_size(self, before: int) -> int:
@@ -149,7 +146,7 @@ class Weighing:
         whole = left - left % chains if left < math.inf else left
         n = self._weigher.next_size(self._learning.n_observed, before, max(whole, 0))
         if not n and self._calls_left < self._draws_left:
-            if not (self._rejected or self.rounds):
+            if not (self._rejected or self._believed):
                 self._refused = TOO_FEW_CALLS
                 self._note()
             self._book.stopping.cut("max_calls")
@@ -161,7 +158,7 @@ class Weighing:
             answer=self.answer,
             refused=self._refused,
             rejected=self._rejected,
-            of_surrogates=tuple(self._constants),
+            of_surrogates=tuple(each.constant for each in self._believed),
         )
 
     @property
@@ -174,7 +171,12 @@ class Weighing:
         wanted = self._book.wanted
         if wanted is None:
             return math.inf
-        return wanted * self._recipe.chains - sum(map(len, self.rounds))
+        return wanted * self._recipe.chains - self._n_paid
+
+    @property
+    def _n_paid(self) -> int:
+        """Draws paid for in rounds that are believed."""
+        return sum(len(each.round) for each in self._believed)
 
     @property
     def _left(self) -> float:
@@ -204,7 +206,9 @@ class Weighing:
             learnt=learnt,
         )
         doubt = doubt or complaint(fresh) or _edge_doubt(edges, at_edges, fresh)
-        apart = disagreement(self.rounds[-1], fresh) if doubt is None and self.rounds else None
+        apart = None
+        if doubt is None and self._believed:
+            apart = disagreement(self._believed[-1].round, fresh)
         if doubt is not None or apart is not None:
             self._forget()
         if doubt is not None:
@@ -213,9 +217,22 @@ class Weighing:
         with clock.phase("sampling"), one_thread():
             constant = bridge(surrogate.value, sample.positions, self._rng)
         self._record(positions, values, rows, "sampling")
-        self._constants.append(constant)
-        self.rounds.append(fresh)
+        believed = _Believed(
+            round=fresh,
+            constant=constant,
+            sample=sample,
+            payments=payments,
+            hindsight=fresh.hindsight,
+        )
+        self._believed = self._look_back([*self._believed, believed], surrogate)
         return apart
+
+    def _look_back(self, believed: list[_Believed], latest: Potential) -> list[_Believed]:
+        """Return rounds as a surrogate sees them that has learnt from all payments."""
+        with contextlib.suppress(SurrogateFitError):  # then there is nothing new to be said
+            latest = self._learning.fit()
+        with self._book.clock.phase("sampling"), one_thread():
+            return [each.seen_from(latest) for each in believed]
 
     def _pay(self, positions: FloatArray) -> tuple[FloatArray, Evaluations]:
         """Return U at positions (n, dim), and all that this tells; learn from it."""
@@ -240,8 +257,7 @@ class Weighing:
 
     def _forget(self) -> None:
         """Turn draws so far into warm-up: what was believed before is in doubt too."""
-        self.rounds.clear()
-        self._constants.clear()
+        self._believed.clear()
         self._book.begin_again()
 
     @property
@@ -254,7 +270,7 @@ class Weighing:
 
     def _is_enough(self) -> bool:
         """Return whether two rounds agree on answers that are good enough."""
-        if len(self.rounds) < 2:
+        if len(self._believed) < 2:
             return False
         stopping, weights, aim = self._book.stopping, self._book.weights, self._aim
         assert weights is not None
@@ -266,6 +282,38 @@ class Weighing:
         if enough:
             stopping.judge("target_mcse")
         return bool(enough)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Believed:
+    """A round that is believed, with what it takes to look at it again.
+
+    Parameters
+    ----------
+    round
+        The round.
+    constant
+        Logarithm of its surrogate's normalising constant.
+    sample, payments
+        Its draws, and what was paid for, in the sampling coordinates.
+    hindsight : ndarray of shape (chains, m)
+        What the latest surrogate says of its weights.
+    """
+
+    round: Round
+    constant: Estimate
+    sample: SurrogateSample
+    payments: Payments
+    hindsight: FloatArray
+
+    @property
+    def round_in_hindsight(self) -> Round:
+        """The round, whose errors are at least what the latest surrogate foretells."""
+        return attrs.evolve(self.round, hindsight=self.hindsight)
+
+    def seen_from(self, latest: Potential) -> _Believed:
+        """Return the round as another surrogate sees it."""
+        return attrs.evolve(self, hindsight=look_back(self.sample, self.payments, latest))
 
 
 def _edge_doubt(edges: Edges, exact: FloatArray, found: Round) -> str | None:

@@ -109,8 +109,8 @@ def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corr
     """Return the means under the target of functions with these values.
 
     The variance of the correction is the jackknife's, but at least what it would be if weights had
-    nothing to do with the function, or rose and fell with it as fitted lines say: few positions are
-    paid for where a rare event happens.
+    nothing to do with the function, rose and fell with it as fitted lines say, or were those that a
+    later surrogate foretells: few positions are paid for where a rare event happens.
 
     The two variances may be added. The correction's mean, given all M draws, has a covariance with
     m of order sd(f) sd((w - 1) (f - m)) / M, which is at most a part sqrt(n / M) of their sum.
@@ -130,7 +130,9 @@ def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corr
     mean, still = flat.mean(axis=0), flat.max(axis=0) == flat.min(axis=0)
     moves = _moves(found, values.paid - mean)
     jackknife = (n - 1) / n * np.square(moves).sum(axis=0)
-    least = _foretell_variance(found, values.less(mean), trends) / n
+    centred = values.less(mean)
+    foretold = _foretell_variance(found, centred, trends), _look_back(found, centred)
+    least = np.maximum(*foretold) / n
     still &= (values.paid == flat[0]).all(axis=0)
     unknown = not sum_without(found.weights).all()
     return Corrected(
@@ -164,6 +166,12 @@ def _foretell_variance(found: Round, values: Values, trends: Sequence[Values]) -
     variance = np.mean(np.square(foretold) * squares, axis=0) - np.square(mean)
     variance += np.square(rest).mean(axis=0) * squares.mean(axis=0)
     return np.asarray(np.maximum(usual, variance))
+
+
+def _look_back(found: Round, values: Values) -> FloatArray:
+    """Return the variance of (w - e) (f - m) that a later surrogate foretells, shape (k,)."""
+    squares = np.square(found.in_hindsight(values.draws))
+    return np.asarray(np.mean(found.hindsight[..., None] * squares, axis=(0, 1)))
 
 
 def _fit_line(found: Round, trend: Values) -> tuple[FloatArray, FloatArray]:

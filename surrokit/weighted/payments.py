@@ -1,4 +1,4 @@
-"""Where a round pays for the exact potential: at draws of a surrogate, and farther out."""
+"""Where a round pays for the exact potential, and what a later surrogate says of that."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import SurrogateSample
+from surrokit.contracts.sampler import OuterSample, SurrogateSample
 from surrokit.types import FloatArray, IntArray
 
 OUTER = 0.5
 """Part of the payments that goes to draws farther out, where there are such."""
+
+LOOKED_AT = 12_000
+"""Draws of a surrogate at which a later one looks back at most: a value of it is no exact call,
+but not for nothing either."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -29,16 +33,30 @@ class Payments:
         In the sampling coordinates.
     values : ndarray of shape (n,)
         V there.
-    log_evens : ndarray of shape (n,)
-        Log of the surrogate's density over the mixture's.
+    share
+        Part of the payments that is farther out.
+    outer
+        Draws there; None where all payments are draws of V.
     """
 
     positions: FloatArray
     values: FloatArray
-    log_evens: FloatArray
+    share: float = 0.0
+    outer: OuterSample | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    @property
+    def log_evens(self) -> FloatArray:
+        """Log of the surrogate's density over the mixture's, shape (n,)."""
+        return self.log_evens_at(self.values)
+
+    def log_evens_at(self, values: FloatArray) -> FloatArray:
+        """Return that log by values of V, of their shape."""
+        if self.outer is None:
+            return np.zeros_like(values)
+        return np.asarray(-np.log(1.0 - self.share + self.share * self.outer.chances(values)))
 
     def weigh(self, exact: FloatArray) -> FloatArray:
         """Return log weights, shape (n,), by U there: log of the target's density over q."""
@@ -66,19 +84,49 @@ def choose(
     flat, outer = sample.flat, sample.outer
     if outer is None:
         inner = _thin(len(flat), n, rng)
-        return Payments(
-            positions=flat[inner], values=sample.values.ravel()[inner], log_evens=np.zeros(n)
-        )
+        return Payments(positions=flat[inner], values=sample.values.ravel()[inner])
     n_outer = min(int(OUTER * n), len(outer.positions))
     parts = [flat[_thin(len(flat), n - n_outer, rng)]]
     parts.append(outer.positions[_thin(len(outer.positions), n_outer, rng)])
     positions = np.concatenate(parts)
     values = np.asarray(surrogate.value(positions))
-    share = n_outer / n
-    return Payments(
-        positions=positions,
-        values=values,
-        log_evens=-np.log(1.0 - share + share * outer.chances(values)),
+    return Payments(positions=positions, values=values, share=n_outer / n, outer=outer)
+
+
+def look_back(sample: SurrogateSample, payments: Payments, later: Potential) -> FloatArray:
+    """Return by how much weights vary about draws of a surrogate V, as a later one foretells.
+
+    A round pays at few of its draws. Where none of them lies in a tail that V gets wrong, its
+    weights are even and its errors are told too small. A surrogate V' that has learnt from these
+    payments, and from later ones, foretells weights at every draw for nothing. They are no part of
+    an answer, as V' knows the points that correct V: they only keep its error from being too small.
+
+    Payments are draws of a density q, the draws of V come from s, and e = s / q. With the weight
+    w = e r that is foretold, where r = exp(V - V') has mean one, a payment has the variance
+    (w - e)^2 (f - m)^2 in the mean of f, on average under q. That is e (r - 1)^2 (f - m)^2 on
+    average under s.
+
+    Parameters
+    ----------
+    sample
+        Draws of V, of shape (chains, draws, dim).
+    payments
+        What was paid for among them, and farther out.
+    later
+        V'.
+
+    Returns
+    -------
+    ndarray of shape (chains, m)
+        e (r - 1)^2 at every k-th draw, with the least k that leaves :data:`LOOKED_AT` at most.
+    """
+    chains, draws, dim = sample.positions.shape
+    every = -(-draws * chains // LOOKED_AT)
+    values = sample.values[:, ::every]
+    seen = later.value(sample.positions[:, ::every].reshape(-1, dim)).reshape(values.shape)
+    ratios = np.exp(values - seen - np.max(values - seen))
+    return np.asarray(
+        np.exp(payments.log_evens_at(values)) * np.square(ratios / ratios.mean() - 1.0)
     )
 
 

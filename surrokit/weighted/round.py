@@ -29,12 +29,16 @@ class Round:
         Log of the surrogate's density over q. Zero by default, where q is V's own.
     learnt : int
         Exact evaluations that V has learnt from.
+    hindsight : ndarray of shape (chains, m), optional
+        By how much weights vary about every k-th draw of each chain, as a later surrogate
+        foretells; see :func:`~surrokit.weighted.payments.look_back`. By default zero at the first
+        draws. It is no part of what the round says, only of how sure that is.
 
     Raises
     ------
     ShapeError
-        If draws are not three-dimensional, or positions, weights and evens not as many, at least
-        one.
+        If draws are not three-dimensional, positions, weights and evens not as many, at least one,
+        or the hindsight is not that of the draws.
     ConfigurationError
         If a weight or an even is NaN or plus infinity.
     """
@@ -44,10 +48,15 @@ class Round:
     log_weights: FloatArray
     learnt: int
     log_evens: FloatArray = attrs.field()
+    hindsight: FloatArray = attrs.field()
 
     @log_evens.default
     def _even(self) -> FloatArray:
         return np.zeros(len(self.paid))
+
+    @hindsight.default
+    def _none(self) -> FloatArray:
+        return np.zeros((len(self.draws), 1))
 
     def __attrs_post_init__(self) -> None:
         n = len(self.paid)
@@ -58,6 +67,12 @@ class Round:
                 f"many log weights, got shapes {self.draws.shape}, {self.paid.shape}, "
                 f"{self.log_weights.shape} and {self.log_evens.shape}; pass a log weight for each "
                 "position that was paid for"
+            )
+        if self.hindsight.shape != self.in_hindsight(self.draws).shape[:2]:
+            raise ShapeError(
+                "the hindsight of a round must have a number for every k-th draw of each chain, "
+                f"got shape {self.hindsight.shape} for draws of shape {self.draws.shape}; make it "
+                "by look_back"
             )
         for logs in (self.log_weights, self.log_evens):
             if np.isnan(logs).any() or logs.max() == np.inf:
@@ -73,6 +88,11 @@ class Round:
     def flat(self) -> FloatArray:
         """The draws, chain by chain, shape (chains * draws, dim)."""
         return np.asarray(self.draws.reshape(-1, self.draws.shape[2]))
+
+    def in_hindsight(self, draws: FloatArray) -> FloatArray:
+        """Return those of draws (chains, draws, k) that hindsight is of."""
+        m = max(self.hindsight.shape[-1], 1)
+        return draws[:, :: -(-draws.shape[1] // m)]
 
     @property
     def evenings(self) -> FloatArray:

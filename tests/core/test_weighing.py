@@ -18,9 +18,10 @@ from scipy.stats import norm
 import surrokit as sk
 from surrokit.cli.report import print_run
 from surrokit.cost.budget import BudgetSpent
-from surrokit.errors import ConfigurationError, SamplingWarning, TargetError
+from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError, TargetError
 from surrokit.run import weighing
 from surrokit.run.attempt import Attempt
+from surrokit.run.learning import Learning
 from surrokit.run.weighing import EDGES, Weighing
 from surrokit.weighted import quality
 from surrokit.weighted.answer import Answer
@@ -145,6 +146,43 @@ def test_learnt_surrogates_give_right_figures():
     for surrogate in ("quadratic", "additive"):
         run = weigh(target, surrogate=surrogate, max_calls=200)
         assert misses(run.answer, truths_of_bent()) == []
+
+
+def test_every_round_is_looked_back_at_by_the_latest_surrogate(monkeypatch):
+    target = sk.potential(bent, bent_slope, dim=2)
+    run = weigh(target, surrogate="quadratic", max_calls=200)
+    rounds = run.answer.rounds
+    assert len(rounds) >= 2
+    assert all(each.hindsight.size > 100 and each.hindsight.max() > 0.0 for each in rounds)
+
+    def blind(sample, payments, later):
+        return np.zeros((len(sample.positions), 1))
+
+    monkeypatch.setattr(weighing, "look_back", blind)
+    other = weigh(target, surrogate="quadratic", max_calls=200).answer
+    assert all((each.hindsight == 0.0).all() for each in other.rounds)
+    assert (other.mean().error <= run.answer.mean().error).all()
+
+
+@pytest.mark.filterwarnings("ignore:no surrogate could be fitted")
+def test_a_fit_that_fails_after_a_round_leaves_the_answers(monkeypatch):
+    fit, pay, paid = Learning.fit, Weighing._pay, []
+
+    def pay_and_note(weighing, positions):
+        paid.append(len(positions))
+        return pay(weighing, positions)
+
+    def fit_before(learning):
+        if paid:
+            raise SurrogateFitError("no more")
+        return fit(learning)
+
+    monkeypatch.setattr(Weighing, "_pay", pay_and_note)
+    monkeypatch.setattr(Learning, "fit", fit_before)
+    rounds = weigh(surrogate="quadratic", max_calls=200).answer.rounds
+    assert len(rounds) == len(paid) >= 2
+    for each in rounds:
+        assert_allclose(each.hindsight, 0.0, atol=1e-20)
 
 
 def test_draws_weights_and_calls_agree(healthy):

@@ -18,6 +18,8 @@ from surrokit.weighted.figures import Figures
 from surrokit.weighted.round import Round
 
 REPEATS = 100
+LACKS = np.log(40.0)
+"""By how much a surrogate is too high in a tail, in nats."""
 
 
 def ask(rng, tilt, dim=2):
@@ -44,6 +46,37 @@ def test_intervals_hold(rng, tilt):
         for name, estimate in Figures.of(ask(rng, tilt)).named.items():
             hits[name] += holds(estimate, truth[name])
     assert min(hits.values()) >= fewest_hits(2 * REPEATS), hits
+
+
+def pays_beside_a_tail(rng):
+    """Return a round whose target has 40 times what the surrogate has beyond 3, where fewer than
+    one of 25 rounds pays, and the round in hindsight."""
+    found = pay(rng, chains(rng, draws=1000), 28, lambda z: np.where(z[:, 0] > 3.0, LACKS, 0.0))
+    ratios = np.exp(np.where(found.draws[..., 0] > 3.0, LACKS, 0.0))
+    late = np.square(ratios / ratios.mean() - 1.0)
+    return found, attrs.evolve(found, hindsight=late)
+
+
+@pytest.mark.statistical
+def test_hindsight_keeps_errors_from_being_too_small_where_no_payment_met_a_tail(rng):
+    """A hundred intervals of means fail at 1e-4; without hindsight they are refused by it."""
+    missing = np.expm1(LACKS)
+    truth = missing * norm.pdf(3.0) / (1.0 + missing * norm.sf(3.0))
+    right, blind = 0, 0
+    for _ in range(REPEATS):
+        plain, late = pays_beside_a_tail(rng)
+        right += holds(Answer(rounds=(late,), calls=0.0).mean(), truth)
+        blind += holds(Answer(rounds=(plain,), calls=0.0).mean(), truth)
+    assert right >= fewest_hits(REPEATS) > blind
+
+
+def test_hindsight_changes_errors_alone(rng):
+    plain, late = (Figures.of(Answer(rounds=(e,), calls=0.0)) for e in pays_beside_a_tail(rng))
+    for name, found in late.named.items():
+        assert (found.error >= plain.named[name].error).all()
+        if name != "sd":  # which knows by how much squares about the mean are too small
+            assert_array_equal(found.value, plain.named[name].value)
+    assert (late.mean.error > 3.0 * plain.mean.error).all()
 
 
 @pytest.mark.statistical

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.contracts.sampler import OuterSample, SurrogateSample
 from surrokit.testing.targets.densities import Gaussian
-from surrokit.weighted.payments import Payments, _thin, choose
+from surrokit.weighted.payments import Payments, _thin, choose, look_back
 
 
 def sample_of(rng, outer=True):
@@ -38,13 +38,58 @@ def test_without_draws_farther_out_all_are_the_surrogates(rng):
 
 
 def test_weights_are_zero_where_the_target_is():
-    found = Payments(
-        positions=np.zeros((3, 1)),
-        values=np.array([1.0, 2.0, np.inf]),
-        log_evens=np.array([0.5, 0.0, -np.inf]),
-    )
+    far = OuterSample(positions=np.zeros((1, 1)), chances=lambda values: values)
+    values = np.array([1.0, 2.0, np.inf])
+    found = Payments(positions=np.zeros((3, 1)), values=values, share=0.5, outer=far)
     got = found.weigh(np.array([0.5, np.inf, np.inf]))
-    assert_array_equal(got, [1.0, -np.inf, -np.inf])
+    assert_array_equal(got, [0.5, -np.inf, -np.inf])
+
+
+class Tilted(Gaussian):
+    """The potential of normal draws about 0.5 in the first number."""
+
+    def value(self, positions):
+        return super().value(positions) - 0.5 * positions[:, 0]
+
+
+def test_a_surrogate_that_learns_nothing_new_has_no_hindsight(rng):
+    sample = sample_of(rng)
+    payments = choose(sample, Gaussian(), 28, rng)
+    assert_allclose(look_back(sample, payments, Gaussian()), 0.0, atol=1e-25)
+
+
+def test_hindsight_is_what_payments_vary_by(rng):
+    """Payments of a mixture: the mean of (w - e)^2 f^2 over two million of them, to four standard
+    errors, is that of hindsight times f^2 over the draws; chances have mean one under V."""
+    positions = rng.standard_normal((8, 1500, 2))
+    values = Gaussian().value(positions.reshape(-1, 2)).reshape(8, 1500)
+    # of a normal of twice the variance, by V: its density over that of the surrogate
+    far = OuterSample(positions=np.zeros((1, 2)), chances=lambda values: 0.5 * np.exp(0.5 * values))
+    sample = SurrogateSample(positions=positions, values=values, outer=far)
+    payments = Payments(positions=positions[0], values=values[0], share=0.5, outer=far)
+    found = look_back(sample, payments, Tilted())
+    assert found.shape == (8, 1500)
+    foretold = np.mean(found * np.square(positions[..., 0]))
+
+    n = 1_000_000
+    paid = (
+        rng.standard_normal((2 * n, 2)) * np.where(np.arange(2 * n) < n, 1.0, np.sqrt(2))[:, None]
+    )
+    even = 1.0 / (0.5 + 0.5 * far.chances(Gaussian().value(paid)))
+    weights = even * np.exp(0.5 * paid[:, 0] - 0.125)
+    exact = np.square((weights - even) * paid[:, 0])
+    error = np.std(found * np.square(positions[..., 0])) / np.sqrt(found.size)
+    assert foretold == pytest.approx(exact.mean(), abs=4.0 * error)
+
+
+def test_a_later_surrogate_looks_at_a_part_of_many_draws(rng, monkeypatch):
+    monkeypatch.setattr("surrokit.weighted.payments.LOOKED_AT", 700)
+    sample = sample_of(rng)
+    found = look_back(sample, choose(sample, Gaussian(), 28, rng), Tilted())
+    assert found.shape == (4, 167)
+    exact = np.exp(0.5 * sample.positions[:, ::3, 0])
+    even = np.exp(choose(sample, Gaussian(), 28, rng).log_evens_at(sample.values[:, ::3]))
+    assert_allclose(found, even * np.square(exact / exact.mean() - 1.0))
 
 
 def test_thinned_draws_are_different_however_many(rng):

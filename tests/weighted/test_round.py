@@ -55,6 +55,18 @@ def test_shapes_that_do_not_fit_are_told(rng, change):
         attrs.evolve(tilted(rng), **change)
 
 
+@pytest.mark.parametrize("shape", [(4, 70), (3, 100), (4, 101), (4, 0)])
+def test_hindsight_of_other_draws_is_told(rng, shape):
+    with pytest.raises(ShapeError, match="must have a number for every k-th draw of each chain"):
+        attrs.evolve(tilted(rng), hindsight=np.zeros(shape))
+
+
+@pytest.mark.parametrize(("m", "every"), [(100, 1), (50, 2), (34, 3), (1, 100)])
+def test_hindsight_is_of_every_kth_draw(rng, m, every):
+    found = attrs.evolve(tilted(rng), hindsight=np.zeros((4, m)))
+    np.testing.assert_array_equal(found.in_hindsight(found.draws), found.draws[:, ::every])
+
+
 @pytest.mark.parametrize("log", [np.nan, np.inf])
 def test_a_log_weight_that_is_no_number_is_told(rng, log):
     with pytest.raises(ConfigurationError, match="log weights must be finite, or -inf"):
