@@ -23,7 +23,9 @@ LEAST_ACCEPTANCE = 0.9
 of which lasts for long."""
 
 
-def sharpen(run: Run, seed: int | np.random.Generator | None = None) -> Run:
+def sharpen(
+    run: Run, seed: int | np.random.Generator | None = None, *, effective: int | None = None
+) -> Run:
     """Return a run with sharper ``summary`` and ``expectation``, at no exact call.
 
     Long chains on the surrogate are a control of sub-chains, whose moves keep its density: draws
@@ -37,11 +39,15 @@ def sharpen(run: Run, seed: int | np.random.Generator | None = None) -> Run:
         Of a sampler ``sub-chain`` on a surrogate.
     seed
         Of the chains on the surrogate, which take seconds to a minute.
+    effective
+        Effective draws of the surrogate to be had at least, of every parameter; those of the
+        correction ``weights`` by default.
 
     Raises
     ------
     ConfigurationError
-        If there were no such moves, the surrogate adapted among the draws, or answers are weighted.
+        If there were no such moves, the surrogate adapted among the draws, answers are weighted, or
+        ``effective`` is no positive integer.
     """
     kept, surrogate = run.kept, run.surrogate
     _check(run)
@@ -50,7 +56,8 @@ def sharpen(run: Run, seed: int | np.random.Generator | None = None) -> Run:
     acceptance = float(run.acceptance.mean())
     if acceptance < LEAST_ACCEPTANCE:
         return _as_it_is(run, f"the target accepted {acceptance:.2f} of the moves only")
-    weigher = cast(Weigher, Composer(default_catalogue()).make("correction", "weights"))
+    settings = {} if effective is None else {"effective": effective}
+    weigher = cast(Weigher, Composer(default_catalogue()).make("correction", "weights", **settings))
     flat = kept.positions.reshape(-1, kept.positions.shape[2])
     covariance = np.cov(flat, rowvar=False).reshape(flat.shape[1], -1)
     rng = np.random.default_rng(seed)

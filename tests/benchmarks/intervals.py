@@ -1,128 +1,48 @@
 """Whether the intervals of weighted answers hold: many runs, and the truth beside them.
 
 Each repeat explores, learns, weighs and corrects anew, with another seed. Where draws of a target
-can be made directly, the truth is that of a million of them; else it is the average of all
-repeats, which sees no error that all share. Intervals are of 95 %. It asserts nothing.
+can be made directly, the truth is that of a million of them. Else it is that of a long run of
+sub-chains, on each draw of which the exact potential decides. With ``--exact 0`` it is the average
+of all repeats, which sees no error that all share. Intervals are of 95 %. It asserts nothing.
 
     python tests/benchmarks/intervals.py banana lynx-hare --repeats 40 --folder intervals
+    python tests/benchmarks/intervals.py bank kilpisjarvi_mod-kilpisjarvi --data path/to/data
 
-Repeats are kept in the folder, and are not done again.
+Repeats and long runs are kept in the folder, and are not done again. The folder of data has
+``bank-additional-full.csv.gz`` and ``posteriordb``; posteriors of the latter need JAX.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
-import attrs
 import click
 import numpy as np
 
 import surrokit as sk
+from interval_problems import BY_DEFAULT, PROBLEMS, Problem
 
-BENDS, NARROW = np.array([0.5, -0.3, 0.2]), 0.5
-SCHOOLS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
-ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
-DEGREES, LINKED = 3.0, 0.7
-DIRECT = 1_000_000
 FIGURES = ("mean", "sd", "q05", "q50", "q95")
+PARTS = {"sampler": "sub-chain", "explorer": "rounds", "progress": False}
+LONG_SEED, EFFECTIVE = 1_000_003, 200_000
+SPREADS = (1.0, 0.71, 2.11, 1.25, 2.11)
+"""Errors of the figures of independent normal draws, over that of the mean."""
 
 
-def banana():
-    """Return a normal number, and three that lie about multiples of its square."""
-
-    def both(q):
-        away = (q[:, 1:] - BENDS * (np.square(q[:, :1]) - 1.0)) / NARROW**2
-        slopes = np.empty_like(q)
-        slopes[:, 0] = q[:, 0] * (1.0 - 2.0 * away @ BENDS)
-        slopes[:, 1:] = away
-        squares = np.square(q[:, 0]) + np.square(NARROW * away).sum(axis=1)
-        return 0.5 * squares, slopes
-
-    return sk.potential(value_and_gradient=both, dim=4, batched=True)
-
-
-def draw_banana(rng):
-    """Return direct draws of it."""
-    q = rng.standard_normal((DIRECT, 4))
-    q[:, 1:] = NARROW * q[:, 1:] + BENDS * (np.square(q[:, :1]) - 1.0)
-    return q
-
-
-def student():
-    """Return a Student-t in three dimensions with three degrees of freedom, correlated."""
-    precision = np.linalg.inv(np.full((3, 3), LINKED) + (1.0 - LINKED) * np.eye(3))
-    power = 0.5 * (DEGREES + 3.0)
-
-    def both(q):
-        scaled = q @ precision
-        squares = 1.0 + np.sum(q * scaled, axis=1) / DEGREES
-        return power * np.log(squares), 2.0 * power * scaled / (DEGREES * squares[:, None])
-
-    return sk.potential(value_and_gradient=both, dim=3, batched=True)
-
-
-def draw_student(rng):
-    """Return direct draws of it."""
-    factor = np.linalg.cholesky(np.full((3, 3), LINKED) + (1.0 - LINKED) * np.eye(3))
-    normal = rng.standard_normal((DIRECT, 3)) @ factor.T
-    return normal / np.sqrt(rng.chisquare(DEGREES, DIRECT) / DEGREES)[:, None]
-
-
-def eight_schools():
-    """Return Rubin's eight schools, non-centred, with half-Cauchy scale 5."""
-
-    def log_density(q):
-        mu, log_tau, raw = q[:, 0], q[:, 1], q[:, 2:]
-        tau = np.exp(log_tau)
-        away = (SCHOOLS - mu[:, None] - tau[:, None] * raw) / ERRORS
-        value = -0.5 * np.square(mu / 5.0) - np.log1p(np.square(tau / 5.0)) + log_tau
-        value += -0.5 * np.square(raw).sum(axis=1) - 0.5 * np.square(away).sum(axis=1)
-        pulls = away / ERRORS
-        slopes = np.empty_like(q)
-        slopes[:, 0] = -mu / 25.0 + pulls.sum(axis=1)
-        of_prior = 1.0 - 2.0 * np.square(tau / 5.0) / (1.0 + np.square(tau / 5.0))
-        slopes[:, 1] = of_prior + tau * np.sum(pulls * raw, axis=1)
-        slopes[:, 2:] = -raw + tau[:, None] * pulls
-        return -value, -slopes
-
-    return sk.potential(value_and_gradient=log_density, dim=10, batched=True)
-
-
-@attrs.frozen
-class Problem:
-    """A target, the calls that it may cost, and direct draws of it where there are any."""
-
-    target: Callable[[], object]
-    max_calls: int
-    draw: Callable[[np.random.Generator], np.ndarray] | None = None
-    surrogate: object = "additive"
-
-
-PROBLEMS = {
-    "banana": Problem(banana, 300, draw_banana),
-    "student": Problem(student, 200, draw_student),
-    "student, few nodes": Problem(student, 200, draw_student, ("additive", {"n_nodes": 5})),
-    "eight-schools": Problem(eight_schools, 300),
-    "lynx-hare": Problem(lambda: "lynx-hare", 150),
-    "elliptic-pde": Problem(lambda: "elliptic-pde", 300),
-}
-
-
-def repeat(problem: Problem, seed: int) -> dict[str, np.ndarray]:
+def repeat(problem: Problem, data: Path | None, seed: int) -> dict[str, np.ndarray]:
     """Return figures and half intervals of one run, shape (figures, dim); none where refused."""
     began = time.perf_counter()
     run = sk.sample(
-        problem.target(),
-        sampler="sub-chain",
+        problem.target(data),
         surrogate=problem.surrogate,
-        explorer="rounds",
         correction="weights",
+        target_mcse=problem.aim,
         max_calls=problem.max_calls,
         seed=seed,
-        progress=False,
+        **PARTS,
     )
     spent = {"calls": np.array(run.total_calls), "seconds": np.array(time.perf_counter() - began)}
     warned = {"warned": np.array([each.name for each in run.verdict.warnings], dtype=np.str_)}
@@ -139,17 +59,49 @@ def repeat(problem: Problem, seed: int) -> dict[str, np.ndarray]:
     }
 
 
-def truth_of(problem: Problem) -> np.ndarray | None:
-    """Return the figures of direct draws, shape (figures, dim)."""
-    if problem.draw is None:
+Truth: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""Figures and their own errors, each of shape (figures, dim)."""
+
+
+def truth_of(name: str, data: Path | None, exact: int, folder: Path) -> Truth | None:
+    """Return what direct or exact draws say; None for no draws."""
+    problem, path = PROBLEMS[name], folder / f"{name}-truth-{exact}.npy"
+    if problem.draw is not None:
+        figures = figures_of(problem.draw(np.random.default_rng(0)))
+        return figures, np.zeros_like(figures)
+    if not exact:
         return None
-    draws = problem.draw(np.random.default_rng(0))
+    if not path.exists():
+        run = sk.sample(
+            problem.target(data), surrogate="additive", draws=exact, seed=LONG_SEED, **PARTS
+        )
+        said = "; ".join(each.message for each in run.verdict.warnings) or "no warning"
+        click.echo(
+            f"{name}, exact draws: R-hat {run.rhat().max():.4f}, ESS {run.ess().min():.0f}, {said}"
+        )
+        np.save(path, of_exact_draws(run))
+    values, errors = np.load(path)
+    return values, errors
+
+
+def of_exact_draws(run: sk.Run) -> np.ndarray:
+    """Return figures and their errors, shape (2, figures, dim), sharpened where that is safe."""
+    sharpened = sk.sharpen(run, effective=EFFECTIVE, seed=LONG_SEED).sharpened
+    if sharpened is None:
+        values = figures_of(run.draws.reshape(-1, run.draws.shape[2]))
+        return np.array([values, np.outer(SPREADS, values[1] / np.sqrt(run.ess()))])
+    found = [sharpened.figures.named[each] for each in FIGURES]
+    return np.array([[each.value for each in found], [each.error for each in found]])
+
+
+def figures_of(draws: np.ndarray) -> np.ndarray:
+    """Return the figures of draws (n, dim), shape (figures, dim)."""
     quantiles = np.quantile(draws, [0.05, 0.5, 0.95], axis=0)
     return np.array([draws.mean(axis=0), draws.std(axis=0), *quantiles])
 
 
-def tell(name: str, problem: Problem, found: list[dict[str, np.ndarray]]) -> None:
-    """Print how often intervals hold, and how large errors are."""
+def tell(name: str, truth: Truth | None, found: list[dict[str, np.ndarray]]) -> None:
+    """Print how often intervals hold, and how large errors are, in sds."""
     believed = [each for each in found if "value" in each]
     calls = np.mean([each["calls"] for each in found])
     click.echo(
@@ -160,45 +112,58 @@ def tell(name: str, problem: Problem, found: list[dict[str, np.ndarray]]) -> Non
     values, halves, errors = (
         np.array([each[key] for each in believed]) for key in ("value", "half", "error")
     )
-    truth, n = truth_of(problem), len(believed)
-    sd, shrunk = values[:, 1].mean(axis=0), 1.0
+    n = len(believed)
     if truth is None:
-        truth, shrunk = values.mean(axis=0), np.sqrt((n - 1) / n)
+        off = np.abs(values - values.mean(axis=0)) / np.sqrt((n - 1) / n)
+        sd = values[:, 1].mean(axis=0)
     else:
-        sd = truth[1]
-    off = np.abs(values - truth)
-    hits = off <= halves * shrunk
-    each = ", ".join(
-        f"{figure} {part:.1%}" for figure, part in zip(FIGURES, hits.mean(axis=(0, 2)), strict=True)
-    )
-    rms = np.sqrt(np.mean(np.square(off / shrunk / sd), axis=(0, 2)))
-    click.echo(f"    intervals hold: {each}; of all {hits.size} {hits.mean():.1%}")
-    told = errors / sd
+        off, sd = np.abs(values - truth[0]), truth[0][1]
+        halves = np.hypot(halves, 2.0 * truth[1])
+    off, told = off / sd, errors / sd
+    silent = np.array([not len(each["warned"]) for each in believed])
+    _tell_hits("all", off <= halves / sd)
+    if 0 < silent.sum() < n:
+        _tell_hits("without warnings", (off <= halves / sd)[silent])
+    rms = np.sqrt(np.mean(np.square(off), axis=(0, 2)))
+    largest = off.max(axis=(1, 2))
     parts = [f"{figure} {part:.4f}" for figure, part in zip(FIGURES, rms, strict=True)]
     click.echo(
         f"    rms errors in sds: {', '.join(parts)}; told {np.median(told[np.isfinite(told)]):.4f}"
     )
-    warned = [bool(len(one["warned"])) for one in believed]
-    click.echo(f"    {sum(warned)} of {n} warned; worst run off by {np.max(off / sd):.3f} sd")
+    click.echo(
+        f"    largest error of a run: median {np.median(largest):.3f}, worst {largest.max():.3f}, "
+        f"worst without a warning {largest[silent].max(initial=0.0):.3f}; "
+        f"largest error told: median {np.median(told.max(axis=(1, 2))):.3f}"
+    )
+
+
+def _tell_hits(of: str, hits: np.ndarray) -> None:
+    parts = zip(FIGURES, hits.mean(axis=(0, 2)), strict=True)
+    each = ", ".join(f"{figure} {part:.1%}" for figure, part in parts)
+    click.echo(
+        f"    intervals hold, {of} {len(hits)}: {each}; of {hits.size} figures {hits.mean():.1%}"
+    )
 
 
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(list(PROBLEMS)))
 @click.option("--repeats", default=10, show_default=True)
 @click.option("--folder", default="intervals", show_default=True, type=click.Path(path_type=Path))
-def main(names: tuple[str, ...], repeats: int, folder: Path) -> None:
+@click.option("--data", envvar="SURROKIT_DATA", type=click.Path(path_type=Path))
+@click.option("--exact", default=10_000, show_default=True, help="Draws of each of four chains.")
+def main(names: tuple[str, ...], repeats: int, folder: Path, data: Path | None, exact: int) -> None:
     """Print how often intervals of weighted answers hold."""
     warnings.simplefilter("ignore", sk.errors.SamplingWarning)
     folder.mkdir(exist_ok=True)
-    for name in names or PROBLEMS:
+    for name in names or BY_DEFAULT:
         found = []
         for seed in range(1, repeats + 1):
             path = folder / f"{name}-{seed}.npz"
             if not path.exists():
-                np.savez(path, **repeat(PROBLEMS[name], seed))
+                np.savez(path, **repeat(PROBLEMS[name], data, seed))
             with np.load(path) as kept:
                 found.append(dict(kept))
-        tell(name, PROBLEMS[name], found)
+        tell(name, truth_of(name, data, exact, folder), found)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,14 @@ def test_the_same_seed_gives_the_same_figures(run, sharp):
     assert_array_equal(again["mean"], sharp.summary()["mean"])
 
 
+def test_more_draws_of_the_surrogate_are_had_for_the_asking(run, sharp):
+    few, many = (sk.sharpen(run, seed=3, effective=n).sharpened for n in (2000, 20_000))
+    assert 10_000 < many.surrogate[..., 0].size
+    assert few.surrogate[..., 0].size < 0.3 * many.surrogate[..., 0].size
+    with pytest.raises(ConfigurationError, match="effective"):
+        sk.sharpen(run, effective=0)
+
+
 def test_ends_are_where_draws_come_from(run):
     kept = run.kept
     moved = kept.accepted[..., None]
