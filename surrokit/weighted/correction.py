@@ -131,15 +131,18 @@ def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corr
     moves = _moves(found, values.paid - mean)
     jackknife = (n - 1) / n * np.square(moves).sum(axis=0)
     centred = values.less(mean)
-    foretold = _foretell_variance(found, centred, trends), _look_back(found, centred)
-    least = np.maximum(*foretold) / n
+    seen = np.maximum(jackknife, _foretell_variance(found, centred, trends) / n)
+    late = _look_back(found, centred)
+    in_hindsight = np.square(late).mean(axis=0) / n
+    degrees = measure_degrees(moves, _kurtosis(flat - mean))
     still &= (values.paid == flat[0]).all(axis=0)
     unknown = not sum_without(found.weights).all()
     return Corrected(
         means=means,
         of_chains=np.where(still, 0.0, np.square(mean_error(values.draws))),
-        of_correction=np.where(still, 0.0, np.inf if unknown else np.maximum(jackknife, least)),
-        degrees=measure_degrees(moves, _kurtosis(flat - mean)),
+        of_correction=np.where(still, 0.0, np.inf if unknown else np.maximum(seen, in_hindsight)),
+        # hindsight is of many draws, where payments are few
+        degrees=np.where(in_hindsight > seen, measure_degrees(late), degrees),
     )
 
 
@@ -169,9 +172,9 @@ def _foretell_variance(found: Round, values: Values, trends: Sequence[Values]) -
 
 
 def _look_back(found: Round, values: Values) -> FloatArray:
-    """Return the variance of (w - e) (f - m) that a later surrogate foretells, shape (k,)."""
-    squares = np.square(found.in_hindsight(values.draws))
-    return np.asarray(np.mean(found.hindsight[..., None] * squares, axis=(0, 1)))
+    """Return numbers (m, k) whose mean squares are variances of (w - e) (f - m) in hindsight."""
+    late = np.sqrt(found.hindsight)[..., None] * found.in_hindsight(values.draws)
+    return np.asarray(late.reshape(-1, late.shape[2]))
 
 
 def _fit_line(found: Round, trend: Values) -> tuple[FloatArray, FloatArray]:

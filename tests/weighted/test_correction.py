@@ -113,6 +113,25 @@ def test_paid_draws_outside_a_tail_leave_its_error_large(rng):
     assert told.degrees[0] < 8.0
 
 
+def test_hindsight_of_many_draws_has_more_degrees_than_few_payments(rng):
+    found = pay(rng, chains(rng, draws=400), 28, lambda z: np.zeros(len(z)))
+    late = attrs.evolve(found, hindsight=np.full((4, 400), 0.5))
+    plain, told = (correct(each, positions(each)) for each in (found, late))
+    assert told.of_correction == pytest.approx(0.5 * found.flat.var(axis=0) / 28)
+    assert told.degrees[0] > 500.0 > 28.0 > plain.degrees[0]
+    one_draw = np.zeros((4, 400))
+    one_draw[0, 0] = 1e4
+    assert correct(attrs.evolve(found, hindsight=one_draw), positions(found)).degrees[0] < 3.0
+
+
+def test_hindsight_below_what_payments_say_changes_nothing(rng):
+    found = tilted(rng)
+    late = attrs.evolve(found, hindsight=np.full((4, 50), 1e-6))
+    for name in ("means", "of_chains", "of_correction", "degrees"):
+        one, other = (getattr(correct(each, positions(each)), name) for each in (found, late))
+        assert_array_equal(one, other)
+
+
 def test_a_rare_event_that_only_positions_paid_for_have_seen_is_not_constant(rng):
     draws = chains(rng)
     paid = np.append(draws.ravel()[:39], 9.0)[:, None]
