@@ -16,6 +16,10 @@ from surrokit.weighted.distribution import Distribution
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.round import Round
 
+LEAST_VARIANCE = 0.25
+"""Part of a variance under surrogates that is left of it under the target at least: few payments
+far out may correct those of heavy tails below zero."""
+
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
 class Answer(Answering):
@@ -80,9 +84,11 @@ class Answer(Answering):
 
     def _variances(self, values: Sequence[Values]) -> FloatArray:
         """Return the variance of each function under the target, shape (k,)."""
-        parts = zip(self.rounds, values, strict=True)
-        squares = [correct_means(each, x.squared()) for each, x in parts]
-        return np.asarray(np.maximum(self.counts @ np.stack(squares), 0.0))
+        squares = [each.squared() for each in values]
+        parts = zip(self.rounds, squares, strict=True)
+        corrected = self.counts @ np.stack([correct_means(*each) for each in parts])
+        plain = self.counts @ np.stack([each.flat.mean(axis=0) for each in squares])
+        return np.asarray(np.maximum(corrected, LEAST_VARIANCE * plain))
 
     def _estimate(self, values: Sequence[Values], trends: Sequence[Sequence[Values]]) -> Estimate:
         counts = self.counts

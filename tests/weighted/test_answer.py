@@ -79,6 +79,15 @@ def test_hindsight_changes_errors_alone(rng):
     assert (late.mean.error > 3.0 * plain.mean.error).all()
 
 
+def test_what_answers_are_worth_is_not_nothing_where_a_correction_of_variance_is_too_large(rng):
+    draws = chains(rng, draws=1000)
+    paid = np.append(draws[0, :39], [[6.0]], axis=0)
+    found = Round(draws=draws, paid=paid, log_weights=np.append(np.zeros(39), -5.0), learnt=100)
+    sixths = Answer(rounds=(found,), calls=0.0).expectation(lambda x: x**6)
+    plain = np.square(found.flat**6).mean() - np.square((found.flat**6).mean())
+    assert sixths.effective[0] == pytest.approx(0.25 * plain / sixths.error[0] ** 2, rel=0.01)
+
+
 @pytest.mark.statistical
 def test_error_bars_without_the_chains_part_do_not_hold(rng):
     """Chains are slow and weights good: the mutant is refused at the same 1e-4, ours holds."""

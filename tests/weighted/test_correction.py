@@ -113,6 +113,19 @@ def test_paid_draws_outside_a_tail_leave_its_error_large(rng):
     assert told.degrees[0] < 8.0
 
 
+def test_one_payment_far_out_makes_no_trend(rng):
+    """The surrogate has mass where the target has none, at one of 40 positions, which counts as a
+    150th of a draw. A line through it alone would make the error five to twenty times as large."""
+    draws = chains(rng, draws=1000)
+    paid = np.append(draws.reshape(-1, 1)[::100][:39], [[5.0]], axis=0)
+    evens = np.append(np.zeros(39), -5.0)
+    logs = evens + np.append(0.003 * rng.standard_normal(39), -24.0)
+    found = Round(draws=draws, paid=paid, log_weights=logs, log_evens=evens, learnt=100)
+    squares = positions(found).squared()
+    gone = found.evenings[-1] * squares.paid[-1, 0] / 40.0
+    assert np.sqrt(correct(found, squares).of_correction[0]) < 1.5 * gone
+
+
 def test_hindsight_of_many_draws_has_more_degrees_than_few_payments(rng):
     found = pay(rng, chains(rng, draws=400), 28, lambda z: np.zeros(len(z)))
     late = attrs.evolve(found, hindsight=np.full((4, 400), 0.5))
