@@ -199,6 +199,9 @@ class LearningProblem:
     is_density
         Whether U is -log density + constant, as it is in a run. Beyond what was observed a
         surrogate may then rise as densities fall, so that paths on it come back.
+    is_weighed
+        Whether few exact calls correct what many draws of the surrogate say. Its accuracy is then
+        worth more than its speed.
     """
 
     dim: int
@@ -207,6 +210,7 @@ class LearningProblem:
     deployment_rate: float = 0.0
     terms: SummedTerms | None = None
     is_density: bool = False
+    is_weighed: bool = False
 
 
 class Learner(Protocol):

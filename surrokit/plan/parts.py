@@ -183,6 +183,7 @@ def _learner(
         deployment_rate=schedule.deployment_rate / recipe.chains,
         terms=terms_of(exact),
         is_density=True,
+        is_weighed=weighs(recipe.correction),
     )
     return surrogate.learner(problem, rng)
 

@@ -27,7 +27,7 @@ from surrokit_networks.learner.pilot import (
     leanest_of,
     pilot_rows,
 )
-from surrokit_networks.learner.size import TRAINED_SIZE, default_size
+from surrokit_networks.learner.size import TRAINED_SIZE, default_size, fine_size
 from surrokit_networks.learner.training import Training
 from surrokit_networks.nodes.nodes import Nodes
 from surrokit_networks.outputs.emulator import FittedEmulator, emulator_capabilities
@@ -108,6 +108,9 @@ class NetworkLearner(KeepingLearner):
     bordered
         Whether nodes are believed near the rows alone, where U is learnt as a whole; see
         :class:`~surrokit_networks.regression.border.Border`.
+    fine
+        Whether accuracy is worth more than speed, where outputs are learnt and all is left to the
+        learner: there are nodes in any case, and more of them with more points.
     """
 
     n_nodes: int | None
@@ -118,6 +121,7 @@ class NetworkLearner(KeepingLearner):
     most_nodes: int | None = None
     known: ExactRows | None = None
     bordered: bool = False
+    fine: bool = False
 
     @property
     def needs(self) -> frozenset[str]:
@@ -259,12 +263,15 @@ class NetworkLearner(KeepingLearner):
     def _nodes_are_optional(self) -> bool:
         """Whether outputs may be learnt by a trend alone, as all is left to the learner."""
         given = (self.n_nodes, self.training.regression.ridge)
-        return self.energy is not None and given == (None, None)
+        return self.energy is not None and given == (None, None) and not self.fine
 
     def _size(self, rows: TrainingRows) -> int:
         if self.n_nodes is not None:
             return self.n_nodes
-        size = default_size(self.dim, len(rows), int(self._with_derivatives(rows).sum()))
+        n_derivatives = int(self._with_derivatives(rows).sum())
+        size = default_size(self.dim, len(rows), n_derivatives)
+        if self.fine and self.energy is not None and n_derivatives:
+            size = fine_size(len(rows) + self.dim * n_derivatives)
         if self.most_nodes is not None:
             size = min(size, self.most_nodes)
         trained = self.training.regression.hidden == "trained"

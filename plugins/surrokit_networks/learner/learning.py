@@ -108,6 +108,7 @@ def network_learner(
         convex=convex and energy is None,
         known=known,
         bordered=problem.is_density and training.whiten,
+        fine=problem.is_weighed,
     )
 
 

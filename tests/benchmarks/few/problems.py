@@ -55,7 +55,7 @@ def reference_of(problem: str, data: Path) -> FloatArray:
         normal = rng.standard_normal((100_000, DIM)) @ np.linalg.cholesky(_linked()).T
         return normal / np.sqrt(rng.chisquare(DEGREES, len(normal)) / DEGREES)[:, None]
     posterior = Posterior.read(CASES[problem], data)
-    run = sk.sample(posterior.with_gradient(), draws=5000, seed=5, **FINDS)
+    run = sk.sample(posterior.with_gradient(), draws=25_000, seed=5, **FINDS)
     draws = run.draws.reshape(-1, posterior.case.dim)
     return posterior.values_alone().transform.to_unbounded(draws)
 
