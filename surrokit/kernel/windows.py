@@ -7,6 +7,8 @@ import numpy as np
 
 from surrokit.kernel.tuner_state import TunerState
 from surrokit.types import BoolArray, FloatArray
+from surrokit.warp import Warp
+from surrokit.warping.fit import fit_marginals
 
 LAST = 50
 """Iterations after the last window, for the step size alone."""
@@ -91,6 +93,23 @@ def pool(state: TunerState, moving: BoolArray) -> FloatArray | None:
     diagonal = _diagonal(covariance, state.covariance)
     shrunk = np.asarray(weight * covariance + (1.0 - weight) * diagonal, dtype=np.float64)
     return shrunk if _is_definite(shrunk) else None
+
+
+def learn_warp(state: TunerState, moving: BoolArray) -> Warp | None:
+    """Return the warp for what a window kept of the chains that move; None if they are flat."""
+    positions = np.concatenate([rows[moving] for rows, _ in state.kept])
+    centre, scale, lean, tail = fit_marginals(positions)
+    dim = positions.shape[1]
+    warp = Warp(centre=centre, scale=scale, lean=lean, tail=tail, covariance=np.eye(dim))
+    straight = attrs.evolve(state.empty_window(), covariance=None)
+    for rows, gradients in state.kept:
+        z = warp.straighten(rows)
+        if gradients is not None:
+            slope, by_straight = warp.slopes(z)
+            gradients = gradients * slope - by_straight
+        straight = collect(straight, z, gradients)
+    covariance = pool(straight, moving)
+    return None if covariance is None else attrs.evolve(warp, covariance=covariance)
 
 
 def agree(one: FloatArray, other: FloatArray) -> bool:

@@ -17,6 +17,7 @@ from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.contracts.sampler import Tuning
 from surrokit.types import FloatArray
+from surrokit.warp import Warp
 
 EXACT = "exact"
 SURROGATES: Mapping[str, dict[str, Any]] = {
@@ -71,6 +72,7 @@ _SOFTABS = ("softabs", {"hardness": 5.0})  # with a harder one exact steps in fa
 
 KERNELS = (
     Kernel(name="hmc", sampler="hmc", settings={"n_steps": 4}),
+    Kernel(name="hmc, warped", sampler="hmc", settings={"n_steps": 4, "warp": True}),
     Kernel(name="nuts", sampler="nuts", settings={"max_depth": 3}),
     Kernel(name="random-walk", sampler="random-walk"),
     Kernel(name="gaussian", sampler="gaussian", settings={"step_size": 0.8}),
@@ -132,6 +134,17 @@ def distorted(exact: Potential, positions: FloatArray) -> Evaluations:
 
 
 def tuning(kernel: Kernel, case: Case) -> Tuning:
-    """Return a step size and a covariance that are fixed before any chain starts."""
+    """Return what is tuned, fixed before any chain starts; a warp is far from what would suit."""
     draws = case.sample(np.random.default_rng([1301, TUNED]), N_TUNED)
-    return Tuning(step_size=kernel.step * case.step_size, covariance=np.cov(draws.T))
+    covariance = np.cov(draws.T)
+    return Tuning(
+        step_size=kernel.step * case.step_size,
+        covariance=covariance,
+        warp=Warp(
+            centre=np.median(draws, axis=0),
+            scale=draws.std(axis=0),
+            lean=np.linspace(0.5, -0.3, len(covariance)),
+            tail=np.linspace(0.8, 1.3, len(covariance)),
+            covariance=np.eye(len(covariance)),
+        ),
+    )
