@@ -18,6 +18,7 @@ from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.contracts.sampler import Tuning
 from surrokit.types import FloatArray
 from surrokit.warp import Warp
+from surrokit.warping.fit import fit_marginals
 
 EXACT = "exact"
 SURROGATES: Mapping[str, dict[str, Any]] = {
@@ -134,17 +135,17 @@ def distorted(exact: Potential, positions: FloatArray) -> Evaluations:
 
 
 def tuning(kernel: Kernel, case: Case) -> Tuning:
-    """Return what is tuned, fixed before any chain starts; a warp is far from what would suit."""
+    """Return what is tuned, fixed before any chain starts."""
     draws = case.sample(np.random.default_rng([1301, TUNED]), N_TUNED)
-    covariance = np.cov(draws.T)
     return Tuning(
         step_size=kernel.step * case.step_size,
-        covariance=covariance,
-        warp=Warp(
-            centre=np.median(draws, axis=0),
-            scale=draws.std(axis=0),
-            lean=np.linspace(0.5, -0.3, len(covariance)),
-            tail=np.linspace(0.8, 1.3, len(covariance)),
-            covariance=np.eye(len(covariance)),
-        ),
+        covariance=np.cov(draws.T),
+        warp=warp_of(draws) if kernel.settings.get("warp") else None,
     )
+
+
+def warp_of(draws: FloatArray) -> Warp:
+    """Return the warp that a warm-up would learn from draws (n, dim)."""
+    centre, scale, lean, tail = fit_marginals(draws)
+    warp = Warp(centre=centre, scale=scale, lean=lean, tail=tail, covariance=np.eye(draws.shape[1]))
+    return attrs.evolve(warp, covariance=np.cov(warp.straighten(draws).T))
