@@ -15,8 +15,8 @@ import numpy as np
 
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
+from surrokit.marginals.warp import Warp
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
-from surrokit.warp import Warp
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -7,8 +7,8 @@ import numpy as np
 
 from surrokit.contracts.sampler import Tuning
 from surrokit.kernel.lengths import LengthSearch
+from surrokit.marginals.warp import Warp
 from surrokit.types import FloatArray
-from surrokit.warp import Warp
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -6,9 +6,9 @@ import attrs
 import numpy as np
 
 from surrokit.kernel.tuner_state import TunerState
+from surrokit.marginals.fit import fit_marginals
+from surrokit.marginals.warp import Warp
 from surrokit.types import BoolArray, FloatArray
-from surrokit.warp import Warp
-from surrokit.warping.fit import fit_marginals
 
 LAST = 50
 """Iterations after the last window, for the step size alone."""

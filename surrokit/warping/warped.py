@@ -7,8 +7,8 @@ import numpy as np
 
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.contracts.potential import Potential, with_gradient, with_gradient_alone
+from surrokit.marginals.warp import Warp
 from surrokit.types import Cache, Capabilities, FloatArray
-from surrokit.warp import Warp
 
 
 @attrs.frozen(eq=False)

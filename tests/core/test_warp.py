@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from surrokit.contracts.sampler import StepInfo, Tuning
 from surrokit.kernel.tuner import Tuner
+from surrokit.marginals.fit import _misfit, fit_marginals
+from surrokit.marginals.warp import Warp
 from surrokit.testing import CountingPotential, Limited
 from surrokit.testing.targets.densities import Banana
-from surrokit.warp import Warp
-from surrokit.warping.fit import _misfit, fit_marginals
 from surrokit.warping.warped import Warped
 
 WARP = Warp(

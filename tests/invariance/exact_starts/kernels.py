@@ -16,9 +16,9 @@ from surrokit.contracts.dynamics import changes_with_position
 from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.contracts.sampler import Tuning
+from surrokit.marginals.fit import fit_marginals
+from surrokit.marginals.warp import Warp
 from surrokit.types import FloatArray
-from surrokit.warp import Warp
-from surrokit.warping.fit import fit_marginals
 
 EXACT = "exact"
 SURROGATES: Mapping[str, dict[str, Any]] = {
