@@ -64,7 +64,9 @@ class HMC:
         Mean acceptance on its own potential that tuning of the step size aims at.
     warp
         Follow paths in coordinates in which each parameter by itself is about normal, learnt in
-        warm-up. The metric is in these coordinates then.
+        warm-up. The metric is in these coordinates then. It takes an integrator that keeps value
+        and gradient of positions, and no more. On narrow straight ridges it does harm: they
+        become curved.
 
     Raises
     ------

@@ -96,7 +96,10 @@ def pool(state: TunerState, moving: BoolArray) -> FloatArray | None:
 
 
 def learn_warp(state: TunerState, moving: BoolArray) -> Warp | None:
-    """Return the warp for what a window kept of the chains that move; None if they are flat."""
+    """Return the warp for what a window kept of the chains that move; None if they are flat.
+
+    Its covariance is that of all the window's positions in the new coordinates, by :func:`pool`.
+    """
     positions = np.concatenate([rows[moving] for rows, _ in state.kept])
     centre, scale, lean, tail = fit_marginals(positions)
     dim = positions.shape[1]
@@ -104,10 +107,8 @@ def learn_warp(state: TunerState, moving: BoolArray) -> Warp | None:
     straight = attrs.evolve(state.empty_window(), covariance=None)
     for rows, gradients in state.kept:
         z = warp.straighten(rows)
-        if gradients is not None:
-            slope, by_straight = warp.slopes(z)
-            gradients = gradients * slope - by_straight
-        straight = collect(straight, z, gradients)
+        pulled = None if gradients is None else warp.pull(gradients, z)
+        straight = collect(straight, z, pulled)
     covariance = pool(straight, moving)
     return None if covariance is None else attrs.evolve(warp, covariance=covariance)
 

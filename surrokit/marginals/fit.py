@@ -8,14 +8,16 @@ from surrokit.types import FloatArray
 
 _MOST_LEAN, _MOST_TAIL = 2.0, 3.0  # farther from normal than this, a few draws cannot tell
 _STRENGTH = 10.0  # draws that speak for no change of shape
+_NORMAL = 0.5 - np.log(2.0)  # the misfit of standardised draws as they are
+_WORTH = 10.0  # nats by which a shape must be more likely than the normal one
 
 
 def fit_marginals(positions: FloatArray) -> FloatArray:
     """Return centre, scale, lean and tail of a warp, shape (4, dim), for positions (n, dim).
 
     Each parameter's are those of the greatest likelihood, with a penalty on lean and tail that
-    counts as much as a few draws: draws of a short window must not bend what is straight. A
-    parameter that does not vary is only shifted.
+    counts as much as a few draws. They bend only where draws clearly are not normal: what chance
+    bends makes straight ridges crooked. A parameter that does not vary is only shifted.
     """
     return np.stack([_fit_one(column) for column in positions.T], axis=1)
 
@@ -40,6 +42,8 @@ def _fit_one(column: FloatArray) -> FloatArray:
             (-np.log(_MOST_TAIL), np.log(_MOST_TAIL)),
         ],
     )
+    if not len(units) * (_NORMAL - found.fun) > _WORTH:
+        return np.array([float(column.mean()), spread, 0.0, 1.0])
     centre, log_scale, lean, log_tail = found.x
     return np.array([middle + spread * centre, spread * np.exp(log_scale), lean, np.exp(log_tail)])
 

@@ -49,5 +49,19 @@ class Warp:
         by_straight = np.tanh(inside) / (self.tail * root) - straight / np.square(root)
         return slope, by_straight
 
+    def log_volume(self, straight: FloatArray) -> FloatArray:
+        """Return log |dx/dz|, shape (n,), at z (n, dim)."""
+        return np.asarray(np.log(self.slopes(straight)[0]).sum(axis=1))
+
+    def pull(self, gradients: FloatArray, straight: FloatArray) -> FloatArray:
+        """Return gradients by z of U - log |dx/dz| at z (n, dim), from those of U by x."""
+        slope, by_straight = self.slopes(straight)
+        return np.asarray(gradients * slope - by_straight)
+
+    def push(self, gradients: FloatArray, straight: FloatArray) -> FloatArray:
+        """Return gradients of U by x at z (n, dim), from those of U - log |dx/dz| by z."""
+        slope, by_straight = self.slopes(straight)
+        return np.asarray((gradients + by_straight) / slope)
+
     def _inside(self, straight: FloatArray) -> FloatArray:
         return np.asarray((np.arcsinh(straight) + self.lean) / self.tail)

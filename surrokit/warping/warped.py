@@ -41,39 +41,32 @@ class Warped:
     def value(self, positions: FloatArray) -> FloatArray:
         """Return the potential at z, shape (n,), of positions z (n, dim)."""
         value = self.potential.value(self.warp.bend(positions))
-        return value - self._log_volume(positions)
+        return np.asarray(value - self.warp.log_volume(positions))
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient by z, shape (n, dim)."""
-        slope, by_straight = self.warp.slopes(positions)
         gradient = with_gradient_alone(self.potential).gradient(self.warp.bend(positions))
-        return gradient * slope - by_straight
+        return self.warp.pull(gradient, positions)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return both, shapes (n,) and (n, dim)."""
-        value, gradient = with_gradient(self.potential).value_and_gradient(
-            self.warp.bend(positions)
-        )
-        slope, by_straight = self.warp.slopes(positions)
-        return value - np.log(slope).sum(axis=1), gradient * slope - by_straight
+        x = self.warp.bend(positions)
+        value, gradient = with_gradient(self.potential).value_and_gradient(x)
+        straight = self.straighten({"value": value, "gradient": gradient}, positions)
+        return straight["value"], straight["gradient"]
 
     # --- what is kept for positions ---
 
     def straighten(self, cache: Cache, straight: FloatArray) -> Cache:
         """Return value and gradient by z at z (n, dim), from those by x."""
-        slope, by_straight = self.warp.slopes(straight)
         return {
-            "value": cache["value"] - np.log(slope).sum(axis=1),
-            "gradient": cache["gradient"] * slope - by_straight,
+            "value": cache["value"] - self.warp.log_volume(straight),
+            "gradient": self.warp.pull(cache["gradient"], straight),
         }
 
     def bend(self, cache: Cache, straight: FloatArray) -> Cache:
         """Return value and gradient by x at z (n, dim), from those by z."""
-        slope, by_straight = self.warp.slopes(straight)
         return {
-            "value": cache["value"] + np.log(slope).sum(axis=1),
-            "gradient": (cache["gradient"] + by_straight) / slope,
+            "value": cache["value"] + self.warp.log_volume(straight),
+            "gradient": self.warp.push(cache["gradient"], straight),
         }
-
-    def _log_volume(self, straight: FloatArray) -> FloatArray:
-        return np.asarray(np.log(self.warp.slopes(straight)[0]).sum(axis=1))
