@@ -104,13 +104,21 @@ def learn_warp(state: TunerState, moving: BoolArray) -> Warp | None:
     centre, scale, lean, tail = fit_marginals(positions)
     dim = positions.shape[1]
     warp = Warp(centre=centre, scale=scale, lean=lean, tail=tail, covariance=np.eye(dim))
-    straight = attrs.evolve(state.empty_window(), covariance=None)
+    straight = attrs.evolve(state.empty_window(), covariance=_about_centre(warp, state.covariance))
     for rows, gradients in state.kept:
         z = warp.straighten(rows)
         pulled = None if gradients is None else warp.pull(gradients, z)
         straight = collect(straight, z, pulled)
     covariance = pool(straight, moving)
     return None if covariance is None else attrs.evolve(warp, covariance=covariance)
+
+
+def _about_centre(warp: Warp, known: FloatArray | None) -> FloatArray | None:
+    """Return a covariance (dim, dim) of x as one of z, by the slopes of a warp at its centre."""
+    if known is None:
+        return None
+    slope = warp.slopes(np.zeros((1, len(known))))[0][0]
+    return np.asarray(known / slope / slope[:, None])
 
 
 def agree(one: FloatArray, other: FloatArray) -> bool:
