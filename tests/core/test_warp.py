@@ -211,6 +211,17 @@ def test_its_covariance_is_learnt_from_gradients_too(skewed):
     assert_allclose(np.diag(with_them.covariance), 1.0, atol=0.2)
 
 
+@pytest.mark.parametrize("with_gradients", [False, True])
+def test_where_nothing_bends_its_covariance_is_the_other_in_new_units(rng, with_gradients):
+    covariance = np.array([[4.0, 1.99], [1.99, 1.0]])
+    draws = 7.0 + rng.standard_normal((300, 4, 2)) @ np.linalg.cholesky(covariance).T
+    gradients = (draws - 7.0) @ np.linalg.inv(covariance) if with_gradients else None
+    found = tuned({"metric", "warp"}, draws, gradients)
+    assert (found.warp.lean == 0.0).all()
+    units = found.warp.scale * found.warp.scale[:, None]
+    assert_allclose(units * found.warp.covariance, found.covariance, rtol=1e-6)
+
+
 def test_who_asks_for_none_gets_none(skewed):
     assert tuned({"metric"}, skewed).warp is None
 
