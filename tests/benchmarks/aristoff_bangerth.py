@@ -35,7 +35,7 @@ WARPED_PATHS = (
 METHODS: Mapping[str, Mapping[str, Any]] = {
     "HMC": {"sampler": "hmc", "warmup": 600},
     "HMC, long paths": {"sampler": LONG, "warmup": 300},
-    "HMC, warped": {"sampler": WARPED_PATHS, "warmup": 300},
+    "HMC, warped": {"sampler": WARPED_PATHS, "warmup": 350},
     "NUTS": {"sampler": "nuts", "warmup": 600},
     "sub-chains": {"sampler": "sub-chain", "surrogate": "additive", "explorer": ROUNDS},
     "sub-chains, warped": {"sampler": "sub-chain", "surrogate": WARPED, "explorer": ROUNDS},
