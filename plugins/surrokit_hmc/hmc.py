@@ -21,6 +21,8 @@ from surrokit.settings import (
     share,
 )
 from surrokit.types import Capabilities, FloatArray
+from surrokit.warping.kernel import WarpedKernel
+from surrokit.warping.warped import Warped
 
 PATH_LENGTH = math.pi
 """Longest path in standard deviations of the widest direction, unless told otherwise.
@@ -60,6 +62,11 @@ class HMC:
         ones may suit parameters with long flat tails, with ``shortest`` of about 1/2.
     target_acceptance
         Mean acceptance on its own potential that tuning of the step size aims at.
+    warp
+        Follow paths in coordinates in which each parameter by itself is about normal, learnt in
+        warm-up. The metric is in these coordinates then. It takes an integrator that keeps value
+        and gradient of positions, and no more. On narrow straight ridges it does harm: they
+        become curved.
 
     Raises
     ------
@@ -75,6 +82,7 @@ class HMC:
     shortest: float = attrs.field(default=0.0, validator=share)
     path_length: float = attrs.field(default=PATH_LENGTH, validator=positive)
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
+    warp: bool = False
 
     def __attrs_post_init__(self) -> None:
         constant_metric(self.metric, "hmc")
@@ -87,16 +95,24 @@ class HMC:
 
     @property
     def tunes(self) -> frozenset[str]:
-        """Whatever of step size, number of steps and metric was not given."""
+        """Whatever of step size, number of steps and metric was not given, and the warp."""
         free = {
             "step_size": self.step_size is None,
             "n_steps": self.n_steps is None,
             "metric": self.metric.tunable,
+            "warp": self.warp,
         }
         return frozenset(name for name, is_free in free.items() if is_free)
 
-    def bind(self, potential: Potential, tuning: Tuning) -> HMCKernel:
+    def bind(self, potential: Potential, tuning: Tuning) -> HMCKernel | WarpedKernel:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""
+        if not self.warp or tuning.warp is None:
+            return self._plain(potential, tuning)
+        warped = Warped(potential, tuning.warp)
+        straight = attrs.evolve(tuning, covariance=tuning.warp.covariance)
+        return WarpedKernel(inner=self._plain(warped, straight), warped=warped)
+
+    def _plain(self, potential: Potential, tuning: Tuning) -> HMCKernel:
         metric, longest_path = self._fit(tuning.covariance) or (self.metric, None)
         step = tuning.step_size if self.step_size is None else self.step_size
         return HMCKernel(

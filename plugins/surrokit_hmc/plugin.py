@@ -19,6 +19,7 @@ _COMPONENTS = (
             {"step_size": 0.5, "n_steps": 4},
             {"step_size": 0.4, "n_steps": 3, "randomize": False, "metric": "identity"},
             {"step_size": 0.5, "n_steps": 4, "metric": "diagonal"},
+            {"n_steps": 4, "warp": True},
             {},
         ),
     ),

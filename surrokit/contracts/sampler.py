@@ -15,6 +15,7 @@ import numpy as np
 
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
+from surrokit.marginals.warp import Warp
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 
 
@@ -172,12 +173,15 @@ class Tuning:
         Longest path in steps; None lets the sampler choose from the covariance.
     length : int, optional
         Transitions in a sub-chain; None while nothing is known.
+    warp : Warp, optional
+        Coordinates for a sampler that asks for them; None while nothing is known.
     """
 
     step_size: float
     covariance: FloatArray | None = None
     n_steps: int | None = None
     length: int | None = None
+    warp: Warp | None = None
 
 
 class Kernel(Protocol):
@@ -222,7 +226,7 @@ class Sampler(Protocol):
 
     @property
     def tunes(self) -> frozenset[str]:
-        """Settings left free, out of ``step_size``, ``n_steps``, ``metric`` and ``length``."""
+        """Settings left free: ``step_size``, ``n_steps``, ``metric``, ``length`` or ``warp``."""
 
     @property
     def target_acceptance(self) -> float:

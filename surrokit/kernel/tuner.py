@@ -20,7 +20,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import Sampler, StepInfo, Tuning
 from surrokit.kernel.lengths import LengthSearch
 from surrokit.kernel.tuner_state import TunerState
-from surrokit.kernel.windows import agree, collect, pool, windows
+from surrokit.kernel.windows import agree, collect, learn_warp, pool, windows
 from surrokit.types import BoolArray, FloatArray
 
 FIRST_STEP_SIZE = 0.5
@@ -155,6 +155,7 @@ class Tuner:
             covariance=covariance,
             lengths=LengthSearch(normal_variance=0.5 * dim),
             given=tuning,
+            warp=None if tuning is None else tuning.warp,
         )
 
     def tuning(self, state: TunerState) -> Tuning:
@@ -168,6 +169,7 @@ class Tuner:
             covariance=state.covariance,
             n_steps=self._n_steps(state),
             length=self._length(state) if "length" in self.tunes else None,
+            warp=state.warp,
         )
 
     def update(
@@ -301,6 +303,8 @@ class Tuner:
         if state.given is not None or not ends or not first < state.iteration <= ends[-1]:
             return state
         state = collect(state, positions, gradients)
+        if "warp" in self.tunes:
+            state = attrs.evolve(state, kept=(*state.kept, (positions, gradients)))
         if state.iteration not in ends:
             return state
         covariance = pool(state, moving)
@@ -314,6 +318,7 @@ class Tuner:
             direction=0,
             lengths=state.lengths.age(),
             settled=_settled(state, covariance),
+            warp=learn_warp(state, moving) if "warp" in self.tunes else None,
         )
         # in a metric that fits, the step is of order dim^-1/4, so 1 is the better guess
         fits = state.covariance is None and "metric" in self.tunes

@@ -7,6 +7,7 @@ import numpy as np
 
 from surrokit.contracts.sampler import Tuning
 from surrokit.kernel.lengths import LengthSearch
+from surrokit.marginals.warp import Warp
 from surrokit.types import FloatArray
 
 
@@ -46,6 +47,11 @@ class TunerState:
         Tuning known from the start, which is not searched.
     settled
         Whether a long window agreed with the one before it about the covariance.
+    kept
+        For a sampler that asks for a warp: positions of the window, and gradients there or None,
+        all of shape (chains, dim).
+    warp : Warp, optional
+        From the last full window.
     """
 
     iteration: int
@@ -66,6 +72,8 @@ class TunerState:
     lengths: LengthSearch
     given: Tuning | None
     settled: bool = False
+    kept: tuple[tuple[FloatArray, FloatArray | None], ...] = ()
+    warp: Warp | None = None
 
     def empty_window(self) -> TunerState:
         """Return the state without the positions collected so far."""
@@ -76,4 +84,5 @@ class TunerState:
             scatter=np.zeros_like(self.scatter),
             slope=np.zeros_like(self.mean),
             tension=np.zeros_like(self.scatter),
+            kept=(),
         )

@@ -6,6 +6,8 @@ import attrs
 import numpy as np
 
 from surrokit.kernel.tuner_state import TunerState
+from surrokit.marginals.fit import fit_marginals
+from surrokit.marginals.warp import Warp
 from surrokit.types import BoolArray, FloatArray
 
 LAST = 50
@@ -91,6 +93,32 @@ def pool(state: TunerState, moving: BoolArray) -> FloatArray | None:
     diagonal = _diagonal(covariance, state.covariance)
     shrunk = np.asarray(weight * covariance + (1.0 - weight) * diagonal, dtype=np.float64)
     return shrunk if _is_definite(shrunk) else None
+
+
+def learn_warp(state: TunerState, moving: BoolArray) -> Warp | None:
+    """Return the warp for what a window kept of the chains that move; None if they are flat.
+
+    Its covariance is that of all the window's positions in the new coordinates, by :func:`pool`.
+    """
+    positions = np.concatenate([rows[moving] for rows, _ in state.kept])
+    centre, scale, lean, tail = fit_marginals(positions)
+    dim = positions.shape[1]
+    warp = Warp(centre=centre, scale=scale, lean=lean, tail=tail, covariance=np.eye(dim))
+    straight = attrs.evolve(state.empty_window(), covariance=_about_centre(warp, state.covariance))
+    for rows, gradients in state.kept:
+        z = warp.straighten(rows)
+        pulled = None if gradients is None else warp.pull(gradients, z)
+        straight = collect(straight, z, pulled)
+    covariance = pool(straight, moving)
+    return None if covariance is None else attrs.evolve(warp, covariance=covariance)
+
+
+def _about_centre(warp: Warp, known: FloatArray | None) -> FloatArray | None:
+    """Return a covariance (dim, dim) of x as one of z, by the slopes of a warp at its centre."""
+    if known is None:
+        return None
+    slope = warp.slopes(np.zeros((1, len(known))))[0][0]
+    return np.asarray(known / slope / slope[:, None])
 
 
 def agree(one: FloatArray, other: FloatArray) -> bool:

@@ -28,9 +28,14 @@ import surrokit as sk
 WARPED = ("additive", {"warp": True})
 ROUNDS = ("rounds", {"evaluations": 900, "batch": 100})
 LONG = ("hmc", {"shortest": 0.5, "path_length": 5.0, "target_acceptance": 0.65})
+WARPED_PATHS = (
+    "hmc",
+    {"warp": True, "shortest": 0.5, "path_length": 4.5, "target_acceptance": 0.7},
+)
 METHODS: Mapping[str, Mapping[str, Any]] = {
     "HMC": {"sampler": "hmc", "warmup": 600},
     "HMC, long paths": {"sampler": LONG, "warmup": 300},
+    "HMC, warped": {"sampler": WARPED_PATHS, "warmup": 350},
     "NUTS": {"sampler": "nuts", "warmup": 600},
     "sub-chains": {"sampler": "sub-chain", "surrogate": "additive", "explorer": ROUNDS},
     "sub-chains, warped": {"sampler": "sub-chain", "surrogate": WARPED, "explorer": ROUNDS},

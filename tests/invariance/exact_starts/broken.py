@@ -15,9 +15,10 @@ from exact_starts.targets import CASES
 from exact_starts.trying import Outcome, Size, metropolis, settings, tried_once
 from surrokit.compose import make
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.sampler import Decider
+from surrokit.contracts.sampler import Decider, Proposal, Tuning
 from surrokit.testing.targets.counting import Wrapped
 from surrokit.types import FloatArray
+from surrokit.warping.kernel import WarpedKernel
 
 Spoil = Callable[[Any, Potential], tuple[Any, Decider]]
 """From a sampler and the exact potential to a broken sampler, or what is broken and decides."""
@@ -41,6 +42,23 @@ class JacobianLeftOut(Wrapped):
         bounded = self.inner.target
         with np.errstate(all="ignore"):
             return bounded.inner.value(bounded.transform.to_bounded(positions))
+
+
+@attrs.frozen
+class VolumeLeftOut:
+    """A sampler in warped coordinates whose log correction lacks their volume."""
+
+    inner: Any
+
+    def bind(self, potential: Potential, tuning: Tuning) -> Any:
+        warped = self.inner.bind(potential, tuning)
+        return _WithoutVolume(inner=warped.inner, warped=warped.warped)
+
+
+class _WithoutVolume(WarpedKernel):
+    def _bent(self, proposal: Proposal, log_volume: FloatArray) -> Proposal:
+        sound = super()._bent(proposal, log_volume)
+        return attrs.evolve(sound, log_correction=proposal.log_correction)
 
 
 def _sampler(mutant: Callable[..., Any], **settings: Any) -> Spoil:
@@ -144,6 +162,13 @@ CONTROLS = (
         case="two normals",
         kernel="rmhmc",
         potential="quadratic",
+    ),
+    Control(
+        what="no volume",
+        case="t, 3 degrees of freedom",
+        kernel="hmc, warped",
+        potential="exact",
+        spoil=_sampler(VolumeLeftOut),
     ),
     Control(
         what="far points refused",

@@ -16,6 +16,8 @@ from surrokit.contracts.dynamics import changes_with_position
 from surrokit.contracts.learner import Evaluations, LearningProblem
 from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.contracts.sampler import Tuning
+from surrokit.marginals.fit import fit_marginals
+from surrokit.marginals.warp import Warp
 from surrokit.types import FloatArray
 
 EXACT = "exact"
@@ -71,6 +73,7 @@ _SOFTABS = ("softabs", {"hardness": 5.0})  # with a harder one exact steps in fa
 
 KERNELS = (
     Kernel(name="hmc", sampler="hmc", settings={"n_steps": 4}),
+    Kernel(name="hmc, warped", sampler="hmc", settings={"n_steps": 4, "warp": True}),
     Kernel(name="nuts", sampler="nuts", settings={"max_depth": 3}),
     Kernel(name="random-walk", sampler="random-walk"),
     Kernel(name="gaussian", sampler="gaussian", settings={"step_size": 0.8}),
@@ -132,6 +135,17 @@ def distorted(exact: Potential, positions: FloatArray) -> Evaluations:
 
 
 def tuning(kernel: Kernel, case: Case) -> Tuning:
-    """Return a step size and a covariance that are fixed before any chain starts."""
+    """Return what is tuned, fixed before any chain starts."""
     draws = case.sample(np.random.default_rng([1301, TUNED]), N_TUNED)
-    return Tuning(step_size=kernel.step * case.step_size, covariance=np.cov(draws.T))
+    return Tuning(
+        step_size=kernel.step * case.step_size,
+        covariance=np.cov(draws.T),
+        warp=warp_of(draws) if kernel.settings.get("warp") else None,
+    )
+
+
+def warp_of(draws: FloatArray) -> Warp:
+    """Return the warp that a warm-up would learn from draws (n, dim)."""
+    centre, scale, lean, tail = fit_marginals(draws)
+    warp = Warp(centre=centre, scale=scale, lean=lean, tail=tail, covariance=np.eye(draws.shape[1]))
+    return attrs.evolve(warp, covariance=np.cov(warp.straighten(draws).T))

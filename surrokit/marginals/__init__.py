@@ -1,0 +1,1 @@
+"""Coordinates in which each parameter by itself is about normal: the map, and how it is learnt."""

@@ -1,0 +1,1 @@
+"""Moves in coordinates in which each parameter by itself is about normal."""
