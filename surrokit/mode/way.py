@@ -24,6 +24,8 @@ Until: TypeAlias = Callable[[FloatArray, float, FloatArray], bool]
 
 STEADY = 3
 """Iterations in a row that gain less than the tolerance, before a search without matrices ends."""
+_GROWS = 2.0  # times the gain before it, a gain on the way along a valley, which gets faster
+_FAINT = 1e-6  # of the tolerance, gains that may be rounding
 _ROUNDING = 4 * np.finfo(float).eps  # part of a potential that no two sums of it need agree in
 
 
@@ -73,6 +75,7 @@ class Way:
         self.converged = False
         self.steady = 0
         self.last_value = np.inf
+        self.last_gain = 0.0
         self.same = 0  # evaluations in a row that are the best value but for rounding
         self.matrix = matrix_of(potential)
 
@@ -132,10 +135,16 @@ class Way:
     def note_iteration(self, value: float) -> None:
         """Take note of the value at the end of an iteration.
 
-        :class:`Enough` ends the search if several in a row gained less than the tolerance.
+        :class:`Enough` ends the search if several in a row gained less than the tolerance. One
+        does not count that gained far more than the one before it: where a valley is long, steps
+        along it begin small, and each is longer than the last.
         """
-        self.steady = self.steady + 1 if self.last_value - value < self.tolerance else 0
-        self.last_value = value
+        gain = self.last_value - value
+        if gain >= self.tolerance:
+            self.steady = 0
+        elif not gain > max(_GROWS * self.last_gain, _FAINT * self.tolerance):
+            self.steady += 1
+        self.last_value, self.last_gain = value, gain
         if self.steady == STEADY:
             self.converged = True
             raise Enough

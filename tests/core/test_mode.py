@@ -11,6 +11,7 @@ import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import CapabilityError, EvaluationError, NumericalError, ShapeError
 from surrokit.mode.search import find_mode
+from surrokit.mode.way import Enough, Way
 
 WIDE_AND_NARROW = np.array([1e-2, 1.0, 1e3])
 """Curvatures of a quadratic."""
@@ -223,3 +224,31 @@ def test_a_start_of_another_shape_is_an_error():
 def test_a_target_without_gradients_is_an_error():
     with pytest.raises(CapabilityError, match="gradient"):
         find_mode(Quadratic(frozenset()), np.ones(3))
+
+
+def iterations(gains):
+    """Return after how many iterations with such gains a search ends; None if it goes on."""
+    way, value = Way(Quadratic(frozenset({"gradient"})), 100, 1.0, None), 0.0
+    way.note_iteration(value)
+    for i, gain in enumerate(gains, start=1):
+        value -= gain
+        try:
+            way.note_iteration(value)
+        except Enough:
+            return i
+    return None
+
+
+@pytest.mark.parametrize(
+    ("gains", "ends"),
+    [
+        ([0.1, 0.1, 0.1, 0.1], 3),
+        ([0.1, 0.05, 0.02, 0.01], 3),
+        ([0.1, 0.3, 0.9, 2.0, 5.0], None),
+        ([1e-9, 1e-8, 1e-7, 1e-7], 3),
+        ([0.1, 0.05, 2.0, 0.1, 0.1, 0.1], 6),
+    ],
+)
+def test_small_gains_end_a_search_unless_each_is_far_more_than_the_last(gains, ends):
+    """Gains are in units of the tolerance; the last of those that end a search are rounding."""
+    assert iterations(gains) == ends

@@ -47,7 +47,7 @@ judge it. Where most would leave the region of the points seen, the mass is else
 
 WITHIN, OUTER = 0.5, 0.6
 """Predicted acceptance from which on rounds look about the surrogate's mass as well, and the part
-of a batch that they spend on it. Once the acceptance is good, few draws go with them."""
+of a batch that they spend on it. At first, and once V is good, few draws go with them."""
 
 UNSURE = 0.6
 """Predicted acceptance below which sub-chains find their length alone, and modes are in doubt."""
@@ -352,7 +352,8 @@ class RoundsExploration:
             return state if below is None else with_design(state, below)
         inner = np.arange(settings.batch)
         if draws.outer is not None:
-            few = JUDGES if good >= settings.acceptance else settings.batch
+            first = not state.judgements and state.several is None
+            few = JUDGES if first or good >= settings.acceptance else settings.batch
             few = min(few, settings.batch - len(draws.outer))
             # a round that lost one of its few judges on the way would not be judged
             likely = np.flatnonzero(promising(state, draws.positions))
