@@ -148,6 +148,20 @@ def test_learnt_surrogates_give_right_figures():
         assert misses(run.answer, truths_of_bent()) == []
 
 
+@pytest.mark.parametrize("correction", ["weights", "metropolis"])
+def test_learners_are_told_whether_answers_are_weighted(correction):
+    told = []
+
+    class Listening:
+        def learner(self, problem, rng):
+            told.append(problem.is_weighed)
+            return sk.make("surrogate", "quadratic").learner(problem, rng)
+
+    settings = FEW if correction == "weights" else {}
+    weigh(surrogate=Listening(), correction=(correction, settings), draws=7, chains=4)
+    assert told == [correction == "weights"]
+
+
 def test_every_round_is_looked_back_at_by_the_latest_surrogate(monkeypatch):
     target = sk.potential(bent, bent_slope, dim=2)
     run = weigh(target, surrogate="quadratic", max_calls=200)

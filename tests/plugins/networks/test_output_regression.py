@@ -294,6 +294,24 @@ def test_learning_the_potential_of_a_forward_map():
     assert learner(sk.make("surrogate", "additive", learns="auto")).energy is ENERGY
 
 
+@pytest.mark.parametrize("kind", ["additive", "rbf"])
+def test_there_are_nodes_in_any_case_where_accuracy_is_worth_more_than_speed(kind):
+    surrogate, rows = sk.make("surrogate", kind), exact(rough=0.003)
+    errors, sizes = [], []
+    for is_weighed in (False, True):
+        problem = LearningProblem(
+            dim=DIM, capabilities=frozenset(), energy=ENERGY, is_weighed=is_weighed
+        )
+        learns = surrogate.learner(problem, np.random.default_rng(1))
+        learns.observe(rows)
+        emulator = learns.fit()
+        fresh = exact(60, seed=9, rough=0.003)
+        errors.append(np.std(emulator.value(fresh.positions) - fresh.values))
+        sizes.append(emulator.n_nodes)
+    assert sizes[1] == 400 > sizes[0]
+    assert errors[1] < errors[0]
+
+
 def test_too_few_equations_for_quadratic_outputs():
     with pytest.raises(SurrogateFitError, match="has 6 coefficients, but there are only 5 equat"):
         fitted(sk.make("surrogate", "quadratic"), exact(5, jacobians=False))

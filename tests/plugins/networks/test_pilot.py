@@ -15,7 +15,7 @@ from surrokit_networks.learner.pilot import (
     no_nodes,
     pilot_rows,
 )
-from surrokit_networks.learner.size import TRAINED_SIZE, default_size
+from surrokit_networks.learner.size import TRAINED_SIZE, default_size, fine_size
 from surrokit_networks.regression.training_rows import TrainingRows
 
 
@@ -154,6 +154,10 @@ def test_how_large_a_network_is_if_nobody_says():
     bent = rows.values + np.cos(2.0 * rows.positions[:, 0])
     learner.observe(Evaluations(positions=rows.positions, values=bent))
     assert learner.fit().n_nodes == TRAINED_SIZE == 50
+
+
+def test_more_points_have_more_nodes_where_accuracy_is_worth_more_than_speed():
+    assert [fine_size(n) for n in (100, 2000, 10**5)] == [400, 1000, 3000]
 
 
 @pytest.mark.parametrize(("bend", "ridge", "n_nodes"), [(0, None, 0), (1, None, 60), (0, 1.0, 60)])
