@@ -127,14 +127,14 @@ def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corr
     means = correct_means(found, values)
     values = values.less(values.draws[0, 0])  # exact for constants, and squares keep their digits
     flat, n = values.flat, len(found)
-    mean, still = flat.mean(axis=0), flat.max(axis=0) == flat.min(axis=0)
-    moves = _moves(found, values.paid - mean)
+    still = flat.max(axis=0) == flat.min(axis=0)
+    centred = values.less(flat.mean(axis=0))
+    moves = _moves(found, centred.paid)
     jackknife = (n - 1) / n * np.square(moves).sum(axis=0)
-    centred = values.less(mean)
     seen = np.maximum(jackknife, _foretell_variance(found, centred, trends) / n)
-    late = _look_back(found, centred)
+    late = _of_hindsight(found, centred)
     in_hindsight = np.square(late).mean(axis=0) / n
-    degrees = measure_degrees(moves, _kurtosis(flat - mean))
+    degrees = measure_degrees(moves, _kurtosis(centred.flat))
     still &= (values.paid == flat[0]).all(axis=0)
     unknown = not sum_without(found.weights).all()
     return Corrected(
@@ -171,7 +171,7 @@ def _foretell_variance(found: Round, values: Values, trends: Sequence[Values]) -
     return np.asarray(np.maximum(usual, variance))
 
 
-def _look_back(found: Round, values: Values) -> FloatArray:
+def _of_hindsight(found: Round, values: Values) -> FloatArray:
     """Return numbers (m, k) whose mean squares are variances of (w - e) (f - m) in hindsight."""
     late = np.sqrt(found.hindsight)[..., None] * found.in_hindsight(values.draws)
     return np.asarray(late.reshape(-1, late.shape[2]))

@@ -121,7 +121,8 @@ def look_back(sample: SurrogateSample, payments: Payments, later: Potential) -> 
         e (r - 1)^2 at every k-th draw, with the least k that leaves :data:`LOOKED_AT` at most.
     """
     chains, draws, dim = sample.positions.shape
-    every = -(-draws * chains // LOOKED_AT)
+    # by how many are left, as a round finds the draws that its hindsight is of
+    every = -(-draws // min(draws, max(LOOKED_AT // chains, 1)))
     values = sample.values[:, ::every]
     seen = later.value(sample.positions[:, ::every].reshape(-1, dim)).reshape(values.shape)
     ratios = np.exp(values - seen - np.max(values - seen))

@@ -8,6 +8,7 @@ import surrokit as sk
 from surrokit.contracts.sampler import OuterSample, SurrogateSample
 from surrokit.testing.targets.densities import Gaussian
 from surrokit.weighted.payments import Payments, _thin, choose, look_back
+from surrokit.weighted.round import Round
 
 
 def sample_of(rng, outer=True):
@@ -90,6 +91,27 @@ def test_a_later_surrogate_looks_at_a_part_of_many_draws(rng, monkeypatch):
     exact = np.exp(0.5 * sample.positions[:, ::3, 0])
     even = np.exp(choose(sample, Gaussian(), 28, rng).log_evens_at(sample.values[:, ::3]))
     assert_allclose(found, even * np.square(exact / exact.mean() - 1.0))
+
+
+@pytest.mark.parametrize("draws", [1, 7, 10, 23, 500])
+@pytest.mark.parametrize("most", [1, 4, 8, 9, 40, 4000])
+def test_a_round_knows_which_draws_were_looked_at(rng, monkeypatch, draws, most):
+    monkeypatch.setattr("surrokit.weighted.payments.LOOKED_AT", most)
+    positions = rng.standard_normal((4, draws, 2))
+    values = Gaussian().value(positions.reshape(-1, 2)).reshape(4, draws)
+    sample = SurrogateSample(positions=positions, values=values)
+    payments = Payments(positions=positions[0], values=values[0])
+    hindsight = look_back(sample, payments, Tilted())
+    assert hindsight.size <= max(most, 4)
+    found = Round(
+        draws=positions,
+        paid=positions[0],
+        log_weights=np.zeros(draws),
+        learnt=1,
+        hindsight=hindsight,
+    )
+    ratios = np.exp(0.5 * found.in_hindsight(positions)[..., 0])
+    assert_allclose(hindsight, np.square(ratios / ratios.mean() - 1.0), atol=1e-12)
 
 
 def test_thinned_draws_are_different_however_many(rng):
