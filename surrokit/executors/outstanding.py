@@ -13,6 +13,8 @@ from surrokit.executors.reply import Reply
 from surrokit.failures.cause import say_place
 from surrokit.types import FloatArray
 
+_GLANCE = 0.001  # seconds between looks at futures, which do not tell when they begin
+
 Key = tuple[str, bytes]
 """Which result, and where, to the bit."""
 
@@ -139,6 +141,14 @@ class Outstanding:
         self.out = {}
         self._ahead = {key: e for key, e in self._ahead.items() if e not in lost}
         return lost
+
+    def await_start(self, seconds: float) -> None:
+        """Wait until every call that is out is with a worker, or done, for so long at most."""
+        end = time.monotonic() + seconds
+        while any(not (future.running() or future.done()) for future in self.out):
+            if time.monotonic() > end:
+                return
+            time.sleep(_GLANCE)
 
     def give_up(self) -> int:
         """Give up calls that have been out for too long, and return how many."""

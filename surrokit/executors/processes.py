@@ -21,6 +21,7 @@ _ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
 )
 _PAUSE = 0.02  # seconds for which a worker that is ready leaves the next such task to others
+_PATIENCE = 1.0  # seconds for which calls that are out may wait to be handed to workers
 _ROUNDS = 200  # of such tasks, until every worker has been seen
 
 
@@ -115,8 +116,12 @@ class Processes:
     def close(self) -> None:
         """End the workers, by force if they are at work."""
         pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(wait=True, kill_workers=self._busy or bool(self._calls.out))
+        if pool is None:
+            return
+        if self._busy or self._calls.out:
+            self._kill(pool)
+        else:
+            pool.shutdown(wait=True)
 
     def _send(self, most: int) -> None:
         conditions = None
@@ -145,8 +150,13 @@ class Processes:
             future.set_exception(error)
         return future
 
+    def _kill(self, pool: Any) -> None:
+        # a call that the pool has taken, but not handed out, would end its thread by an error
+        self._calls.await_start(_PATIENCE)
+        pool.shutdown(wait=True, kill_workers=True)
+
     def _renew(self) -> None:
-        self._pool.shutdown(wait=True, kill_workers=True)
+        self._kill(self._pool)
         self._calls.drop()
         self._start()
 

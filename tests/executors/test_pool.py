@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import models
 import surrokit as sk
 from models import SIZES
 from surrokit.errors import ConfigurationError, EvaluationWarning, TargetError, WorkerError
+from surrokit.executors.outstanding import Errand, Outstanding
+from surrokit.executors.processes import Processes
 from surrokit.executors.terms import Terms
 
 OPTIONS = {**SIZES, "sampler": "random-walk", "step_size": 0.7, "initial": np.zeros(2)}
@@ -34,6 +37,28 @@ def test_calls_are_made_elsewhere_by_all_and_processes_end_with_the_run(tmp_path
     assert str(os.getpid()) not in pids
     time.sleep(0.1)
     assert not any(is_alive(pid) for pid in pids)
+
+
+def test_workers_end_while_calls_are_on_their_way_to_them():
+    """An error in a thread of the pool fails the test; without waiting it came nearly each time."""
+    target = sk.potential(models.value, dim=2)
+    for _ in range(5):
+        processes = Processes(workers=2)
+        processes.take(target)
+        for row in np.eye(2):
+            processes.begin("value", row)
+        processes.close()
+        assert processes.closed
+
+
+def test_calls_that_do_not_begin_are_not_waited_for():
+    calls, never = Outstanding(timeout=None), Future()
+    calls.send(Errand("value", np.zeros(2)), never)
+    began = time.monotonic()
+    calls.await_start(0.05)
+    assert time.monotonic() - began >= 0.05
+    never.set_running_or_notify_cancel()
+    calls.await_start(1e9)
 
 
 def test_a_position_whose_worker_dies_is_given_to_another(tmp_path):
