@@ -119,6 +119,7 @@ def write_rounds(store: Store, weights: Weights) -> None:
             "log_weights": each.log_weights,
             "log_evens": each.log_evens,
             "hindsight": each.hindsight,
+            "tilt": each.tilt,
             "learnt": np.array([each.learnt]),
             "constant": np.array([getattr(constant, name) for name in _ESTIMATED]),
         }

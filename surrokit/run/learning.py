@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.schedule import Decision, Moment
@@ -87,6 +90,25 @@ class Learning:
             with self._clock.phase("training"), threads_for(self._n_numbers):
                 self._last = self.n_observed, self._learner.fit()
         return self._last[1]
+
+    def state(self) -> dict[str, Any]:
+        """Return all that is learnt so far."""
+        assert self._learner is not None
+        return self._learner.state()
+
+    def fit_from(self, state: Mapping[str, Any], rows: Evaluations) -> Potential:
+        """Return a surrogate of what was learnt in a state and of some rows; nothing is observed.
+
+        Raises
+        ------
+        SurrogateFitError
+            If none can be fitted.
+        """
+        assert self._learner is not None
+        with self._clock.phase("training"), threads_for(self._n_numbers):
+            learner = self._learner.restore(state)
+            learner.observe(rows)
+            return learner.fit()
 
     def foretold(self, otherwise: float) -> float:
         """Return the acceptance that the fit foretells; another where it does not."""

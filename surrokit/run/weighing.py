@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import attrs
 import numpy as np
@@ -26,6 +27,7 @@ from surrokit.surrogate.edges import Edges
 from surrokit.surrogate.threads import one_thread
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer
+from surrokit.weighted.cross_fitting import CrossFit, cross_fit, is_worth_it, parts_of
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.normalizer import bridge
 from surrokit.weighted.payments import Payments, choose, look_back
@@ -195,7 +197,7 @@ class Weighing:
             edges = Edges.of(sample.flat, sample.values.ravel(), surrogate, EDGES, self._rng)
             doubt = complaint_about_draws(sample, surrogate)
         positions = payments.positions
-        learnt = self._learning.n_observed
+        learnt, state = self._learning.n_observed, self._learning.state()
         exact, rows = self._pay(np.concatenate([positions, edges.positions]))
         values, at_edges = np.split(exact, [len(positions)])
         fresh = Round(
@@ -223,9 +225,32 @@ class Weighing:
             sample=sample,
             payments=payments,
             hindsight=fresh.hindsight,
+            others=self._cross_fit(fresh, sample, payments, state, rows),
         )
         self._believed = self._look_back([*self._believed, believed], surrogate)
         return apart
+
+    def _cross_fit(
+        self,
+        found: Round,
+        sample: SurrogateSample,
+        payments: Payments,
+        state: Mapping[str, Any],
+        rows: Evaluations,
+    ) -> CrossFit | None:
+        """Return what surrogates say of a round that have learnt from parts of it, if it gains."""
+        if not is_worth_it(found):
+            return None
+        try:
+            surrogates = [
+                self._learning.fit_from(state, _leave_out(rows, each))
+                for each in parts_of(payments)
+            ]
+        except SurrogateFitError:
+            return None
+        with self._book.clock.phase("sampling"), one_thread():
+            others = cross_fit(sample, payments, surrogates)
+        return others if others.improves(found) else None
 
     def _look_back(self, believed: list[_Believed], latest: Potential) -> list[_Believed]:
         """Return rounds as a surrogate sees them that has learnt from all payments."""
@@ -298,6 +323,8 @@ class _Believed:
         Its draws, and what was paid for, in the sampling coordinates.
     hindsight : ndarray of shape (chains, m)
         What the latest surrogate says of its weights.
+    others
+        What surrogates say that have learnt from parts of it; None where nothing is gained.
     """
 
     round: Round
@@ -305,15 +332,25 @@ class _Believed:
     sample: SurrogateSample
     payments: Payments
     hindsight: FloatArray
+    others: CrossFit | None
 
     @property
     def round_in_hindsight(self) -> Round:
         """The round, whose errors are at least what the latest surrogate foretells."""
-        return attrs.evolve(self.round, hindsight=self.hindsight)
+        found = attrs.evolve(self.round, hindsight=self.hindsight)
+        return found if self.others is None else self.others.apply(found)
 
     def seen_from(self, latest: Potential) -> _Believed:
         """Return the round as another surrogate sees it."""
-        return attrs.evolve(self, hindsight=look_back(self.sample, self.payments, latest))
+        tilts = None if self.others is None else self.others.tilts
+        late = look_back(self.sample, self.payments, latest, tilts)
+        return attrs.evolve(self, hindsight=late)
+
+
+def _leave_out(rows: Evaluations, positions: FloatArray) -> Evaluations:
+    """Return the rows that are at none of these positions."""
+    left_out = {each.tobytes() for each in positions}
+    return rows.take(np.array([each.tobytes() not in left_out for each in rows.positions]))
 
 
 def _edge_doubt(edges: Edges, exact: FloatArray, found: Round) -> str | None:

@@ -14,7 +14,7 @@ from surrokit.weighted.combination import combine_degrees, count_rounds
 from surrokit.weighted.correction import Values, added_shares, correct, correct_means
 from surrokit.weighted.distribution import Distribution
 from surrokit.weighted.estimate import Estimate
-from surrokit.weighted.round import Round
+from surrokit.weighted.round import Round, thin_as
 
 LEAST_VARIANCE = 0.25
 """Part of a variance under surrogates that is left of it under the target at least: few payments
@@ -122,9 +122,10 @@ class Answer(Answering):
         """Distribution functions by all draws, with those paid for as corrections."""
         points, masses = [], []
         for count, each in zip(self.counts, self.rounds, strict=True):
-            even = np.full(len(each.flat), 1.0 / len(each.flat))
-            points += [each.flat, each.paid]
-            masses += [count * even, count * added_shares(each)]
+            even, tilt = np.full(len(each.flat), 1.0 / len(each.flat)), (each.tilt - 1.0).ravel()
+            tilted = thin_as(each.tilt, each.draws).reshape(len(tilt), -1)
+            points += [each.flat, tilted, each.paid]
+            masses += [count * even, count * tilt / len(tilt), count * added_shares(each)]
         return Distribution.of(np.concatenate(points), np.concatenate(masses))
 
 

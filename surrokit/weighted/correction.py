@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.diagnostics import mean_error
 from surrokit.types import FloatArray
-from surrokit.weighted.round import Round
+from surrokit.weighted.round import Round, thin_as
 
 FEWEST_OF_A_TREND = 8
 """Positions paid for that a trend of their log weights is fitted to at least."""
@@ -54,9 +54,10 @@ class Corrected:
     Parameters
     ----------
     means
-        m + sum over the paid of (share - even share) (f - m), with m the mean over all draws.
+        m + mean of (r - 1) (f - m) + sum over the paid of (share - even share) (f - m), with m the
+        mean over all draws and r their tilts.
     of_chains
-        Variance of m.
+        Variance of what draws say.
     of_correction
         Variance of the rest; infinite where all weight is on one draw.
     degrees
@@ -102,7 +103,29 @@ class Values:
 def correct_means(found: Round, values: Values) -> FloatArray:
     """Return the means under the target, shape (k,), of functions with these values."""
     mean = values.draws.mean(axis=(0, 1))
-    return np.asarray(mean + added_shares(found) @ (values.paid - mean))
+    centred = values.less(mean)
+    tilt = _tilted(found, centred).mean(axis=(0, 1))
+    return np.asarray(mean + tilt + added_shares(found) @ centred.paid)
+
+
+def _tilted(found: Round, centred: Values) -> FloatArray:
+    """Return (r - 1) (f - m), shape (chains, draws, k), at the draws that tilts are of."""
+    return np.asarray((found.tilt - 1.0)[..., None] * thin_as(found.tilt, centred.draws))
+
+
+def _of_draws(found: Round, centred: Values) -> FloatArray:
+    """Return the variance of the mean over draws, tilted, shape (k,)."""
+    plain = np.square(mean_error(centred.draws))
+    if (found.tilt == 1.0).all():
+        return np.asarray(plain)
+    tilted = _tilted(found, centred)
+    thinned = thin_as(found.tilt, centred.draws)
+    both = np.mean(tilted * thinned, axis=(0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # as a part of the variance of f, since both have about its autocorrelation
+        shared = np.nan_to_num(both / np.square(thinned).mean(axis=(0, 1)))
+    own = np.square(mean_error(tilted))
+    return np.asarray(plain * (1.0 + 2.0 * np.maximum(shared, 0.0)) + own)
 
 
 def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corrected:
@@ -139,7 +162,7 @@ def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corr
     unknown = not sum_without(found.weights).all()
     return Corrected(
         means=means,
-        of_chains=np.where(still, 0.0, np.square(mean_error(values.draws))),
+        of_chains=np.where(still, 0.0, _of_draws(found, centred)),
         of_correction=np.where(still, 0.0, np.inf if unknown else np.maximum(seen, in_hindsight)),
         # hindsight is of many draws, where payments are few
         degrees=np.where(in_hindsight > seen, measure_degrees(late), degrees),
@@ -173,7 +196,7 @@ def _foretell_variance(found: Round, values: Values, trends: Sequence[Values]) -
 
 def _of_hindsight(found: Round, values: Values) -> FloatArray:
     """Return numbers (m, k) whose mean squares are variances of (w - e) (f - m) in hindsight."""
-    late = np.sqrt(found.hindsight)[..., None] * found.in_hindsight(values.draws)
+    late = np.sqrt(found.hindsight)[..., None] * thin_as(found.hindsight, values.draws)
     return np.asarray(late.reshape(-1, late.shape[2]))
 
 

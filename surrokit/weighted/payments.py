@@ -13,8 +13,8 @@ OUTER = 0.5
 """Part of the payments that goes to draws farther out, where there are such."""
 
 LOOKED_AT = 12_000
-"""Draws of a surrogate at which a later one looks back at most: a value of it is no exact call,
-but not for nothing either."""
+"""Draws of a surrogate at which other surrogates are evaluated at most: a value of them is no exact
+call, but not for nothing either."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -93,7 +93,12 @@ def choose(
     return Payments(positions=positions, values=values, share=n_outer / n, outer=outer)
 
 
-def look_back(sample: SurrogateSample, payments: Payments, later: Potential) -> FloatArray:
+def look_back(
+    sample: SurrogateSample,
+    payments: Payments,
+    later: Potential,
+    tilts: FloatArray | None = None,
+) -> FloatArray:
     """Return by how much weights vary about draws of a surrogate V, as a later one foretells.
 
     A round pays at few of its draws. Where none of them lies in a tail that V gets wrong, its
@@ -114,21 +119,34 @@ def look_back(sample: SurrogateSample, payments: Payments, later: Potential) -> 
         What was paid for among them, and farther out.
     later
         V'.
+    tilts : ndarray of shape (folds, chains, m), optional
+        Ratios of the densities of other surrogates to that of V, where they are corrected in its
+        place, at the draws of the result. They stand for the one in (r - 1)^2.
 
     Returns
     -------
     ndarray of shape (chains, m)
-        e (r - 1)^2 at every k-th draw, with the least k that leaves :data:`LOOKED_AT` at most.
+        e (r - 1)^2 at the draws that :func:`thin_chains` leaves; with tilts its mean over them.
     """
-    chains, draws, dim = sample.positions.shape
-    # by how many are left, as a round finds the draws that its hindsight is of
-    every = -(-draws // min(draws, max(LOOKED_AT // chains, 1)))
-    values = sample.values[:, ::every]
-    seen = later.value(sample.positions[:, ::every].reshape(-1, dim)).reshape(values.shape)
+    values, positions = (thin_chains(each) for each in (sample.values, sample.positions))
+    seen = later.value(positions.reshape(-1, positions.shape[2])).reshape(values.shape)
     ratios = np.exp(values - seen - np.max(values - seen))
-    return np.asarray(
-        np.exp(payments.log_evens_at(values)) * np.square(ratios / ratios.mean() - 1.0)
-    )
+    apart = ratios / ratios.mean() - (1.0 if tilts is None else tilts)
+    squares = np.square(apart).reshape(-1, *values.shape).mean(axis=0)
+    return np.asarray(np.exp(payments.log_evens_at(values)) * squares)
+
+
+def thin_chains(draws: FloatArray) -> FloatArray:
+    """Return every k-th draw of each chain, with the least k that leaves :data:`LOOKED_AT` at most.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (chains, draws, ...)
+        Anything of draws.
+    """
+    chains, length = draws.shape[:2]
+    # by how many are left, as a round finds the draws that its hindsight is of
+    return draws[:, :: -(-length // min(length, max(LOOKED_AT // chains, 1)))]
 
 
 def _thin(size: int, n: int, rng: np.random.Generator) -> IntArray:

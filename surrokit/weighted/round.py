@@ -33,12 +33,15 @@ class Round:
         By how much weights vary about every k-th draw of each chain, as a later surrogate
         foretells; see :func:`~surrokit.weighted.payments.look_back`. By default zero at the first
         draws. It is no part of what the round says, only of how sure that is.
+    tilt : ndarray of shape (chains, m), optional
+        What every k-th draw of each chain counts for, of mean one, where better surrogates than V
+        are corrected; see :class:`~surrokit.weighted.cross_fitting.CrossFit`. One by default.
 
     Raises
     ------
     ShapeError
         If draws are not three-dimensional, positions, weights and evens not as many, at least one,
-        or the hindsight is not that of the draws.
+        or the hindsight or the tilt is not that of the draws.
     ConfigurationError
         If a weight or an even is NaN or plus infinity.
     """
@@ -49,6 +52,7 @@ class Round:
     learnt: int
     log_evens: FloatArray = attrs.field()
     hindsight: FloatArray = attrs.field()
+    tilt: FloatArray = attrs.field()
 
     @log_evens.default
     def _even(self) -> FloatArray:
@@ -57,6 +61,10 @@ class Round:
     @hindsight.default
     def _none(self) -> FloatArray:
         return np.zeros((len(self.draws), 1))
+
+    @tilt.default
+    def _untilted(self) -> FloatArray:
+        return np.ones((len(self.draws), 1))
 
     def __attrs_post_init__(self) -> None:
         n = len(self.paid)
@@ -68,12 +76,14 @@ class Round:
                 f"{self.log_weights.shape} and {self.log_evens.shape}; pass a log weight for each "
                 "position that was paid for"
             )
-        if self.hindsight.shape != self.in_hindsight(self.draws).shape[:2]:
-            raise ShapeError(
-                "the hindsight of a round must have a number for every k-th draw of each chain, "
-                f"got shape {self.hindsight.shape} for draws of shape {self.draws.shape}; make it "
-                "by look_back"
-            )
+        for name, made in (("hindsight", "look_back"), ("tilt", "cross_fit")):
+            numbers = getattr(self, name)
+            if numbers.shape != thin_as(numbers, self.draws).shape[:2]:
+                raise ShapeError(
+                    f"the {name} of a round must have a number for every k-th draw of each chain, "
+                    f"got shape {numbers.shape} for draws of shape {self.draws.shape}; make it "
+                    f"by {made}"
+                )
         for logs in (self.log_weights, self.log_evens):
             if np.isnan(logs).any() or logs.max() == np.inf:
                 raise ConfigurationError(
@@ -88,11 +98,6 @@ class Round:
     def flat(self) -> FloatArray:
         """The draws, chain by chain, shape (chains * draws, dim)."""
         return np.asarray(self.draws.reshape(-1, self.draws.shape[2]))
-
-    def in_hindsight(self, draws: FloatArray) -> FloatArray:
-        """Return those of draws (chains, draws, k) that hindsight is of."""
-        m = max(self.hindsight.shape[-1], 1)
-        return draws[:, :: -(-draws.shape[1] // m)]
 
     @property
     def evenings(self) -> FloatArray:
@@ -127,6 +132,11 @@ class Round:
         """Number of equally weighted draws that the weights are worth."""
         weights = self.weights
         return float(np.square(weights.sum()) / np.square(weights).sum())
+
+
+def thin_as(numbers: FloatArray, draws: FloatArray) -> FloatArray:
+    """Return those of draws (chains, draws, k) that numbers (chains, m) are of: every j-th."""
+    return draws[:, :: -(-draws.shape[1] // max(numbers.shape[-1], 1))]
 
 
 def _mean_one(logs: FloatArray) -> FloatArray:

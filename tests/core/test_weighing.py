@@ -25,6 +25,7 @@ from surrokit.run.learning import Learning
 from surrokit.run.weighing import EDGES, Weighing
 from surrokit.weighted import quality
 from surrokit.weighted.answer import Answer
+from surrokit.weighted.cross_fitting import FOLDS
 from surrokit.weighted.figures import Figures
 from surrokit.weighted.round import Round
 
@@ -169,13 +170,80 @@ def test_every_round_is_looked_back_at_by_the_latest_surrogate(monkeypatch):
     assert len(rounds) >= 2
     assert all(each.hindsight.size > 100 and each.hindsight.max() > 0.0 for each in rounds)
 
-    def blind(sample, payments, later):
+    def blind(sample, payments, later, tilts):
         return np.zeros((len(sample.positions), 1))
 
     monkeypatch.setattr(weighing, "look_back", blind)
     other = weigh(target, surrogate="quadratic", max_calls=200).answer
     assert all((each.hindsight == 0.0).all() for each in other.rounds)
     assert (other.mean().error <= run.answer.mean().error).all()
+
+
+def curved(q):
+    return 0.5 * q[0] ** 2 + 2.0 * (q[1] - 0.5 * q[0] ** 2) ** 2
+
+
+SLOWLY_LEARNT = {
+    "surrogate": ("additive", {"n_nodes": 40}),
+    "correction": ("weights", {**FEW, "effective": 4000}),
+    "max_calls": 150,
+    "target_mcse": 1e-4,
+}
+"""Options with which much is left to correct of :func:`curved` by its values alone."""
+
+
+def test_rounds_are_corrected_by_payments_that_their_surrogates_do_not_know(monkeypatch):
+    """Surrogates of parts learn from all that the round's own has, and from the other parts."""
+    fit_from, pay, known, paid = Learning.fit_from, Weighing._pay, [], []
+
+    def note(learning, state, rows):
+        known.append((len(state["rows"]["values"]), rows.positions))
+        return fit_from(learning, state, rows)
+
+    def pay_and_note(weighing, positions):
+        paid.append((weighing._learning.n_observed, positions[:-EDGES]))
+        return pay(weighing, positions)
+
+    monkeypatch.setattr(Learning, "fit_from", note)
+    monkeypatch.setattr(Weighing, "_pay", pay_and_note)
+    run = weigh(sk.potential(curved, dim=2), **SLOWLY_LEARNT)
+    assert any((each.tilt != 1.0).any() for each in run.answer.rounds)
+    assert len(known) == FOLDS * len(paid)
+    for number, (learnt, mine) in enumerate(paid):
+        parts = known[FOLDS * number : FOLDS * (number + 1)]
+        assert {before for before, _ in parts} == {learnt}
+        inside = [(mine[:, None] == part).all(axis=2).any(axis=1) for _, part in parts]
+        assert_array_equal(np.sum(inside, axis=0), FOLDS - 1)
+
+
+def test_cross_fitting_lowers_errors_and_leaves_what_is_paid(monkeypatch):
+    run = weigh(sk.potential(curved, dim=2), **SLOWLY_LEARNT)
+    monkeypatch.setattr(weighing, "is_worth_it", lambda found: False)
+    plain = weigh(sk.potential(curved, dim=2), **SLOWLY_LEARNT)
+    assert_array_equal(run.answer.draws, plain.answer.draws)
+    assert_array_equal(run.answer.log_weights, plain.answer.log_weights)
+    assert all((each.tilt == 1.0).all() for each in plain.answer.rounds)
+    assert (run.answer.mean().error < plain.answer.mean().error).all()
+
+
+def test_rounds_are_the_same_when_a_run_is_opened(tmp_path):
+    path = tmp_path / "run.surrokit"
+    run = weigh(sk.potential(curved, dim=2), path=path, **SLOWLY_LEARNT)
+    assert any((each.tilt != 1.0).any() for each in run.answer.rounds)
+    opened = sk.open_run(path).answer
+    for one, other in zip(run.answer.rounds, opened.rounds, strict=True):
+        for name, value in attrs.asdict(one, recurse=False).items():
+            assert_array_equal(getattr(other, name), value)
+    assert_array_equal(opened.quantile(0.05).value, run.answer.quantile(0.05).value)
+
+
+def test_parts_that_cannot_be_fitted_leave_the_round_as_it_is(monkeypatch):
+    def fail(learning, state, rows):
+        raise SurrogateFitError("too few")
+
+    monkeypatch.setattr(Learning, "fit_from", fail)
+    run = weigh(sk.potential(curved, dim=2), **SLOWLY_LEARNT)
+    assert all((each.tilt == 1.0).all() for each in run.answer.rounds)
 
 
 @pytest.mark.filterwarnings("ignore:no surrogate could be fitted")

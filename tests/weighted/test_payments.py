@@ -7,8 +7,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.contracts.sampler import OuterSample, SurrogateSample
 from surrokit.testing.targets.densities import Gaussian
+from surrokit.weighted.cross_fitting import FOLDS, cross_fit
 from surrokit.weighted.payments import Payments, _thin, choose, look_back
-from surrokit.weighted.round import Round
+from surrokit.weighted.round import Round, thin_as
 
 
 def sample_of(rng, outer=True):
@@ -57,6 +58,18 @@ def test_a_surrogate_that_learns_nothing_new_has_no_hindsight(rng):
     sample = sample_of(rng)
     payments = choose(sample, Gaussian(), 28, rng)
     assert_allclose(look_back(sample, payments, Gaussian()), 0.0, atol=1e-25)
+
+
+def test_surrogates_that_know_as_much_have_no_hindsight(rng):
+    sample = sample_of(rng)
+    payments = choose(sample, Gaussian(), 28, rng)
+    surrogates = [Tilted()] * FOLDS
+    tilts = cross_fit(sample, payments, surrogates).tilts
+    assert_allclose(look_back(sample, payments, Tilted(), tilts), 0.0, atol=1e-25)
+    one = look_back(sample, payments, Tilted())
+    some = np.concatenate([tilts[:1], np.ones_like(tilts[1:])])
+    found = look_back(sample, payments, Tilted(), some)
+    assert_allclose(found, one * (FOLDS - 1) / FOLDS)
 
 
 def test_hindsight_is_what_payments_vary_by(rng):
@@ -110,7 +123,7 @@ def test_a_round_knows_which_draws_were_looked_at(rng, monkeypatch, draws, most)
         learnt=1,
         hindsight=hindsight,
     )
-    ratios = np.exp(0.5 * found.in_hindsight(positions)[..., 0])
+    ratios = np.exp(0.5 * thin_as(found.hindsight, positions)[..., 0])
     assert_allclose(hindsight, np.square(ratios / ratios.mean() - 1.0), atol=1e-12)
 
 

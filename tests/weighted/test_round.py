@@ -9,7 +9,7 @@ from known_rounds import chains, pay, tilted
 from numpy.testing import assert_allclose
 
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.weighted.round import Round
+from surrokit.weighted.round import Round, thin_as
 
 
 def of(logs):
@@ -57,14 +57,16 @@ def test_shapes_that_do_not_fit_are_told(rng, change):
 
 @pytest.mark.parametrize("shape", [(4, 70), (3, 100), (4, 101), (4, 0)])
 def test_hindsight_of_other_draws_is_told(rng, shape):
-    with pytest.raises(ShapeError, match="must have a number for every k-th draw of each chain"):
-        attrs.evolve(tilted(rng), hindsight=np.zeros(shape))
+    for name in ("hindsight", "tilt"):
+        message = f"the {name} of a round must have a number for every k-th draw of each chain"
+        with pytest.raises(ShapeError, match=message):
+            attrs.evolve(tilted(rng), **{name: np.zeros(shape)})
 
 
 @pytest.mark.parametrize(("m", "every"), [(100, 1), (50, 2), (34, 3), (1, 100)])
-def test_hindsight_is_of_every_kth_draw(rng, m, every):
-    found = attrs.evolve(tilted(rng), hindsight=np.zeros((4, m)))
-    np.testing.assert_array_equal(found.in_hindsight(found.draws), found.draws[:, ::every])
+def test_numbers_are_of_every_kth_draw(rng, m, every):
+    found = attrs.evolve(tilted(rng), hindsight=np.zeros((4, m)), tilt=np.ones((4, m)))
+    np.testing.assert_array_equal(thin_as(found.hindsight, found.draws), found.draws[:, ::every])
 
 
 @pytest.mark.parametrize("log", [np.nan, np.inf])
