@@ -225,9 +225,12 @@ class Weighing:
             sample=sample,
             payments=payments,
             hindsight=fresh.hindsight,
-            others=self._cross_fit(fresh, sample, payments, state, rows),
         )
-        self._believed = self._look_back([*self._believed, believed], surrogate)
+        # at once, so that an interrupt of what follows loses no payment
+        self._believed.append(believed)
+        others = self._cross_fit(fresh, sample, payments, state, rows)
+        self._believed[-1] = attrs.evolve(believed, others=others)
+        self._believed = self._look_back(self._believed, surrogate)
         return apart
 
     def _cross_fit(
@@ -332,7 +335,7 @@ class _Believed:
     sample: SurrogateSample
     payments: Payments
     hindsight: FloatArray
-    others: CrossFit | None
+    others: CrossFit | None = None
 
     @property
     def round_in_hindsight(self) -> Round:

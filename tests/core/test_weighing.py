@@ -583,6 +583,28 @@ def test_an_interrupt_in_the_first_round_leaves_nothing(beginning):
     assert "no round came to its end" in warned(run)[0]
 
 
+@pytest.mark.parametrize("after", ["fit_from", "fit"])
+def test_an_interrupt_after_the_payments_loses_none(monkeypatch, after):
+    """Of the fits that follow: those of parts, and the one that looks back."""
+    fitted, pay, begun = getattr(Learning, after), Weighing._pay, []
+
+    def pay_and_note(weighing, positions):
+        begun.append(len(positions) - EDGES)
+        return pay(weighing, positions)
+
+    def interrupt(learning, *args):
+        if begun:
+            raise KeyboardInterrupt
+        return fitted(learning, *args)
+
+    monkeypatch.setattr(Weighing, "_pay", pay_and_note)
+    monkeypatch.setattr(Learning, after, interrupt)
+    run = weigh(sk.potential(curved, dim=2), **SLOWLY_LEARNT)
+    assert run.stopped == "interrupted"
+    assert [len(each) for each in run.answer.rounds] == begun
+    assert run.draws[..., 0].size == sum(begun)
+
+
 @attrs.define
 class Stops:
     """An observer that raises after so many draws."""
