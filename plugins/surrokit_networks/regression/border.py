@@ -7,6 +7,7 @@ import numpy as np
 
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray, IntArray
+from surrokit_networks.regression.floor import Floor
 from surrokit_networks.regression.training_rows import TrainingRows
 
 LEAST_TRUST = 0.05
@@ -25,6 +26,8 @@ GIVE = 0.3
 TAIL = 3.0
 """Degrees of freedom of the tail."""
 
+_NEAR = 1e-12
+
 _HIGHEST = 1e6  # nats above the border from which on a height is no longer told apart
 
 
@@ -35,7 +38,8 @@ class Border:
     Beyond it a network says nothing: it may fall for ever, or into pits where no row is. There the
     potential is that of a point not far beyond the border in the same direction, or the height of
     the border where that is less, and it rises by a tail of Student's t. So exp(-V) is a proper
-    density, paths come back, and where the target goes on, proposals go there.
+    density, paths come back, and where the target goes on, proposals go there. Within it there is a
+    floor.
 
     Parameters
     ----------
@@ -45,11 +49,14 @@ class Border:
         In whitened coordinates.
     height : float
         The potential at the border, in nats.
+    floor
+        The lowest that the potential is within it.
     """
 
     whitening: Whitening
     radius: float
     height: float
+    floor: Floor
 
     @classmethod
     def about(cls, whitening: Whitening, rows: TrainingRows) -> Border:
@@ -57,32 +64,91 @@ class Border:
         dim = rows.positions.shape[1]
         least = float(rows.values.min())
         usual = float(np.sqrt(dim)) + USUAL
-        trusted = rows.trust >= LEAST_TRUST
-        distances = np.linalg.norm(whitening.apply(rows.positions[trusted]), axis=1)
+        distances, values = _trusted(whitening, rows)
         radius = max(usual, float(distances.max(initial=0.0)))
-        outer = rows.values[trusted][distances > OUTER * radius]
+        outer = values[distances > OUTER * radius]
         # what is no higher than draws are tells nothing of a border
         above = max(float(np.median(outer - least)) if len(outer) else 0.0, 0.5 * usual**2)
-        return cls(whitening=whitening, radius=radius, height=least + above)
+        floor = Floor.under(np.append(distances, 0.0), np.append(values, least))
+        return cls(whitening=whitening, radius=radius, height=least + above, floor=floor)
 
     def widen(self, rows: TrainingRows) -> Border:
-        """Return the border that holds more rows as well, if there are any beyond it."""
+        """Return the border that holds more rows as well, above the floor that they leave."""
         if not len(rows):
             return self
         wider = Border.about(self.whitening, rows)
-        return wider if wider.radius > self.radius else self
+        border = wider if wider.radius > self.radius else self
+        return attrs.evolve(border, floor=self.floor.extend(*_trusted(self.whitening, rows)))
 
-    def cross(self, positions: FloatArray) -> Beyond | None:
-        """Return how far ``positions (n, dim)`` are beyond it; None where none is."""
+    def locate(self, positions: FloatArray) -> Place:
+        """Return where ``positions (n, dim)`` are."""
         whitened = self.whitening.apply(positions)
-        squares = np.einsum("nd,nd->n", whitened, whitened)
-        rows = np.flatnonzero(squares > self.radius**2)
+        distances = np.sqrt(np.einsum("nd,nd->n", whitened, whitened))
+        rows = np.flatnonzero(distances > self.radius)
         if not len(rows):
-            return None
-        distances = np.sqrt(squares[rows])
-        return Beyond(
-            border=self, rows=rows, distances=distances, units=whitened[rows] / distances[:, None]
-        )
+            return Place(border=self, whitened=whitened, distances=distances)
+        far = distances[rows]
+        beyond = Beyond(border=self, rows=rows, distances=far, units=whitened[rows] / far[:, None])
+        distances[rows] = beyond.reached
+        return Place(border=self, whitened=whitened, distances=distances, beyond=beyond)
+
+
+def _trusted(whitening: Whitening, rows: TrainingRows) -> tuple[FloatArray, FloatArray]:
+    """Return distances and values of rows that tell how far a network is believed."""
+    trusted = rows.trust >= LEAST_TRUST
+    distances = np.linalg.norm(whitening.apply(rows.positions[trusted]), axis=1)
+    return distances, rows.values[trusted]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Place:
+    """Positions within a border and beyond it.
+
+    Parameters
+    ----------
+    border
+        The border.
+    whitened : ndarray of shape (n, dim)
+        The positions in its coordinates.
+    distances : ndarray of shape (n,)
+        How far out the network is asked.
+    beyond
+        Those beyond it; None where none is.
+    """
+
+    border: Border
+    whitened: FloatArray
+    distances: FloatArray
+    beyond: Beyond | None = None
+
+    def pull_in(self, positions: FloatArray) -> FloatArray:
+        """Return the positions (n, dim) at which the network is asked instead."""
+        return positions if self.beyond is None else self.beyond.pull_in(positions)
+
+    def raise_values(self, values: FloatArray) -> FloatArray:
+        """Return values (n,), from the network's at the positions pulled in."""
+        lift = self.border.floor.lift(self.distances, values)
+        if lift is not None:
+            values = values.copy()
+            values[lift.rows] += lift.by
+        return values if self.beyond is None else self.beyond.raise_values(values)
+
+    def raise_both(
+        self, values: FloatArray, gradients: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return values (n,) and gradients (n, dim), from the network's there."""
+        lift = self.border.floor.lift(self.distances, values)
+        if lift is not None:
+            values, gradients = values.copy(), gradients.copy()
+            values[lift.rows] += lift.by
+            # none is beyond the border where the floor rises, which is where units matter
+            units = self.whitened[lift.rows] / np.maximum(self.distances[lift.rows], _NEAR)[:, None]
+            gradients[lift.rows] *= (1.0 - lift.part)[:, None]
+            gradients[lift.rows] += self.border.whitening.pull(lift.slopes[:, None] * units)
+        if self.beyond is None:
+            return values, gradients
+        turned = self.beyond.turn_gradients(values, gradients)
+        return self.beyond.raise_values(values), turned
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -109,9 +175,13 @@ class Beyond:
     def pull_in(self, positions: FloatArray) -> FloatArray:
         """Return the positions (n, dim) at which the network is asked instead."""
         pulled = positions.copy()
-        reached, _ = self._reached()
-        pulled[self.rows] = self.border.whitening.undo(reached[:, None] * self.units)
+        pulled[self.rows] = self.border.whitening.undo(self.reached[:, None] * self.units)
         return pulled
+
+    @property
+    def reached(self) -> FloatArray:
+        """How far out the network is asked, shape (k,)."""
+        return self._reached()[0]
 
     def raise_values(self, values: FloatArray) -> FloatArray:
         """Return values (n,), from the network's at the positions pulled in."""
