@@ -40,7 +40,7 @@ class Floor:
 
     @heights.default
     def _below_hull(self) -> FloatArray:
-        return PART * self.values + (1.0 - PART) * self.values[0] - SLACK
+        return np.asarray(PART * self.values + (1.0 - PART) * self.values[0] - SLACK)
 
     @classmethod
     def under(cls, distances: FloatArray, values: FloatArray) -> Floor:
