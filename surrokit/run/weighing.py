@@ -27,10 +27,10 @@ from surrokit.surrogate.edges import Edges
 from surrokit.surrogate.threads import one_thread
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer
-from surrokit.weighted.cross_fitting import CrossFit, cross_fit, is_worth_it, parts_of
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.normalizer import bridge
-from surrokit.weighted.payments import Payments, choose, look_back
+from surrokit.weighted.paid.cross_fitting import CrossFit, cross_fit, is_worth_it, parts_of
+from surrokit.weighted.paid.payments import Payments, choose, look_back
 from surrokit.weighted.quality import complaint, complaint_about_draws, disagreement
 from surrokit.weighted.round import Round
 

@@ -31,11 +31,11 @@ class Round:
         Exact evaluations that V has learnt from.
     hindsight : ndarray of shape (chains, m), optional
         By how much weights vary about every k-th draw of each chain, as a later surrogate
-        foretells; see :func:`~surrokit.weighted.payments.look_back`. By default zero at the first
-        draws. It is no part of what the round says, only of how sure that is.
+        foretells; see :func:`~surrokit.weighted.paid.payments.look_back`. By default zero at the
+        first draws. It is no part of what the round says, only of how sure that is.
     tilt : ndarray of shape (chains, m), optional
         What every k-th draw of each chain counts for, of mean one, where better surrogates than V
-        are corrected; see :class:`~surrokit.weighted.cross_fitting.CrossFit`. One by default.
+        are corrected; see :class:`~surrokit.weighted.paid.cross_fitting.CrossFit`. One by default.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from surrokit.contracts.sampler import OuterSample, SurrogateSample
 from surrokit.surrogate.umbrella import FLATTEST, RAREST, STEEPEST, Umbrella
 from surrokit.testing.targets.densities import Gaussian
 from surrokit.weighted.answer import Answer
-from surrokit.weighted.payments import choose
+from surrokit.weighted.paid.payments import choose
 from surrokit.weighted.quality import complaint
 from surrokit.weighted.round import Round
 

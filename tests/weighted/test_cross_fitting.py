@@ -12,8 +12,8 @@ from scipy.stats import norm
 from surrokit.contracts.sampler import OuterSample, SurrogateSample
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.correction import correct
-from surrokit.weighted.cross_fitting import FOLDS, cross_fit, is_worth_it, parts_of
-from surrokit.weighted.payments import Payments, choose
+from surrokit.weighted.paid.cross_fitting import FOLDS, cross_fit, is_worth_it, parts_of
+from surrokit.weighted.paid.payments import Payments, choose
 from surrokit.weighted.round import Round
 
 SHIFT = 0.5

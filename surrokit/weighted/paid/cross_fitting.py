@@ -11,7 +11,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import SurrogateSample
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.correction import Values, correct
-from surrokit.weighted.payments import Payments, thin_chains
+from surrokit.weighted.paid.payments import Payments, thin_chains
 from surrokit.weighted.round import Round
 
 FOLDS = 5
