@@ -109,8 +109,9 @@ class NetworkLearner(KeepingLearner):
         Whether nodes are believed near the rows alone, where U is learnt as a whole; see
         :class:`~surrokit_networks.regression.border.Border`.
     fine
-        Whether accuracy is worth more than speed, where outputs are learnt and all is left to the
-        learner: there are nodes in any case, and more of them with more points.
+        Whether answers are weighted draws of V. Where outputs are learnt and all is left to the
+        learner, there are then nodes in any case, and more of them with more points. And the border
+        has a floor.
     """
 
     n_nodes: int | None
@@ -215,7 +216,9 @@ class NetworkLearner(KeepingLearner):
         )
 
     def _border(self, task: Task) -> Border | None:
-        return Border.about(task.whitening, task.rows) if self.bordered else None
+        if not self.bordered:
+            return None
+        return Border.about(task.whitening, task.rows, has_floor=self.fine)
 
     def _task(self) -> Task:
         rows = self.rows()

@@ -20,7 +20,6 @@ from surrokit_networks.online.fit import OnlineFit
 from surrokit_networks.online.updates import cheaper
 from surrokit_networks.regression.border import Border
 from surrokit_networks.regression.fitted import FittedNetwork
-from surrokit_networks.regression.floor import Floor
 from surrokit_networks.regression.frame import Frame
 from surrokit_networks.regression.training_rows import TailBound, TrainingRows
 from surrokit_networks.solving.basis import Basis
@@ -240,7 +239,7 @@ class OnlineLearner:
             matrix=None if matrix is None else np.array(matrix, dtype=np.float64),
             origin=float(written["origin"]),
             ridge=float(written["ridge"]),
-            border=None if border is None else _read_border(border, whitening),
+            border=None if border is None else Border(whitening=whitening, **border),
         )
 
     def _nodes(self, arrays: Mapping[str, FloatArray], dim: int) -> Nodes:
@@ -250,20 +249,6 @@ class OnlineLearner:
         if isinstance(drawn, AdditiveNodes):
             return attrs.evolve(drawn, directions=known["directions"], biases=known["biases"])
         return RbfNodes(centres=known["centres"], square_widths=known["square_widths"])
-
-
-def _read_border(written: Mapping[str, Any], whitening: Whitening) -> Border:
-    floor = Floor(
-        **{name: np.array(each, dtype=np.float64) for name, each in written["floor"].items()}
-    )
-    return Border(
-        whitening=whitening, radius=written["radius"], height=written["height"], floor=floor
-    )
-
-
-def _write_border(border: Border) -> dict[str, Any]:
-    floor = {"distances": border.floor.distances, "values": border.floor.values}
-    return {"radius": border.radius, "height": border.height, "floor": floor}
 
 
 def _write(frame: Frame) -> dict[str, Any]:
@@ -281,5 +266,5 @@ def _write(frame: Frame) -> dict[str, Any]:
         "matrix": frame.matrix,
         "origin": frame.origin,
         "ridge": frame.ridge,
-        "border": None if border is None else _write_border(border),
+        "border": None if border is None else {"radius": border.radius, "height": border.height},
     }

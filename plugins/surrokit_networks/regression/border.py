@@ -7,7 +7,7 @@ import numpy as np
 
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray, IntArray
-from surrokit_networks.regression.floor import Floor
+from surrokit_networks.regression.floor import Floor, Lift
 from surrokit_networks.regression.training_rows import TrainingRows
 
 LEAST_TRUST = 0.05
@@ -22,6 +22,9 @@ OUTER = 0.7
 
 GIVE = 0.3
 """Part of the radius by which arguments of the network go beyond it at most."""
+
+FLOORED = 20
+"""Rows for each dimension from which on they tell how low the potential is at each distance."""
 
 TAIL = 3.0
 """Degrees of freedom of the tail."""
@@ -49,18 +52,18 @@ class Border:
         In whitened coordinates.
     height : float
         The potential at the border, in nats.
-    floor
-        The lowest that the potential is within it.
+    floor : Floor or None
+        The lowest that the potential is within it; None where it may be any.
     """
 
     whitening: Whitening
     radius: float
     height: float
-    floor: Floor
+    floor: Floor | None = None
 
     @classmethod
-    def about(cls, whitening: Whitening, rows: TrainingRows) -> Border:
-        """Return the border about rows."""
+    def about(cls, whitening: Whitening, rows: TrainingRows, *, has_floor: bool = False) -> Border:
+        """Return the border about rows, with a floor if that is wanted and rows are enough."""
         dim = rows.positions.shape[1]
         least = float(rows.values.min())
         usual = float(np.sqrt(dim)) + USUAL
@@ -69,16 +72,19 @@ class Border:
         outer = values[distances > OUTER * radius]
         # what is no higher than draws are tells nothing of a border
         above = max(float(np.median(outer - least)) if len(outer) else 0.0, 0.5 * usual**2)
-        floor = Floor.under(np.append(distances, 0.0), np.append(values, least))
+        enough = has_floor and len(values) >= FLOORED * dim
+        floor = Floor.under(distances, values) if enough else None
         return cls(whitening=whitening, radius=radius, height=least + above, floor=floor)
 
     def widen(self, rows: TrainingRows) -> Border:
-        """Return the border that holds more rows as well, above the floor that they leave."""
+        """Return the border that holds more rows as well, if there are any beyond it.
+
+        A border with a floor is of a learner that fits anew to all rows, and is not widened.
+        """
         if not len(rows):
             return self
         wider = Border.about(self.whitening, rows)
-        border = wider if wider.radius > self.radius else self
-        return attrs.evolve(border, floor=self.floor.extend(*_trusted(self.whitening, rows)))
+        return wider if wider.radius > self.radius else self
 
     def locate(self, positions: FloatArray) -> Place:
         """Return where ``positions (n, dim)`` are."""
@@ -90,6 +96,7 @@ class Border:
         far = distances[rows]
         beyond = Beyond(border=self, rows=rows, distances=far, units=whitened[rows] / far[:, None])
         distances[rows] = beyond.reached
+        whitened[rows] = beyond.reached[:, None] * beyond.units
         return Place(border=self, whitened=whitened, distances=distances, beyond=beyond)
 
 
@@ -109,9 +116,9 @@ class Place:
     border
         The border.
     whitened : ndarray of shape (n, dim)
-        The positions in its coordinates.
+        Where the network is asked, in its coordinates.
     distances : ndarray of shape (n,)
-        How far out the network is asked.
+        How far out that is.
     beyond
         Those beyond it; None where none is.
     """
@@ -127,7 +134,7 @@ class Place:
 
     def raise_values(self, values: FloatArray) -> FloatArray:
         """Return values (n,), from the network's at the positions pulled in."""
-        lift = self.border.floor.lift(self.distances, values)
+        lift = self._lift(values)
         if lift is not None:
             values = values.copy()
             values[lift.rows] += lift.by
@@ -137,11 +144,10 @@ class Place:
         self, values: FloatArray, gradients: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return values (n,) and gradients (n, dim), from the network's there."""
-        lift = self.border.floor.lift(self.distances, values)
+        lift = self._lift(values)
         if lift is not None:
             values, gradients = values.copy(), gradients.copy()
             values[lift.rows] += lift.by
-            # none is beyond the border where the floor rises, which is where units matter
             units = self.whitened[lift.rows] / np.maximum(self.distances[lift.rows], _NEAR)[:, None]
             gradients[lift.rows] *= (1.0 - lift.part)[:, None]
             gradients[lift.rows] += self.border.whitening.pull(lift.slopes[:, None] * units)
@@ -149,6 +155,10 @@ class Place:
             return values, gradients
         turned = self.beyond.turn_gradients(values, gradients)
         return self.beyond.raise_values(values), turned
+
+    def _lift(self, values: FloatArray) -> Lift | None:
+        floor = self.border.floor
+        return None if floor is None else floor.lift(self.distances, values)
 
 
 @attrs.frozen(kw_only=True, eq=False)

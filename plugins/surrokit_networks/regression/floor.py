@@ -24,7 +24,8 @@ class Floor:
     Where a few rows lie far out, the ellipsoid that holds them all is empty for the most part, and
     in its corners a network may fall into pits. Draws of V then go there, and there alone. But rows
     come from where the potential is low. So V is nowhere believed to be much lower than rows are at
-    that distance: than the convex hull, from below, of their values over their distances.
+    that distance: than the convex hull, from below, of their values over their distances. Nor need
+    it be higher than a normal density would have it, as rows in between may be missing.
 
     Parameters
     ----------
@@ -55,19 +56,22 @@ class Floor:
         at, hull = np.array(corners).T
         return cls(distances=at, values=hull)
 
-    def extend(self, distances: FloatArray, values: FloatArray) -> Floor:
-        """Return the floor under more rows."""
-        return Floor.under(np.r_[self.distances, distances], np.r_[self.values, values])
-
     def at(self, distances: FloatArray) -> FloatArray:
-        """Return its height, shape (n,); beyond the last row it rises no more."""
-        return np.asarray(np.interp(distances, self.distances, self.heights))
+        """Return its height, shape (n,); beyond the last row it rises no more than to its value."""
+        return np.minimum(self._hull(distances), self._normal(distances))
 
     def slopes(self, distances: FloatArray) -> FloatArray:
         """Return its derivatives by distance, shape (n,)."""
         steps = np.diff(self.heights) / np.diff(self.distances)
         pieces = np.searchsorted(self.distances, distances, side="right") - 1
-        return np.append(steps, 0.0)[pieces]
+        lower = self._hull(distances) < self._normal(distances)
+        return np.where(lower, np.append(steps, 0.0)[pieces], PART * distances)
+
+    def _hull(self, distances: FloatArray) -> FloatArray:
+        return np.asarray(np.interp(distances, self.distances, self.heights))
+
+    def _normal(self, distances: FloatArray) -> FloatArray:
+        return np.asarray(self.heights[0] + 0.5 * PART * np.square(distances))
 
     def lift(self, distances: FloatArray, values: FloatArray) -> Lift | None:
         """Return by how much values (n,) are raised; None where none is."""
