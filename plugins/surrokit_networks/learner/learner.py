@@ -109,9 +109,8 @@ class NetworkLearner(KeepingLearner):
         Whether nodes are believed near the rows alone, where U is learnt as a whole; see
         :class:`~surrokit_networks.regression.border.Border`.
     fine
-        Whether answers are weighted draws of V. Where outputs are learnt and all is left to the
-        learner, there are then nodes in any case, and more of them with more points. And the border
-        has a floor.
+        Whether accuracy is worth more than speed, where outputs are learnt and all is left to the
+        learner: there are nodes in any case, and more of them with more points.
     """
 
     n_nodes: int | None
@@ -216,9 +215,7 @@ class NetworkLearner(KeepingLearner):
         )
 
     def _border(self, task: Task) -> Border | None:
-        if not self.bordered:
-            return None
-        return Border.about(task.whitening, task.rows, has_floor=self.fine)
+        return Border.about(task.whitening, task.rows) if self.bordered else None
 
     def _task(self) -> Task:
         rows = self.rows()

@@ -7,7 +7,6 @@ import numpy as np
 
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray, IntArray
-from surrokit_networks.regression.floor import Floor, Lift
 from surrokit_networks.regression.training_rows import TrainingRows
 
 LEAST_TRUST = 0.05
@@ -23,13 +22,8 @@ OUTER = 0.7
 GIVE = 0.3
 """Part of the radius by which arguments of the network go beyond it at most."""
 
-FLOORED = 20
-"""Rows for each dimension from which on they tell how low the potential is at each distance."""
-
 TAIL = 3.0
 """Degrees of freedom of the tail."""
-
-_NEAR = 1e-12
 
 _HIGHEST = 1e6  # nats above the border from which on a height is no longer told apart
 
@@ -41,8 +35,7 @@ class Border:
     Beyond it a network says nothing: it may fall for ever, or into pits where no row is. There the
     potential is that of a point not far beyond the border in the same direction, or the height of
     the border where that is less, and it rises by a tail of Student's t. So exp(-V) is a proper
-    density, paths come back, and where the target goes on, proposals go there. Within it there is a
-    floor.
+    density, paths come back, and where the target goes on, proposals go there.
 
     Parameters
     ----------
@@ -52,113 +45,44 @@ class Border:
         In whitened coordinates.
     height : float
         The potential at the border, in nats.
-    floor : Floor or None
-        The lowest that the potential is within it; None where it may be any.
     """
 
     whitening: Whitening
     radius: float
     height: float
-    floor: Floor | None = None
 
     @classmethod
-    def about(cls, whitening: Whitening, rows: TrainingRows, *, has_floor: bool = False) -> Border:
-        """Return the border about rows, with a floor if that is wanted and rows are enough."""
+    def about(cls, whitening: Whitening, rows: TrainingRows) -> Border:
+        """Return the border about rows."""
         dim = rows.positions.shape[1]
         least = float(rows.values.min())
         usual = float(np.sqrt(dim)) + USUAL
-        distances, values = _trusted(whitening, rows)
+        trusted = rows.trust >= LEAST_TRUST
+        distances = np.linalg.norm(whitening.apply(rows.positions[trusted]), axis=1)
         radius = max(usual, float(distances.max(initial=0.0)))
-        outer = values[distances > OUTER * radius]
+        outer = rows.values[trusted][distances > OUTER * radius]
         # what is no higher than draws are tells nothing of a border
         above = max(float(np.median(outer - least)) if len(outer) else 0.0, 0.5 * usual**2)
-        enough = has_floor and len(values) >= FLOORED * dim
-        floor = Floor.under(distances, values) if enough else None
-        return cls(whitening=whitening, radius=radius, height=least + above, floor=floor)
+        return cls(whitening=whitening, radius=radius, height=least + above)
 
     def widen(self, rows: TrainingRows) -> Border:
-        """Return the border that holds more rows as well, if there are any beyond it.
-
-        A border with a floor is of a learner that fits anew to all rows, and is not widened.
-        """
+        """Return the border that holds more rows as well, if there are any beyond it."""
         if not len(rows):
             return self
         wider = Border.about(self.whitening, rows)
         return wider if wider.radius > self.radius else self
 
-    def locate(self, positions: FloatArray) -> Place:
-        """Return where ``positions (n, dim)`` are."""
+    def cross(self, positions: FloatArray) -> Beyond | None:
+        """Return how far ``positions (n, dim)`` are beyond it; None where none is."""
         whitened = self.whitening.apply(positions)
-        distances = np.sqrt(np.einsum("nd,nd->n", whitened, whitened))
-        rows = np.flatnonzero(distances > self.radius)
+        squares = np.einsum("nd,nd->n", whitened, whitened)
+        rows = np.flatnonzero(squares > self.radius**2)
         if not len(rows):
-            return Place(border=self, whitened=whitened, distances=distances)
-        far = distances[rows]
-        beyond = Beyond(border=self, rows=rows, distances=far, units=whitened[rows] / far[:, None])
-        distances[rows] = beyond.reached
-        whitened[rows] = beyond.reached[:, None] * beyond.units
-        return Place(border=self, whitened=whitened, distances=distances, beyond=beyond)
-
-
-def _trusted(whitening: Whitening, rows: TrainingRows) -> tuple[FloatArray, FloatArray]:
-    """Return distances and values of rows that tell how far a network is believed."""
-    trusted = rows.trust >= LEAST_TRUST
-    distances = np.linalg.norm(whitening.apply(rows.positions[trusted]), axis=1)
-    return distances, rows.values[trusted]
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Place:
-    """Positions within a border and beyond it.
-
-    Parameters
-    ----------
-    border
-        The border.
-    whitened : ndarray of shape (n, dim)
-        Where the network is asked, in its coordinates.
-    distances : ndarray of shape (n,)
-        How far out that is.
-    beyond
-        Those beyond it; None where none is.
-    """
-
-    border: Border
-    whitened: FloatArray
-    distances: FloatArray
-    beyond: Beyond | None = None
-
-    def pull_in(self, positions: FloatArray) -> FloatArray:
-        """Return the positions (n, dim) at which the network is asked instead."""
-        return positions if self.beyond is None else self.beyond.pull_in(positions)
-
-    def raise_values(self, values: FloatArray) -> FloatArray:
-        """Return values (n,), from the network's at the positions pulled in."""
-        lift = self._lift(values)
-        if lift is not None:
-            values = values.copy()
-            values[lift.rows] += lift.by
-        return values if self.beyond is None else self.beyond.raise_values(values)
-
-    def raise_both(
-        self, values: FloatArray, gradients: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return values (n,) and gradients (n, dim), from the network's there."""
-        lift = self._lift(values)
-        if lift is not None:
-            values, gradients = values.copy(), gradients.copy()
-            values[lift.rows] += lift.by
-            units = self.whitened[lift.rows] / np.maximum(self.distances[lift.rows], _NEAR)[:, None]
-            gradients[lift.rows] *= (1.0 - lift.part)[:, None]
-            gradients[lift.rows] += self.border.whitening.pull(lift.slopes[:, None] * units)
-        if self.beyond is None:
-            return values, gradients
-        turned = self.beyond.turn_gradients(values, gradients)
-        return self.beyond.raise_values(values), turned
-
-    def _lift(self, values: FloatArray) -> Lift | None:
-        floor = self.border.floor
-        return None if floor is None else floor.lift(self.distances, values)
+            return None
+        distances = np.sqrt(squares[rows])
+        return Beyond(
+            border=self, rows=rows, distances=distances, units=whitened[rows] / distances[:, None]
+        )
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -185,13 +109,9 @@ class Beyond:
     def pull_in(self, positions: FloatArray) -> FloatArray:
         """Return the positions (n, dim) at which the network is asked instead."""
         pulled = positions.copy()
-        pulled[self.rows] = self.border.whitening.undo(self.reached[:, None] * self.units)
+        reached, _ = self._reached()
+        pulled[self.rows] = self.border.whitening.undo(reached[:, None] * self.units)
         return pulled
-
-    @property
-    def reached(self) -> FloatArray:
-        """How far out the network is asked, shape (k,)."""
-        return self._reached()[0]
 
     def raise_values(self, values: FloatArray) -> FloatArray:
         """Return values (n,), from the network's at the positions pulled in."""

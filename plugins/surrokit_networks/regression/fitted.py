@@ -14,7 +14,7 @@ from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.shown import ShownFit
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.nodes.nodes import WeightedNodes
-from surrokit_networks.regression.border import Border, Place
+from surrokit_networks.regression.border import Beyond, Border
 from surrokit_networks.regression.polynomial import Polynomial
 
 CAPABILITIES: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE}
@@ -58,8 +58,8 @@ class FittedNetwork(ShownFit):
     convex
         Whether it is known to be a trend of degree two alone, with a positive definite matrix.
     border : Border or None
-        How far the nodes are believed, and how low. Values and gradients elsewhere are the
-        border's; second derivatives are everywhere those of the sum, which as a metric may be any.
+        How far the nodes are believed. Values and gradients beyond are the border's; second
+        derivatives are everywhere those of the sum, which as a metric may be any.
     """
 
     dim: int
@@ -104,26 +104,27 @@ class FittedNetwork(ShownFit):
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        place = self._place(q)
-        return (
-            self._value(q) if place is None else place.raise_values(self._value(place.pull_in(q)))
-        )
+        beyond = self._beyond(q)
+        if beyond is not None:
+            return beyond.raise_values(self._value(beyond.pull_in(q)))
+        return self._value(q)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        place = self._place(q)
-        if place is None:
-            return self._gradient(q)
-        return place.raise_both(*self._value_and_gradient(place.pull_in(q)))[1]
+        beyond = self._beyond(q)
+        if beyond is not None:
+            return beyond.turn_gradients(*self._value_and_gradient(beyond.pull_in(q)))
+        return self._gradient(q)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        place = self._place(q)
-        if place is None:
+        beyond = self._beyond(q)
+        if beyond is None:
             return self._value_and_gradient(q)
-        return place.raise_both(*self._value_and_gradient(place.pull_in(q)))
+        value, gradient = self._value_and_gradient(beyond.pull_in(q))
+        return beyond.raise_values(value), beyond.turn_gradients(value, gradient)
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of V, shape (n, dim, dim)."""
@@ -199,14 +200,14 @@ class FittedNetwork(ShownFit):
         """Return which positions (n, dim) lie beyond the border, shape (n,)."""
         q = check_positions(positions, self.dim)
         is_beyond = np.zeros(len(q), dtype=bool)
-        place = self._place(q)
-        if place is not None and place.beyond is not None:
-            is_beyond[place.beyond.rows] = True
+        beyond = self._beyond(q)
+        if beyond is not None:
+            is_beyond[beyond.rows] = True
         return is_beyond
 
-    def _place(self, q: FloatArray) -> Place | None:
-        """Return where positions (n, dim) are as the border sees it; None without one."""
-        return None if self.border is None or self.nodes is None else self.border.locate(q)
+    def _beyond(self, q: FloatArray) -> Beyond | None:
+        """Return how far positions (n, dim) are beyond the border; None where none is."""
+        return None if self.border is None or self.nodes is None else self.border.cross(q)
 
     def _value(self, q: FloatArray) -> FloatArray:
         value = np.full(len(q), self.level)
