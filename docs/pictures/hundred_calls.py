@@ -8,7 +8,6 @@ in a file, and are not measured again. It takes an hour and a half.
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -268,4 +267,4 @@ def main(pyvbmc, kept, only, here):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

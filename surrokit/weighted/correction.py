@@ -103,14 +103,14 @@ class Values:
 def correct_means(found: Round, values: Values) -> FloatArray:
     """Return the means under the target, shape (k,), of functions with these values."""
     mean = values.draws.mean(axis=(0, 1))
-    centred = values.less(mean)
-    tilt = _tilted(found, centred).mean(axis=(0, 1))
-    return np.asarray(mean + tilt + added_shares(found) @ centred.paid)
+    # centred where it is needed alone: draws are many
+    tilted = _tilt(found, thin_as(found.tilt, values.draws) - mean).mean(axis=(0, 1))
+    return np.asarray(mean + tilted + added_shares(found) @ (values.paid - mean))
 
 
-def _tilted(found: Round, centred: Values) -> FloatArray:
-    """Return (r - 1) (f - m), shape (chains, draws, k), at the draws that tilts are of."""
-    return np.asarray((found.tilt - 1.0)[..., None] * thin_as(found.tilt, centred.draws))
+def _tilt(found: Round, thinned: FloatArray) -> FloatArray:
+    """Return (r - 1) (f - m) at the draws that tilts are of, from f - m there (chains, m, k)."""
+    return np.asarray((found.tilt - 1.0)[..., None] * thinned)
 
 
 def _of_draws(found: Round, centred: Values) -> FloatArray:
@@ -118,8 +118,8 @@ def _of_draws(found: Round, centred: Values) -> FloatArray:
     plain = np.square(mean_error(centred.draws))
     if (found.tilt == 1.0).all():
         return np.asarray(plain)
-    tilted = _tilted(found, centred)
     thinned = thin_as(found.tilt, centred.draws)
+    tilted = _tilt(found, thinned)
     both = np.mean(tilted * thinned, axis=(0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         # as a part of the variance of f, since both have about its autocorrelation

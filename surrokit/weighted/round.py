@@ -134,9 +134,17 @@ class Round:
         return float(np.square(weights.sum()) / np.square(weights).sum())
 
 
+def thin(draws: FloatArray, most: int) -> FloatArray:
+    """Return every j-th draw of each chain, with the least j that leaves so many at most.
+
+    Thinned to as many as that leaves, the draws (chains, draws, ...) are the same again.
+    """
+    return draws[:, :: -(-draws.shape[1] // max(most, 1))]
+
+
 def thin_as(numbers: FloatArray, draws: FloatArray) -> FloatArray:
-    """Return those of draws (chains, draws, k) that numbers (chains, m) are of: every j-th."""
-    return draws[:, :: -(-draws.shape[1] // max(numbers.shape[-1], 1))]
+    """Return those of draws (chains, draws, k) that numbers (chains, m) are of."""
+    return thin(draws, numbers.shape[-1])
 
 
 def _mean_one(logs: FloatArray) -> FloatArray:

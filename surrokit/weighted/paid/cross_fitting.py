@@ -11,15 +11,15 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import SurrogateSample
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.correction import Values, correct
-from surrokit.weighted.paid.payments import Payments, thin_chains
+from surrokit.weighted.paid.payments import Payments, compare
 from surrokit.weighted.round import Round
 
 FOLDS = 5
 """Parts of a round's payments; as many surrogates are fitted."""
 
 PART = 0.2
-"""Part of the variance of a usual mean that is the correction's, below which nothing is to be
-gained."""
+"""Variance of the correction of a usual mean, over that of the mean of all draws, up to which
+nothing is to be gained."""
 
 LARGEST_SPREAD = 1.0
 """Variance of the ratio of two surrogates' densities, about one, above which draws of the one say
@@ -91,17 +91,13 @@ def cross_fit(
     surrogates
         One for each of :func:`parts_of` the payments, that has learnt from the others.
     """
-    values, positions = (thin_chains(each) for each in (sample.values, sample.positions))
     folds, log_evens, tilts = _fold_of(len(payments)), payments.log_evens, []
     for fold, surrogate in enumerate(surrogates):
         own = folds == fold
-        seen = surrogate.value(positions.reshape(-1, positions.shape[2]))
-        logs = values - seen.reshape(values.shape)
-        level = logs.max()
-        ratios = np.exp(logs - level)
-        tilts.append(ratios / ratios.mean())
+        ratios, level = compare(sample, surrogate)
+        tilts.append(ratios)
         here = payments.values[own] - surrogate.value(payments.positions[own])
-        log_evens[own] += here - level - np.log(ratios.mean())
+        log_evens[own] += here - level
     return CrossFit(tilts=np.array(tilts), log_evens=log_evens)
 
 

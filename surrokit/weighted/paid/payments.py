@@ -8,6 +8,7 @@ import numpy as np
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import OuterSample, SurrogateSample
 from surrokit.types import FloatArray, IntArray
+from surrokit.weighted.round import thin
 
 OUTER = 0.5
 """Part of the payments that goes to draws farther out, where there are such."""
@@ -126,27 +127,43 @@ def look_back(
     Returns
     -------
     ndarray of shape (chains, m)
-        e (r - 1)^2 at the draws that :func:`thin_chains` leaves; with tilts its mean over them.
+        e (r - 1)^2 at the draws that :func:`compare` looks at; with tilts its mean over them.
     """
-    values, positions = (thin_chains(each) for each in (sample.values, sample.positions))
-    seen = later.value(positions.reshape(-1, positions.shape[2])).reshape(values.shape)
-    ratios = np.exp(values - seen - np.max(values - seen))
-    apart = ratios / ratios.mean() - (1.0 if tilts is None else tilts)
-    squares = np.square(apart).reshape(-1, *values.shape).mean(axis=0)
-    return np.asarray(np.exp(payments.log_evens_at(values)) * squares)
+    ratios, _ = compare(sample, later)
+    squares = np.square(ratios - (1.0 if tilts is None else tilts))
+    of_all = squares.reshape(-1, *ratios.shape).mean(axis=0)
+    return np.asarray(np.exp(payments.log_evens_at(_look_at(sample.values))) * of_all)
 
 
-def thin_chains(draws: FloatArray) -> FloatArray:
-    """Return every k-th draw of each chain, with the least k that leaves :data:`LOOKED_AT` at most.
+def compare(sample: SurrogateSample, other: Potential) -> tuple[FloatArray, float]:
+    """Return the density of another surrogate V' over that of V at some of the draws of V.
 
     Parameters
     ----------
-    draws : ndarray of shape (chains, draws, ...)
-        Anything of draws.
+    sample
+        Draws of V, of shape (chains, draws, dim).
+    other
+        V'.
+
+    Returns
+    -------
+    ratios : ndarray of shape (chains, m)
+        exp(V - V'), of mean one, at every k-th draw with the least k that leaves
+        :data:`LOOKED_AT` at most.
+    level : float
+        Logarithm of what they were divided by for that.
     """
-    chains, length = draws.shape[:2]
-    # by how many are left, as a round finds the draws that its hindsight is of
-    return draws[:, :: -(-length // min(length, max(LOOKED_AT // chains, 1)))]
+    values, positions = _look_at(sample.values), _look_at(sample.positions)
+    seen = other.value(positions.reshape(-1, positions.shape[2])).reshape(values.shape)
+    logs = values - seen
+    largest = logs.max()
+    ratios = np.exp(logs - largest)
+    mean = ratios.mean()
+    return ratios / mean, float(largest + np.log(mean))
+
+
+def _look_at(draws: FloatArray) -> FloatArray:
+    return thin(draws, LOOKED_AT // len(draws))
 
 
 def _thin(size: int, n: int, rng: np.random.Generator) -> IntArray:
