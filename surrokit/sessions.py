@@ -40,7 +40,7 @@ from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import Tape
 from surrokit.plan.asked import PARTS
 from surrokit.plan.parts import check_target
-from surrokit.plan.plain import can_write
+from surrokit.plan.plain import is_data
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.sequel import Sequel
 from surrokit.registry.catalogue import default_catalogue
@@ -69,13 +69,13 @@ def resume(
     target_ess: Limit = AS_BEFORE,
     target_rhat: Limit = AS_BEFORE,
     target_mcse: Limit = AS_BEFORE,
-    sampler: Sampler | None = None,
-    surrogate: Surrogate | Potential | None = None,
+    sampler: Sampler | Spec | None = None,
+    surrogate: Surrogate | Potential | Spec | None = None,
     schedule: object | None = None,
     explorer: object | None = None,
     integrator: object | None = None,
     metric: object | None = None,
-    correction: Correction | None = None,
+    correction: Correction | Spec | None = None,
     policy: object | None = None,
     version: str | None = None,
     check: bool = True,
@@ -105,8 +105,9 @@ def resume(
         Limits of the whole run from where it goes on; None removes one, and ``"as before"`` leaves
         it. What was decided by a limit before stays decided.
     sampler, surrogate, schedule, explorer, integrator, metric, correction, policy
-        The parts that were given as objects, which a file cannot hold either. Parts that were given
-        by name are in it.
+        The parts that were given as objects, or with settings that are more than plain data, such
+        as an estimator or the name of one: nothing that a file names is imported or called. Other
+        parts that were given by name are in the file.
     version
         As given to :func:`surrokit.sample`; None does not compare versions.
     check
@@ -354,7 +355,8 @@ def let_extend(
         What it was made with.
     """
     given = {**{name: getattr(asked, name) for name in PARTS}, **asked.settings}
-    objects = {name: part for name, part in given.items() if not can_write(part)}
+    catalogue = default_catalogue()
+    objects = {name: part for name, part in given.items() if not is_data(name, part, catalogue)}
     objects |= {"version": version, **terms.settings}
     more = partial(resume, file.path, target, **objects)
     return attrs.evolve(outcome, more=more, asked=file.asked)

@@ -65,7 +65,7 @@ class Greville:
         If a setting is out of range, or the rate does not vanish, or vanishes too fast.
     """
 
-    rate: str | Rate = "power"
+    rate: Literal["power", "logarithmic"] | Rate = "power"
     kappa: float = attrs.field(default=DEFAULT_KAPPA, converter=check_kappa)
     freeze_after: FreezeAfter = attrs.field(default="warmup", validator=_FREEZE_AFTER)
     derivatives: Literal["warmup", "never"] = attrs.field(

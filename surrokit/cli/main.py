@@ -13,7 +13,7 @@ import click
 from surrokit.cli.exit_status import INTERRUPTED
 from surrokit.cli.glm import glm_command
 from surrokit.cli.pages import PAGES, check_outputs, with_outputs, write_outputs
-from surrokit.cli.types import Limit, PartName, TargetName
+from surrokit.cli.types import NAMED, Limit, PartName, TargetName, with_parts
 from surrokit.cli.workers import with_workers
 from surrokit.errors import NothingReportedError, SurrokitError
 from surrokit.scaffold.command import new
@@ -23,8 +23,6 @@ from surrokit.studies.command import COMMANDS
 if TYPE_CHECKING:
     from surrokit.result.run import Run
 
-
-_NAMED = ("sampler", "surrogate", "explorer", "schedule", "correction", "policy")
 
 QUIET = click.option(
     "--quiet", is_flag=True, help="Show no bar and no table; warnings are shown all the same."
@@ -69,25 +67,7 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
 
 @cli.command()
 @click.argument("target", type=TargetName())
-@click.option("--sampler", type=PartName("sampler"), help="Name of a sampler.  [default: picked]")
-@click.option(
-    "--surrogate",
-    type=PartName("surrogate", ["none"]),
-    help='Name of a surrogate, or "none" for the exact potential throughout.  [default: picked, or '
-    "none where a sampler is named]",
-)
-@click.option(
-    "--explorer",
-    type=PartName("explorer"),
-    help="Part that explores before there is a surrogate.",
-)
-@click.option("--schedule", type=PartName("schedule"), help="When to learn.  [default: once]")
-@click.option(
-    "--correction", type=PartName("correction"), help="Part that decides.  [default: metropolis]"
-)
-@click.option(
-    "--policy", type=PartName("policy"), help="Part that picks the others.  [default: automatic]"
-)
+@with_parts
 @click.option("--chains", default=4, show_default=True, help="Chains, advanced as one batch.")
 @click.option(
     "--warmup", type=int, default=None, help="Iterations before kept draws.  [default: 1000]"
@@ -179,7 +159,7 @@ def sample(
         check_folder(json_path)
     check_outputs(out, report)
     exact = resolve_target(target, parts.pop("target", {}), one_by_one=one_by_one)
-    names = {kind: sizes.pop(kind) for kind in _NAMED}
+    names = {kind: sizes.pop(kind) for kind in NAMED}
     catalogue = default_catalogue()
     files = {"path": path, "warm_start": warm_start or None, "keep": keep}
     sizes["progress"] = not quiet
@@ -214,9 +194,11 @@ cli.add_command(glm_command(sample))
     "--set",
     "settings",
     multiple=True,
-    metavar="target.KEY=VALUE",
-    help="A setting of the target, as given to the run; repeatable.",
+    metavar="KEY=VALUE",
+    help="A setting of the target, as given to the run, such as target.path=FILE; or of a part "
+    "that the file cannot hold, such as surrogate.estimator=NAME; repeatable.",
 )
+@with_parts
 @with_workers
 @QUIET
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
@@ -231,17 +213,21 @@ def resume(
 ) -> None:
     """Go on with the run that wrote FILE, or extend it by --draws.
 
-    TARGET is given as to "surrokit sample": a file is data, and no code is ever run from it.
+    TARGET is given as to "surrokit sample": a file is data, and no code is ever run from it. Parts
+    are in the file, but for those with settings that are more than plain data.
     """
     from surrokit.cli.report import print_run
-    from surrokit.cli.settings import parse_settings
+    from surrokit.cli.settings import parse_settings, specs_of
     from surrokit.cli.target import resolve_target
     from surrokit.output.json import write_json
+    from surrokit.registry.catalogue import default_catalogue
     from surrokit.sessions import resume as go_on
 
-    own = parse_settings(settings).get("target", {})
-    exact = resolve_target(target, own, one_by_one=one_by_one)
-    run = go_on(file, exact, progress=not quiet, **sizes)
+    parts = parse_settings(settings)
+    exact = resolve_target(target, parts.pop("target", {}), one_by_one=one_by_one)
+    names = {kind: sizes.pop(kind) for kind in NAMED}
+    again = specs_of(names, parts, default_catalogue())
+    run = go_on(file, exact, progress=not quiet, **again, **sizes)
     if not quiet:
         print_run(run)
     if json_path is not None:

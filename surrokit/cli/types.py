@@ -1,16 +1,21 @@
-"""Types of what the command line takes: parts and targets, which a shell completes, and limits."""
+"""Types of what the command line takes: parts and targets, which a shell completes, and limits.
+
+Also the options that name parts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from surrokit.registry.kinds import KINDS
 from surrokit.sessions import AS_BEFORE
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 ENDINGS = (".py", ".toml", "/")
 """Of paths that lead to a target."""
@@ -90,3 +95,42 @@ class Limit(click.ParamType):  # type: ignore[type-arg, unused-ignore]
             return float(value) if not value.isdigit() else int(value)
         except ValueError:
             self.fail(f"{value!r} is neither a number nor none", param, ctx)
+
+
+_PARTS = (
+    click.option(
+        "--sampler", type=PartName("sampler"), help="Name of a sampler.  [default: picked]"
+    ),
+    click.option(
+        "--surrogate",
+        type=PartName("surrogate", ["none"]),
+        help='Name of a surrogate, or "none" for the exact potential throughout.  [default: '
+        "picked, or none where a sampler is named]",
+    ),
+    click.option(
+        "--explorer",
+        type=PartName("explorer"),
+        help="Part that explores before there is a surrogate.",
+    ),
+    click.option("--schedule", type=PartName("schedule"), help="When to learn.  [default: once]"),
+    click.option(
+        "--correction",
+        type=PartName("correction"),
+        help="Part that decides.  [default: metropolis]",
+    ),
+    click.option(
+        "--policy",
+        type=PartName("policy"),
+        help="Part that picks the others.  [default: automatic]",
+    ),
+)
+
+NAMED = ("sampler", "surrogate", "explorer", "schedule", "correction", "policy")
+"""Kinds that these options name."""
+
+
+def with_parts(command: Command) -> Command:
+    """Add options to a command that name parts."""
+    for option in reversed(_PARTS):
+        command = option(command)
+    return command

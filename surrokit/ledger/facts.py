@@ -15,19 +15,21 @@ from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError
 from surrokit.ledger.store import Store, reading
 from surrokit.plan.asked import PARTS, arguments_of, seed_of
-from surrokit.plan.plain import can_write, from_plain, to_plain
+from surrokit.plan.plain import can_write, from_plain, is_data, numbers_of, to_plain
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.safety import Safety
 from surrokit.plan.sequel import Sequel
+from surrokit.registry.catalogue import default_catalogue
 from surrokit.targets.differences import Differences
 from surrokit.types import FloatArray
 
 _SIZES = ("name", "chains", "warmup", "draws", "on_error", "retries", "keep")
+_NAMES = (*PARTS, "integrator", "metric", "step_size", "n_steps")
 _RECORDS = {"evaluations": Evaluations, "past": Past}
 
 
 def write_settings(store: Store, asked: Recipe) -> None:
-    """Write what a run was asked for; of parts that are objects, only what they are.
+    """Write what a run was asked for; of parts that no file may hold, only what they are.
 
     Raises
     ------
@@ -35,8 +37,9 @@ def write_settings(store: Store, asked: Recipe) -> None:
         If it cannot be written.
     """
     given = {**{name: getattr(asked, name) for name in PARTS}, **asked.settings}
-    plain = {name: to_plain(part) for name, part in given.items() if can_write(part)}
-    objects = {name: type(part).__name__ for name, part in given.items() if name not in plain}
+    catalogue = default_catalogue()
+    plain = {name: to_plain(p) for name, p in given.items() if is_data(name, p, catalogue)}
+    objects = {name: _describe(part) for name, part in given.items() if name not in plain}
     settings = {
         **{name: getattr(asked, name) for name in _SIZES},
         "safety": attrs.asdict(asked.safety),
@@ -61,7 +64,7 @@ def read_settings(store: Store, exact: Potential, given: Mapping[str, Any]) -> R
     exact
         The target.
     given
-        Kind to the parts that were objects; None where not given.
+        Kind to the parts that are not in the file; None where not given.
 
     Raises
     ------
@@ -72,18 +75,35 @@ def read_settings(store: Store, exact: Potential, given: Mapping[str, Any]) -> R
     """
     with reading(store.path):
         facts, arrays = store.facts()["settings"], store.arrays()
-        _check_given(facts["objects"], given)
-        return _recipe(facts, arrays, exact, given)
+        parts, objects = _read_parts(facts)
+        _check_given(objects, given)
+        return _recipe(
+            facts, arrays, exact, parts | {n: p for n, p in given.items() if p is not None}
+        )
+
+
+def _read_parts(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return parts by name, and what those are that a file must not give."""
+    held = {name: from_plain(part) for name, part in facts["parts"].items()}
+    if not held.keys() <= set(_NAMES):
+        raise ValueError("there are parts of no known name")
+    catalogue = default_catalogue()
+    parts = {name: part for name, part in held.items() if is_data(name, part, catalogue)}
+    others = {name: _describe(part) for name, part in held.items() if name not in parts}
+    return parts, {**{str(name): str(of) for name, of in facts["objects"].items()}, **others}
+
+
+def _describe(part: Any) -> str:
+    """Return the name of a part, or the type of an object."""
+    return str(part[0]) if isinstance(part, tuple) and part else type(part).__name__
 
 
 def _recipe(
     facts: Mapping[str, Any],
     arrays: Mapping[str, FloatArray],
     exact: Potential,
-    given: Mapping[str, Any],
+    parts: dict[str, Any],
 ) -> Recipe:
-    parts = {name: from_plain(part) for name, part in facts["parts"].items()}
-    parts |= {name: part for name, part in given.items() if part is not None}
     made = facts["differences"] and not isinstance(exact, Differences)  # by the run, not the user
     return Recipe(
         exact=Differences(exact) if made else exact,
@@ -111,10 +131,11 @@ def read_arguments(store: Store) -> dict[str, Any]:
         facts, arrays = store.facts(), store.arrays()
         settings = {**facts["settings"], "differences": False}
         last = {**settings, **(facts.get("sequels") or [{}])[-1]}
-        objects = dict.fromkeys(settings["objects"], ...)
-        asked = _recipe(last, arrays, cast(Potential, None), objects)
+        parts, objects = _read_parts(settings)
+        asked = _recipe(last, arrays, cast(Potential, None), parts | dict.fromkeys(objects, ...))
         seed = seed_of(_generator(facts["generator"]))
-    return arguments_of(attrs.evolve(asked, target=from_plain(settings.get("target")), seed=seed))
+        target = from_plain(settings.get("target"))
+        return arguments_of(attrs.evolve(asked, target=target, seed=seed))
 
 
 def write_sequels(store: Store, sequels: Sequence[Sequel]) -> None:
@@ -158,10 +179,11 @@ def names_of_arrays() -> list[str]:
 def _check_given(objects: Mapping[str, str], given: Mapping[str, Any]) -> None:
     missing = [name for name in objects if given.get(name) is None]
     if missing:
-        told = ", ".join(f"{name} (of type {objects[name]})" for name in missing)
+        held = ", ".join(f"{name} ({objects[name]})" for name in missing)
         again = ", ".join(f"{name}=..." for name in missing)
         raise ConfigurationError(
-            f"the run was given objects that no file can hold: {told}; pass them again, as {again}"
+            f"the run has parts that are made of more than plain data, which no file may give: "
+            f"{held}. Pass them again, as {again}"
         )
     more = [name for name, part in given.items() if part is not None and name not in objects]
     if more:
@@ -200,6 +222,7 @@ def write_generator(store: Store, rng: np.random.Generator) -> None:
     store.write_facts({"generator": state})
 
 
+_LARGEST_POOL = 1024
 _GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 
@@ -219,9 +242,9 @@ def _generator(state: Mapping[str, Any]) -> np.random.Generator:
     if state["name"] not in _GENERATORS:
         raise ValueError(f"there is no generator {state['name']!r} of numpy's")
     seeds = np.random.SeedSequence(
-        state["entropy"],
+        _with_arrays(state["entropy"]),
         spawn_key=state["spawn_key"],
-        pool_size=state["pool_size"],
+        pool_size=min(int(state["pool_size"]), _LARGEST_POOL),
         n_children_spawned=state["n_children_spawned"],
     )
     bits = getattr(np.random, state["name"])(seeds)
@@ -243,5 +266,5 @@ def _with_arrays(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if set(value) == {"list", "dtype"}:
-        return np.array(value["list"], dtype=value["dtype"])
+        return numbers_of(value["list"], value["dtype"])
     return {name: _with_arrays(each) for name, each in value.items()}

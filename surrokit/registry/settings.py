@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, Union, get_type_hints
 
 import attrs
 
@@ -37,6 +38,8 @@ class Setting:
         The values that are allowed, in words; empty where only the part knows.
     help
         Its description in the docstring.
+    takes
+        The annotation of what may be given, as a type; ``Any`` where there is none.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Setting:
     type: str = ""
     limits: str = ""
     help: str = ""
+    takes: Any = Any
 
 
 def settings_of(factory: Callable[..., Any]) -> dict[str, Setting]:
@@ -87,7 +91,7 @@ def _name_of(factory: Callable[..., Any]) -> str:
 
 
 def _of_signature(function: Callable[..., Any]) -> Iterator[Setting]:
-    texts = parameter_texts(function.__doc__)
+    texts, hints = parameter_texts(function.__doc__), _hints(function)
     for argument in inspect.signature(function).parameters.values():
         if argument.kind not in (argument.KEYWORD_ONLY, argument.POSITIONAL_OR_KEYWORD):
             raise ConfigurationError(
@@ -100,12 +104,14 @@ def _of_signature(function: Callable[..., Any]) -> Iterator[Setting]:
             default=argument.default,
             type=kind or _spell(argument.annotation),
             help=text,
+            takes=hints.get(argument.name, Any),
         )
 
 
 def _of_record(owner: Any) -> Iterator[Setting]:
     """Yield the settings of an attrs class, or of a record with its values as defaults."""
-    texts = _texts_of(owner if isinstance(owner, type) else type(owner))
+    cls = owner if isinstance(owner, type) else type(owner)
+    texts, hints = _texts_of(cls), _hints(cls)
     for field in _fields(owner):
         if offers_of(field) is not None:
             yield from _spread_out(_value(owner, field), field)
@@ -117,6 +123,7 @@ def _of_record(owner: Any) -> Iterator[Setting]:
                 type=kind or _spell(field.type),
                 limits=_limits(field.validator),
                 help=text,
+                takes=Union[hints.get(field.name, Any), _converted(field)],  # noqa: UP007
             )
 
 
@@ -130,6 +137,23 @@ def _spread_out(record: Any, field: attrs.Attribute[Any]) -> Iterator[Setting]:
     for setting in _of_record(record):
         if offers is None or offers(setting.name):
             yield setting
+
+
+def _converted(field: attrs.Attribute[Any]) -> Any:
+    """Return the annotation of what a field's converter takes; ``Any`` if there is none."""
+    if not inspect.isfunction(field.converter):
+        return Any
+    first = next(iter(inspect.signature(field.converter).parameters), "")
+    return _hints(field.converter).get(first, Any)
+
+
+@cache
+def _hints(annotated: Any) -> dict[str, Any]:
+    """Return the annotations of a class or function as types; none where one cannot be found."""
+    try:
+        return get_type_hints(annotated)
+    except Exception:  # a name that is imported for the type checker alone, or no annotations
+        return {}
 
 
 def _fields(owner: Any) -> list[attrs.Attribute[Any]]:

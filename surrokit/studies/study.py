@@ -19,6 +19,8 @@ from surrokit.coordinates.parameters import Bounds, Parameter
 from surrokit.errors import ConfigurationError, EvaluationWarning, LedgerError, SamplingWarning
 from surrokit.ledger.fingerprint import read_parameters
 from surrokit.ledger.store import Store, reading
+from surrokit.plan.asked import PARTS
+from surrokit.plan.plain import is_data
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import ANSWERS, DEFAULT, ON_SURROGATE
@@ -39,6 +41,7 @@ PURPOSES: dict[Kind, str] = {
 }
 """What parts of a study serve where none is named: answers from few calls."""
 
+_PARTS = (*PARTS, "integrator", "metric")
 _FACT, _ARRAYS, _TOLD = "study", "study/", "told/"
 
 
@@ -73,7 +76,8 @@ def study(
         density. The prior is a :func:`surrokit.gaussian_prior` or None.
     **settings
         As for :func:`surrokit.sample`, such as ``max_calls`` and ``seed``. Where no part is named,
-        they are those of weighted answers, which need the fewest calls.
+        they are those of weighted answers, which need the fewest calls. Parts that no file may
+        hold, such as an estimator, are given again to go on.
 
     Raises
     ------
@@ -92,14 +96,15 @@ def study(
         "prior": prior,
         **settings,
     }
-    told = [name for name, value in given.items() if value is not None] + ["gradients"] * gradients
     if path.exists():
-        if told:
+        parts = {name: given.pop(name) for name in _PARTS if name in given}
+        told = [name for name, value in given.items() if value is not None]
+        if told := told + ["gradients"] * gradients:
             raise ConfigurationError(
                 f"{path} is there, and holds the {', '.join(told)} of its study; leave them out, "
                 "or give a new path"
             )
-        return Study(path)
+        return Study(path, parts)
     check_flag("gradients", gradients)
     description = Description(
         parameters=declare_parameters(dim, parameters),
@@ -107,15 +112,17 @@ def study(
         gradients=gradients,
         **_data(data, noise_sd, prior),
     )
-    parts: dict[str, Any] = {} if any(kind in settings for kind in PURPOSES) else _parts()
+    settings = {**({} if any(kind in settings for kind in PURPOSES) else _parts()), **settings}
     target = description.target(Told({}))
     with _quietly():
-        sample(target, path=path, progress=False, **dict(parts, **settings))
+        sample(target, path=path, progress=False, **settings)
     with _opened(path, write=True) as store, store.transaction():
         store.write_facts({_FACT: description.to_dict()})
         for name, array in description.arrays().items():
             store.write_array(_ARRAYS + name, array)
-    return Study(path)
+    catalogue = default_catalogue()
+    named = {name: settings[name] for name in _PARTS if name in settings}
+    return Study(path, {n: part for n, part in named.items() if not is_data(n, part, catalogue)})
 
 
 class Study:
@@ -125,6 +132,8 @@ class Study:
     ----------
     path
         Its file.
+    parts
+        Kind to the parts that the file cannot hold.
 
     Attributes
     ----------
@@ -139,8 +148,8 @@ class Study:
         If the file cannot be read, or is no study's.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, parts: Mapping[str, Any] | None = None) -> None:
+        self.path, self._parts = path, dict(parts or {})
         with _opened(path, write=False) as store:
             facts, arrays, (parameters, _) = store.facts(), store.arrays(), read_parameters(store)
         if _FACT not in facts:
@@ -242,7 +251,8 @@ class Study:
         """Do the run again with all that was told, up to where it wants to know more."""
         told = Told(self._results())
         with _quietly():
-            run = resume(self.path, self.description.target(told), check=False, progress=False)
+            target = self.description.target(told)
+            run = resume(self.path, target, check=False, progress=False, **self._parts)
         self._pending = told.pending
         return run
 

@@ -166,7 +166,7 @@ def test_an_object_is_given_again(tmp_path):
     surrogate = sk.make("surrogate", "additive", n_nodes=20)
     settings = {**KINDS["while-learning"][1], **SIZES, "surrogate": surrogate}
     run = sk.sample(plain(Counted()), path=tmp_path / "a", **settings)
-    with pytest.raises(ConfigurationError, match="pass them again, as surrogate="):
+    with pytest.raises(ConfigurationError, match="Pass them again, as surrogate="):
         sk.resume(tmp_path / "a", plain(Counted()))
     again = sk.resume(tmp_path / "a", plain(Counted()), surrogate=surrogate)
     assert same(again, run)

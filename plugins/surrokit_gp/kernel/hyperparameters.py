@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -96,9 +96,12 @@ def check_one_noise(noise: float | None, hyperparameters: Hyperparameters | None
         )
 
 
-def given_hyperparameters(value: Any) -> Any:
+def given_hyperparameters(
+    value: Hyperparameters | Mapping[str, float | Sequence[float]] | None,
+) -> Any:
     """Return hyperparameters from a mapping of their names to numbers; others as they are."""
-    return Hyperparameters(**value) if isinstance(value, Mapping) else value
+    numbers: Any = value
+    return Hyperparameters(**numbers) if isinstance(value, Mapping) else value
 
 
 check_hyperparameters = Limits(

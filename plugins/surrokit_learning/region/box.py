@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
+
+Corners: TypeAlias = tuple[FloatArray | float, FloatArray | float]
+"""Two corners of a box, each a number or one number for each coordinate."""
 
 
 @attrs.frozen(eq=False)
@@ -41,7 +44,7 @@ class Box:
         return np.broadcast_to(self.lower, dim).copy(), np.broadcast_to(self.upper, dim).copy()
 
 
-def optional_box(value: Any) -> Box | None:
+def optional_box(value: Box | Corners | None) -> Box | None:
     """Return the box that a setting describes, a pair of corners; None for none.
 
     Raises

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -84,7 +84,11 @@ class Activation:
         return self.name
 
 
-def find_activation(activation: str | Activation) -> Activation:
+BuiltIn: TypeAlias = Literal["softplus", "tanh", "cosine"]
+"""Names of activations that settings may give."""
+
+
+def find_activation(activation: BuiltIn | Activation) -> Activation:
     """Return the built-in activation of that name, or the activation itself.
 
     Raises
