@@ -158,7 +158,7 @@ def resume(
     listening = list_observers(observers)
     composer = Composer(default_catalogue())
     exact = check_target(composer.make("potential", target))
-    path = Path(path)
+    path = Path(path).absolute()
     with terms.spread(exact) as (exact, ahead):
         with held(path, partial(Store.open, write=True)) as (store, lock):
             asked = attrs.evolve(read_settings(store, exact, given), ahead=ahead)
@@ -271,11 +271,15 @@ def new_file(
     ConfigurationError
         If the generator cannot be written down.
     """
-    with held(Path(path), Store.create, is_new=True) as (store, lock):
-        with store.transaction():
+
+    def make(path: Path) -> Store:
+        with Store.created(path) as store, store.transaction():
             write_fingerprint(store, asked.exact, version)
             write_settings(store, asked)
             write_generator(store, rng)
+        return Store.open(path, write=True)
+
+    with held(Path(path), make, is_new=True) as (store, lock):
         return RunFile(store, lock, Tape(store, known), keep=asked.keep, is_new=True)
 
 

@@ -54,11 +54,29 @@ def say_place(error: Exception, place: Place | None) -> None:
         setattr(error, _PLACE, place)
 
 
+LONGEST = 2000
+"""Characters of a report that are kept: a file may hold one for each position."""
+
+_LAST = 400
+
+
 def report_of(error: Exception) -> str:
     """Return what a target did that raised: the exception, and the line that it comes from."""
     place = place_of(error)
     where = f" ({place[0]}, line {place[1]})" if place else ""
-    return f"raised {type(error).__name__}: {error}{where}"
+    try:
+        message = str(error)
+    except Exception:  # of a class of the user's own
+        message = "its message cannot be shown"
+    return f"raised {type(error).__name__}: {message}{where}"
+
+
+def _cut(report: str) -> str:
+    """Return a report without its middle where it is long; how much is left out is in it."""
+    if len(report) <= LONGEST:
+        return report
+    left_out = len(report) - LONGEST
+    return f"{report[: LONGEST - _LAST]} [... {left_out} characters ...] {report[-_LAST:]}"
 
 
 @attrs.frozen
@@ -70,13 +88,13 @@ class Cause:
     kind
         Kind of failure.
     report
-        What the target did.
+        What the target did; of a long text the first and the last characters.
     overflow
         Whether it may be mere overflow.
     """
 
     kind: str
-    report: str
+    report: str = attrs.field(converter=_cut)
     overflow: bool
 
     @classmethod

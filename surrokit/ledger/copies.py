@@ -17,7 +17,8 @@ from surrokit.errors import LedgerError, SurrokitError
 from surrokit.ledger.events import APART, COLUMNS, DONE, Event, event_of, read_events, write_events
 from surrokit.ledger.facts import names_of_arrays
 from surrokit.ledger.lock import Lock
-from surrokit.ledger.store import DAMAGE, Store, array_of, connect
+from surrokit.ledger.schema import has_tables
+from surrokit.ledger.store import DAMAGE, Store, array_of, check_file, connect, open_to_read
 
 FACTS = ("target", "settings", "generator", "sequels", "account")
 """Names of all facts."""
@@ -67,10 +68,9 @@ def salvage(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> Salvag
         If nothing can be read, or the new file exists.
     """
     path, new = Path(path), Path(new)
-    with closing(connect(path, "ro")) as damaged:
+    with closing(_open_damaged(path)) as damaged:
         facts, arrays, lost = _settings(path, damaged)
-        store = Store.create(new)
-        with closing(store), store.transaction():
+        with Store.created(new) as store, store.transaction():
             store.write_facts(facts)
             for name, array in arrays.items():
                 store.write_array(name, array)
@@ -110,8 +110,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], new: str | os.PathLike[str]) 
                 f"{others[0]} and {stores[0].path} are ledgers of different targets; merge those "
                 "of one target"
             )
-        merged = Store.create(Path(new))
-        with closing(merged), merged.transaction():
+        with Store.created(Path(new)) as merged, merged.transaction():
             merged.write_facts(stores[0].facts())
             for name, array in stores[0].arrays().items():
                 merged.write_array(name, array)
@@ -141,11 +140,20 @@ def compact(path: str | os.PathLike[str]) -> None:
         lock.release()
 
 
+def _open_damaged(path: Path) -> sqlite3.Connection:
+    check_file(path)
+    try:
+        return open_to_read(path)
+    except sqlite3.DatabaseError:  # as damage may raise too
+        return connect(path, "ro")
+
+
 def _settings(
     path: Path, damaged: sqlite3.Connection
 ) -> tuple[dict[str, Any], dict[str, Any], int]:
     """Return facts and arrays that can be read, and whether some cannot."""
     facts, arrays, lost = {}, {}, 0
+    _check_tables(path, damaged)
     with suppress(sqlite3.Error):  # so that SQLite reads a file that lost its end; all is read-only
         damaged.execute("PRAGMA writable_schema = ON")
     for name in FACTS:
@@ -165,6 +173,17 @@ def _settings(
             f"of {path} not even the description of the target can be read; nothing can be kept"
         )
     return facts, arrays, lost
+
+
+def _check_tables(path: Path, damaged: sqlite3.Connection) -> None:
+    """Raise if there is something else in the place of tables, such as a view without an end."""
+    damaged.execute("PRAGMA trusted_schema = OFF")
+    try:
+        right = has_tables(damaged, ("facts", "arrays", "events"))
+    except (sqlite3.Error, *DAMAGE):  # their description is damaged; something else may be whole
+        return
+    if not right:
+        raise LedgerError(f"{path} does not have the tables of a ledger; nothing can be kept")
 
 
 def _events(damaged: sqlite3.Connection) -> Iterator[Event | None]:

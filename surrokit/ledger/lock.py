@@ -1,9 +1,11 @@
-"""A lock on a file that dies with its process."""
+"""A lock on a file that dies with its process, and new files that are whole from the first."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -30,6 +32,7 @@ class Lock:
     """
 
     def __init__(self, path: Path) -> None:
+        path = path.absolute()  # whatever folder the process works in later
         self._path = path.with_name(path.name + ".lock")
         self._key = os.path.realpath(self._path)
         if self._key in _HELD:
@@ -67,6 +70,40 @@ class Lock:
             if _is_there(number, self._path):
                 return file
             file.close()  # its owner removed it meanwhile
+
+
+@contextmanager
+def made_beside(path: Path) -> Iterator[Path]:
+    """Yield another name for a new file, which gets its own at the end of the block.
+
+    Raises
+    ------
+    LedgerError
+        If there is such a file, or none can be made.
+    """
+    new = path.with_name(path.name + ".new")
+    _forget(new)  # of a process that was killed
+    try:
+        if path.exists():
+            raise LedgerError(
+                f"{path} exists; go on with it by surrokit.resume({str(path)!r}, target), or "
+                "give another path"
+            )
+        yield new
+        os.rename(new, path)
+    except OSError as error:
+        raise LedgerError(
+            f"cannot write {path}: {error.strerror or error}; give a file in a folder that "
+            "you may write to"
+        ) from error
+    finally:
+        _forget(new)
+
+
+def _forget(path: Path) -> None:
+    for ending in ("", "-wal", "-shm", "-journal"):
+        with suppress(OSError):
+            path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
 def _taken(path: Path, owner: str) -> str:

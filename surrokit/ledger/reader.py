@@ -56,7 +56,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()
         self.store = Store.open(self.path)
         try:
             self.parameters, self._transform = read_parameters(self.store)

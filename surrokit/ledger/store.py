@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from surrokit.errors import LedgerError, SurrokitError
+from surrokit.ledger.lock import made_beside
 from surrokit.ledger.schema import (
     APPLICATION_ID,
     CHECKPOINT,
     PAGE_SIZE,
     SCHEMA_VERSION,
     TABLES,
+    has_tables,
 )
 from surrokit.types import FloatArray
 
@@ -35,25 +37,52 @@ DAMAGE = (
 )
 """What damaged data may raise, beside errors of SQLite."""
 
+_HELD = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_OUT_OF_REACH = (
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_AUTH,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+)
+_NOTHING_BESIDE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+_SHORT_READ = sqlite3.SQLITE_IOERR_SHORT_READ  # of a file that has lost its end
+_PATIENCE = {"ro": 2.0, "rw": 10.0}
+"""Seconds for which a file may be held by others, to read and to write."""
+
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn what damaged data raise in the block into an error that says so.
+    """Turn what the block raises into an error that says what is wrong with the file.
 
     Raises
     ------
     LedgerError
-        If the block raises an error that data may cause.
+        If the block raises an error that data may cause, or the file cannot be reached.
     """
     try:
         yield
     except SurrokitError:
         raise
     except (sqlite3.Error, *DAMAGE) as error:
-        raise LedgerError(
-            f"{path} is damaged ({type(error).__name__}: {error}); keep what can be read of it "
-            "with: surrokit show --salvage NEW_FILE FILE"
-        ) from error
+        raise LedgerError(_complain(path, error)) from error
+
+
+def _complain(path: Path, error: Exception) -> str:
+    code = getattr(error, "sqlite_errorcode", None)
+    kind = None if code is None or code == _SHORT_READ else code & 0xFF
+    if kind in _HELD:
+        return f"{path} is held by another process ({error}). Wait until it lets go of the file"
+    if kind in _OUT_OF_REACH:
+        return (
+            f"{path} cannot be read ({error}). Copy it, with the file {path.name}-wal if there is "
+            "one, to a folder where you may write, and read the copy"
+        )
+    return (
+        f"{path} is damaged ({type(error).__name__}: {error}); keep what can be read of it "
+        "with: surrokit show --salvage NEW_FILE FILE"
+    )
 
 
 class Store:
@@ -68,42 +97,45 @@ class Store:
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
+        self.path = path.absolute()  # whatever folder the process works in later
         self._connection = connection
 
     @classmethod
-    def create(cls, path: Path) -> Store:
-        """Make a ledger that only its owner can read.
+    @contextmanager
+    def created(cls, path: Path) -> Iterator[Store]:
+        """Yield a new ledger that only its owner can read, to be filled within the block.
+
+        It gets its name at the end of the block, so that no other file than a whole one ever has
+        it, whatever ends the process. Whoever may make the same file holds its lock.
 
         Raises
         ------
         LedgerError
             If there is a file already, or none can be made.
         """
-        try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        except FileExistsError:
-            raise LedgerError(
-                f"{path} exists; go on with it by surrokit.resume({str(path)!r}, target), or "
-                "give another path"
-            ) from None
-        except OSError as error:
-            raise LedgerError(
-                f"cannot write {path}: {error.strerror or error}; give a file in a folder that "
-                "you may write to"
-            ) from error
-        store = cls(path, connect(path, "rw"))
-        with store.writing():
-            store.execute(f"PRAGMA page_size = {PAGE_SIZE}")
-            store.execute("PRAGMA journal_mode = WAL")
-            store._set_up()
-            store.execute("BEGIN")
-            for statement in TABLES.values():
-                store.execute(statement)
-            store.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            store.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            store.execute("COMMIT")
-        return store
+        path = path.absolute()
+        with made_beside(path) as new:
+            os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            store = cls(new, connect(new, "rw"))
+            store.path = path  # in messages
+            try:
+                with store.writing():
+                    store._make_tables()
+                yield store
+                store.gather()
+            finally:
+                store.close()
+
+    def _make_tables(self) -> None:
+        self.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+        self.execute("PRAGMA journal_mode = WAL")
+        self._set_up()
+        self.execute("BEGIN")
+        for statement in TABLES.values():
+            self.execute(statement)
+        self.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        self.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        self.execute("COMMIT")
 
     @classmethod
     def open(cls, path: Path, *, write: bool = False) -> Store:
@@ -116,7 +148,7 @@ class Store:
         """
         _check_header(path)
         with reading(path):
-            store = cls(path, connect(path, "rw" if write else "ro"))
+            store = cls(path, connect(path, "rw") if write else open_to_read(path))
             try:
                 store._check_schema()
                 if write:
@@ -133,7 +165,6 @@ class Store:
     def _check_schema(self) -> None:
         self.execute("PRAGMA trusted_schema = OFF")
         self.execute("PRAGMA cell_size_check = ON")
-        found = dict(self.rows("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"))
         number = self.rows("PRAGMA application_id")[0][0]
         version = self.rows("PRAGMA user_version")[0][0]
         if number == APPLICATION_ID and version > SCHEMA_VERSION:
@@ -141,7 +172,7 @@ class Store:
                 f"{self.path} was written by a newer surrokit (tables of version {version}); "
                 "upgrade surrokit"
             )
-        if number != APPLICATION_ID or found != TABLES:
+        if number != APPLICATION_ID or not has_tables(self._connection):
             raise LedgerError(
                 f"{self.path} is no ledger of surrokit, or its tables are damaged; give a file "
                 "that surrokit.sample(..., path=...) has written"
@@ -159,6 +190,8 @@ class Store:
         try:
             yield
         except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _HELD:
+                raise LedgerError(_complain(self.path, error)) from error
             raise LedgerError(
                 f"cannot write {self.path} ({error}); all that was written before is safe: make "
                 "room, and go on with surrokit.resume(...)"
@@ -230,6 +263,17 @@ class Store:
         """Return all rows of a query."""
         return self._connection.execute(query, values).fetchall()
 
+    def gather(self) -> None:
+        """Move all that is written into the file itself.
+
+        Raises
+        ------
+        LedgerError
+            If it cannot be written.
+        """
+        with self.writing():
+            self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         """Write what is left, and close the file; errors are told of where they matter."""
         with suppress(sqlite3.Error, LedgerError):
@@ -243,7 +287,7 @@ class Store:
         """Write facts, which are plain data."""
         with self.writing():
             self.execute_many(
-                "INSERT OR REPLACE INTO facts VALUES (?, ?)",
+                "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)",
                 [(name, json.dumps(value)) for name, value in facts.items()],
             )
 
@@ -256,7 +300,8 @@ class Store:
         """Write an array of numbers."""
         shape, data = json.dumps(array.shape), np.ascontiguousarray(array, np.float64).tobytes()
         with self.writing():
-            self.execute("INSERT OR REPLACE INTO arrays VALUES (?, ?, ?)", (name, shape, data))
+            statement = "INSERT OR REPLACE INTO arrays (name, shape, data) VALUES (?, ?, ?)"
+            self.execute(statement, (name, shape, data))
 
     def arrays(self) -> dict[str, FloatArray]:
         """Return all arrays by name."""
@@ -285,14 +330,9 @@ def _size(n: object) -> int:
 
 
 def _check_header(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            first = file.read(len(_MAGIC))
-    except OSError as error:
-        raise LedgerError(
-            f"cannot read {path}: {error.strerror or error}; give a file that "
-            "surrokit.sample(..., path=...) has written"
-        ) from error
+    check_file(path)
+    with path.open("rb") as file:
+        first = file.read(len(_MAGIC))
     if first != _MAGIC:
         raise LedgerError(
             f"{path} is no ledger of surrokit, or its beginning is damaged; give a file that "
@@ -300,7 +340,60 @@ def _check_header(path: Path) -> None:
         )
 
 
-def connect(path: Path, mode: str) -> sqlite3.Connection:
-    """Return a connection to a file, to read (``ro``) or to write (``rw``)."""
-    address = f"{path.absolute().as_uri()}?mode={mode}"
-    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=10.0)
+def check_file(path: Path) -> None:
+    """Raise unless a file is there that can be read: to open a pipe would wait for a writer.
+
+    Raises
+    ------
+    LedgerError
+        If there is none.
+    """
+    why = None if path.is_file() or not path.exists() else "it is no plain file"
+    if why is None:
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            why = error.strerror or str(error)
+    if why is not None:
+        raise LedgerError(
+            f"cannot read {path}: {why}; give a file that surrokit.sample(..., path=...) has "
+            "written"
+        )
+
+
+def connect(path: Path, mode: str, *, immutable: bool = False) -> sqlite3.Connection:
+    """Return a connection to a file, to read (``ro``) or to write (``rw``).
+
+    Parameters
+    ----------
+    path
+        The file.
+    mode
+        What for.
+    immutable
+        Whether nobody writes the file or can, so that SQLite makes no file beside it.
+    """
+    address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * immutable}"
+    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=_PATIENCE[mode])
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """Return a connection to a file that may lie where nobody can write.
+
+    There SQLite can make no file beside it, as it does even to read. All is in the file itself
+    where the run had come to its end, and only then.
+    """
+    connection = connect(path, "ro")
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_schema")
+    except sqlite3.OperationalError as error:
+        connection.close()
+        beside = path.with_name(path.name + "-wal")
+        whole = not (beside.exists() and beside.stat().st_size)
+        if whole and error.sqlite_errorcode & 0xFF in _NOTHING_BESIDE:
+            return connect(path, "ro", immutable=True)
+        raise
+    except BaseException:
+        connection.close()
+        raise
+    return connection

@@ -50,7 +50,7 @@ class Watched:
     """
 
     def __init__(self, path: str | os.PathLike[str], every: float) -> None:
-        self.path, self.every = Path(path), every
+        self.path, self.every = Path(path).absolute(), every
         self._lock = Lock()
         self._page, self._of = "", _Account("", -1, 0.0)
         self._next = 0.0

@@ -18,6 +18,7 @@ from surrokit.compose import sample
 from surrokit.coordinates.parameters import Bounds, Parameter
 from surrokit.errors import ConfigurationError, EvaluationWarning, LedgerError, SamplingWarning
 from surrokit.ledger.fingerprint import read_parameters
+from surrokit.ledger.lock import Lock, made_beside
 from surrokit.ledger.store import Store, reading
 from surrokit.plan.asked import PARTS
 from surrokit.plan.plain import is_data
@@ -86,7 +87,7 @@ def study(
     LedgerError
         If the file cannot be read or written, or is no study's.
     """
-    path = Path(path)
+    path = Path(path).absolute()
     given = {
         "parameters": parameters,
         "dim": dim,
@@ -114,12 +115,19 @@ def study(
     )
     settings = {**({} if any(kind in settings for kind in PURPOSES) else _parts()), **settings}
     target = description.target(Told({}))
-    with _quietly():
-        sample(target, path=path, progress=False, **settings)
-    with _opened(path, write=True) as store, store.transaction():
-        store.write_facts({_FACT: description.to_dict()})
-        for name, array in description.arrays().items():
-            store.write_array(_ARRAYS + name, array)
+    lock = Lock(path)
+    try:
+        with made_beside(path) as new:
+            with _quietly():
+                sample(target, path=new, progress=False, **settings)
+            with _opened(new, write=True) as store:
+                with store.transaction():
+                    store.write_facts({_FACT: description.to_dict()})
+                    for name, array in description.arrays().items():
+                        store.write_array(_ARRAYS + name, array)
+                store.gather()
+    finally:
+        lock.release()
     catalogue = default_catalogue()
     named = {name: settings[name] for name in _PARTS if name in settings}
     return Study(path, {n: part for n, part in named.items() if not is_data(n, part, catalogue)})
