@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Future
 from typing import Any
@@ -164,7 +165,10 @@ class Processes:
         from joblib.externals.loky import ProcessPoolExecutor  # late: importing stays fast
 
         self._pool = ProcessPoolExecutor(
-            max_workers=self.workers, initializer=settle, initargs=(self._cargo,), env=_ONE_THREAD
+            max_workers=self.workers,
+            initializer=settle,
+            initargs=(self._cargo, os.getpid()),
+            env=_ONE_THREAD,
         )
         try:
             self._await_workers()

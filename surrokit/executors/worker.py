@@ -82,14 +82,23 @@ def whoami() -> str:
     return f"{_HOME}-{os.getpid()}"  # a forked process has the same first part
 
 
-def settle(cargo: Cargo) -> None:
+def settle(cargo: Cargo, parent: int) -> None:
     """Begin as a worker of a pool of our own.
 
     An interrupt is for the parent alone, and a worker ends when its parent is gone.
+
+    Parameters
+    ----------
+    cargo
+        The target.
+    parent
+        Number of the parent's process. It may have ended before this one could ask for it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if os.name == "posix":
-        threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+        if os.getppid() != parent:
+            os._exit(1)
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _load(cargo)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from waiting import is_alive, wait_until
+from waiting import is_alive, processes_with, wait_until
 
 RUN = """
 import pathlib, sys, models, surrokit as sk
@@ -45,3 +45,19 @@ def test_workers_end_with_the_run(tmp_path, end):
     if end == signal.SIGINT:
         assert out == "interrupted\n"
         assert "Traceback" not in err
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="reads /proc")
+def test_workers_end_with_a_run_that_is_killed_while_they_start(tmp_path):
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    mark = f"SURROKIT_TEST_{os.getpid()}"
+    run = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", RUN, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": paths, mark: "1"},
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    wait_until(lambda: len(processes_with(mark)) >= 3)  # one of them a worker that begins
+    run.kill()
+    run.wait()
+    wait_until(lambda: not processes_with(mark), seconds=30.0)

@@ -14,6 +14,18 @@ def is_alive(pid):
         return False
 
 
+def processes_with(mark):
+    """Return the processes that have a mark in their environment, zombies aside."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes() and is_alive(folder.name):
+                found.append(folder.name)
+        except OSError:  # it has ended, or is another user's
+            continue
+    return found
+
+
 def wait_until(condition, seconds=60.0):
     """Wait until a condition holds, and fail if it does not in time."""
     end = time.monotonic() + seconds
