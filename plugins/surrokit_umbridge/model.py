@@ -17,6 +17,9 @@ from surrokit_umbridge.transport import Account, Transport, check_url
 PROTOCOL = 1.0
 """Version of the protocol."""
 
+MOST = 10**7
+"""Numbers of a position, or of the outputs, at most."""
+
 OPERATIONS = ("Evaluate", "Gradient", "ApplyJacobian", "ApplyHessian")
 """What a model may support."""
 
@@ -145,13 +148,15 @@ class Model:
         }
         answer = self.transport.ask(what, question)
         if "output" not in answer:
-            raise ResultTypeError(f"{self._who} must answer {what} with 'output', got {answer!r}")
+            raise ResultTypeError(
+                f"{self._who} must answer {what} with 'output', got {answer!r:.80}"
+            )
         return answer["output"]
 
     def _vector(self, what: str, given: object, size: int) -> FloatArray:
         try:
             found = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ResultTypeError(
                 f"{self._who} must answer {what} with numbers, got {given!r:.80}"
             ) from error
@@ -207,6 +212,8 @@ def connect(
 
 def _introduce(transport: Transport, name: str | None, config: dict[str, Any]) -> Model:
     info = transport.ask("Info", wait=0.0)
+    if not isinstance(info["models"], list):
+        raise ResultTypeError(f"models must be a list of names, got {info['models']!r:.80}")
     if info["protocolVersion"] != PROTOCOL:
         raise ConfigurationError(
             f"{transport.url} speaks version {info['protocolVersion']} of the UM-Bridge protocol, "
@@ -220,6 +227,8 @@ def _introduce(transport: Transport, name: str | None, config: dict[str, Any]) -
             f"them, got {name!r}"
         )
     support = transport.ask("ModelInfo", {"name": chosen}, wait=0.0)["support"]
+    if not isinstance(support, Mapping):
+        raise ResultTypeError(f"support must be an object, got {support!r:.80}")
     sized = {"name": chosen, "config": config}
     inputs = transport.ask("InputSizes", sized, wait=0.0)["inputSizes"]
     outputs = transport.ask("OutputSizes", sized, wait=0.0)["outputSizes"]
@@ -227,10 +236,21 @@ def _introduce(transport: Transport, name: str | None, config: dict[str, Any]) -
         transport=transport,
         name=chosen,
         config=config,
-        input_sizes=tuple(int(size) for size in inputs),
-        output_sizes=tuple(int(size) for size in outputs),
+        input_sizes=_sizes("inputSizes", inputs),
+        output_sizes=_sizes("outputSizes", outputs),
         supported=frozenset(what for what in OPERATIONS if support.get(what, False)),
     )
+
+
+def _sizes(what: str, given: object) -> tuple[int, ...]:
+    """Return numbers of numbers, as a server gives them."""
+    good = isinstance(given, list) and given and all(is_number(size) for size in given)
+    sizes = [int(size) for size in given if math.isfinite(size)] if good else []  # type: ignore
+    if not sizes or sizes != given or min(sizes) < 1 or sum(sizes) > MOST:
+        raise ResultTypeError(
+            f"{what} must be a list of whole numbers from 1 to {MOST}, got {given!r:.80}"
+        )
+    return tuple(sizes)
 
 
 def _split(numbers: FloatArray, sizes: tuple[int, ...]) -> list[list[float]]:

@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 from collections.abc import Mapping
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
@@ -17,6 +18,7 @@ from surrokit.errors import ConfigurationError
 from surrokit.settings import is_whole
 from surrokit.types import FloatArray
 from surrokit_umbridge.model import OPERATIONS, PROTOCOL
+from surrokit_umbridge.requests import Refusal, TimedSocket, check_origin, read_body
 from surrokit_umbridge.served import Served, serve_parts
 
 
@@ -33,7 +35,9 @@ class Server:
     name
         Name of its log density.
     host
-        Who may ask: those on this machine by default, all with ``"0.0.0.0"``.
+        Who may ask: programs on this machine by default, all that reach it with ``"0.0.0.0"``.
+        Pages in a browser may not. There is no password, and whoever may ask can have the target
+        evaluated at any position.
     port
         Where; 0 for one that is free.
     workers
@@ -62,7 +66,7 @@ class Server:
             raise ConfigurationError(f"port must be a whole number of at least 0, got {port!r}")
         desk = Desk(serve_parts(target, name), workers)
         try:
-            self._server = _Threads((host, port), _class_for(desk))
+            self._server = _Threads((host, port), _class_for(desk, host))
         except (OSError, OverflowError) as error:
             raise ConfigurationError(
                 f"port {port} of {host} cannot be had: {error}; pass another one, or 0 for any"
@@ -171,12 +175,12 @@ class Desk:
             return 500, _error(type(error).__name__, str(error))
 
     def _answer(self, what: str, question: Mapping[str, Any] | None) -> dict[str, Any]:
-        if not isinstance(question, Mapping) or question.get("name") not in self._models:
+        if not isinstance(question, Mapping) or str(question.get("name")) not in self._models:
             told = "nothing" if question is None else repr(question)[:200]
             raise _RefusedError(
                 "ModelNotFound", f"name one of {', '.join(self._models)}, got {told}"
             )
-        model = self._models[question["name"]]
+        model = self._models[str(question["name"])]
         if what == "ModelInfo":
             return {"support": {each: each in model.supported for each in OPERATIONS}}
         if what == "InputSizes":
@@ -213,18 +217,20 @@ class Desk:
     def _input(self, model: Served, question: Mapping[str, Any]) -> FloatArray:
         given = question.get("input")
         if not isinstance(given, list) or len(given) != 1:
-            raise _RefusedError("InvalidInput", f"input must be a list of one list, got {given!r}")
+            raise _RefusedError(
+                "InvalidInput", f"input must be a list of one list, got {given!r:.80}"
+            )
         return _numbers("input", {"input": given[0]}, model.dim)
 
 
 def _numbers(name: str, question: Mapping[str, Any], size: int) -> FloatArray:
     try:
         found = np.array(question.get(name), dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = np.array(np.nan)
     if found.shape != (size,):
         raise _RefusedError(
-            "InvalidInput", f"{name} must be {size} numbers, got {question.get(name)!r}"
+            "InvalidInput", f"{name} must be {size} numbers, got {question.get(name)!r:.80}"
         )
     return found
 
@@ -263,31 +269,55 @@ class _Threads(ThreadingHTTPServer):
             super().shutdown_request(request)
 
 
-def _class_for(desk: Desk) -> type[BaseHTTPRequestHandler]:
-    """Return the class of what reads questions for a desk."""
+def _class_for(desk: Desk, host: str) -> type[BaseHTTPRequestHandler]:
+    """Return the class of what reads questions for a desk that listens on an address."""
 
     class Reader(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         wbufsize = -1  # head and body in one packet, since the second would wait for the first
         disable_nagle_algorithm = True
 
+        def setup(self) -> None:
+            super().setup()
+            self.source = TimedSocket(self.connection)
+            self.rfile = self.source.buffered()
+
+        def handle_one_request(self) -> None:
+            self.source.begin()
+            super().handle_one_request()
+
         def do_GET(self) -> None:
+            try:
+                check_origin(self.headers, host)
+            except Refusal as error:
+                self._refuse(error)
+                return
             self._reply(*desk.answer(self.path.rsplit("/", 1)[-1], None))
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             try:
-                question = json.loads(body)
-            except ValueError as error:
+                check_origin(self.headers, host)
+                question = json.loads(read_body(self.headers, self.rfile))
+            except Refusal as error:
+                self._refuse(error)
+                return
+            except (ValueError, RecursionError) as error:
                 self._reply(400, _error("InvalidInput", f"the question is no JSON: {error}"))
                 return
             self._reply(*desk.answer(self.path.rsplit("/", 1)[-1], question))
 
-        def _reply(self, status: int, answer: dict[str, Any]) -> None:
+        def _refuse(self, error: Refusal) -> None:
+            self.close_connection = True  # its body, if there is one, is not read
+            self._reply(error.status, _error("InvalidInput", str(error)))
+
+        def _reply(self, status: int | HTTPStatus, answer: dict[str, Any]) -> None:
             body = json.dumps(answer).encode()
+            self.source.end()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
+            if self.close_connection:
+                self.send_header("Connection", "close")
             self.end_headers()
             self.wfile.write(body)
 

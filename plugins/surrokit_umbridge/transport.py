@@ -11,12 +11,16 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 import attrs
 
 from surrokit.errors import ConfigurationError, ResultTypeError, ServerError
+
+LARGEST = 2**26
+"""Bytes of an answer at most: some three million numbers."""
 
 CONNECT = 10.0
 """Seconds for which a connection may take to be made."""
@@ -29,6 +33,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 
 # Seconds until an idle line is looked at, and between looks, and how many: names of two systems.
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+
+_LONGEST = 2000  # characters of what a server tells
 
 _AWAY = (502, 503, 504)  # what stands in front of a server answers so while there is none
 _BARE = re.compile(r"(?<![\w\"])(-?)(nan|inf)(?![\w\"])")  # as Python prints them
@@ -99,13 +105,28 @@ class Lines:
     def send(self, path: str, body: bytes | None, timeout: float | None) -> tuple[int, str]:
         """Return status and text of the response.
 
-        A connection that the server has closed since its last use is made anew.
+        A connection that the server has closed since its last use is made anew. The timeout is for
+        the whole of it, however slowly the server writes.
+
+        Raises
+        ------
+        TimeoutError
+            If that takes longer.
+        ResultTypeError
+            If the response has more than :data:`LARGEST` bytes.
         """
         line, is_used = self._line(timeout)
+        deadline = _Deadline(line.sock, timeout)
         try:
-            return self._exchange(line, path, body)
+            with deadline:
+                found = self._exchange(line, path, body)
+            if not deadline.passed:  # else it may be cut, and look whole
+                return found
+            raise TimeoutError
         except (OSError, http.client.HTTPException) as error:
             self._drop()
+            if deadline.passed:
+                raise TimeoutError from error
             if isinstance(error, TimeoutError) and error.errno is None:
                 raise  # the timeout that was asked for, and not that of a host that is gone
             if is_used:
@@ -121,7 +142,11 @@ class Lines:
         headers = {"Content-Type": "application/json"} if body is not None else {}
         line.request("GET" if body is None else "POST", path, body=body, headers=headers)
         response = line.getresponse()
-        return response.status, response.read().decode("utf-8", errors="replace")
+        if (response.length or 0) <= LARGEST and len(text := response.read(LARGEST + 1)) <= LARGEST:
+            if response.length:
+                raise http.client.IncompleteRead(text, response.length)
+            return response.status, text.decode("utf-8", errors="replace")
+        raise ResultTypeError(f"{self.url} answered with more than {LARGEST} bytes; it must not")
 
     def _line(self, timeout: float | None) -> tuple[http.client.HTTPConnection, bool]:
         """Return the connection of this thread, and whether it has been used before."""
@@ -149,6 +174,29 @@ class Lines:
         self._own.line = None
         if line is not None:
             line.connection.close()
+
+
+class _Deadline:
+    """Ends a connection after a time, unless the block ends before."""
+
+    def __init__(self, line: socket.socket, timeout: float | None) -> None:
+        self.passed = False
+        self._line = line
+        self._timer = None if timeout is None else threading.Timer(timeout, self._pass)
+
+    def __enter__(self) -> None:
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _pass(self) -> None:
+        self.passed = True
+        with suppress(OSError):  # it has just ended
+            self._line.shutdown(socket.SHUT_RDWR)
 
 
 def _keep_alive(line: socket.socket) -> None:
@@ -217,7 +265,7 @@ class Transport:
             told = answer["error"]
             named = isinstance(told, Mapping) and {"type", "message"} <= told.keys()
             said = f"{told['type']}: {told['message']}" if named else str(told)
-            raise ServerError(f"the model behind {self.url} failed: {said}")
+            raise ServerError(f"the model behind {self.url} failed: {said:.{_LONGEST}}")
         return answer
 
     def _insist(self, path: str, body: bytes | None, wait: float) -> tuple[int, str]:
@@ -292,7 +340,7 @@ def _read(text: str, status: int, where: str) -> dict[str, Any]:
     for spelling in (text, _BARE.sub(_spell, text)):  # servers in Python may print nan and inf
         try:
             answer = json.loads(spelling)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(answer, dict):
             return answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import threading
@@ -18,6 +19,9 @@ import attrs
 from surrokit.errors import ProgramError, ResultTypeError
 from surrokit.failures.cause import say_place
 from surrokit.programs.command import Command
+
+LARGEST = 2**26
+"""Bytes of an answer at most: some three million numbers."""
 
 TOLD = 600
 """Characters of standard error that a message holds, its last ones."""
@@ -149,7 +153,11 @@ class Caller:
 
     def _read(self, made: Path, told: Path) -> str:
         try:
-            text = made.read_text(encoding="utf-8")
+            with _open_file(made) as file:
+                given = file.read(LARGEST + 1)
+            if len(given) > LARGEST:
+                raise OSError(f"it has more than {LARGEST} bytes")
+            text = given.decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             why = "it is not there" if isinstance(error, FileNotFoundError) else str(error)
             raise ResultTypeError(
@@ -198,14 +206,38 @@ def _ending(status: int) -> str:
 
 def _end_of(told: Path) -> str:
     """Return the end of standard error for a message; empty if there is none."""
-    with told.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(size - 4 * TOLD, 0))
-        text = file.read().decode("utf-8", errors="replace").strip()
+    try:
+        with _open_file(told) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - 4 * TOLD, 0))
+            text = file.read(4 * TOLD).decode("utf-8", errors="replace").strip()
+    except OSError:  # the program has put something else in its place
+        return ""
     if not text:
         return ""
     shown = text if len(text) <= TOLD else f"... {text[-TOLD:]}"
     return f"; standard error: {shown}"
+
+
+def _open_file(path: Path) -> IO[bytes]:
+    """Open a file of a call, and nothing else that the program may have put in its place.
+
+    A pipe would wait for a writer, a device may never end, and a link leads to a file that is not
+    of this call.
+
+    Raises
+    ------
+    OSError
+        If it is none, or cannot be read.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    if path.is_symlink():
+        raise OSError("it is a link")
+    number = os.open(path, flags | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError("it is no plain file")
+    return os.fdopen(number, "rb")
 
 
 def _placeless(error: Exception) -> Exception:

@@ -89,7 +89,7 @@ def read_answer(text: str, wanted: tuple[str, ...], *, dim: int, who: str) -> di
 def _object(text: str, who: str) -> dict[str, Any]:
     try:
         answer = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ResultTypeError(
             f"the answer of {who} is no JSON: {error}; it begins {_beginning(text)}. A program "
             "that prints other things should write its answer to {output}"

@@ -68,7 +68,7 @@ def goes_on(path):
 def main(folder):
     sample(folder / "whole")  # all that is imported late
     told = {"ended": 0, "after": []}
-    for hinder, cases in ((die_at, range(0, 9)), (have_room, (0, 1024, 4096, 9000, 16_000))):
+    for hinder, cases in ((die_at, range(9)), (have_room, (0, 1024, 4096, 9000, 16_000))):
         for case in cases:
             path = folder / f"{hinder.__name__}-{case}"
             told["ended"] += attempt(path, hinder, case)

@@ -19,6 +19,10 @@ HMC = {"sampler": "hmc", "chains": 2, "warmup": 0, "draws": 10, "step_size": 0.0
 START = [[0.55, 0.028, 0.8, 0.024, 33.0, 6.0, 0.25, 0.25]] * 2
 
 
+def request(url, body):
+    return urllib.request.Request(url, body, {"Content-Type": "application/json"})
+
+
 def log_density(q):
     return -float(q @ q / 2 + np.sum(q**4) / 10)
 
@@ -163,7 +167,7 @@ def test_a_question_that_cannot_be_answered_is_refused(
     target = sk.potential(log_density=log_density, gradient=slope, dim=2)
     body = None if question is None else json.dumps(question).encode()
     with pytest.raises(urllib.error.HTTPError) as raised:
-        urllib.request.urlopen(f"{serve(target)}/{what}", body)
+        urllib.request.urlopen(request(f"{serve(target)}/{what}", body))
     assert raised.value.code == status
     with raised.value:
         told = json.loads(raised.value.read())["error"]
@@ -174,7 +178,7 @@ def test_a_question_that_cannot_be_answered_is_refused(
 def test_a_question_that_is_no_json_is_refused(serve):
     url = serve(sk.potential(log_density=log_density, dim=1))
     with pytest.raises(urllib.error.HTTPError) as raised:
-        urllib.request.urlopen(f"{url}/Evaluate", b"hello")
+        urllib.request.urlopen(request(f"{url}/Evaluate", b"hello"))
     with raised.value:
         assert "the question is no JSON" in raised.value.read().decode()
 
