@@ -16,6 +16,7 @@ from surrokit.cli.pages import PAGES, check_outputs, with_outputs, write_outputs
 from surrokit.cli.types import NAMED, Limit, PartName, TargetName, with_parts
 from surrokit.cli.workers import with_workers
 from surrokit.errors import NothingReportedError, SurrokitError
+from surrokit.output.console import printable, say
 from surrokit.scaffold.command import new
 from surrokit.sessions import AS_BEFORE
 from surrokit.studies.command import COMMANDS
@@ -338,7 +339,7 @@ def _sample(target: Any, **arguments: Any) -> Run:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    click.echo(f"Warning: {message}", err=True)
+    say(f"Warning: {message}", err=True)
 
 
 def _interrupt(*_: object) -> None:
@@ -355,11 +356,12 @@ def main() -> None:
     try:
         sys.exit(cli(standalone_mode=False) or 0)
     except SurrokitError as error:
-        click.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", err=True)
         sys.exit(INTERRUPTED if isinstance(error, NothingReportedError) else 1)
     except click.ClickException as error:
+        error.message = printable(error.message)
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
+        say("Interrupted.", err=True)
         sys.exit(INTERRUPTED)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surrokit.errors import ConfigurationError
+from surrokit.output.console import say
 
 if TYPE_CHECKING:
     from surrokit.result.run import Run
@@ -89,7 +90,7 @@ def write_outputs(run: Run, out: Path | None, report: Path | None, *, quiet: boo
         run.report(report)
         said.append(f"report written to {report}")
     for line in () if quiet else said:
-        click.echo(line)
+        say(line)
 
 
 @click.command()
@@ -119,7 +120,7 @@ def report(file: Path, out: Path | None, interval: float) -> None:
     check_report(page)
     run, note = look_at(file)
     write_report(run, page, interval=interval, note=note)
-    click.echo(f"report written to {page}")
+    say(f"report written to {page}")
 
 
 @click.command()
@@ -155,13 +156,13 @@ def watch(file: Path, port: int, host: str, every: float) -> None:
     if hasattr(os, "nice"):
         os.nice(10)  # the run comes first
     with Server(Watched(file, every), port, host) as server:
-        click.echo(f"look at {server.url}; end with Ctrl-C")
+        say(f"look at {server.url}; end with Ctrl-C")
         if server.token is not None:
-            click.echo("whoever has this address may read the page; it is sent without encryption")
+            say("whoever has this address may read the page; it is sent without encryption")
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            click.echo("ended; the run goes on")
+            say("ended; the run goes on")
 
 
 PAGES = (report, watch)

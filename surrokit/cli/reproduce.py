@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import click
 
 from surrokit.cli.exit_status import INTERRUPTED
 from surrokit.errors import ConfigurationError, MissingDependencyError, SurrokitError
@@ -17,6 +16,7 @@ from surrokit.experiments.outcome import AllReproduced, Reproduction
 from surrokit.experiments.report import draw_picture, print_all, print_reproduction
 from surrokit.experiments.series import choose_experiments, make_experiments, reproduce_all
 from surrokit.experiments.work import reproduce, write_figures
+from surrokit.output.console import say
 from surrokit.output.json import write_json
 from surrokit.output.pictures import write_pictures
 
@@ -106,14 +106,14 @@ def reproduce_one(name: str, values: Mapping[str, Any], command: Command) -> int
 
 def _tell_figures(outcome: Reproduction, out: Path) -> None:
     stem = out / outcome.name
-    click.echo(f"figures written to {stem}.json and {stem}.txt")
+    say(f"figures written to {stem}.json and {stem}.txt")
 
 
 def _draw(experiment: Experiment, outcome: Reproduction, out: Path) -> None:
     figure = draw_picture(experiment, outcome.finished)
     if figure is not None:
         pictures = write_pictures(figure, out / outcome.name)
-        click.echo(f"picture written to {' and '.join(map(str, pictures))}")
+        say(f"picture written to {' and '.join(map(str, pictures))}")
 
 
 def reproduce_every(
@@ -157,7 +157,7 @@ def reproduce_every(
     )
     print_all(outcome)
     for note in publisher.no_pictures:
-        click.echo(f"Note: no pictures: {note}")
+        say(f"Note: no pictures: {note}")
     if command.json_path is not None:
         write_json(command.json_path, outcome.to_dict())
     return _status(outcome)
@@ -178,15 +178,15 @@ class _Publisher:
             _draw(experiment, outcome, self._out)
         except MissingDependencyError as error:
             self.no_pictures[str(error)] = None
-        click.echo()
+        say()
 
 
 def _show_error(what: str, error: Exception) -> None:
     if isinstance(error, SurrokitError):
-        click.echo(f"Error in {what}: {error}", err=True)
+        say(f"Error in {what}: {error}", err=True)
         return
     shown = "".join(traceback.format_exception(error))
-    click.echo(f"Error in {what}, which is left out:\n{shown}", err=True)
+    say(f"Error in {what}, which is left out:\n{shown}", err=True)
 
 
 def _status(outcome: AllReproduced) -> int:

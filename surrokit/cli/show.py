@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import click
-
 from surrokit.cli.report import print_run
 from surrokit.errors import LedgerError
 from surrokit.ledger.copies import salvage
 from surrokit.ledger.reader import Ledger
+from surrokit.output.console import say
 from surrokit.sessions import open_run
 
 SECONDS = 2.0
@@ -46,17 +45,17 @@ def show_run(path: Path, *, follow: bool = False) -> None:
 
 
 def _print(path: Path, state: str, iteration: int) -> None:
-    click.echo(f"{path}: {state}, {iteration} iterations")
+    say(f"{path}: {state}, {iteration} iterations")
     try:
         run = open_run(path)
     except LedgerError as error:
-        click.echo(str(error))
+        say(str(error))
         return
     if len(run.kept) > 1:
         print_run(run)
     else:
         paid = ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n)
-        click.echo(f"no draws yet; exact calls: {paid or 'none'}")
+        say(f"no draws yet; exact calls: {paid or 'none'}")
 
 
 def salvage_to(path: Path, new: Path) -> None:
@@ -68,7 +67,7 @@ def salvage_to(path: Path, new: Path) -> None:
         If nothing can be read, or the new file exists.
     """
     told = salvage(path, new)
-    click.echo(
+    say(
         f"{new}: {told.replayable} events from which the run can be resumed, {told.apart} later "
         f"ones that serve a new run as warm start; at {told.lost} places nothing could be read"
     )
@@ -86,4 +85,4 @@ def export_table(path: Path, table: Path) -> None:
     """
     with Ledger(path) as ledger:
         ledger.export(table)
-        click.echo(f"{len(ledger)} evaluations saved to {table}")
+        say(f"{len(ledger)} evaluations saved to {table}")

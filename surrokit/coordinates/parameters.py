@@ -331,6 +331,11 @@ def _check_names(names: Iterable[object]) -> None:
     for name in names:
         if not isinstance(name, str) or not name:
             raise ConfigurationError(f"a parameter's name must be text, got {name!r}")
+        if "\x00" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise ConfigurationError(
+                f"a parameter's name must be text that files can hold, got {name!r}. Leave out the "
+                "characters with a number"
+            )
 
 
 def _not_a_mapping(given: object) -> str:

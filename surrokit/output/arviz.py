@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -58,12 +58,20 @@ class Draws:
             attributes=attributes_of(run),
         )
 
-    def without_slashes(self) -> Draws:
-        """Return draws whose parameters and axes have a division sign for each slash.
+    def with_free_names(self, *, slashes: bool = False) -> Draws:
+        """Return draws none of whose parameters has the name of an axis, and would be lost for it.
 
-        In files and trees a slash parts the names of groups, and is refused in that of a parameter.
+        They get an underscore. In files and trees a slash parts the names of groups, and is refused
+        in that of a parameter.
+
+        Parameters
+        ----------
+        slashes
+            Whether slashes stay; else parameters and axes have a division sign for each.
         """
-        allowed = _allowed(self.groups["posterior"])
+        sign = "/" if slashes else "÷"
+        taken = {axis.replace("/", sign) for axis in (*self._axes(), *self.coords)}
+        allowed = _allowed(self.groups["posterior"], sign, {*_TAKEN, *taken})
         groups = {
             group: {allowed.get(name, name): array for name, array in arrays.items()}
             if group in _OF_PARAMETERS
@@ -71,23 +79,49 @@ class Draws:
             for group, arrays in self.groups.items()
         }
         data = groups.get("observed_data", {})
-        groups["observed_data"] = {_allowed(data)[name]: array for name, array in data.items()}
+        known = _allowed(data, sign, _TAKEN)
+        groups["observed_data"] = {known[name]: array for name, array in data.items()}
         if not data:
             del groups["observed_data"]
         dims = {
-            allowed.get(name, name): [axis.replace("/", "÷") for axis in axes]
+            allowed.get(name, name): [axis.replace("/", sign) for axis in axes]
             for name, axes in self.dims.items()
         }
-        coords = {axis.replace("/", "÷"): labels for axis, labels in self.coords.items()}
+        coords = {axis.replace("/", sign): labels for axis, labels in self.coords.items()}
         return attrs.evolve(self, groups=groups, dims=dims, coords=coords)
 
+    def _axes(self) -> list[str]:
+        """Return the names of the axes of parameters: their own, and those that ArviZ gives."""
+        return [axis for axes in self.dims.values() for axis in axes] + [
+            f"{name}_dim_{place}"
+            for name, array in self.groups["posterior"].items()
+            for place in range(array.ndim - 2)
+        ]
 
-def _allowed(group: Group) -> dict[str, str]:
-    """Return the name of each parameter without slashes, unlike all others."""
+
+_TAKEN = frozenset({"chain", "draw", "."})
+
+
+def _allowed(group: Group, sign: str, taken: Collection[str]) -> dict[str, str]:
+    """Return a name for each parameter, unlike those of all others and of axes.
+
+    Parameters
+    ----------
+    group
+        Arrays by name.
+    sign
+        What stands in the place of a slash.
+    taken
+        Names of axes.
+    """
     renamed: dict[str, str] = {}
     for name in group:
-        allowed = name.replace("/", "÷")
-        while allowed in renamed.values() or (allowed != name and allowed in group):
+        allowed = name.replace("/", sign)
+        while (
+            allowed in taken
+            or allowed in renamed.values()
+            or (allowed != name and allowed in group)
+        ):
             allowed += "_"
         renamed[name] = allowed
     return renamed
@@ -116,7 +150,8 @@ def axes_of(specs: Mapping[str, Parameter]) -> tuple[dict[str, list[str]], dict[
 def to_arviz(draws: Draws) -> Any:
     """Return a DataTree (ArviZ 1 and later) or InferenceData (before).
 
-    In a tree names of parameters have ÷ for each slash, which it refuses.
+    A parameter that has the name of an axis, such as ``chain``, gets an underscore. In a tree names
+    of parameters have ÷ for each slash, which it refuses.
 
     Raises
     ------
@@ -137,7 +172,7 @@ def _convert(draws: Draws) -> Any:
     except ImportError:
         pass
     else:
-        draws = draws.without_slashes()
+        draws = draws.with_free_names()
         return from_dict(draws.groups, save_warmup=True, **_axes(draws))
     try:
         import arviz
@@ -145,6 +180,7 @@ def _convert(draws: Draws) -> Any:
         raise MissingDependencyError(
             f"ArviZ is needed for this and is not installed; run {_INSTALL}"
         ) from error
+    draws = draws.with_free_names(slashes=True)
     return arviz.from_dict(**draws.groups, save_warmup=True, **_axes(draws))
 
 

@@ -29,7 +29,8 @@ def save(draws: Draws, path: str | os.PathLike[str]) -> None:
         The draws of a run.
     path
         Its ending is one of ``.nc``, ``.csv``, ``.parquet`` and ``.zarr``. In ``.nc`` and
-        ``.zarr``, names of parameters have ÷ for each slash, which these forms refuse.
+        ``.zarr``, names of parameters have ÷ for each slash, which these forms refuse, and an
+        underscore where they are those of axes, such as ``chain`` and ``draw``.
 
     Raises
     ------
@@ -150,11 +151,11 @@ def _beside(path: Path) -> Path:
 
 
 def _write_netcdf(draws: Draws, path: Path) -> None:
-    to_arviz(draws.without_slashes()).to_netcdf(os.fspath(path), engine="h5netcdf")
+    to_arviz(draws.with_free_names()).to_netcdf(os.fspath(path), engine="h5netcdf")
 
 
 def _write_zarr(draws: Draws, path: Path) -> None:
-    to_arviz(draws.without_slashes()).to_zarr(os.fspath(path))
+    to_arviz(draws.with_free_names()).to_zarr(os.fspath(path))
 
 
 def _write_csv(draws: Draws, path: Path) -> None:

@@ -111,9 +111,10 @@ class Views:
         """Write the draws to a file, in the form that its ending asks for.
 
         ``.nc`` (netCDF) and ``.zarr`` hold draws and statistics as ArviZ reads them; names there
-        have ÷ for each slash, which these forms refuse. ``.csv`` and
-        ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw``, of weighted
-        draws ``log_weight``, and one for each of ``labels``.
+        have ÷ for each slash, which these forms refuse, and an underscore where they are those of
+        axes, such as ``chain`` and ``draw``. ``.csv`` and ``.parquet`` hold a table of the draws
+        alone, with columns ``chain``, ``draw``, of weighted draws ``log_weight``, and one for each
+        of ``labels``.
 
         Raises
         ------

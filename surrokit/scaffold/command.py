@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from surrokit.output.console import say
 from surrokit.scaffold.distribution import SUMMARIES, Distribution
 
 
@@ -32,7 +33,7 @@ def new() -> None:
 def plugin(name: str, kind: str, folder: Path) -> None:
     """Write a distribution surrokit-NAME with a part NAME, and tests that it passes."""
     written = Distribution(name, kind).write(folder)
-    click.echo(f"{written} has a {kind} that works; install it, and put yours in its place:")
-    click.echo(f"    python -m pip install --editable '{written}[testing]'")
-    click.echo(f"    surrokit plugins {kind} {name}")
-    click.echo(f"    python -m pytest {written}")
+    say(f"{written} has a {kind} that works; install it, and put yours in its place:")
+    say(f"    python -m pip install --editable '{written}[testing]'")
+    say(f"    surrokit plugins {kind} {name}")
+    say(f"    python -m pytest {written}")

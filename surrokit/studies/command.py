@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import click
 import numpy as np
 
 from surrokit.errors import ConfigurationError
+from surrokit.output.console import say
 
 if TYPE_CHECKING:
     from surrokit.studies.study import Study
@@ -73,7 +75,9 @@ def ask_command(file: Path, n: int | None, out: Path | None) -> None:
     writer.writerow(study.description.parameters.labels)
     writer.writerows(study.ask(n).tolist())
     if out is None:
-        click.echo(table.getvalue(), nl=False)
+        # the names of columns are asked for again: they are changed for a screen alone
+        print_text = say if sys.stdout.isatty() else click.echo
+        print_text(table.getvalue(), nl=False)
     else:
         out.write_text(table.getvalue(), encoding="utf-8")
     _say(study, err=True)
@@ -118,7 +122,7 @@ def _open(file: Path) -> Study:
 def _say(study: Study, *, err: bool = False) -> None:
     left = len(study.ask())
     told = "the study is done; look at it with: surrokit show" if study.done else f"{left} wanted"
-    click.echo(f"{study.path}: {told}", err=err)
+    say(f"{study.path}: {told}", err=err)
 
 
 def _read(table: Path) -> dict[str, list[str]]:

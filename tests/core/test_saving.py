@@ -66,6 +66,44 @@ def test_slashes_are_division_signs_where_they_part_names_of_groups(tmp_path):
         assert_array_equal(posterior["c"][:], run["c"])
 
 
+ODD_NAMES = {
+    "chain": None,
+    "draw": sk.vector(2),
+    "chain_": None,
+    "v": sk.vector(2),
+    "v_dim_0": None,
+    **dict.fromkeys(
+        ("x=1", "a/b", "a÷b", "a b", " a ", "it's", '"q"', "line\nbreak", "tab\t", "draws", "x[0]"),
+        None,
+    ),
+    **dict.fromkeys(
+        ("μέση τιμή", "é", "e\u0301", "posterior", ".", "..", "\\", "\x1b[31m", "\u202e", "lp"),
+        None,
+    ),
+}
+
+
+def test_parameters_with_odd_names_are_all_in_the_file(tmp_path):
+    pytest.importorskip("h5netcdf")
+    xarray = pytest.importorskip("xarray")
+    target = sk.potential(lambda q: (q @ q) / 2, lambda q: q, parameters=ODD_NAMES)
+    run = sk.sample(target, sampler="hmc", chains=2, warmup=2, draws=3, seed=1, progress=False)
+    run.save(tmp_path / "run.nc")
+    with xarray.open_dataset(tmp_path / "run.nc", group="posterior", engine="h5netcdf") as saved:
+        found = {name: np.array(array) for name, array in saved.data_vars.items()}
+    assert len(found) == len(ODD_NAMES)
+    for name, array in zip(ODD_NAMES, found.values(), strict=True):
+        assert np.array_equal(array, run[name])
+    converted = run.to_arviz()["posterior"]
+    assert len(converted.data_vars) == len(ODD_NAMES)
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "\udc80"])
+def test_names_that_no_file_can_hold_are_refused(name):
+    with pytest.raises(ConfigurationError, match="must be text that files can hold"):
+        sk.potential(lambda q: q @ q, parameters={name: None})
+
+
 def test_no_draws_are_a_table_without_rows(bounded_run, tmp_path):
     kept = attrs.evolve(bounded_run.kept, draws=bounded_run.draws[:, :0])
     attrs.evolve(bounded_run, kept=kept).save(tmp_path / "run.csv")
