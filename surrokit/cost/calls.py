@@ -10,7 +10,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from surrokit.contracts.methods import CALL_KINDS, CallKind
-from surrokit.coordinates.rowwise import stack
+from surrokit.coordinates.isolated import isolate
+from surrokit.coordinates.rowwise import as_failure, stack
+from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.journal import Call, Journal, NoJournal
 from surrokit.errors import EvaluationError, ResultTypeError, ShapeError, TargetError
 from surrokit.failures.account import FailureAccount
@@ -251,10 +253,10 @@ class ExactCalls:
             if kind not in self._worked:
                 raise
             return self._after_exception(error, kind, function, positions)
-        except TargetError:
+        except (TargetError, BudgetSpent, KeyboardInterrupt):
             raise
-        except Exception as error:
-            return self._after_exception(error, kind, function, positions)
+        except BaseException as error:
+            return self._after_exception(as_failure(error), kind, function, positions)
         if outcome.results is not None:
             self._worked.add(kind)
         return outcome
@@ -262,7 +264,7 @@ class ExactCalls:
     def _call(self, function: Function, positions: FloatArray) -> Outcome:
         n = len(positions)
         try:
-            return Outcome(n=n, results=function(positions))
+            return Outcome(n=n, results=isolate(function(positions.copy())))
         except EvaluationError as error:
             if self.on_error == "raise":
                 _stop_at(next(iter(error.causes.values())))
