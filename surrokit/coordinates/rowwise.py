@@ -73,7 +73,7 @@ def row_by_row(
         If the function raises at some rows; the error carries the results of the others.
     ShapeError, ResultTypeError
         If the function itself raises one, and succeeds at no row: it is then wrong everywhere. Also
-        if no shape of results is that of most rows; where one is, others are failures of their rows.
+        if no shape of results is that of most rows. Where one is, rows with others have failed.
     """
     rows: dict[int, tuple[FloatArray, ...]] = {}
     causes: dict[int, Exception] = {}

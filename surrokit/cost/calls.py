@@ -76,7 +76,7 @@ class ExactCalls:
         self.on_error, self.dim = on_error, dim
         self.retries, self.retries_here = retries, True
         self.counts: dict[str, int] = dict.fromkeys(CALL_KINDS, 0)
-        self.account = FailureAccount()
+        self.account = FailureAccount(retries if on_error == "retry" else 0)
         self.guard: Guard | None = None
         self.journal: Journal = NoJournal()
         self.remembers = False

@@ -318,12 +318,15 @@ class Book:
             evaluate_again(self.target, draws if len(draws) else before)
 
     def close(self) -> None:
-        """Remove the budget's guard, and warn of failed evaluations."""
+        """Remove the budget's guard, and close the file."""
         self.target.guard(None)
         if self.recipe is None:
             self._file.discard()
         else:
             self._file.close(self._histories)
+
+    def warn_of_failures(self) -> None:
+        """Warn of failed evaluations that lie near the draws, unless that was done."""
         self.target.exact.log.settle(*self.recorder.places(), self.target.target)
 
     def finish(self, outcome: Run) -> None:
