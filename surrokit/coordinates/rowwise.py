@@ -146,9 +146,10 @@ def _first_odd(
 
 
 def _raise_if_wrong(causes: dict[int, Exception]) -> None:
+    """Raise the first error of a wrong result, from one that tells what each row raised."""
     for cause in causes.values():
         if isinstance(cause, ShapeError | ResultTypeError):
-            raise cause
+            raise cause from EvaluationError(causes, (), n=len(causes))
 
 
 def stack(rows: dict[int, tuple[FloatArray, ...]], n: int) -> tuple[FloatArray, ...]:

@@ -276,7 +276,9 @@ class ExactCalls:
         """Return the outcome of a batch that raised as a whole, row by row if there are several."""
         if self.on_error == "raise":
             _stop_at(error)
-        n = len(positions)
+        n, each = len(positions), error.__cause__
+        if isinstance(each, EvaluationError) and len(each.causes) == n:  # of single rows already
+            return Outcome(n=n, results=None, causes=each.causes)
         if n == 1:
             return Outcome(n=1, results=None, causes={0: error})
         rows = [self._attempt(kind, function, positions[i : i + 1]) for i in range(n)]
