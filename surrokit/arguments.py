@@ -1,6 +1,8 @@
-"""Checks of arguments: functions, flags and numbers."""
+"""Checks of what users give: functions, flags and numbers."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +66,7 @@ def check_methods(name: str, given: object, methods: tuple[str, ...], such_as: s
 
 
 def numbers(what: str, value: object) -> FloatArray:
-    """Return numbers in double precision, copied only where necessary.
+    """Return numbers in double precision, copied only where necessary; NaN where a mask hides them.
 
     Text is refused even where it spells a number, and None too, which NumPy would read as NaN.
 
@@ -81,7 +83,7 @@ def numbers(what: str, value: object) -> FloatArray:
         If the value holds anything but real numbers, or lists of different lengths.
     """
     try:
-        array = np.asarray(value)
+        array = np.asarray(unmasked(value))
         if array.dtype.kind in "USTMm" or (array.dtype.kind == "O" and _foreign(array)):
             raise TypeError
         if array.dtype.kind == "c":
@@ -91,6 +93,27 @@ def numbers(what: str, value: object) -> FloatArray:
         raise ShapeError(
             f"{what} must be numbers, equally many in each row, got {_shorten(value)}"
         ) from error
+
+
+def unmasked(value: Any) -> Any:
+    """Return a value with NaN in place of numbers that a mask hides, which are missing.
+
+    NumPy would take the numbers behind the mask.
+
+    Parameters
+    ----------
+    value
+        Anything; masked arrays are looked for in lists and tuples, too.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        if not np.ma.is_masked(value):
+            return value.data
+        whole = value.astype(np.float64) if value.dtype.kind in "iub" else value
+        return whole.filled(np.nan) if whole.dtype.kind in "fcO" else whole.data
+    if isinstance(value, list | tuple):
+        nested = any(isinstance(item, list | tuple | np.ma.MaskedArray) for item in value)
+        return [unmasked(item) for item in value] if nested else value
+    return value
 
 
 def _foreign(array: np.ndarray) -> bool:

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from surrokit import rows_potential
+from surrokit.arguments import numbers
 from surrokit.contracts.rows import SummedPotential
 from surrokit.errors import ShapeError
 from surrokit.types import FloatArray, IntArray
@@ -110,9 +111,9 @@ def columns_of(rows: Any, inside: Mapping[str, str], names: Sequence[str], *othe
     """
     columns = {key: rows[name] for key, name in inside.items()}
     design = rows.drop(columns=list(inside.values())) if inside else rows
-    x = np.ascontiguousarray(np.asarray(design, dtype=np.float64))
+    x = np.ascontiguousarray(numbers("the columns of the design", design))
     read = {
-        key: np.asarray(column, dtype=np.float64)
+        key: numbers(f"the column of {key}", column)
         for key, column in {**columns, **dict(zip(names, others, strict=True))}.items()
     }
     odd = {key: column.shape for key, column in read.items() if column.shape != x.shape[:1]}

@@ -171,7 +171,7 @@ class Desk:
             return 200, self._answer(what, question)
         except _RefusedError as error:
             return 400, _error(error.kind, str(error))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return 500, _error(type(error).__name__, str(error))
 
     def _answer(self, what: str, question: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def _resolve(target: str, settings: Mapping[str, Any]) -> Any:
         made = found(**settings)
     except SurrokitError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise TargetError(
             f"{target} was called to make a target, and raised {type(error).__name__}: {error}; "
             "name a function that needs no more than its settings (--set target.name=value)"
@@ -94,7 +94,7 @@ def _import_module(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent.resolve()))  # as python itself does for a script
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise TargetError(
             f"{path} could not be imported: {type(error).__name__}: {error}; try python {path}"
         ) from error

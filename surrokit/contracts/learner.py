@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import unmasked
 from surrokit.contracts.potential import Potential
 from surrokit.errors import ShapeError
 from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _frozen_array(value: npt.ArrayLike) -> FloatArray:
-    array = np.array(value, dtype=np.float64)
+    array = np.array(unmasked(value), dtype=np.float64)
     array.setflags(write=False)
     return array
 
@@ -110,8 +111,8 @@ class Evaluations:
         """Make evaluations from log densities (and their gradients) instead of potentials."""
         return cls(
             positions=positions,
-            values=-np.asarray(log_density, dtype=np.float64),
-            gradients=None if gradients is None else -np.asarray(gradients, dtype=np.float64),
+            values=-_frozen_array(log_density),
+            gradients=None if gradients is None else -_frozen_array(gradients),
         )
 
     @classmethod

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from surrokit.arguments import unmasked
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray
@@ -54,7 +55,7 @@ class ByName:
             )
         found = np.empty(shape)
         for name, where in self.parameters.slices().items():
-            array = np.asarray(by_name[name], dtype=np.float64)
+            array = np.asarray(unmasked(by_name[name]), dtype=np.float64)
             expected = (*shape[:-1], *self.parameters.specs[name].shape)
             if array.shape != expected:
                 raise ShapeError(

@@ -57,7 +57,7 @@ class Priors:
         """Return minus the sum of log densities, shape (n,), at ``positions (n, dim)``."""
         total = np.zeros(len(positions))
         for where, prior in self.by_slice:
-            total -= np.asarray(prior.logpdf(positions[:, where])).sum(axis=1)
+            total -= np.asarray(prior.logpdf(positions[:, where].copy())).sum(axis=1)
         return total
 
     def gradient(self, positions: FloatArray) -> FloatArray:
@@ -91,7 +91,7 @@ class Priors:
             step = _STEP * np.maximum(np.abs(at), _STEP)
             # what a distribution of SciPy takes is mostly for the call itself
             places = np.stack([at, at + step, at - step])
-            logs = np.asarray(prior.logpdf(places.reshape(3 * n, -1))).reshape(places.shape)
+            logs = np.asarray(prior.logpdf(places.reshape(3 * n, -1).copy())).reshape(places.shape)
             total -= logs[0].sum(axis=1)
             found[:, where] = -_slope(places, logs)
         return total, found

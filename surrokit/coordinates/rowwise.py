@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -71,16 +72,18 @@ def row_by_row(
     EvaluationError
         If the function raises at some rows; the error carries the results of the others.
     ShapeError, ResultTypeError
-        If results change shape between rows. Also if the function itself raises one, and succeeds
-        at no row: it is then wrong everywhere.
+        If the function itself raises one, and succeeds at no row: it is then wrong everywhere. Also
+        if no shape of results is that of most rows. Where one is, rows with others have failed.
     """
     rows: dict[int, tuple[FloatArray, ...]] = {}
     causes: dict[int, Exception] = {}
     for i, position in enumerate(positions):
         try:
             rows[i] = evaluate(position.copy())
-        except Exception as error:
-            causes[i] = error
+        except BaseException as error:
+            causes[i] = as_failure(error)
+    odd = _odd_shapes(rows)
+    rows, causes = {i: row for i, row in rows.items() if i not in odd}, {**causes, **odd}
     results = stack(rows, len(positions))
     if not rows:
         _raise_if_wrong(causes)
@@ -94,10 +97,59 @@ def one_after_another(source: RowSource, what: str, rows: FloatArray) -> tuple[F
     return row_by_row(partial(source.at, what), rows)
 
 
+def as_failure(error: BaseException) -> Exception:
+    """Return what a user's function raised as an exception: exits are failures like others.
+
+    Parameters
+    ----------
+    error
+        What it raised.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If it is one.
+    """
+    if isinstance(error, Exception):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    what = f"{type(error).__name__}: {error}"  # a panic of compiled code, say
+    if isinstance(error, SystemExit):
+        code = "" if error.code is None else repr(error.code)
+        what = f"the model called sys.exit({code}), which would end the whole run"
+    return RuntimeError(what).with_traceback(error.__traceback__)
+
+
+def _odd_shapes(rows: Mapping[int, tuple[FloatArray, ...]]) -> dict[int, Exception]:
+    """Return the rows whose results have other shapes than those of most rows, if most agree."""
+    shapes = {i: tuple(array.shape for array in row) for i, row in rows.items()}
+    if len(set(shapes.values())) < 2:
+        return {}
+    (usual, most), (_, fewer) = Counter(shapes.values()).most_common(2)
+    if most == fewer:
+        return {}
+    return {
+        i: ShapeError(
+            f"a function returned shape {_first_odd(shape, usual)} at one position and "
+            f"{_first_odd(usual, shape)} at others; it must always return the same"
+        )
+        for i, shape in shapes.items()
+        if shape != usual
+    }
+
+
+def _first_odd(
+    shapes: tuple[tuple[int, ...], ...], others: tuple[tuple[int, ...], ...]
+) -> tuple[int, ...]:
+    return next(one for one, other in zip(shapes, others, strict=True) if one != other)
+
+
 def _raise_if_wrong(causes: dict[int, Exception]) -> None:
+    """Raise the first error of a wrong result, from one that tells what each row raised."""
     for cause in causes.values():
         if isinstance(cause, ShapeError | ResultTypeError):
-            raise cause
+            raise cause from EvaluationError(causes, (), n=len(causes))
 
 
 def stack(rows: dict[int, tuple[FloatArray, ...]], n: int) -> tuple[FloatArray, ...]:

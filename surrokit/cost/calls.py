@@ -10,7 +10,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from surrokit.contracts.methods import CALL_KINDS, CallKind
-from surrokit.coordinates.rowwise import stack
+from surrokit.coordinates.isolated import isolate
+from surrokit.coordinates.rowwise import as_failure, stack
+from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.journal import Call, Journal, NoJournal
 from surrokit.errors import EvaluationError, ResultTypeError, ShapeError, TargetError
 from surrokit.failures.account import FailureAccount
@@ -74,7 +76,7 @@ class ExactCalls:
         self.on_error, self.dim = on_error, dim
         self.retries, self.retries_here = retries, True
         self.counts: dict[str, int] = dict.fromkeys(CALL_KINDS, 0)
-        self.account = FailureAccount()
+        self.account = FailureAccount(retries if on_error == "retry" else 0)
         self.guard: Guard | None = None
         self.journal: Journal = NoJournal()
         self.remembers = False
@@ -251,10 +253,10 @@ class ExactCalls:
             if kind not in self._worked:
                 raise
             return self._after_exception(error, kind, function, positions)
-        except TargetError:
+        except (TargetError, BudgetSpent, KeyboardInterrupt):
             raise
-        except Exception as error:
-            return self._after_exception(error, kind, function, positions)
+        except BaseException as error:
+            return self._after_exception(as_failure(error), kind, function, positions)
         if outcome.results is not None:
             self._worked.add(kind)
         return outcome
@@ -262,7 +264,7 @@ class ExactCalls:
     def _call(self, function: Function, positions: FloatArray) -> Outcome:
         n = len(positions)
         try:
-            return Outcome(n=n, results=function(positions))
+            return Outcome(n=n, results=isolate(function(positions.copy())))
         except EvaluationError as error:
             if self.on_error == "raise":
                 _stop_at(next(iter(error.causes.values())))
@@ -274,7 +276,9 @@ class ExactCalls:
         """Return the outcome of a batch that raised as a whole, row by row if there are several."""
         if self.on_error == "raise":
             _stop_at(error)
-        n = len(positions)
+        n, each = len(positions), error.__cause__
+        if isinstance(each, EvaluationError) and len(each.causes) == n:  # of single rows already
+            return Outcome(n=n, results=None, causes=each.causes)
         if n == 1:
             return Outcome(n=1, results=None, causes={0: error})
         rows = [self._attempt(kind, function, positions[i : i + 1]) for i in range(n)]

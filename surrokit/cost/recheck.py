@@ -12,9 +12,15 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.failures.log import Box
 from surrokit.types import FloatArray
 
-MOST = 5
-"""Failed positions that a run evaluates once more at most: of those that fail by chance in one of
-ten calls, all would fail again once in 10^5 runs."""
+MOST = 45
+"""Failed positions that a run evaluates once more at most: where nine of ten calls fail by chance,
+all of them fail again in one of 100 runs."""
+
+ENOUGH = 5
+"""Positions that work when evaluated once more, after which no others are tried."""
+
+FEW, PART = 5, 0.25
+"""Positions that are tried in any case, and the part of a run's calls that others may cost."""
 
 TIMES = 3
 """Gradients made of differences at such a position, at most."""
@@ -24,8 +30,8 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
     """Evaluate some positions once more at which the target failed, and note what came of it.
 
     If there are such positions, the latest one that did not fail is evaluated once more, too.
-    Calls are counted, failures are not. Nothing is done with ``on_error="retry"``, which tells the
-    same, and no more than the budget allows.
+    Calls are counted, failures are not. With ``on_error="retry"`` these are positions at which all
+    retries failed. No more is done than the budget allows.
 
     Parameters
     ----------
@@ -34,15 +40,15 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
     places : ndarray of shape (n, dim)
         Where chains have been. Failures far from there may be mere overflow, and do not count.
     """
-    account = target.exact.account
-    left = MOST - account.recheck.tried
-    if left <= 0 or target.exact.on_error == "retry":
-        return
+    account, before = target.exact.account, target.paid
     is_first = not account.recheck.tried
     try:
-        for call, position in _choose(target, places)[:left]:
-            worked = _works(target, call, position)
+        for call, position in _choose(target, places):
             seen = account.recheck
+            costs = seen.tried >= FEW and target.paid - before > PART * before
+            if seen.tried == MOST or seen.worked == ENOUGH or costs:
+                break
+            worked = _works(target, call, position)
             account.recheck = attrs.evolve(seen, tried=seen.tried + 1, worked=seen.worked + worked)
         if is_first and account.recheck.tried:
             _compare(target)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Future
 from typing import Any
 
 from surrokit.coordinates.rowwise import RowSource
-from surrokit.errors import WorkerError
+from surrokit.errors import ConfigurationError, WorkerError
 from surrokit.executors.cargo import pack, refuse
 from surrokit.executors.outstanding import Key, Outstanding
 from surrokit.executors.reply import Reply
@@ -58,10 +59,16 @@ class Processes:
         Raises
         ------
         ConfigurationError
-            If it cannot be pickled, or a worker cannot load it.
+            If it cannot be pickled, or a worker cannot load it, or this process may start none.
         WorkerError
             If workers die at once.
         """
+        if multiprocessing.current_process().daemon:
+            raise ConfigurationError(
+                "a worker process of multiprocessing may start no processes of its own, so that "
+                "there can be no workers here; leave executor and workers out, or pass "
+                "executor='threads'"
+            )
         self._cargo = pack(source)
         self._start()
 

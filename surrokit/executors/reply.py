@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from surrokit.coordinates.rowwise import RowSource
+from surrokit.coordinates.rowwise import RowSource, as_failure
 from surrokit.errors import ResultTypeError, ShapeError
 from surrokit.failures.cause import Place, place_of, say_place
 from surrokit.types import FloatArray
@@ -108,8 +108,8 @@ def try_at(source: RowSource, what: str, row: FloatArray) -> Reply:
     """Evaluate a source at one row, and keep what it raises."""
     try:
         return Reply(results=source.at(what, row))
-    except Exception as error:
-        return Reply(error=error)
+    except BaseException as error:
+        return Reply(error=as_failure(error))
 
 
 def to_send(reply: Reply, told: list[warnings.WarningMessage], notes: Any, worker: str) -> Reply:

@@ -70,11 +70,19 @@ class Recheck:
         Those of them that did not fail again.
     apart
         Two values of U at one position that differ; None where none were met.
+    retries
+        How often each had been evaluated again, and failed, before it was rejected.
     """
 
     tried: int = 0
     worked: int = 0
     apart: tuple[float, float] | None = None
+    retries: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Part of the calls that fail at these positions, about; never quite 0 or 1."""
+        return (self.tried - self.worked + 0.5) / (self.tried + 1)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -99,6 +107,11 @@ class BrokenGradients:
 class FailureAccount:
     """Counts the failures of a target by kind.
 
+    Parameters
+    ----------
+    retries
+        How often a position that fails is evaluated again.
+
     Attributes
     ----------
     kinds
@@ -111,11 +124,11 @@ class FailureAccount:
         What came of evaluating positions once more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, retries: int = 0) -> None:
         self.kinds: dict[str, FailureKind] = {}
         self.broken_gradients = BrokenGradients()
         self.lately: deque[tuple[CallKind, FloatArray]] = deque(maxlen=REMEMBERED)
-        self.recheck = Recheck()
+        self.recheck = Recheck(retries=retries)
 
     @property
     def total(self) -> int:

@@ -120,7 +120,7 @@ def check_row(store: Store, exact: Potential) -> None:
     try:
         with np.errstate(all="ignore"):
             now = _insist(_first(getattr(exact, _METHODS[event.kind])), position)[0]
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise LedgerError(
             f"{store.path} is the ledger of another target: {where} it holds {_words(held)}, but "
             f"the target raised {type(error).__name__}: {error}; give the target that it was made "

@@ -187,7 +187,7 @@ def make_catalogue(plugins: Plugins) -> Catalogue:
 def _offered(hook: Callable[[], Any], label: str) -> list[Component]:
     try:
         offered = hook()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(
             f"plugin {label} raised {type(error).__name__} in {_HOOK}: {error}; fix it, or switch "
             "it off with SURROKIT_DISABLE_PLUGINS"

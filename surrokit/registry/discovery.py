@@ -160,7 +160,7 @@ def _empty_manager() -> pluggy.PluginManager:
 def _import_module(plugin: FoundPlugin) -> ModuleType:
     try:
         module = plugin.entry.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginLoadError(
             f"plugin {plugin.label} could not be imported from {plugin.entry.value!r}: "
             f"{type(error).__name__}: {error}; fix or uninstall {plugin.distribution}, or set "

@@ -34,7 +34,7 @@ def load_object(path: str, what: str) -> Any:
         module = importlib.import_module(name)
     except SurrokitError:
         raise  # it says what to do already, such as to install a package
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginLoadError(
             f"{what} is to be made by {path!r}, but {name} cannot be imported: "
             f"{type(error).__name__}: {error}; repair it, or the factory of the component"

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import unmasked
 from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.settings import is_whole
@@ -88,7 +89,11 @@ class _Values:
     def __call__(self, positions: FloatArray) -> FloatArray:
         function: Any = self._function
         n = len(positions)
-        found = function(positions) if self._batched else [function(each) for each in positions]
+        found: Any
+        if self._batched:
+            found = unmasked(function(positions.copy()))
+        else:  # a function may return the same array each time
+            found = [np.array(unmasked(function(each.copy()))) for each in positions]
         try:
             values = np.asarray(found, dtype=np.float64)
         except (TypeError, ValueError) as error:

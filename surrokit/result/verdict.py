@@ -8,6 +8,7 @@ import numpy as np
 
 from surrokit.diagnostics import MIN_DRAWS, energy_information
 from surrokit.failures.account import FailureKind
+from surrokit.failures.chance import tell_chance
 from surrokit.result.adaptation import Adaptation
 from surrokit.result.advice import FEWEST_ITERATIONS, advice, advise_mixing
 from surrokit.result.finding import FEWEST_EFFECTIVE, Finding, Verdict
@@ -153,7 +154,7 @@ def _ending(run: Run) -> list[Finding]:
 
 def _failures(run: Run) -> list[Finding]:
     """Return where the target failed, and whether that depends on chance."""
-    found = [*_failing_chains(run), *_chance(run), *_cured(run)]
+    found = [*_failing_chains(run), *_chance(run)]
     if run.failures:
         kinds = [_describe_kind(run, *item) for item in run.failure_kinds.items() if item[1].count]
         message = (
@@ -194,16 +195,13 @@ def _failing_chains(run: Run) -> list[Finding]:
 
 
 def _chance(run: Run) -> list[Finding]:
-    """Return what positions say that were evaluated once more."""
+    """Return what positions say that were evaluated again."""
     found, again = [], run.recheck
-    if again.worked:
-        message = (
-            f"the target fails by chance: of {again.tried} positions at which it had failed, "
-            f"{again.worked} could be evaluated when tried once more. Draws are then those of its "
-            "density times its chance to work, which is another target where that chance changes; "
-            "pass on_error='retry', or mend the model"
-        )
-        found.append(Finding(name="fails_by_chance", message=message, warns=True))
+    cured = sum(kind.cured for kind in run.failure_kinds.values())
+    for name, doubt in (("fails_by_chance", True), ("retried", False)):
+        message = tell_chance(again, cured, run.failures, doubt=doubt)
+        if message is not None:
+            found.append(Finding(name=name, message=message, warns=doubt))
     if again.apart is not None:
         message = (
             "the target is not a function: at one position its potential was "
@@ -212,22 +210,6 @@ def _chance(run: Run) -> list[Finding]:
         )
         found.append(Finding(name="noisy", message=message, warns=True))
     return found
-
-
-def _cured(run: Run) -> list[Finding]:
-    """Return how many failures a retry made good."""
-    cured = sum(kind.cured for kind in run.failure_kinds.values())
-    if not cured:
-        return []
-    message = f"the target fails by chance: {cured} positions that failed were evaluated by a retry"
-    if run.failures:
-        message += (
-            f", and {run.failures} were rejected. If these failed by chance too, raise retries: "
-            "draws are sure to be right where in the end every position was evaluated"
-        )
-    else:
-        message += "; draws are right, since in the end every position was evaluated"
-    return [_note("retried", message)]
 
 
 def _searched_once(run: Run) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from surrokit.capabilities import ROWS
 from surrokit.contracts.explorer import Findings
-from surrokit.contracts.observation import RoundInfo, RunInfo
+from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
 from surrokit.contracts.potential import Potential, observed_data_of
 from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Moment, Stage
@@ -222,7 +222,7 @@ class Book:
         """Record one iteration, tell observers, and return the moment after it."""
         info = self.recorder.add(stage, state, step, step_size)
         self._file.iteration_done(stage, info.iteration, state, self._histories)
-        self._tell("surrokit_transition_done", state=state, info=info)
+        self._tell_transition(state, info)
         if explored:
             self._explored_at = info.iteration
             if len(self.recorder.warmup) > LATELY:
@@ -318,12 +318,15 @@ class Book:
             evaluate_again(self.target, draws if len(draws) else before)
 
     def close(self) -> None:
-        """Remove the budget's guard, and warn of failed evaluations."""
+        """Remove the budget's guard, and close the file."""
         self.target.guard(None)
         if self.recipe is None:
             self._file.discard()
         else:
             self._file.close(self._histories)
+
+    def warn_of_failures(self) -> None:
+        """Warn of failed evaluations that lie near the draws, unless that was done."""
         self.target.exact.log.settle(*self.recorder.places(), self.target.target)
 
     def finish(self, outcome: Run) -> None:
@@ -375,6 +378,12 @@ class Book:
 
     def _kinds(self) -> Mapping[str, FailureKind]:
         return self.target.exact.account.tell(self.target.transform, self.target.dim)
+
+    def _tell_transition(self, state: ChainState, info: IterationInfo) -> None:
+        event = "surrokit_transition_done"
+        if self._observers.hear_of(event):  # what an observer changes is its own
+            copies = {"positions": state.positions.copy(), "values": state.values.copy()}
+            self._tell(event, state=attrs.evolve(state, **copies), info=info)
 
     def _tell(self, event: str, **what: object) -> None:
         self._observers.tell(event, run=self.info, **what)

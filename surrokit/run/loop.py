@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
+from surrokit.contracts.sampler import weighs
 from surrokit.errors import SamplingWarning
 from surrokit.ledger.file import NoFile, RunFile
 from surrokit.plan.recipe import Recipe
@@ -30,8 +32,8 @@ def run(
     """Return the run that a recipe asks for.
 
     If the budget is spent, or at an interrupt (Ctrl-C), the run ends with the draws so far. Any
-    exception after the first call carries a run with the draws so far as its attribute
-    ``partial``.
+    exception after the first call, and any warning that a filter makes an exception, carries a run
+    with the draws so far as its attribute ``partial``.
 
     Parameters
     ----------
@@ -61,6 +63,8 @@ def run(
         book.begin(recipe)
         attempt = Attempt(recipe, book, rng)
         found = attempt.explore()
+        if weighs(recipe.correction):  # its rounds may use up all calls
+            book.look_again()
         weighed = attempt.weigh(found)
         while not weighed and (complaint := attempt.warm_up(found)) is not None:
             found = attempt.hand_over()
@@ -77,13 +81,25 @@ def run(
         attempt = attempt or Attempt(book.recipe, book, rng)
         book.stopping.cut(reason_of(end))
         if isinstance(end, Exception):
-            end.partial = attempt.outcome()  # type: ignore[attr-defined]
-            end.add_note("What was drawn until then is in this exception's attribute 'partial'.")
+            _carry(end, attempt.outcome())
+            with suppress(Warning):  # where warnings are errors, the first error counts
+                book.warn_of_failures()
             raise
     finally:
         book.close()
     outcome = attempt.outcome()
     book.finish(outcome)
-    for finding in outcome.verdict.warnings:
-        warnings.warn(finding.message, SamplingWarning, stacklevel=3)  # the caller of sample
+    try:
+        book.warn_of_failures()
+        for finding in outcome.verdict.warnings:
+            warnings.warn(finding.message, SamplingWarning, stacklevel=3)  # the caller of sample
+    except Warning as warning:  # a filter makes errors of warnings
+        _carry(warning, outcome)
+        raise
     return outcome
+
+
+def _carry(error: Exception, outcome: Run) -> None:
+    """Let an exception carry what was drawn."""
+    error.partial = outcome  # type: ignore[attr-defined]
+    error.add_note("What was drawn until then is in this exception's attribute 'partial'.")

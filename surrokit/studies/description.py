@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from surrokit.arguments import numbers
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, ShapeError
@@ -90,7 +91,7 @@ class Description:
             )
         found = {}
         for name, shape in self.shapes.items():
-            array = np.asarray(given[name], dtype=np.float64)
+            array = numbers(name, given[name])
             if array.shape != (n, *shape):
                 raise ShapeError(
                     f"{name} of {n} positions must have shape {(n, *shape)}, got "

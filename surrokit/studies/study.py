@@ -200,7 +200,7 @@ class Study:
             raise ConfigurationError(f"n must be a whole number of at least 1, got {n!r}")
         if self._pending is None:
             return np.empty((0, self.description.parameters.dim))
-        return self._pending[:n]
+        return self._pending[:n].copy()
 
     def tell(
         self,
@@ -234,13 +234,13 @@ class Study:
         LedgerError
             If the file cannot be written.
         """
-        at = check_positions(positions, self.description.parameters.dim)
+        at = check_positions(numbers("positions", positions), self.description.parameters.dim)
         results = {"log_density": log_density, "gradients": gradients, "outputs": outputs}
         found = self.description.check(results, len(at))
         self._check_asked(at)
         fresh = {"positions": at, **found}
         joined = {
-            name: np.concatenate([self._told[name], array]) if self._told else array
+            name: np.concatenate([self._told[name], array]) if self._told else array.copy()
             for name, array in fresh.items()
         }
         with _opened(self.path, write=True) as store, store.transaction():

@@ -77,7 +77,10 @@ class ParsedFormula:
                 made = formulaic.model_matrix(
                     self._parsed, frame, context=self._context, na_action="ignore", output="numpy"
                 )
-        except Exception as error:  # terms are the user's own code, and may raise anything
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # terms are the user's own code, and may raise anything
             raise ConfigurationError(
                 f"formula {self.text!r} cannot be evaluated: {_plain(error)}; check its terms, and "
                 "give functions of your own by context={'name': function}"

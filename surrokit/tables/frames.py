@@ -56,7 +56,7 @@ def column_names(data: Any) -> list[str]:
             "the design in Dask and give them to surrokit.rows_potential"
         )
     if isinstance(data, Mapping):
-        names, n_rows = list(data), len(next(iter(data.values()), ()))
+        names, n_rows = list(data), _length(*next(iter(data.items()), ("", ())))
     elif hasattr(data, "columns") and hasattr(data, "__len__"):
         n_rows = len(data)
         names = list(data.column_names if hasattr(data, "column_names") else data.columns)
@@ -70,6 +70,25 @@ def column_names(data: Any) -> list[str]:
             "at least one row"
         )
     return [str(name) for name in names]
+
+
+def _length(name: str, column: Any) -> int:
+    """Return how many values a column of a dictionary has.
+
+    Raises
+    ------
+    ShapeError
+        If it is a single value.
+    """
+    try:
+        if isinstance(column, str | bytes):
+            raise TypeError
+        return len(column)
+    except TypeError:
+        raise ShapeError(
+            f"column {name!r} of data must hold a value for each row, got {column!r}; give a list "
+            "or an array"
+        ) from None
 
 
 def _no_table(data: Any) -> ConfigurationError:
@@ -136,7 +155,7 @@ def read_columns(data: Any, names: Sequence[str]) -> Any:
     if isinstance(data, pandas.DataFrame):
         return data.rename(columns=str)[list(names)].reset_index(drop=True)
     if isinstance(data, Mapping):
-        lengths = {name: len(data[name]) for name in names}
+        lengths = {name: _length(name, data[name]) for name in names}
         if len(set(lengths.values())) > 1:
             raise ShapeError(
                 f"columns of data must be of one length, got {lengths}; give one value a row"

@@ -176,7 +176,7 @@ class Differences(ShownTarget):
         """Return U (n, k) at ``rows (n, k, dim)``, and one of what the k raised."""
         n, k = rows.shape[:2]
         try:
-            return self.inner.value(rows.reshape(n * k, -1)).reshape(n, k), {}
+            return self.inner.value(rows.reshape(n * k, -1).copy()).reshape(n, k), {}
         except EvaluationError as error:
             values = error.results[0] if error.results else np.full(n * k, np.nan)
             return values.reshape(n, k), {row // k: cause for row, cause in error.causes.items()}

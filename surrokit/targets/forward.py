@@ -32,7 +32,8 @@ from surrokit.targets.curvature import (
     gauss_newton_trace_gradient,
 )
 from surrokit.targets.functions import Function, declare_parameters
-from surrokit.targets.gaussian import Prior
+from surrokit.targets.gaussian import GaussianEnergy, Prior
+from surrokit.targets.observed.energy import ObservedEnergy
 from surrokit.targets.observed.joined import join_maps
 from surrokit.targets.observed.model import Data, ForwardModel
 from surrokit.targets.observed.observed import Scale
@@ -236,11 +237,6 @@ class MappedPotential(PotentialOfOutputs):
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
         outputs, jacobian = self._evaluate("jacobian", "jacobian", positions)
-        if jacobian.shape != (*outputs.shape, self.dim):
-            raise ShapeError(
-                f"the jacobian function must return shape {(outputs.shape[1], self.dim)} for each "
-                f"position, got {jacobian.shape[1:]}"
-            )
         return outputs, jacobian
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -287,9 +283,13 @@ class MappedPotential(PotentialOfOutputs):
         outputs = self._outputs(q)
         if what == "outputs":
             return (outputs,)
-        if what == "jacobian":
-            return outputs, self._jacobian(q)
-        return outputs, self._jacobian(q), self._hessian(q)
+        jacobian = self._jacobian(q)
+        if jacobian.shape != (*outputs.shape, self.dim):
+            raise ShapeError(
+                f"the jacobian function must return shape {(outputs.shape[-1], self.dim)} for each "
+                f"position, got {jacobian.shape[outputs.ndim - 1 :]}"
+            )
+        return (outputs, jacobian) if what == "jacobian" else (outputs, jacobian, self._hessian(q))
 
     def _gradient(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
         outputs = self._outputs(q)
@@ -300,8 +300,8 @@ class MappedPotential(PotentialOfOutputs):
         return outputs, pulled + by_positions.reshape(q.shape)
 
     def taken(self, q: FloatArray) -> FloatArray:
-        """Return the numbers of positions (..., dim) that the map takes."""
-        return q if self.columns is None else q[..., self.columns]
+        """Return the numbers of positions (..., dim) that the map takes, which it may change."""
+        return q.copy() if self.columns is None else q[..., self.columns]
 
     def _spread(self, what: str, derivatives: FloatArray, axes: int = 1) -> FloatArray:
         """Return derivatives in all numbers of a position, from those in what the map takes."""
@@ -324,8 +324,11 @@ class MappedPotential(PotentialOfOutputs):
     def _outputs(self, q: FloatArray) -> FloatArray:
         # a map with one output may return a number, and its jacobian a vector
         q = self.taken(q)
-        outputs = self.precision.double("forward", self.forward_function(q))
-        return _check(outputs[..., None] if outputs.ndim < q.ndim else outputs, q, "forward", 0)
+        found = self.precision.double("forward", self.forward_function(q))
+        outputs = _check(found[..., None] if found.ndim < q.ndim else found, q, "forward", 0)
+        if isinstance(self.energy, GaussianEnergy | ObservedEnergy):
+            self.energy.check(outputs.shape[-1])
+        return outputs
 
     def _jacobian(self, q: FloatArray) -> FloatArray:
         assert self.jacobian_function is not None
@@ -359,7 +362,7 @@ class MappedPotential(PotentialOfOutputs):
         q = check_positions(positions, self.dim)
         self.count(kind, len(q))
         if self.each_row is None:
-            return self._call(what, q.copy())
+            return self._call(what, q)
         return self.each_row(self, what, q)
 
 

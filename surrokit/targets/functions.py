@@ -267,23 +267,24 @@ class FunctionPotential(ShownTarget):
         return self.plausible.draw(rng, n)
 
     def _call(self, what: str, q: FloatArray) -> tuple[FloatArray, ...]:
+        # each function gets a copy, which it may change
         if what == "value":
             return self._only_value(q)
         return self._both(q) if what == "both" else self._only_gradient(q)
 
     def _only_value(self, q: FloatArray) -> tuple[FloatArray, ...]:
         assert self.function is not None
-        return (self._check(self.function(q), q.shape[:-1], "value"),)
+        return (self._check(self.function(q.copy()), q.shape[:-1], "value"),)
 
     def _only_gradient(self, q: FloatArray) -> tuple[FloatArray, ...]:
         assert self.gradient_function is not None
-        return (self._check(self.gradient_function(q), q.shape, "gradient"),)
+        return (self._check(self.gradient_function(q.copy()), q.shape, "gradient"),)
 
     def _both(self, q: FloatArray) -> tuple[FloatArray, ...]:
         if self.joint is None:
             return (*self._only_value(q), *self._only_gradient(q))
         try:
-            value, gradient = self.joint(q)
+            value, gradient = self.joint(q.copy())
         except (TypeError, ValueError) as error:
             if "unpack" not in str(error):
                 raise
@@ -327,5 +328,5 @@ class FunctionPotential(ShownTarget):
     ) -> tuple[FloatArray, ...]:
         q = check_positions(positions, self.dim)
         if self.each_row is None:
-            return self._call(what, q.copy())
+            return self._call(what, q)
         return self.each_row(self, what, q) if len(q) else of_no_rows

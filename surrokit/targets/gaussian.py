@@ -12,6 +12,7 @@ from surrokit import capabilities as can
 from surrokit.arguments import check_methods, numbers
 from surrokit.contracts.forward import CURVATURE_DERIVATIVES, CURVATURES, Energy
 from surrokit.contracts.matrices import MetricDerivativePotential
+from surrokit.coordinates.isolated import Isolated
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
@@ -218,7 +219,7 @@ class GaussianEnergy:
         ShapeError
             If the forward map does not give one output for each datum.
         """
-        self._check(outputs)
+        self.check(outputs.shape[1])
         scaled = (outputs - self.data) / self.noise_sd
         value = 0.5 * np.square(scaled).sum(axis=1)
         by_positions = np.zeros_like(positions)
@@ -237,7 +238,7 @@ class GaussianEnergy:
         ShapeError
             If the forward map does not give one output for each datum.
         """
-        self._check(outputs)
+        self.check(outputs.shape[1])
         by_outputs = np.empty_like(outputs)
         by_outputs[:] = 1.0 / np.square(self.noise_sd)
         if self.prior is None:
@@ -256,17 +257,24 @@ class GaussianEnergy:
         C, the precision of the noise, does not change; R is the prior's metric.
         """
         del by_outputs_weights
-        self._check(outputs)
+        self.check(outputs.shape[1])
         by_outputs, prior = np.zeros_like(outputs), self.prior
         if prior is None:
             return by_outputs, np.zeros_like(positions)
         curved = cast(MetricDerivativePotential, prior)
         return by_outputs, curved.metric_trace_gradient(positions, by_positions_weights)
 
-    def _check(self, outputs: FloatArray) -> None:
-        if outputs.shape[1] != len(self.data):
+    def check(self, n_outputs: int) -> None:
+        """Raise unless there is one output for each datum.
+
+        Raises
+        ------
+        ShapeError
+            If there are more or fewer.
+        """
+        if n_outputs != len(self.data):
             raise ShapeError(
-                f"the forward map gives {outputs.shape[1]} outputs, but data holds "
+                f"the forward map gives {n_outputs} outputs, but data holds "
                 f"{len(self.data)}; they must correspond"
             )
 
@@ -330,11 +338,17 @@ def read_energy(
                 "energy is given together with data, noise_sd or prior; an energy holds all "
                 "three, so leave them out"
             )
-        return energy
+        return cast(Energy, Isolated(energy))
     if data is None or noise_sd is None:
         raise ConfigurationError(
             "a forward potential needs data and noise_sd, or an energy; "
             f"data is {'missing' if data is None else 'given'}, "
             f"noise_sd is {'missing' if noise_sd is None else 'given'}"
         )
-    return GaussianEnergy(data=data, noise_sd=noise_sd, prior=prior)
+    return GaussianEnergy(data=data, noise_sd=noise_sd, prior=isolated_prior(prior))
+
+
+def isolated_prior(prior: Prior | None) -> Prior | None:
+    """Return a prior that shares no array with the rest."""
+    is_own = prior is None or isinstance(prior, GaussianPrior | Priors)
+    return prior if is_own else cast(Prior, Isolated(prior))

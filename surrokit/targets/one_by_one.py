@@ -12,6 +12,7 @@ import numpy as np
 from surrokit.contracts.counting import Count, CountedPotential
 from surrokit.contracts.methods import BY_NAME, Method
 from surrokit.contracts.potential import Potential
+from surrokit.coordinates.isolated import isolate
 from surrokit.coordinates.rowwise import EachRow, one_after_another
 from surrokit.errors import EvaluationError
 from surrokit.shapes import check_positions
@@ -95,7 +96,8 @@ class OneByOne(ShownTarget):
             results = getattr(self.inner, what)(row[None, :dim], *more)
         except EvaluationError as error:
             raise error.causes[0] from None  # as if there were no batch
-        return tuple(array[0] for array in (results if isinstance(results, tuple) else (results,)))
+        both = results if isinstance(results, tuple) else (results,)
+        return tuple(isolate(array)[0] for array in both)
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the inner potential, row by row if it evaluates positions."""

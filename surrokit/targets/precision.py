@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import unmasked
 from surrokit.errors import ResultTypeError
 from surrokit.types import FloatArray
 
@@ -27,7 +28,9 @@ class Precision:
         self._fine: set[str] = set()
 
     def double(self, what: str, result: npt.ArrayLike) -> FloatArray:
-        """Return a function's result in double precision, and take note of its digits.
+        """Return a copy of a function's result in double precision, and take note of its digits.
+
+        The function may go on using what it returned. Numbers that a mask hides become NaN.
 
         Parameters
         ----------
@@ -68,7 +71,7 @@ class Precision:
 
 def _as_array(what: str, result: npt.ArrayLike) -> npt.NDArray[Any]:
     try:
-        return np.asarray(result)
+        return np.asarray(unmasked(result))
     except ValueError as error:
         raise ResultTypeError(
             f"the {what} function must return real numbers in one array: {error}"
@@ -76,7 +79,7 @@ def _as_array(what: str, result: npt.ArrayLike) -> npt.NDArray[Any]:
 
 
 def real_numbers(what: str, given: npt.NDArray[Any]) -> FloatArray:
-    """Return a function's result in double precision.
+    """Return a copy of a function's result in double precision.
 
     Parameters
     ----------
@@ -91,9 +94,9 @@ def real_numbers(what: str, given: npt.NDArray[Any]) -> FloatArray:
         If it holds something that is no real number.
     """
     if given.dtype.kind in "fiub":
-        return np.asarray(given, dtype=np.float64)
+        return np.array(given, dtype=np.float64)
     if given.dtype.kind == "c" and not given.imag.any():
-        return np.asarray(given.real, dtype=np.float64)
+        return np.array(given.real, dtype=np.float64)
     nothing = given.dtype.kind == "O" and any(item is None for item in given.flat)
     if given.dtype.kind == "O" and not nothing:
         try:

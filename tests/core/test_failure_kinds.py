@@ -254,7 +254,7 @@ def test_a_map_may_not_change_the_number_of_its_outputs(method, alone):
     target = sk.forward_potential(forward, jacobian, data=[0.0, 0.0], noise_sd=1.0, dim=2)
     recording = recorded(target)
     getattr(recording, method)(Q[LEFT])
-    with pytest.warns(EvaluationWarning, match="must always return the same"):
+    with pytest.warns(EvaluationWarning, match="gives 3 outputs, but data holds 2"):
         result = getattr(recording, method)(Q[~LEFT] if alone else Q)
     values = result if method == "value" else result[0]
     assert_array_equal(np.isinf(values), [True] if alone else ~LEFT)
@@ -381,14 +381,14 @@ def by_chance(part, seed=1, failure=flaky):
 def test_a_model_that_fails_by_chance_is_recognised():
     with (
         pytest.warns(EvaluationWarning, match="raised RuntimeError: flaky"),
-        pytest.warns(SamplingWarning, match="the target fails by chance: of 5 positions"),
+        pytest.warns(SamplingWarning, match=r"the target fails by chance: of \d+ positions"),
     ):
         run = sk.sample(by_chance(0.1), sampler="random-walk", **SIZES)
-    assert run.recheck.tried == MOST
-    assert run.recheck.worked >= 3
+    assert 5 <= run.recheck.tried <= 10
+    assert run.recheck.worked == 5
     (finding,) = run.verdict.named("fails_by_chance")
     assert finding.warns
-    assert "pass on_error='retry', or mend the model" in finding.message
+    assert "Pass on_error='retry' with retries=" in finding.message
 
 
 def test_neighbours_of_differences_that_fail_by_position_are_not_taken_for_chance():
@@ -465,10 +465,10 @@ def test_a_cured_failure_is_told():
 
 def test_what_retries_could_not_cure_is_told():
     run = quietly(by_chance(0.4), on_error="retry", retries=1)
-    (finding,) = run.verdict.named("retried")
-    assert f", and {run.failures} were rejected. If these failed by chance too, raise retries" in (
-        finding.message
-    )
+    (finding,) = run.verdict.named("fails_by_chance")
+    assert finding.warns
+    assert f", and {run.failures} were rejected (" in finding.message
+    assert "of the density is lost" in finding.message
 
 
 def test_retried_draws_are_those_of_a_sound_model():

@@ -10,6 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import unmasked
 from surrokit.errors import TargetError
 from surrokit.types import FloatArray
 
@@ -59,7 +60,7 @@ def array_from(source: str | Path | npt.ArrayLike, name: str) -> FloatArray:
     """
     try:
         array = np.load(source) if isinstance(source, str | Path) else source
-        return np.asarray(array, dtype=np.float64)
+        return np.asarray(unmasked(array), dtype=np.float64)
     except (OSError, EOFError, ValueError, TypeError) as error:
         shown = f"{source} " if isinstance(source, str | Path) else ""
         raise TargetError(

@@ -172,14 +172,24 @@ class ObservedEnergy:
             by_positions += curved.metric_trace_gradient(positions, by_positions_weights)
         return by_outputs, by_positions
 
+    def check(self, n_outputs: int) -> None:
+        """Raise unless there is one output for each datum.
+
+        Raises
+        ------
+        ShapeError
+            If there are more or fewer.
+        """
+        total = sum(len(block.data) for block in self.blocks)
+        if n_outputs != total:
+            raise ShapeError(
+                f"the forward map gives {n_outputs} outputs, but data holds {total}; they must "
+                "correspond"
+            )
+
     def _each(self, outputs: FloatArray) -> Iterator[tuple[Block, slice, FloatArray]]:
         """Yield each block with the place of its outputs, and these."""
-        total = sum(len(block.data) for block in self.blocks)
-        if outputs.shape[1] != total:
-            raise ShapeError(
-                f"the forward map gives {outputs.shape[1]} outputs, but data holds {total}; they "
-                "must correspond"
-            )
+        self.check(outputs.shape[1])
         first = 0
         for block in self.blocks:
             where = slice(first, first + len(block.data))

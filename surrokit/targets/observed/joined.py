@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.arguments import check_functions
+from surrokit.arguments import check_functions, unmasked
 from surrokit.coordinates.calling import called
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, ShapeError
@@ -101,7 +101,7 @@ class JoinedMaps:
         parts = []
         triples = zip(self.names, self.functions, self.counts, strict=True)
         for name, function, count in triples:
-            part = np.asarray(function(q.copy()))
+            part = np.array(unmasked(function(q.copy())))
             if part.ndim == rows + _AXES[self.what]:  # a map with one output may leave that axis
                 part = np.expand_dims(part, rows)
             if part.ndim <= rows or part.shape[rows] != count:
@@ -132,4 +132,4 @@ class JoinedAdjoints:
         """Return the gradients of the outputs' weighted sum, of the shape of ``q``."""
         parts = np.split(weights, np.cumsum(self.counts)[:-1], axis=-1)
         pairs = zip(self.functions, parts, strict=True)
-        return sum(np.asarray(function(q.copy(), part)) for function, part in pairs)
+        return sum(np.array(unmasked(function(q.copy(), part.copy()))) for function, part in pairs)

@@ -14,7 +14,13 @@ from surrokit.contracts.forward import Energy
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.targets.gaussian import PRIOR_METHODS, Prior, one_prior, read_energy
+from surrokit.targets.gaussian import (
+    PRIOR_METHODS,
+    Prior,
+    isolated_prior,
+    one_prior,
+    read_energy,
+)
 from surrokit.targets.observed.energy import Block, ObservedEnergy, WithScales
 from surrokit.targets.observed.observed import Observed, Scale, observed
 from surrokit.targets.observed.scales import Estimated
@@ -93,7 +99,7 @@ class ForwardModel:
             parameters=scales.parameters,
             of_map=scales.of_map,
             columns=scales.columns,
-            energy=ObservedEnergy(blocks=blocks, prior=scales.join(beside)),
+            energy=ObservedEnergy(blocks=blocks, prior=scales.join(isolated_prior(beside))),
             sizes=sizes if isinstance(data, Mapping) else None,
         )
 

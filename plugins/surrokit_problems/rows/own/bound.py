@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from surrokit.arguments import unmasked
 from surrokit.contracts.rows import Ball
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray, IntArray
@@ -87,7 +88,7 @@ class FunctionBounds:
         """Return a sixth of the function's bounds, shape (n_rows,)."""
         assert ball is not None
         found = self.function(data.given, factor.copy(), ball.centre.copy(), ball.radius)
-        numbers = np.asarray(found, dtype=np.float64)
+        numbers = np.asarray(unmasked(found), dtype=np.float64)
         if numbers.shape != (len(data),):
             raise ShapeError(
                 f"bound must return shape ({len(data)},), one number for each row, got "

@@ -192,7 +192,7 @@ def own_rows(
     ----------
     terms
         ``terms(q, rows)``: the log likelihood of each of m rows at one position, shape (m,). The
-        rows come in the form that ``data`` have.
+        rows come in the form that ``data`` have, and cannot be written to.
     data
         An array with a row for each term, or several arrays in a tuple or a dictionary.
     dim

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.arguments import unmasked
 from surrokit.errors import ShapeError
 from surrokit.types import IntArray
 
@@ -16,7 +17,14 @@ Rows: TypeAlias = Any
 
 
 def _arrays_of(given: Any) -> Any:
-    return _each(np.asarray, given)
+    return _each(_protected, given)
+
+
+def _protected(array: Any) -> Any:
+    """Return a view that no function can write to, since all calls share the data."""
+    view = np.asarray(unmasked(array)).view()
+    view.setflags(write=False)
+    return view
 
 
 @attrs.frozen(eq=False)

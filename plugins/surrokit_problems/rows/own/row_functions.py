@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.arguments import unmasked
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray
 from surrokit_problems.rows.own.row_data import Rows
@@ -54,7 +55,7 @@ class RowFunctions:
     def _minus(
         self, name: str, function: RowFunction, q: FloatArray, rows: Rows, shape: tuple[int, ...]
     ) -> FloatArray:
-        found = np.asarray(function(q.copy(), rows), dtype=np.float64)
+        found = np.asarray(unmasked(function(q.copy(), rows)), dtype=np.float64)
         if found.shape != shape:
             raise ShapeError(
                 f"{name} must return shape {shape} for {shape[0]} rows, got {found.shape}; return "
