@@ -39,6 +39,7 @@ from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import Tape
 from surrokit.plan.asked import PARTS
+from surrokit.plan.choice import Choice
 from surrokit.plan.parts import check_target
 from surrokit.plan.plain import can_write
 from surrokit.plan.recipe import Recipe
@@ -232,7 +233,7 @@ def _opened(
         adaptation=Adaptation.of_dict(account["adaptation"]),
         stopped=account["stopped"] if ended else "interrupted",
         length=account["length"] if ended else "cut",
-        choice=account["choice"],
+        chosen=Choice.of_dict(account.get("chosen")),
         parts=account["parts"],
         surrogate=None,
         sampler=cast(Sampler, _Untold(**account["sampler"])),

@@ -258,12 +258,11 @@ def _recalled(run: Run) -> list[Finding]:
 
 def _replaced(run: Run) -> list[Finding]:
     """Return why a surrogate or a sampler was given up, if it was."""
-    found = []
-    for marker, what in (("; then ", "the surrogate"), ("; later ", "the sampler")):
-        _, given_up, reason = (run.choice or "").partition(marker)
-        if given_up:
-            found.append(_note("fallback", f"{what} was given up for {reason}"))
-    return found
+    replaced = () if run.chosen is None else run.chosen.replaced
+    return [
+        _note("fallback", f"the {each.kind} was given up for {each.new}: {each.reason}")
+        for each in replaced
+    ]
 
 
 def _border(run: Run) -> list[Finding]:
