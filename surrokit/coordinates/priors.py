@@ -27,10 +27,13 @@ class Priors:
     Parameters
     ----------
     by_slice
-        Pairs of numbers' place in a position, and their frozen distribution of SciPy.
+        Pairs of numbers' place in a position, and their distribution.
+    whole
+        Whether every parameter has one.
     """
 
     by_slice: tuple[tuple[slice, Any], ...]
+    whole: bool = True
 
     @classmethod
     def of(cls, parameters: Parameters) -> Priors | None:
@@ -41,7 +44,13 @@ class Priors:
             for name, where in parameters.slices().items()
             if specs[name].prior is not None
         ]
-        return cls(tuple(pairs)) if pairs else None
+        whole = len(pairs) == len(specs)
+        return cls(tuple(pairs), whole) if pairs else None
+
+    @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What may lack its normalising constant: parameters without a prior."""
+        return () if self.whole else ("a flat prior",)
 
     @property
     def capabilities(self) -> Capabilities:
