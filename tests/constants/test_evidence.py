@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
-import surrokit as sk
 from scipy import integrate, stats
+
+import surrokit as sk
+from surrokit.contracts.potential import unnormalized_of
 
 RNG = np.random.default_rng(20240517)
 N = 12
@@ -141,7 +143,7 @@ def test_errors_of_forward_maps_have_all_their_constants(name):
     outputs = positions[:, :1] + positions[:, 1:] * np.arange(6)
     target = sk.forward_potential(
         lambda q: q[0] + q[1] * np.arange(6.0),
-        lambda q: np.column_stack([np.ones(6), np.arange(6.0)]),  # noqa: ARG005
+        lambda q: np.column_stack([np.ones(6), np.arange(6.0)]),
         prior=sk.gaussian_prior([0.0, 1.0], [2.0, 0.5]),
         dim=2,
         **given,
@@ -161,9 +163,7 @@ def test_an_estimated_scale_has_the_constants_of_its_errors_and_its_prior():
     expected = stats.norm(a, sd).logpdf(DATA).sum() + stats.norm(0, 3).logpdf(a)
     expected += stats.gamma(2.0, scale=0.5).logpdf(sd) + np.log(sd)  # the Jacobian of exp
     the_same(target, [-expected], np.array([[a, np.log(sd)]]))
-    usual = sk.forward_potential(
-        lambda q: q[0] * np.ones(6), data=DATA, noise_sd="estimate", dim=1
-    )
+    usual = sk.forward_potential(lambda q: q[0] * np.ones(6), data=DATA, noise_sd="estimate", dim=1)
     half = stats.t(3.0, 0.0, 2.5 * DATA.std())
     expected = stats.norm(a, sd).logpdf(DATA).sum() + np.log(2.0) + half.logpdf(sd) + np.log(sd)
     the_same(usual, [-expected], np.array([[a, np.log(sd)]]))
@@ -179,7 +179,7 @@ BOUNDED = {
 
 @pytest.mark.parametrize("name", BOUNDED)
 def test_the_density_on_the_line_integrates_to_one(name):
-    target = sk.potential(log_density=lambda x: 0.0, parameters={"x": BOUNDED[name]})  # noqa: ARG005
+    target = sk.potential(log_density=lambda x: 0.0, parameters={"x": BOUNDED[name]})
 
     def density(z):
         return float(np.exp(-target.value(np.array([[z]]))[0]))
@@ -191,33 +191,31 @@ def test_the_density_on_the_line_integrates_to_one(name):
 # --- what the answer says ---
 
 SMALL = {
-    "sampler": "gaussian",
-    "surrogate": "quadratic",
     "correction": "weights",
-    "max_calls": 80,
+    "sampler": "hmc",
+    "surrogate": "quadratic",
+    "explorer": "rounds",
+    "max_calls": 120,
+    "draws": 10,
     "seed": 3,
     "progress": False,
 }
-X = np.linspace(-1.0, 1.0, 8)
-Y = 0.4 + 0.3 * X + 0.2 * np.array([1, -1, 0, 1, 0, -1, 1, -1])
+X = np.array([-1.0, 0.5, 2.0])
+Y = np.array([-0.3, 0.5, 0.7])
 
 
 def line(**given):
     return sk.forward_potential(
-        lambda q: q[0] + q[1] * X,
-        lambda q: np.column_stack([np.ones(8), X]),  # noqa: ARG005
-        data=Y,
-        noise_sd=0.25,
-        dim=2,
-        **given,
+        lambda q: q[0] * X, lambda q: X[:, None], data=Y, noise_sd=0.25, dim=1, **given
     )
 
 
+@pytest.mark.filterwarnings("ignore:there was one round")
 def test_the_evidence_of_a_linear_model_is_its_marginal_likelihood(tmp_path):
     target = line(prior=sk.gaussian_prior(0.0, 1.0))
     run = sk.sample(target, path=tmp_path / "run.surrokit", **SMALL)
-    covariance = 0.25**2 * np.eye(8) + 1.0 + np.outer(X, X)
-    truth = stats.multivariate_normal(np.zeros(8), covariance).logpdf(Y)
+    covariance = 0.25**2 * np.eye(3) + np.outer(X, X)
+    truth = stats.multivariate_normal(np.zeros(3), covariance).logpdf(Y)
     found = run.log_normalizer()
     assert abs(found.value - truth) < 5.0 * found.error + 1e-3
     assert found.error < 0.1
@@ -249,7 +247,7 @@ SHIFTED = {
     "the prior": lambda: line(prior=Half()),
     "the energy": lambda: sk.forward_potential(
         lambda q: q[:1],
-        lambda q: np.array([[1.0, 0.0]]),  # noqa: ARG005
+        lambda q: np.array([[1.0, 0.0]]),
         energy=Half(),
         dim=2,
     ),
@@ -257,8 +255,36 @@ SHIFTED = {
 
 
 @pytest.mark.parametrize("what", SHIFTED)
-def test_the_evidence_names_what_may_lack_its_constant(what):
-    found = sk.sample(SHIFTED[what](), **SMALL).log_normalizer()
-    assert found.unnormalized == (what,)
-    assert what in repr(found)
+def test_a_target_names_what_may_lack_its_constant(what):
+    assert unnormalized_of(SHIFTED[what]()) == (what,)
+
+
+def test_regressions_name_terms_of_ones_own_and_flat_priors():
+    own = sk.rows_potential(lambda q, rows: -((rows - q[0]) ** 2), DATA[:, None], dim=1)
+    assert unnormalized_of(own) == ("terms", "a flat prior")
+    partly = sk.gaussian_prior(0.0, [1.0, np.inf, 1.0])
+    for name in ("logistic", "probit", "multinomial"):
+        flat = sk.rows_potential(name, DESIGN, BINARY)
+        assert unnormalized_of(flat) == ("a flat prior",)
+        assert unnormalized_of(sk.rows_potential(name, DESIGN, BINARY, prior=2.0)) == ()
+        assert unnormalized_of(sk.rows_potential(name, DESIGN, BINARY, prior=partly)) != ()
+    assert unnormalized_of(sk.rows_potential("ordinal", DESIGN[:, 1:], BINARY, prior=2.0)) == ()
+
+
+@pytest.mark.filterwarnings("ignore:there was one round")
+def test_the_printed_evidence_names_what_may_lack_its_constant():
+    found = sk.sample(SHIFTED["log_density"](), **SMALL).log_normalizer()
+    assert found.unnormalized == ("log_density",)
+    assert "log_density" in repr(found)
     assert "constant" in repr(found)
+    assert abs(found.value - np.log(2.0 * np.pi)) < 0.05
+
+
+def test_a_constant_in_u_changes_no_draw():
+    """But for what rounding makes of it."""
+
+    def draws(shift):
+        target = sk.potential(lambda q: 0.5 * q @ q + shift, lambda q: q, dim=2)
+        return sk.sample(target, sampler="hmc", warmup=50, draws=50, seed=2, progress=False).draws
+
+    np.testing.assert_allclose(draws(1000.0), draws(0.0), rtol=1e-6, atol=1e-8)
