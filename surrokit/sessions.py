@@ -39,7 +39,6 @@ from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import Tape
 from surrokit.plan.asked import PARTS
-from surrokit.plan.choice import Choice
 from surrokit.plan.parts import check_target
 from surrokit.plan.plain import can_write
 from surrokit.plan.recipe import Recipe
@@ -48,6 +47,7 @@ from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.composer import Composer, Spec
 from surrokit.registry.discovery import default_plugins
 from surrokit.result.adaptation import Adaptation
+from surrokit.result.choice import Choice
 from surrokit.result.run import Run
 from surrokit.result.verdict import judge
 from surrokit.result.weights import Weights

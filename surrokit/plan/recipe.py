@@ -16,13 +16,13 @@ from surrokit.cost.budget import Budget
 from surrokit.cost.calls import OnError
 from surrokit.executors.ahead import Ahead
 from surrokit.history.scratch import Keep
-from surrokit.plan.choice import Choice, Replacement
 from surrokit.plan.fallback import Fallback
 from surrokit.plan.safety import Safety
 from surrokit.plan.standby import Standby
 from surrokit.registry.catalogue import Catalogue
 from surrokit.registry.composer import name_and_settings
 from surrokit.registry.purposes import NO_LEARNING
+from surrokit.result.choice import Choice, Replacement
 from surrokit.types import FloatArray
 
 WARMUP = 1000

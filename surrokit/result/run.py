@@ -22,8 +22,8 @@ from surrokit.diagnostics import (
 from surrokit.errors import ConfigurationError
 from surrokit.failures.account import BrokenGradients, FailureKind, Recheck
 from surrokit.history.trace import Trace
-from surrokit.plan.choice import Choice
 from surrokit.result.adaptation import Adaptation
+from surrokit.result.choice import Choice
 from surrokit.result.expectation import expectation, resample
 from surrokit.result.finding import Verdict
 from surrokit.result.summary import Summary

@@ -8,11 +8,10 @@ import numpy as np
 
 from surrokit.diagnostics import MIN_DRAWS, energy_information
 from surrokit.failures.account import FailureKind
-from surrokit.result.adaptation import Adaptation
+from surrokit.result.adaptation import Adaptation, Stray
 from surrokit.result.advice import FEWEST_ITERATIONS, advice, advise_mixing
 from surrokit.result.finding import FEWEST_EFFECTIVE, Finding, Verdict
 from surrokit.result.run import Run
-from surrokit.result.stray import Stray
 from surrokit.result.weights_findings import weights_findings
 from surrokit.surrogate.border import part_beyond
 from surrokit.types import FloatArray

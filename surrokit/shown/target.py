@@ -173,4 +173,5 @@ def _prior(prior: Any) -> str | None:
         return None
     given = [describe_value(each) for each in getattr(prior, "args", ())]
     named = getattr(prior, "kwds", {}).items()
-    return f"{name_of(prior)}({', '.join([*given, *(f'{key}={describe_value(v)}' for key, v in named)])})"
+    settings = [*given, *(f"{key}={describe_value(each)}" for key, each in named)]
+    return f"{name_of(prior)}({', '.join(settings)})"

@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit import gaussian_prior
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.targets.gaussian import FLAT, GaussianPrior
+from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import FloatArray
 
 USUAL_PRIOR = gaussian_prior(0.0, 10.0)
@@ -77,7 +77,7 @@ class NormalPrior:
     @property
     def unnormalized(self) -> tuple[str, ...]:
         """What has no density: a flat prior of some coefficient."""
-        return () if self.proper else FLAT
+        return () if self.proper else ("a flat prior",)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return its gradient, shape (n, dim)."""

@@ -218,7 +218,9 @@ class WithScales:
     @property
     def unnormalized(self) -> tuple[str, ...]:
         """What of either prior may lack its constant."""
-        return tuple(dict.fromkeys(unnormalized_prior(self.prior) + unnormalized_prior(self.scales)))
+        return tuple(
+            dict.fromkeys(unnormalized_prior(self.prior) + unnormalized_prior(self.scales))
+        )
 
     @property
     def capabilities(self) -> Capabilities:
