@@ -26,17 +26,17 @@ def check_prior(prior: Any, size: int) -> None:
             "a prior must be a frozen distribution of scipy.stats with a density, such as "
             f"scipy.stats.gamma(2), or have logpdf and support, got {prior!r}"
         )
-    low, high = support_of(prior)
-    inside = _inside(np.broadcast_to(low, (2, size)), np.broadcast_to(high, (2, size)))
+    ends, wanted = support_of(prior), (2, size)
     try:
+        inside = _inside(*(np.broadcast_to(end, wanted) for end in ends))
         shape: tuple[int, ...] | str = np.shape(prior.logpdf(inside))
     except Exception as error:  # whatever a distribution of something else raises
         shape = f"{type(error).__name__}: {error}"
-    if shape != inside.shape:
+    if shape != wanted:
         told = shape if isinstance(shape, str) else f"an array of shape {shape}"
         raise ConfigurationError(
             f"a prior must be a distribution of single numbers, got {prior!r}, whose logpdf of "
-            f"an array of shape {inside.shape} gives {told}; add the density of several numbers "
+            f"an array of shape {wanted} gives {told}; add the density of several numbers "
             "together to the log density"
         )
 

@@ -242,7 +242,7 @@ def test_without_any_surrogate_it_says_so():
 def test_without_the_correction_nothing_can_be_told():
     rng = np.random.default_rng(1)
     assert prospect_of(composer(), "subsampled", offering("rows"), np.zeros(2), rng) is None
-    assert "rows" not in picked(offering(*ROWS), DEAR, correction=("subsampled",)).choice
+    assert "decisions" not in picked(offering(*ROWS), DEAR, correction=("subsampled",)).choice
 
 
 # --- weighted answers ---
