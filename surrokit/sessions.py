@@ -47,6 +47,7 @@ from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.composer import Composer, Spec
 from surrokit.registry.discovery import default_plugins
 from surrokit.result.adaptation import Adaptation
+from surrokit.result.choice import Choice
 from surrokit.result.run import Run
 from surrokit.result.verdict import judge
 from surrokit.result.weights import Weights
@@ -233,7 +234,7 @@ def _opened(
         adaptation=Adaptation.of_dict(account["adaptation"]),
         stopped=account["stopped"] if ended else "interrupted",
         length=account["length"] if ended else "cut",
-        choice=account["choice"],
+        chosen=Choice.of_dict(account.get("chosen")),
         parts=account["parts"],
         surrogate=None,
         sampler=cast(Sampler, _Untold(**account["sampler"])),

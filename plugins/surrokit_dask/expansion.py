@@ -15,7 +15,7 @@ from surrokit_dask.store import Store
 
 @attrs.frozen(kw_only=True, eq=False)
 class Rest:
-    """A normal prior, as a quadratic.
+    """Minus the log density of a normal prior; a flat one counts as 1.
 
     Parameters
     ----------
@@ -28,7 +28,9 @@ class Rest:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return it, shape (n,)."""
-        return np.asarray(0.5 * np.square(positions - self.mean) @ self.precision)
+        proper = self.precision[self.precision > 0.0]
+        constant = 0.5 * np.log(2.0 * np.pi / proper).sum()
+        return np.asarray(0.5 * np.square(positions - self.mean) @ self.precision + constant)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return its gradient, shape (n, dim)."""

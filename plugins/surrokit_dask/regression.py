@@ -8,7 +8,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit import gaussian_prior
-from surrokit.contracts.potential import Potential
+from surrokit.contracts.potential import Potential, unnormalized_of
 from surrokit.contracts.rows import Ball, SummedPotential
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.shapes import check_positions
@@ -55,6 +55,8 @@ class DaskRegression(ShownTarget):
         first = partitions.fetch(np.zeros(1, dtype=np.int64))
         like: SummedPotential = family.potential(first, prior)
         self.dim: int = like.dim
+        self.unnormalized = unnormalized_of(like)
+        """What may lack its normalising constant."""
         self._capabilities = (like.capabilities & _OFFERED) | {can.ROWS_DRAWN}
         self._rest = _rest(prior, self.dim)
 

@@ -83,6 +83,7 @@ def from_numpyro(
         derivatives=highest_order("the model's potential", sites.potential, sites.own.dim, None),
         dim=sites.own.dim,
         observed_data=sites.observed,
+        unnormalized=("the model",),
     )
     found, reason = sum_if_safe(rows, lambda: _sum(sites, whole, rows))
     if found is None:

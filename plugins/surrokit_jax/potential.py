@@ -50,6 +50,8 @@ class JaxPotential(ShownTarget):
         What was observed, by the names of a model that tells.
     missing
         Why it lacks capabilities, by their names.
+    unnormalized
+        What may lack its normalising constant.
     """
 
     function: Callable[[Any], Any]
@@ -60,6 +62,7 @@ class JaxPotential(ShownTarget):
     dim: int = attrs.field()
     observed_data: Mapping[str, Any] = attrs.field(factory=dict)
     missing: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    unnormalized: tuple[str, ...] = ("log_density",)
     _compiled: dict[str, Compiled] = attrs.field(init=False, factory=dict, repr=False)
 
     @dim.default

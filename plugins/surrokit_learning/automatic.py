@@ -17,7 +17,7 @@ from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
 from surrokit.plan.fallback import Fallback, in_words
 from surrokit.plan.recipe import TUNED_AFTER_DROP, WARMUP, Recipe
-from surrokit.registry.composer import Composer, describe
+from surrokit.registry.composer import Composer, Spec, describe
 from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import (
     ANSWERS,
@@ -116,8 +116,7 @@ class Automatic:
         needed, most = _needed(picked), picked.budget.max_calls
         if costs.value < self.weighing or most is None or most >= needed:
             return picked
-        _, _, reason = (picked.choice or "").partition(": ")
-        few = f"{reason}; chains would take {needed} calls, so answers are weighted"
+        few = f"chains would take {needed} calls, so answers are weighted"
         return picked.fill(few, correction=serving.name)
 
     def plain(self, composer: Composer, recipe: Recipe, reason: str) -> Recipe:
@@ -131,8 +130,11 @@ class Automatic:
         if picker.recipe.warmup == 0:
             return picker.plain(f"{timed}, but there is no warm-up to learn in")
         prospect = None
-        if picker.may_subsample and (costs.gradient or 0.0) >= self.cheap_rows:
+        if picker.may_subsample:
+            # whatever the clock says, or the calls that are left to the run would go by it
             prospect = picker.prospect(target, rng)
+        if (costs.gradient or 0.0) < self.cheap_rows:
+            prospect = None
         if prospect is not None and prospect.is_good:
             return picker.begin_at(prospect.mode).subsample(f"{timed}, and {prospect}")
         if prospect is not None and prospect.is_nearly_normal:
@@ -173,6 +175,7 @@ def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | No
     names = _names_serving(composer, sampler=purpose, correction=DEFAULT, schedule=NO_LEARNING)
     if names is None:
         return None
+    correction = recipe.correction or names["correction"]  # one that is named stays
     sampler = composer.make("sampler", names["sampler"], **given)
     if not sampler.needs <= recipe.exact.capabilities:
         return None
@@ -181,12 +184,12 @@ def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | No
     return Fallback(
         name=names["sampler"],
         sampler=sampler,
-        correction=composer.make("correction", names["correction"]),
+        correction=composer.make("correction", correction),
         schedule=composer.make("schedule", names["schedule"]),
         seconds_per_draw=(1.0 + TENTH + share) * seconds,
         seconds_per_value=costs.values,
         steps_per_draw=steps,
-        described={**names, "surrogate": "none"},
+        described={**names, "correction": describe(correction), "surrogate": "none"},
     )
 
 
@@ -220,17 +223,15 @@ def _exploration(recipe: Recipe, costs: Costs) -> Budget:
 
     A tenth of the bill that HMC is expected to run up for the same draws, and part of what it saves
     in warm-up when it begins with what the exploration has found. Without a gradient there is no
-    such limit. Where gradients are made by an adjoint, a Jacobian is worth several of them.
+    such limit. The calls do not go by the clock; where a Jacobian takes as long as many gradients,
+    the seconds are the limit.
     """
     if costs.gradients is None:
         return Budget()
     iterations = TENTH * (WARMUP + recipe.wanted_draws) + _SAVED * (WARMUP - TUNED_AFTER_DROP)
     gradients = GRADIENTS_A_DRAW * iterations
-    seconds = gradients * costs.gradients
     calls = gradients * recipe.chains
-    if costs.jacobian is not None and costs.gradient is not None:
-        calls *= min(costs.gradient / costs.jacobian, 1.0)
-    return Budget(max_calls=math.ceil(calls), max_seconds=seconds)
+    return Budget(max_calls=math.ceil(calls), max_seconds=gradients * costs.gradients)
 
 
 def _names_serving(composer: Composer, **purposes: str) -> dict[str, str] | None:
@@ -288,14 +289,20 @@ class _Picker:
             self.serving("surrogate", NORMAL) is not None,
             self.serving("explorer", ON_SURROGATE) is not None or given.explorer is not None,
             correction is not None,
-            given.correction is None or describe(given.correction).startswith(str(correction)),
+            given.correction is None or self._is_a("correction", given.correction, correction),
             not given.settings,
         )
         return all(conditions)
 
+    def _is_a(self, kind: Kind, given: Spec | object, name: str | None) -> bool:
+        """Return whether a part is the registered one of a name, however it was given."""
+        made = self.composer.make(kind, given)
+        return name is not None and type(made) is type(self.composer.make(kind, name))
+
     def prospect(self, target: RecordingPotential, rng: np.random.Generator) -> Prospect | None:
         assert self.recipe.initial is not None
-        return prospect_of(self.composer, target, self.recipe.initial[0], rng)
+        correction = self.recipe.correction or self.serving("correction", ROWS_DECIDE)
+        return prospect_of(self.composer, correction, target, self.recipe.initial[0], rng)
 
     def begin_at(self, mode: FloatArray | None) -> _Picker:
         """Return a picker whose last chain begins at a mode (dim,), which a search then knows.

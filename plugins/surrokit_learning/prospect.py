@@ -12,7 +12,7 @@ from surrokit.contracts.sampler import Correction, Decider
 from surrokit.cost.recording import RecordingPotential
 from surrokit.mode.laplace import laplace_acceptance
 from surrokit.mode.mode import Mode
-from surrokit.registry.composer import Composer
+from surrokit.registry.composer import Composer, Spec
 from surrokit.types import FloatArray
 
 ROWS_DECIDE = "rows"
@@ -102,9 +102,13 @@ class Prospect:
 
 
 def prospect_of(
-    composer: Composer, target: RecordingPotential, near: FloatArray, rng: np.random.Generator
+    composer: Composer,
+    given: Spec | object,
+    target: RecordingPotential,
+    near: FloatArray,
+    rng: np.random.Generator,
 ) -> Prospect | None:
-    """Return what subsampling would cost; None where nothing that is registered can tell.
+    """Return what subsampling would cost; None where the target lacks what that takes.
 
     It pays for a search of the mode, its curvature, and a few passes over the rows.
 
@@ -112,6 +116,8 @@ def prospect_of(
     ----------
     composer
         Makes the correction.
+    given
+        The correction, which decides on a few rows.
     target
         One with capability ``rows``.
     near : ndarray of shape (dim,)
@@ -119,10 +125,7 @@ def prospect_of(
     rng
         Generator for moves to try.
     """
-    serving = composer.catalogue.serving("correction", ROWS_DECIDE)
-    if serving is None:
-        return None
-    correction: RowCorrection = composer.make("correction", serving.name)
+    correction: RowCorrection = composer.make("correction", given)
     if not correction.needs <= target.capabilities:
         return None
     prepared = correction.bind(target).prepare(near)

@@ -95,6 +95,26 @@ def observed_data_of(potential: Potential) -> Mapping[str, Any]:
     return {}
 
 
+def unnormalized_of(potential: Potential) -> tuple[str, ...]:
+    """Return what of a potential may lack its normalising constant, in words; nothing if none does.
+
+    A potential may have an attribute ``unnormalized``. The one that it wraps is asked otherwise;
+    nothing is known of one that says nothing.
+
+    Parameters
+    ----------
+    potential
+        A target.
+    """
+    asked: Any = potential
+    while asked is not None:
+        found = getattr(asked, "unnormalized", None)
+        if isinstance(found, tuple):
+            return found
+        asked = getattr(asked, "inner", None)
+    return ("the density",)
+
+
 Offering = TypeVar("Offering", bound=Potential, covariant=True)
 
 

@@ -25,12 +25,13 @@ def real(shape: Shape = (), *, prior: Any = None) -> Parameter:
     shape
         Shape of the parameter; ``()`` for a number, a whole number for a vector.
     prior
-        A frozen univariate distribution of ``scipy.stats``, of each number.
+        A univariate distribution, of each number: a frozen one of ``scipy.stats``, or whatever has
+        ``logpdf`` and ``support``. Where its support ends, so does the parameter.
 
     Raises
     ------
     ConfigurationError
-        If the shape or the prior is none.
+        If the shape is none, or the prior is none of single numbers.
     """
     return Parameter(_shape(shape), prior=prior)
 
@@ -60,9 +61,23 @@ def unit_vector(size: int) -> Parameter:
     return _tied(UnitVector(_at_least(2, size, "a unit vector")))
 
 
-def circular(shape: Shape = ()) -> Parameter:
-    """Declare angles in (-pi, pi], both ends of which are one."""
-    return _tied(Circular(_shape(shape)))
+def circular(shape: Shape = (), *, prior: Any = None) -> Parameter:
+    """Declare angles in (-pi, pi], both ends of which are one.
+
+    Parameters
+    ----------
+    shape
+        As for :func:`real`.
+    prior
+        Of each angle, such as ``scipy.stats.vonmises(kappa, loc)``.
+
+    Raises
+    ------
+    ConfigurationError
+        If the shape is none, or the prior is none of angles.
+    """
+    constraint = Circular(_shape(shape))
+    return Parameter(constraint.shape, constraint=constraint, prior=prior)
 
 
 def correlation(size: int) -> Parameter:

@@ -16,6 +16,14 @@ import numpy as np
 
 from surrokit.arguments import numbers
 from surrokit.coordinates.constraints.constraint import Constraint
+from surrokit.coordinates.distributions import (
+    check_prior,
+    has_period,
+    log_mass,
+    name_of,
+    repeats,
+    support_of,
+)
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.settings import is_number, is_whole
 from surrokit.types import BoolArray, FloatArray
@@ -37,13 +45,14 @@ class Parameter:
     constraint
         What ties its numbers together; None for nothing.
     prior
-        A frozen univariate distribution of SciPy, of each number; None for none.
+        A univariate distribution with ``logpdf`` and ``support``, such as a frozen one of SciPy, of
+        each number; None for none. Where its support is narrower, it takes the place of the bounds.
 
     Raises
     ------
     ConfigurationError
-        If a bound is NaN, or the lower one is not below the upper one, or the prior is no frozen
-        univariate distribution.
+        If a bound is NaN, or the lower one is not below the upper one, or the prior is no
+        univariate distribution or lies outside of the bounds.
     """
 
     shape: tuple[int, ...] = ()
@@ -58,11 +67,6 @@ class Parameter:
                 "a parameter's shape must be a tuple of whole numbers of at least 1, got "
                 f"{self.shape!r}"
             )
-        if self.prior is not None and not _is_frozen(self.prior):
-            raise ConfigurationError(
-                "a prior must be a frozen distribution of scipy.stats, such as "
-                f"scipy.stats.gamma(2), got {self.prior!r}"
-            )
         for bound in (self.lower, self.upper):
             if bound is not None and not is_number(bound):
                 raise ConfigurationError(
@@ -73,6 +77,57 @@ class Parameter:
             raise ConfigurationError(
                 f"bounds of a parameter must be numbers with lower < upper, got ({self.lower}, "
                 f"{self.upper}); use None for a side without a bound"
+            )
+        if self.prior is not None:
+            self._bound_by_prior()
+
+    def _bound_by_prior(self) -> None:
+        """Take the support of the prior for bounds, where that is narrower."""
+        check_prior(self.prior, self.size)
+        if self.constraint is not None:
+            self._check_circle()
+            return
+        if repeats(self.prior):
+            raise ConfigurationError(
+                f"the density of the prior {name_of(self.prior)} repeats, so that it is none of a "
+                "number on the line; declare the angle by surrokit.circular(prior=...), or take "
+                "scipy.stats.vonmises_line"
+            )
+        low, high = support_of(self.prior)
+        lower, upper = self.bounds
+        if (low > lower).any() or (high < upper).any():
+            if (low != low.flat[0]).any() or (high != high.flat[0]).any():
+                raise ConfigurationError(
+                    f"the prior {name_of(self.prior)} has another support for each number; declare "
+                    "these by names of their own, each with its prior"
+                )
+            lower, upper = max(lower, float(low.flat[0])), min(upper, float(high.flat[0]))
+        cut_off = log_mass(self.prior, lower, upper) if lower < upper else None
+        if not lower < upper or (cut_off is not None and np.isneginf(cut_off).any()):
+            raise ConfigurationError(
+                f"the prior {name_of(self.prior)} lies outside the parameter's bounds "
+                f"{self.bounds}; give bounds that hold it, or leave them out"
+            )
+        if np.isfinite(lower):
+            object.__setattr__(self, "lower", lower)
+        if np.isfinite(upper):
+            object.__setattr__(self, "upper", upper)
+
+    def _check_circle(self) -> None:
+        """Raise where the prior of an angle is none of all angles."""
+        ends: tuple[float, float] | None = getattr(self.constraint, "ends", None)
+        if ends is None:
+            return
+        least, most = support_of(self.prior)
+        if repeats(self.prior):
+            fits = has_period(self.prior, *ends)
+        else:
+            fits = bool((least <= ends[0]).all() and (most >= ends[1]).all())
+        if not fits:
+            raise ConfigurationError(
+                f"the prior {name_of(self.prior)} of an angle does not go once around, from -pi to "
+                "pi; take scipy.stats.vonmises(kappa, loc), or declare surrokit.real(prior=...) if "
+                "its ends are not one"
             )
 
     @property
@@ -104,12 +159,6 @@ class Parameter:
     def indices(self) -> list[str]:
         """What stands in brackets behind the name of each of its numbers; empty for a number."""
         return [",".join(map(str, index)) for index in np.ndindex(self.shape)]
-
-
-def _is_frozen(prior: object) -> bool:
-    """Return whether a distribution of SciPy has its parameters; importing SciPy's takes long."""
-    families = {each.__name__ for each in type(prior).__mro__}
-    return hasattr(prior, "logpdf") and "rv_generic" not in families
 
 
 def vector(size: int, lower: float | None = None, upper: float | None = None) -> Parameter:

@@ -10,7 +10,8 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import METRIC, METRIC_DERIVATIVE
-from surrokit.coordinates.parameters import Parameters
+from surrokit.coordinates.distributions import log_mass
+from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.types import Capabilities, FloatArray
 
 _STEP = np.finfo(np.float64).eps ** (1.0 / 3.0)
@@ -27,21 +28,38 @@ class Priors:
     Parameters
     ----------
     by_slice
-        Pairs of numbers' place in a position, and their frozen distribution of SciPy.
+        Pairs of numbers' place in a position, and their distribution.
+    constant
+        Log of the probability that they give to where the parameters lie, in nats: bounds that
+        cut off a part of a density leave that much of it.
+    unnormalized
+        What may lack its normalising constant.
     """
 
     by_slice: tuple[tuple[slice, Any], ...]
+    constant: float = 0.0
+    unnormalized: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, parameters: Parameters) -> Priors | None:
         """Return the priors of parameters; None where there are none."""
         specs: Mapping[str, Any] = parameters.specs
-        pairs = [
-            (where, specs[name].prior)
-            for name, where in parameters.slices().items()
-            if specs[name].prior is not None
-        ]
-        return cls(tuple(pairs)) if pairs else None
+        pairs = []
+        constant, lacking = 0.0, list[str]()
+        for name, where in parameters.slices().items():
+            spec = specs[name]
+            if spec.prior is None:
+                lacking.append("a flat prior")
+                continue
+            pairs.append((where, spec.prior))
+            mass = _log_mass(spec)
+            if mass is None:
+                lacking.append(f"the prior of {name!r}")
+            else:
+                constant += float(np.broadcast_to(mass, (spec.size,)).sum())
+        if not pairs:
+            return None
+        return cls(tuple(pairs), constant, tuple(dict.fromkeys(lacking)))
 
     @property
     def capabilities(self) -> Capabilities:
@@ -55,7 +73,7 @@ class Priors:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return minus the sum of log densities, shape (n,), at ``positions (n, dim)``."""
-        total = np.zeros(len(positions))
+        total = np.full(len(positions), self.constant)
         for where, prior in self.by_slice:
             total -= np.asarray(prior.logpdf(positions[:, where].copy())).sum(axis=1)
         return total
@@ -85,7 +103,7 @@ class Priors:
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return both."""
         n = len(positions)
-        total, found = np.zeros(n), np.zeros_like(positions)
+        total, found = np.full(n, self.constant), np.zeros_like(positions)
         for where, prior in self.by_slice:
             at = positions[:, where]
             step = _STEP * np.maximum(np.abs(at), _STEP)
@@ -95,6 +113,14 @@ class Priors:
             total -= logs[0].sum(axis=1)
             found[:, where] = -_slope(places, logs)
         return total, found
+
+
+def _log_mass(spec: Parameter) -> FloatArray | None:
+    """Return the log probability that a prior gives to where its parameter lies, if known."""
+    if spec.constraint is None:
+        return log_mass(spec.prior, *spec.bounds)
+    ends = getattr(spec.constraint, "ends", None)
+    return None if ends is None else log_mass(spec.prior, *ends)
 
 
 def _slope(places: FloatArray, logs: FloatArray) -> FloatArray:
@@ -111,8 +137,8 @@ def _slope(places: FloatArray, logs: FloatArray) -> FloatArray:
 
 def _precision(prior: Any) -> FloatArray:
     """Return 1 / variance, shape () or (size,); 0 where a distribution has none or tells none."""
-    tell = getattr(prior, "var", None)
+    tell = getattr(prior, "var", getattr(prior, "variance", None))
     with np.errstate(all="ignore"):
-        variance = np.asarray(np.inf if tell is None else tell(), dtype=np.float64)
+        variance = np.asarray(tell() if callable(tell) else np.inf, dtype=np.float64)
         known = (variance > 0.0) & (variance < np.inf)
         return np.where(known, 1.0 / variance, 0.0)

@@ -16,8 +16,7 @@ from surrokit.mode.starts import start
 from surrokit.targets.differences import Differences
 from surrokit.types import FloatArray
 
-_CHEAP = 5e-3  # seconds below which a call is timed a few times more
-_FEW, _MORE = 2, 4  # timed calls: the first one at one position may include compilation
+_TIMED = 2  # calls, since the first one at one position may include compilation
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -127,9 +126,12 @@ def _compare(values: list[float], target: RecordingPotential) -> None:
 
 
 def _least(call: Callable[[], object], now: Callable[[], float]) -> float:
-    """Return the seconds of the fastest of a few calls."""
+    """Return the seconds of the fastest of a few calls.
+
+    Their number does not go by the clock: calls count, and what a run draws depends on them.
+    """
     seconds: list[float] = []
-    while len(seconds) < _FEW or (len(seconds) < _MORE and min(seconds) < _CHEAP):
+    for _ in range(_TIMED):
         before = now()
         call()
         seconds.append(now() - before)

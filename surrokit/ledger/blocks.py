@@ -134,7 +134,8 @@ def read_weights(store: Store, told: Mapping[str, Any], dim: int) -> Weights:
     store
         The ledger.
     told
-        What it says of them beside their rounds: ``refused``, ``rejected`` and ``calls``.
+        What it says of them beside their rounds: ``refused``, ``rejected``, ``calls`` and
+        ``unnormalized``.
     dim
         Of a position.
 
@@ -152,6 +153,7 @@ def read_weights(store: Store, told: Mapping[str, Any], dim: int) -> Weights:
             refused=told["refused"] if rounds else told["refused"] or _NO_ROUNDS,
             rejected=int(told["rejected"]),
             of_surrogates=tuple(constant for _, constant in found),
+            unnormalized=tuple(map(str, told.get("unnormalized", ()))),
         )
 
 

@@ -22,6 +22,7 @@ from surrokit.plan.standby import Standby
 from surrokit.registry.catalogue import Catalogue
 from surrokit.registry.composer import name_and_settings
 from surrokit.registry.purposes import NO_LEARNING
+from surrokit.result.choice import Choice, Replacement
 from surrokit.types import FloatArray
 
 WARMUP = 1000
@@ -138,8 +139,8 @@ class Recipe:
         The exact kernel that replaces a surrogate not worth its cost; None to keep the surrogate.
     standby
         The sampler that replaces one whose paths are too dear; None to keep the run's own.
-    choice
-        The parts filled in, and why; None where none was.
+    chosen
+        The parts filled in, why, and what replaced them later; None where there are none such.
     learner
         The learner; None for a run that learns nothing, and before parts are made.
     exact_sampler
@@ -176,11 +177,16 @@ class Recipe:
     exploration: Budget = attrs.field(factory=Budget)
     fallback: Fallback | None = None
     standby: Standby | None = None
-    choice: str | None = None
+    chosen: Choice | None = None
     learner: Learner | None = None
     exact_sampler: Sampler | None = None
     ahead: Ahead | None = None
     described: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def choice(self) -> str | None:
+        """The parts filled in, and why, in words; None where none was."""
+        return None if self.chosen is None else str(self.chosen)
 
     @property
     def is_open(self) -> bool:
@@ -241,15 +247,17 @@ class Recipe:
         Parameters
         ----------
         reason
-            Why these parts, with the figures measured.
+            Why these parts, with the figures measured; it follows the reasons of parts that were
+            filled in before.
         **parts
             Fields with their new values: names, pairs of name and settings, or objects.
         """
         recipe = attrs.evolve(self, **parts)
         kinds = ("sampler", "surrogate", "explorer", "schedule", "correction")
         specs = {kind: getattr(recipe, kind) for kind in kinds}
-        given = ", ".join(f"{kind}={_spell(spec)}" for kind, spec in specs.items() if spec)
-        return attrs.evolve(recipe, choice=f"{given}: {reason}")
+        given = {kind: _spell(spec) for kind, spec in specs.items() if spec}
+        chosen = attrs.evolve(self.chosen or Choice(), parts=given).because(reason)
+        return attrs.evolve(recipe, chosen=chosen)
 
     def replace_sampler(self, reason: str) -> Recipe:
         """Return the recipe that goes on with the sampler that stands by.
@@ -266,7 +274,9 @@ class Recipe:
             self,
             sampler=standby.sampler,
             standby=None,
-            choice=f"{self.choice or own}; later {standby.name} instead of {own}: {reason}",
+            chosen=(self.chosen or Choice()).replace(
+                Replacement(kind="sampler", old=own, new=standby.name, reason=reason)
+            ),
             described={**self.described, "sampler": standby.name},
         )
 
@@ -292,7 +302,9 @@ class Recipe:
             fallback=None,
             standby=None,
             safety=attrs.evolve(self.safety, mix=0.0, restart=False),
-            choice=f"{self.choice}; then {fallback.name} instead: {reason}",
+            chosen=(self.chosen or Choice()).replace(
+                Replacement(kind="surrogate", new=fallback.name, reason=reason)
+            ),
             described={**self.described, **fallback.described},
         )
 

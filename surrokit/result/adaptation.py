@@ -7,8 +7,6 @@ from typing import Any
 
 import attrs
 
-from surrokit.result.stray import Stray
-
 
 @attrs.frozen(kw_only=True)
 class Rescue:
@@ -24,6 +22,29 @@ class Rescue:
 
     iteration: int
     reason: str
+
+
+@attrs.frozen(kw_only=True)
+class Stray:
+    """A chain that was found far above the others in warm-up.
+
+    Parameters
+    ----------
+    iteration
+        Iteration of the run, counted from 1, after which it was found.
+    chain
+        Which one.
+    above
+        Nats by which the least potential it had lately seen exceeded the others' median.
+    begun_again
+        Whether it was begun again where another chain was; else it stays, as it sits in a mode of
+        its own.
+    """
+
+    iteration: int
+    chain: int
+    above: float
+    begun_again: bool
 
 
 @attrs.frozen(kw_only=True)

@@ -23,6 +23,7 @@ from surrokit.errors import ConfigurationError
 from surrokit.failures.account import BrokenGradients, FailureKind, Recheck
 from surrokit.history.trace import Trace
 from surrokit.result.adaptation import Adaptation
+from surrokit.result.choice import Choice
 from surrokit.result.expectation import expectation, resample
 from surrokit.result.finding import Verdict
 from surrokit.result.summary import Summary
@@ -83,8 +84,9 @@ class Run(Views):
         The tuned sampler; another run that is given it needs no warm-up.
     kernel
         The sampler as bound last, with its potential and step size; None where no chain moved.
-    choice
-        What was picked automatically, and why; None where nothing was.
+    chosen
+        The parts that were picked, why, and what replaced them later; None where nothing was
+        picked or replaced.
     n_rows
         Data rows of a target that is a sum over rows.
     modes
@@ -121,7 +123,7 @@ class Run(Views):
     surrogate: Potential | None
     sampler: Sampler
     kernel: Kernel | None = None
-    choice: str | None = None
+    chosen: Choice | None = None
     n_rows: int | None = None
     length: Length = "fixed"
     modes: Modes | None = None
@@ -140,6 +142,11 @@ class Run(Views):
         ``log_weights`` make them draws of the target.
         """
         return self.kept.draws
+
+    @property
+    def choice(self) -> str | None:
+        """What was picked automatically, and why, in words; None where nothing was."""
+        return None if self.chosen is None else str(self.chosen)
 
     @property
     def exact(self) -> bool:
@@ -169,7 +176,8 @@ class Run(Views):
     def log_normalizer(self) -> Estimate:
         """Return the logarithm of the integral of exp(-U), the evidence of a posterior.
 
-        U is as the target gives it: constants that are left out there are missing here.
+        Families of errors, priors and bounds have all their constants. Where a function of the
+        user's may lack its own, ``unnormalized`` of the estimate names it.
 
         Raises
         ------

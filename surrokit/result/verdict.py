@@ -9,11 +9,10 @@ import numpy as np
 from surrokit.diagnostics import MIN_DRAWS, energy_information
 from surrokit.failures.account import FailureKind
 from surrokit.failures.chance import tell_chance
-from surrokit.result.adaptation import Adaptation
+from surrokit.result.adaptation import Adaptation, Stray
 from surrokit.result.advice import FEWEST_ITERATIONS, advice, advise_mixing
 from surrokit.result.finding import FEWEST_EFFECTIVE, Finding, Verdict
 from surrokit.result.run import Run
-from surrokit.result.stray import Stray
 from surrokit.result.weights_findings import weights_findings
 from surrokit.surrogate.border import part_beyond
 from surrokit.types import FloatArray
@@ -240,12 +239,11 @@ def _recalled(run: Run) -> list[Finding]:
 
 def _replaced(run: Run) -> list[Finding]:
     """Return why a surrogate or a sampler was given up, if it was."""
-    found = []
-    for marker, what in (("; then ", "the surrogate"), ("; later ", "the sampler")):
-        _, given_up, reason = (run.choice or "").partition(marker)
-        if given_up:
-            found.append(_note("fallback", f"{what} was given up for {reason}"))
-    return found
+    replaced = () if run.chosen is None else run.chosen.replaced
+    return [
+        _note("fallback", f"the {each.kind} was given up for {each.new}: {each.reason}")
+        for each in replaced
+    ]
 
 
 def _border(run: Run) -> list[Finding]:

@@ -28,12 +28,15 @@ class Weights:
         Rounds that were not believed; what they paid for was learnt from.
     of_surrogates
         Logarithm of the normalising constant of each surrogate, in the rounds believed.
+    unnormalized
+        What of the target may lack its normalising constant.
     """
 
     answer: Answer | None = None
     refused: str | None = None
     rejected: int = 0
     of_surrogates: tuple[Estimate, ...] = ()
+    unnormalized: tuple[str, ...] = ()
 
     @cached_property
     def figures(self) -> Figures:
@@ -48,7 +51,8 @@ class Weights:
         # imported late, so that importing the package stays fast
         from surrokit.weighted.normalizer import log_normalizer
 
-        return log_normalizer(self.answer.rounds, self.of_surrogates, self.answer.calls)
+        found = log_normalizer(self.answer.rounds, self.of_surrogates, self.answer.calls)
+        return attrs.evolve(found, unnormalized=self.unnormalized)
 
     @cached_property
     def rhat(self) -> FloatArray:

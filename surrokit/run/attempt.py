@@ -29,7 +29,7 @@ from surrokit.result.adaptation import Adaptation, Rescue
 from surrokit.result.run import Run
 from surrokit.result.weights import Weights
 from surrokit.run.book import Book
-from surrokit.run.explore import Exploring, bound_within
+from surrokit.run.explore import Exploring, bound_within, note_limit
 from surrokit.run.kernels import Kernels
 from surrokit.run.learning import Learning
 from surrokit.run.net import SafetyNet
@@ -94,6 +94,8 @@ class Attempt:
             found = exploring.findings()
             self._moves.take_in(found)
             self._after("exploration", exploring.info, rows, explored=done)
+        self.recipe = note_limit(recipe, book.clock.elapsed(), done=exploring.done())
+        book.begin(self.recipe)
         return found
 
     def weigh(self, found: Findings | None) -> bool:

@@ -299,7 +299,7 @@ class Book:
             adaptation=adaptation,
             stopped=self.stopping.stopped,
             length=self.stopping.length,
-            choice=recipe.choice,
+            chosen=recipe.chosen,
             parts=recipe.described,
             surrogate=surrogate,
             sampler=moves.tuned_sampler,
@@ -345,6 +345,7 @@ class Book:
         """Return what the run has done so far, as plain data."""
         recipe, target = self.recipe, self.target
         sampler = None if recipe is None else recipe.sampler
+        chosen = None if recipe is None else recipe.chosen
         return {
             "calls": target.calls,
             "n_rows": target.n_rows if ROWS in target.capabilities else None,
@@ -360,7 +361,7 @@ class Book:
             },
             "stopped": self.stopping.stopped,
             "length": self.stopping.length,
-            "choice": None if recipe is None else recipe.choice,
+            "chosen": None if chosen is None else attrs.asdict(chosen),
             "parts": {} if recipe is None else dict(recipe.described),
             "kept": self._n_kept,
             "weights": None if self.weights is None else _tell_weights(self.weights),
@@ -391,7 +392,12 @@ class Book:
 
 def _tell_weights(weights: Weights) -> dict[str, Any]:
     calls = 0.0 if weights.answer is None else weights.answer.calls
-    return {"refused": weights.refused, "rejected": weights.rejected, "calls": calls}
+    return {
+        "refused": weights.refused,
+        "rejected": weights.rejected,
+        "calls": calls,
+        "unnormalized": list(weights.unnormalized),
+    }
 
 
 def _nothing_changed() -> Adaptation:

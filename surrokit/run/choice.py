@@ -69,16 +69,17 @@ def _measure_and_pick(
         book.target, asked.initial, asked.chains, rng, book.clock.with_saved
     )
     recipe = attrs.evolve(asked, initial=starts)
-    picked = policy.choose(composer, recipe, book.target, costs, rng)
+    # a generator of its own: what it tries, and so what it uses up, may go by the clock
+    picked = policy.choose(composer, recipe, book.target, costs, rng.spawn(1)[0])
     return _tell_of_rows(picked), book.target.drain()
 
 
 def _tell_of_rows(picked: Recipe) -> Recipe:
     """Return a recipe whose choice says why its target is no sum over rows, as far as it knows."""
     why = reasons_of(picked.exact).get(ROWS)
-    if why is None or picked.choice is None:
+    if why is None or picked.chosen is None:
         return picked
-    return attrs.evolve(picked, choice=f"{picked.choice}; {why}")
+    return attrs.evolve(picked, chosen=picked.chosen.because(why))
 
 
 def _add_paid(recipe: Recipe, paid: Evaluations) -> Recipe:

@@ -16,6 +16,7 @@ from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.cost.clock import Clock
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrogateFitError
+from surrokit.plan.fallback import in_words
 from surrokit.plan.recipe import Recipe
 from surrokit.run.learning import Learning
 from surrokit.types import FloatArray
@@ -39,6 +40,25 @@ def bound_within(recipe: Recipe, target: RecordingPotential) -> Exploration:
     if most is None:
         return explorer.bind(target)
     return explorer.bind(target, max(most - math.ceil(target.paid), 1))
+
+
+def note_limit(recipe: Recipe, seconds: float, *, done: bool) -> Recipe:
+    """Return a recipe whose choice says that its exploration was ended by the clock, if it was.
+
+    Parameters
+    ----------
+    recipe
+        What the run goes by.
+    seconds
+        That the run has taken.
+    done
+        Whether the explorer had seen enough.
+    """
+    limit = recipe.exploration.max_seconds
+    if done or limit is None or seconds <= limit or recipe.chosen is None:
+        return recipe
+    why = f"the exploration was ended at its limit of {in_words(limit)}"
+    return attrs.evolve(recipe, chosen=recipe.chosen.because(why))
 
 
 @attrs.define(eq=False)

@@ -68,7 +68,7 @@ def run(
         weighed = attempt.weigh(found)
         while not weighed and (complaint := attempt.warm_up(found)) is not None:
             found = attempt.hand_over()
-            recipe = recipe.drop_surrogate(complaint)
+            recipe = attempt.recipe.drop_surrogate(complaint)
             book.begin(recipe)
             attempt = Attempt(recipe, book, rng)
         if not weighed:

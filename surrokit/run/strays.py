@@ -9,7 +9,7 @@ from surrokit.contracts.potential import Potential, with_gradient
 from surrokit.contracts.sampler import ChainState
 from surrokit.errors import NumericalError
 from surrokit.mode.search import find_mode
-from surrokit.result.stray import Stray
+from surrokit.result.adaptation import Stray
 from surrokit.types import BoolArray, FloatArray, IntArray
 
 BLOCK = 50

@@ -14,7 +14,7 @@ from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.learner import Evaluations
-from surrokit.contracts.potential import Potential
+from surrokit.contracts.potential import Potential, unnormalized_of
 from surrokit.contracts.sampler import ChainState, StepInfo, SurrogateSample, Weigher
 from surrokit.contracts.schedule import Stage
 from surrokit.cost.recording import RecordingPotential
@@ -161,6 +161,7 @@ class Weighing:
             refused=self._refused,
             rejected=self._rejected,
             of_surrogates=tuple(each.constant for each in self._believed),
+            unnormalized=unnormalized_of(self._target.target),
         )
 
     @property

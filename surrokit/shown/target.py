@@ -9,6 +9,7 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.contracts.potential import observed_data_of
+from surrokit.coordinates.distributions import name_of
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.shown.elements import Markup, items, tag
 from surrokit.shown.tables import MOST_ROWS, table
@@ -170,7 +171,7 @@ def _prior(prior: Any) -> str | None:
     """Return a distribution of SciPy as it is written."""
     if prior is None:
         return None
-    name = getattr(getattr(prior, "dist", None), "name", type(prior).__name__)
     given = [describe_value(each) for each in getattr(prior, "args", ())]
     named = getattr(prior, "kwds", {}).items()
-    return f"{name}({', '.join([*given, *(f'{key}={describe_value(v)}' for key, v in named)])})"
+    settings = [*given, *(f"{key}={describe_value(each)}" for key, each in named)]
+    return f"{name_of(prior)}({', '.join(settings)})"

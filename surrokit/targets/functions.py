@@ -212,6 +212,13 @@ class FunctionPotential(ShownTarget):
         return self.parameters.dim
 
     @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """The user's function, which may leave out a constant."""
+        if self.function is None:
+            return ("value_and_gradient",)
+        return ("value",) if self.sign > 0.0 else ("log_density",)
+
+    @property
     def capabilities(self) -> Capabilities:
         """``gradient`` if a function gives it, and ``initial`` with a plausible place."""
         offered: Capabilities = frozenset() if self.plausible is None else frozenset({can.INITIAL})

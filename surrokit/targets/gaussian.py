@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import cached_property
 from typing import Protocol, cast
 
 import attrs
@@ -20,6 +22,10 @@ from surrokit.types import Capabilities, FloatArray
 
 PRIOR_METHODS = (("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")
 """What a prior must have, and an example of one."""
+
+
+FLAT = ("a flat prior",)
+"""What has no normalising constant."""
 
 
 class Prior(Protocol):
@@ -119,7 +125,9 @@ class GaussianPrior:
         return frozenset({can.METRIC, can.METRIC_DERIVATIVE})
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return -log prior + constant, shape (n,), and its gradient, shape (n, dim).
+        """Return -log prior, shape (n,), and its gradient, shape (n, dim).
+
+        A flat prior counts as a density of 1.
 
         Raises
         ------
@@ -128,7 +136,22 @@ class GaussianPrior:
         """
         self._check(positions)
         scaled = (positions - self.mean) / self.sd
-        return 0.5 * np.square(scaled).sum(axis=1), scaled / self.sd
+        value = 0.5 * np.square(scaled).sum(axis=1) + self.constant(positions.shape[1])
+        return value, scaled / self.sd
+
+    def constant(self, dim: int) -> float:
+        """Return the sum of log(sd sqrt(2 pi)) over ``dim`` parameters, flat ones left out."""
+        total = float(self._constants.sum())
+        return total if self.sd.ndim else dim * total
+
+    @cached_property
+    def _constants(self) -> FloatArray:
+        return np.where(np.isfinite(self.sd), _log_constants(self.sd), 0.0)
+
+    @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What has no density: a flat prior of some parameter."""
+        return () if np.isfinite(self.sd).all() else FLAT
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the precision for every position, shape (n, dim, dim).
@@ -165,7 +188,7 @@ class GaussianPrior:
 
 @attrs.frozen(kw_only=True, eq=False)
 class GaussianEnergy:
-    """Half the squared misfit in units of the noise, less the log prior.
+    """Minus the log density of normal errors, less the log prior.
 
     Parameters
     ----------
@@ -191,6 +214,15 @@ class GaussianEnergy:
                 f"noise_sd must be one number or have the shape of data, {self.data.shape}, "
                 f"got {self.noise_sd.shape}"
             )
+
+    @cached_property
+    def _constant(self) -> float:
+        return float(np.broadcast_to(_log_constants(self.noise_sd), self.data.shape).sum())
+
+    @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What of the prior may lack its constant."""
+        return unnormalized_prior(self.prior)
 
     @property
     def observed_data(self) -> dict[str, FloatArray]:
@@ -221,7 +253,7 @@ class GaussianEnergy:
         """
         self.check(outputs.shape[1])
         scaled = (outputs - self.data) / self.noise_sd
-        value = 0.5 * np.square(scaled).sum(axis=1)
+        value = 0.5 * np.square(scaled).sum(axis=1) + self._constant
         by_positions = np.zeros_like(positions)
         if self.prior is not None:
             prior_value, by_positions = self.prior.value_and_gradient(positions)
@@ -277,6 +309,19 @@ class GaussianEnergy:
                 f"the forward map gives {n_outputs} outputs, but data holds "
                 f"{len(self.data)}; they must correspond"
             )
+
+
+def _log_constants(sds: FloatArray) -> FloatArray:
+    """Return log(sd sqrt(2 pi)): what normal densities have beside their exponents."""
+    return np.asarray(np.log(sds) + 0.5 * math.log(2.0 * math.pi))
+
+
+def unnormalized_prior(prior: Prior | None) -> tuple[str, ...]:
+    """Return what of a prior may lack its normalising constant, in words; nothing of one's own."""
+    if prior is None:
+        return FLAT
+    told: tuple[str, ...] = getattr(prior, "unnormalized", ("the prior",))
+    return told
 
 
 def curvatures_with(prior: Prior | None) -> Capabilities:

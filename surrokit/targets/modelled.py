@@ -39,6 +39,8 @@ class ModelledPotential(ShownTarget):
         What was observed, by the model's names.
     missing
         Why it lacks capabilities, by their names.
+    unnormalized
+        What may lack its normalising constant: models have terms of their own, and flat priors.
 
     Raises
     ------
@@ -51,6 +53,7 @@ class ModelledPotential(ShownTarget):
     starts: Starts | None = None
     observed_data: Mapping[str, Any] = attrs.field(factory=dict)
     missing: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    unnormalized: tuple[str, ...] = ("the model",)
 
     def __attrs_post_init__(self) -> None:
         if self.transform.own.dim != self.inner.dim:

@@ -44,6 +44,12 @@ class PotentialOfOutputs(ShownTarget, ABC):
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
 
     @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What of the energy may lack its normalising constant."""
+        told: tuple[str, ...] = getattr(self.energy, "unnormalized", ("the energy",))
+        return told
+
+    @property
     def observed_data(self) -> Mapping[str, FloatArray]:
         """What the outputs are compared with, as far as the energy tells."""
         told: Mapping[str, FloatArray] = getattr(self.energy, "observed_data", {})

@@ -24,6 +24,9 @@ class Estimate:
         Degrees of freedom that the error has.
     calls : float
         Exact calls of the whole run.
+    unnormalized
+        What of the target may lack its normalising constant, of a logarithm of the evidence: then
+        that is known up to these constants alone.
     """
 
     value: FloatArray
@@ -31,6 +34,7 @@ class Estimate:
     effective: FloatArray
     degrees: FloatArray
     calls: float
+    unnormalized: tuple[str, ...] = ()
 
     def interval(self, probability: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return both ends of an interval that holds the truth with a probability."""
@@ -45,4 +49,7 @@ class Estimate:
             about = f"{self.value:.6g} +- {self.error:.2g}"
         else:
             about = f"{np.array2string(self.value)} +- {np.array2string(self.error, precision=2)}"
-        return f"<Estimate {about}; {np.min(self.effective):.0f} effective draws>"
+        told = f"{about}; {np.min(self.effective):.0f} effective draws"
+        if self.unnormalized:
+            told += f"; up to what {' and '.join(self.unnormalized)} may lack of a constant"
+        return f"<Estimate {told}>"

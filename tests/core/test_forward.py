@@ -20,6 +20,7 @@ from surrokit.testing import check_potential
 MATRIX = np.array([[1.0, 2.0], [0.0, 1.0], [3.0, -1.0]])
 DATA = np.array([1.0, -1.0, 0.5])
 SD = np.array([0.5, 1.0, 2.0])
+CONSTANT = np.log(SD * np.sqrt(2.0 * np.pi)).sum()
 
 
 def forward(q):
@@ -48,13 +49,14 @@ def misfit(q):
 
 
 def test_the_value_is_half_the_squared_misfit(q):
-    assert_allclose(linear().value(q), misfit(q))
+    assert_allclose(linear().value(q), misfit(q) + CONSTANT)
 
 
 def test_the_prior_is_added(q):
     target = linear(prior=sk.gaussian_prior(mean=[1.0, 0.0], sd=2.0))
     prior = 0.5 * np.square((q - [1.0, 0.0]) / 2.0).sum(axis=1)
-    assert_allclose(target.value(q), misfit(q) + prior)
+    of_prior = 2.0 * np.log(2.0 * np.sqrt(2.0 * np.pi))
+    assert_allclose(target.value(q), misfit(q) + CONSTANT + prior + of_prior)
 
 
 def test_the_gradient_agrees_with_differences(q, differences):
@@ -85,7 +87,9 @@ def test_functions_of_rows_give_the_same(q):
 
 def test_a_map_with_one_output_may_return_a_number():
     target = sk.forward_potential(lambda q: q.sum(), data=[1.0], noise_sd=2.0, dim=2)
-    assert_allclose(target.value(np.array([[1.0, 2.0], [0.0, 1.0]])), [0.5, 0.0])
+    constant = np.log(2.0 * np.sqrt(2.0 * np.pi))
+    ends = target.value(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    assert_allclose(ends, [constant + 0.5, constant])
 
 
 def test_capabilities_follow_the_jacobian():
@@ -128,7 +132,8 @@ def test_an_energy_receives_bounded_positions():
 def test_the_prior_alone_has_its_gradient(differences, q):
     prior = sk.gaussian_prior(mean=0.5, sd=[1.0, 3.0])
     value, gradient = prior.value_and_gradient(q)
-    assert_allclose(value, 0.5 * np.square((q - 0.5) / [1.0, 3.0]).sum(axis=1))
+    expected = 0.5 * np.square((q - 0.5) / [1.0, 3.0]).sum(axis=1) + np.log(3.0 * 2.0 * np.pi)
+    assert_allclose(value, expected)
     assert_allclose(
         gradient, differences(lambda x: prior.value_and_gradient(x)[0], q), rtol=1e-6, atol=1e-6
     )
@@ -164,7 +169,7 @@ def test_noise_must_be_positive(sd):
 def test_an_infinite_sd_of_a_prior_is_a_flat_one():
     prior = sk.gaussian_prior(1.0, [2.0, np.inf])
     value, gradient = prior.value_and_gradient(np.array([[3.0, 5.0]]))
-    np.testing.assert_allclose(value, [0.5])
+    np.testing.assert_allclose(value, [0.5 + np.log(2.0 * np.sqrt(2.0 * np.pi))])
     np.testing.assert_allclose(gradient, [[0.5, 0.0]])
     np.testing.assert_allclose(prior.metric(np.zeros((1, 2)))[0], np.diag([0.25, 0.0]))
 

@@ -25,6 +25,8 @@ _OFFERED: Capabilities = frozenset(
 class GeneralizedLinearModel(LinearRows):
     """U(b) = sum_i w_i f(x_i . b + o_i) - log prior(b) for coefficients b, in nats.
 
+    The constants of the terms and of the prior are in it.
+
     Dense designs are worked through in blocks that stay in the processor's cache; sparse ones are
     never made dense. For logistic regression
     :class:`~surrokit_problems.rows.logistic.LogisticRegression` is faster, and can do more.
@@ -83,7 +85,7 @@ class GeneralizedLinearModel(LinearRows):
         """Return U, shape (n,), at coefficients of shape (n, dim)."""
         b = check_positions(positions, self.dim)
         with np.errstate(over="ignore", invalid="ignore"):
-            total = self._prior.value(b)
+            total = self._prior.value(b) + self._terms.constant
             for rows, block in blocks(self._design, len(b), reused=False):
                 e = self._terms.predictors(block @ b.T, rows)
                 total += self._terms.value(e, rows).sum(axis=0)
@@ -93,7 +95,7 @@ class GeneralizedLinearModel(LinearRows):
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
         b = check_positions(positions, self.dim)
         with np.errstate(over="ignore", invalid="ignore"):
-            total = self._prior.value(b)
+            total = self._prior.value(b) + self._terms.constant
             gradient = self._prior.gradient(b)
             for rows, block in blocks(self._design, len(b)):
                 e = self._terms.predictors(block @ b.T, rows)

@@ -70,7 +70,7 @@ class LinearExpansion:
     ) -> LinearExpansion:
         """Return the expansions at ``centre (dim,)``: one pass over the rows."""
         predictors = np.empty(len(terms.response))
-        level = float(prior.value(centre[None])[0])
+        level = float(prior.value(centre[None])[0]) + terms.constant
         gradient, hessian = np.zeros(len(centre)), np.zeros((len(centre), len(centre)))
         for rows, block in blocks(design, 1):
             e = predictors[rows] = terms.predictors(block @ centre, rows)

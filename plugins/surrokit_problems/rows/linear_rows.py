@@ -54,6 +54,11 @@ class LinearRows(ShownTarget, ABC):
         return {"row": self._terms.response}
 
     @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What may lack its normalising constant: terms of one's own, or a flat prior."""
+        return self._terms.unnormalized + self._prior.unnormalized
+
+    @property
     def family(self) -> Family:
         """Terms and their derivatives."""
         return self._terms.family

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import attrs
@@ -39,6 +40,19 @@ class LinearTerms:
     response: FloatArray
     offset: FloatArray | None = None
     weights: FloatArray | None = None
+
+    @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """The terms, where their family does not say what constant they lack."""
+        return () if self.family.constant is not None else (f"terms of {self.family.name!r}",)
+
+    @cached_property
+    def constant(self) -> float:
+        """What minus the log likelihood has beside the terms, in nats."""
+        if self.family.constant is None:
+            return 0.0
+        each = self.family.constant(self.response)
+        return float(np.sum(each if self.weights is None else each * self.weights))
 
     @classmethod
     def checked(

@@ -40,8 +40,8 @@ _FACTORS_IN_A_PRODUCT = 8
 class LogisticRegression(LinearRows):
     """U of the coefficients b: responses Bernoulli(1 / (1 + exp(-x . b))), prior N(0, variance I).
 
-    U(b) = sum_i log(1 + exp(x_i . b)) - sum_i y_i x_i . b + b . b / (2 variance), in nats; section
-    5.1 of Zhang, Shahbaba and Zhao (2017).
+    U(b) = sum_i log(1 + exp(x_i . b)) - sum_i y_i x_i . b + b . b / (2 variance), and the constant
+    of the prior, in nats; section 5.1 of Zhang, Shahbaba and Zhao (2017).
 
     Parameters
     ----------
@@ -261,7 +261,9 @@ class LogisticRegression(LinearRows):
         with np.errstate(over="ignore", invalid="ignore"):
             alone = np.ndim(self._precision) == 0
             prior = (
-                0.5 * self._precision * np.square(b).sum(axis=1) if alone else self._prior.value(b)
+                0.5 * self._precision * np.square(b).sum(axis=1) + self._prior.constant
+                if alone
+                else self._prior.value(b)
             )
             rest: FloatArray = b @ self._unweighted_rows + prior
         return rest

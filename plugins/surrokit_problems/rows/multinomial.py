@@ -94,6 +94,11 @@ class MultinomialLogit(ShownTarget):
         return len(self._rows.response)
 
     @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What has no normalising constant: a flat prior."""
+        return self._prior.unnormalized
+
+    @property
     def observed_data(self) -> dict[str, IntArray]:
         """The response of each row."""
         return {"row": self._rows.response}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import attrs
 import numpy as np
 
@@ -16,7 +18,7 @@ USUAL_PRIOR = gaussian_prior(0.0, 10.0)
 
 @attrs.frozen(kw_only=True, eq=False)
 class NormalPrior:
-    """Minus the log density of independent normal coefficients, up to a constant.
+    """Minus the log density of independent normal coefficients; a flat one counts as 1.
 
     Parameters
     ----------
@@ -63,7 +65,19 @@ class NormalPrior:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return it, shape (n,), at coefficients of shape (n, dim)."""
-        return np.asarray(0.5 * np.square(positions - self.mean) @ self.precision)
+        half = 0.5 * np.square(positions - self.mean) @ self.precision
+        return np.asarray(half + self.constant)
+
+    @cached_property
+    def constant(self) -> float:
+        """The sum of log(sd sqrt(2 pi)) over the coefficients that it bounds."""
+        proper = self.precision[self.precision > 0.0]
+        return float(0.5 * np.log(2.0 * np.pi / proper).sum())
+
+    @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What has no density: a flat prior of some coefficient."""
+        return () if self.proper else ("a flat prior",)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return its gradient, shape (n, dim)."""

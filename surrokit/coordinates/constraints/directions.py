@@ -76,6 +76,8 @@ class Circular:
 
     shape: tuple[int, ...] = ()
     name = "circular"
+    ends = (-math.pi, math.pi)
+    """Of each number, which are one."""
     meaning = "angles between -pi and pi"
 
     @property

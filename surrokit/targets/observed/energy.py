@@ -12,7 +12,12 @@ from surrokit import capabilities as can
 from surrokit.contracts.matrices import MetricDerivativePotential
 from surrokit.coordinates.priors import Priors
 from surrokit.errors import ShapeError
-from surrokit.targets.gaussian import CurvedPrior, Prior, curvatures_with
+from surrokit.targets.gaussian import (
+    CurvedPrior,
+    Prior,
+    curvatures_with,
+    unnormalized_prior,
+)
 from surrokit.targets.observed.families import ErrorFamily
 from surrokit.types import Capabilities, FloatArray, IntArray
 
@@ -74,6 +79,11 @@ class ObservedEnergy:
     def observed_data(self) -> dict[str, FloatArray]:
         """The data of all blocks, beside the outputs."""
         return {"outputs": np.concatenate([block.data for block in self.blocks])}
+
+    @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What of the prior may lack its constant."""
+        return unnormalized_prior(self.prior)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -214,6 +224,13 @@ class WithScales:
     prior: Prior | None
     count: int
     scales: Prior
+
+    @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What of either prior may lack its constant."""
+        return tuple(
+            dict.fromkeys(unnormalized_prior(self.prior) + unnormalized_prior(self.scales))
+        )
 
     @property
     def capabilities(self) -> Capabilities:

@@ -1,12 +1,13 @@
 """How data scatter about the outputs of a forward map, datum by datum.
 
 Each family gives -log p(y | f, s) in nats, with y a datum, f its output and s the scale of its
-error; terms without f and s are left out. The Fisher information is without mixed terms: for every
+error, all constants included. The Fisher information is without mixed terms: for every
 family here those of f and s are zero.
 """
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import attrs
@@ -14,6 +15,8 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError
 from surrokit.types import BoolArray, FloatArray
+
+_LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 
 _Arrays = TypeVar("_Arrays", bound=tuple[FloatArray, ...])
 
@@ -122,7 +125,7 @@ class NormalErrors(_Errors):
         return 1.0, 2.0
 
     def _term(self, scaled: FloatArray) -> FloatArray:
-        return np.asarray(0.5 * np.square(scaled))
+        return np.asarray(0.5 * np.square(scaled) + _LOG_ROOT)
 
     def _slope(self, scaled: FloatArray) -> FloatArray:
         return scaled
@@ -130,7 +133,7 @@ class NormalErrors(_Errors):
 
 @attrs.frozen
 class StudentErrors(_Errors):
-    """Errors with Student's t: (nu + 1) / 2 log(1 + r^2 / nu).
+    """Errors with Student's t: (nu + 1) / 2 log(1 + r^2 / nu), and a constant of nu.
 
     Its Fisher information is that of Lange, Little and Taylor (1989), doi:10.2307/2290063.
 
@@ -149,7 +152,13 @@ class StudentErrors(_Errors):
         return (self.degrees + 1.0) / more, 2.0 * self.degrees / more
 
     def _term(self, scaled: FloatArray) -> FloatArray:
-        return np.asarray(0.5 * (self.degrees + 1.0) * np.log1p(np.square(scaled) / self.degrees))
+        half = 0.5 * (self.degrees + 1.0)
+        return np.asarray(half * np.log1p(np.square(scaled) / self.degrees) + self._constant)
+
+    @property
+    def _constant(self) -> float:
+        beta = math.lgamma(0.5 * self.degrees) - math.lgamma(0.5 * (self.degrees + 1.0))
+        return beta + 0.5 * math.log(math.pi * self.degrees)
 
     def _slope(self, scaled: FloatArray) -> FloatArray:
         return np.asarray((self.degrees + 1.0) * scaled / (self.degrees + np.square(scaled)))
@@ -179,8 +188,8 @@ class LognormalErrors:
         return np.log(data)
 
     def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return log s + r^2 / 2 with r = (log f - log y) / s."""
-        value = NormalErrors().value(_log(outputs), np.log(data), scale)
+        """Return log s + r^2 / 2 + log sqrt(2 pi) + log y with r = (log f - log y) / s."""
+        value = NormalErrors().value(_log(outputs), np.log(data), scale) + np.log(data)
         return np.where(outputs <= 0.0, np.inf, value)
 
     def slopes(
@@ -238,12 +247,14 @@ class PoissonCounts:
         return data
 
     def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return m - y log m, with m the mean."""
+        """Return m - y log m + log y!, with m the mean."""
+        from scipy.special import gammaln  # late: importing stays fast
+
         del scale
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             means = np.exp(outputs) if self.link == "log" else outputs
             logs = outputs if self.link == "log" else np.log(outputs)
-            value = means - np.where(data > 0.0, data * logs, 0.0)
+            value = means - np.where(data > 0.0, data * logs, 0.0) + gammaln(data + 1.0)
             # of an infinite mean, no difference is known
             return np.where((means < 0.0) | (means == np.inf), np.inf, value)
 

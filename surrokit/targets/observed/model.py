@@ -23,7 +23,7 @@ from surrokit.targets.gaussian import (
 )
 from surrokit.targets.observed.energy import Block, ObservedEnergy, WithScales
 from surrokit.targets.observed.observed import Observed, Scale, observed
-from surrokit.targets.observed.scales import Estimated
+from surrokit.targets.observed.scales import Estimated, HalfStudent
 from surrokit.types import FloatArray, IntArray
 
 Data: TypeAlias = npt.ArrayLike | Observed | Mapping[str, Observed]
@@ -112,7 +112,7 @@ class ForwardModel:
             for name, spec in self.parameters.specs.items()
             if name not in self.of_map.specs and spec.prior is not None
         }
-        return {**added, **ranges}
+        return {**{name: each for name, each in added.items() if each is not None}, **ranges}
 
 
 def names_of_scales(data: Data | None, noise_sd: Scale | None) -> frozenset[str]:
@@ -223,7 +223,7 @@ class _Scales:
         own = Priors.of(Parameters(self._added))
         assert own is not None
         moved = tuple((slice(w.start + n, w.stop + n), each) for w, each in own.by_slice)
-        return WithScales(prior, n, Priors(moved))
+        return WithScales(prior, n, attrs.evolve(own, by_slice=moved))
 
     def _find(self, name: str, scale: Estimated, n_data: int) -> list[tuple[str, int]]:
         spec = self._declared.specs.get(name)
@@ -274,13 +274,18 @@ def _places(found: Mapping[str, Parameter], scale: Estimated, n_data: int) -> li
     return [(names[i], 0) for i in scale.groups.of_data]
 
 
-def _plausible(spec: Parameter) -> tuple[FloatArray, FloatArray]:
-    """Return the range of a scale to begin in: the middle half of its prior, or of its size."""
-    sized = getattr(spec.prior, "scale", None)
-    if isinstance(sized, np.ndarray):
-        low, high = 0.1 * sized, 0.4 * sized
+def _plausible(spec: Parameter) -> tuple[FloatArray, FloatArray] | None:
+    """Return the range of a scale to begin in: the middle half of its prior, or of its size.
+
+    None where the prior has no quantiles.
+    """
+    if isinstance(spec.prior, HalfStudent):
+        low, high = 0.1 * spec.prior.scale, 0.4 * spec.prior.scale
     else:
-        low, high = (np.asarray(spec.prior.ppf(part)) for part in (0.25, 0.75))
+        quantile = getattr(spec.prior, "ppf", getattr(spec.prior, "icdf", None))
+        if not callable(quantile):
+            return None
+        low, high = (np.asarray(quantile(part)) for part in (0.25, 0.75))
     if not spec.shape and np.ndim(low):  # the prior knows one number as an array of one
         low, high = low[0], high[0]
     return low, high

@@ -169,6 +169,10 @@ class HalfStudent:
 
     scale: FloatArray
 
+    def support(self) -> tuple[float, float]:
+        """Return that scales are positive."""
+        return 0.0, np.inf
+
     def logpdf(self, x: FloatArray) -> FloatArray:
         """Return log densities, of the shape of ``x (..., k)``."""
         constant = math.log(4.0 / (math.pi * math.sqrt(_DEGREES)))

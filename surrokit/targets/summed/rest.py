@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.contracts.potential import Potential
+from surrokit.contracts.potential import Potential, unnormalized_of
 from surrokit.contracts.rows import USUAL_ORDER, Ball, RowExpansion, WrappedExpansion, of_order
 from surrokit.errors import ShapeError
 from surrokit.shapes import check_positions, check_vectors
@@ -116,6 +116,11 @@ class SumAndRest:
     def n_rows(self) -> int:
         """Number of terms."""
         return self.terms.n_rows
+
+    @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What of the sum may lack its normalising constant; a rest is what it is."""
+        return unnormalized_of(self.terms)
 
     @property
     def capabilities(self) -> Capabilities:

@@ -199,7 +199,8 @@ class Banana(MetricTarget):
         return np.column_stack([positions[:, 0], bent])
 
     def _energy(self, q: FloatArray) -> FloatArray:
-        return np.asarray(0.5 * np.square(self.to_normals(q)).sum(axis=1))
+        half = 0.5 * np.square(self.to_normals(q)).sum(axis=1)
+        return np.asarray(half + np.log(2.0 * np.pi * self.sd))
 
     def _slope(self, q: FloatArray) -> FloatArray:
         bent = (q[:, 1] - np.square(q[:, 0])) / self.sd**2

@@ -35,6 +35,7 @@ def test_the_authors_outputs_and_densities(potential, check):
     assert_allclose(potential.forward(x)[0], check["outputs"], rtol=1e-9)
     expected = check["log_likelihood"] + check["log_prior"] + x.sum()
     constant = 64 * 2.0  # of the square that is completed: -x^2 / 8 + x = 2 - (x - 4)^2 / 8
+    constant += 64 * np.log(2.0 * np.sqrt(2.0 * np.pi)) + 169 * np.log(0.05 * np.sqrt(2.0 * np.pi))
     assert_allclose(potential.value(x), constant - expected, rtol=1e-9)
 
 

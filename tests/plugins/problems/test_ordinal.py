@@ -53,7 +53,8 @@ def test_it_keeps_to_the_contract(form, prior):
 
 def test_values_are_those_of_differences_of_the_distribution_function():
     ours = target(weights=WEIGHTS, offset=OFFSET, prior=2.0)
-    expected = [by_hand(q, WEIGHTS, OFFSET) + (q @ q) / 8.0 for q in POSITIONS]
+    constant = POSITIONS.shape[1] * np.log(2.0 * np.sqrt(2.0 * np.pi))
+    expected = [by_hand(q, WEIGHTS, OFFSET) + (q @ q) / 8.0 + constant for q in POSITIONS]
     assert_allclose(ours.value(POSITIONS), expected, rtol=1e-12)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 import numpy as np
+from scipy.special import gammaln
 
 from surrokit.types import BoolArray, FloatArray
 from surrokit_problems.rows.families import logistic_terms
@@ -30,6 +31,12 @@ class StudentErrors:
         with np.errstate(over="ignore"):
             square = np.square((y - e) / self.scale) / self.degrees
         return np.asarray(0.5 * (self.degrees + 1.0) * np.log1p(square))
+
+    def constant(self, y: FloatArray) -> FloatArray:
+        """Return what minus the log density has beside the terms."""
+        half = 0.5 * self.degrees
+        beta = gammaln(half) - gammaln(half + 0.5) + 0.5 * np.log(self.degrees * np.pi)
+        return np.full(np.shape(y), beta + np.log(self.scale))
 
     def first(self, e: FloatArray, y: FloatArray) -> FloatArray:
         """Return first derivatives in e."""
@@ -94,6 +101,10 @@ class LogisticErrors:
         """Return the terms."""
         size = np.abs(y - e) / self.scale
         return np.asarray(size + 2.0 * np.log1p(np.exp(-size)))
+
+    def constant(self, y: FloatArray) -> FloatArray:
+        """Return what minus the log density has beside the terms."""
+        return np.full(np.shape(y), np.log(self.scale))
 
     def first(self, e: FloatArray, y: FloatArray) -> FloatArray:
         """Return first derivatives in e."""

@@ -44,7 +44,7 @@ class Family:
     name
         For messages.
     value
-        f, in nats; any constant may be left out.
+        f, in nats; any constant, which may be a function of the response, may be left out.
     first, second
         f' and f'', derivatives in the predictor.
     third_bound
@@ -69,6 +69,9 @@ class Family:
         As ``third_bound``, of fourth derivatives; it goes with ``third``, and as much rests on it.
     third_order_remainder
         As ``remainder``, of the third-order expansion.
+    constant
+        What ``value`` leaves out of minus the log density or probability, a function of responses;
+        it counts in the evidence alone. None where that is not known.
     prepare
         Makes of e and y what remainders need besides, once for all steps from there.
 
@@ -92,6 +95,7 @@ class Family:
     fourth_bound: float | Bound | None = None
     third_order_remainder: Remainder | None = None
     prepare: Preparation | None = None
+    constant: Callable[[FloatArray], FloatArray] | None = None
 
     def __attrs_post_init__(self) -> None:
         self._check_bound("third", self.third_bound)

@@ -25,6 +25,10 @@ class NormalErrors:
         with np.errstate(over="ignore"):
             return np.asarray(0.5 * np.square((y - e) / self.scale))
 
+    def constant(self, y: FloatArray) -> FloatArray:
+        """Return what minus the log density has beside the terms."""
+        return np.full(np.shape(y), np.log(self.scale) + 0.5 * np.log(2.0 * np.pi))
+
     def first(self, e: FloatArray, y: FloatArray) -> FloatArray:
         """Return first derivatives in e."""
         return np.asarray((e - y) / self.scale**2)

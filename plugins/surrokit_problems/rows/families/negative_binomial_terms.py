@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, gammaln
 
 from surrokit.types import FloatArray
 from surrokit_problems.rows.families import logistic_terms
@@ -30,6 +30,10 @@ class NegativeBinomialTerms:
         """Return the terms."""
         u = self._odds(e)
         return np.asarray(y * logistic_terms.softplus(-u) + self.size * logistic_terms.softplus(u))
+
+    def constant(self, y: FloatArray) -> FloatArray:
+        """Return what minus the log density has beside the terms."""
+        return np.asarray(gammaln(y + 1.0) + gammaln(self.size) - gammaln(y + self.size))
 
     def first(self, e: FloatArray, y: FloatArray) -> FloatArray:
         """Return first derivatives in e."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from scipy.special import gammaln
 
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
 from surrokit_problems.rows.families import logistic_terms, probit_terms
 from surrokit_problems.rows.families.error_terms import LogisticErrors, StudentErrors
-from surrokit_problems.rows.families.exponential_terms import ExponentialTerms
+from surrokit_problems.rows.families.exponential_terms import ExponentialTerms, OfResponses
 from surrokit_problems.rows.families.family import Family
 from surrokit_problems.rows.families.gaussian_terms import NormalErrors
 from surrokit_problems.rows.families.negative_binomial_terms import NegativeBinomialTerms
@@ -29,6 +30,7 @@ LOGISTIC = Family(
     prepare=logistic_terms.slope_and_bend,
     third=logistic_terms.third,
     fourth_bound=logistic_terms.FOURTH_BOUND,
+    constant=np.zeros_like,
 )
 """Responses 0 and 1 with probability 1 / (1 + exp(-e)) of 1."""
 
@@ -46,6 +48,7 @@ PROBIT = Family(
     convex=True,
     responses="binary",
     remainder=probit_terms.remainder,
+    constant=np.zeros_like,
 )
 """Responses 0 and 1 with probability Phi(e) of 1."""
 
@@ -81,6 +84,7 @@ def student_errors(degrees: float = 4.0, scale: float = 1.0) -> Family:
         second=errors.second,
         third_bound=bound / scale**3,
         remainder=errors.remainder,
+        constant=errors.constant,
     )
 
 
@@ -110,6 +114,7 @@ def logistic_errors(scale: float = 1.0) -> Family:
         third_bound=2.0 * logistic_terms.THIRD_BOUND / scale**3,
         convex=True,
         remainder=errors.remainder,
+        constant=errors.constant,
     )
 
 
@@ -141,12 +146,13 @@ def gaussian(scale: float = 1.0) -> Family:
         third=errors.third,
         fourth_bound=0.0,
         third_order_remainder=errors.remainder,
+        constant=errors.constant,
     )
 
 
 def poisson() -> Family:
     """Return the family of counts with a Poisson distribution of mean exp(e)."""
-    return _exponential("poisson", ExponentialTerms(_ones, _response), "count")
+    return _exponential("poisson", ExponentialTerms(_ones, _response), "count", _log_factorial)
 
 
 def negative_binomial(size: float = 1.0) -> Family:
@@ -177,6 +183,7 @@ def negative_binomial(size: float = 1.0) -> Family:
         fourth_bound=terms.fourth_bound,
         third_order_remainder=terms.third_order_remainder,
         prepare=terms.prepare,
+        constant=terms.constant,
     )
 
 
@@ -195,7 +202,8 @@ def gamma(shape: float = 1.0) -> Family:
     """
     _check_positive(shape=shape)
     terms = ExponentialTerms(partial(_multiple, shape), partial(_constant, -shape), sign=-1.0)
-    return _exponential(f"gamma, shape {shape:g}", terms, "positive")
+    constant = partial(_constant_of_gamma, shape)
+    return _exponential(f"gamma, shape {shape:g}", terms, "positive", constant)
 
 
 def exponential() -> Family:
@@ -203,7 +211,7 @@ def exponential() -> Family:
 
     A time that was censored is given as minus itself.
     """
-    return _exponential("exponential", ExponentialTerms(np.abs, _came), "time")
+    return _exponential("exponential", ExponentialTerms(np.abs, _came), "time", np.zeros_like)
 
 
 def weibull(shape: float = 1.0) -> Family:
@@ -224,10 +232,13 @@ def weibull(shape: float = 1.0) -> Family:
     """
     _check_positive(shape=shape)
     terms = ExponentialTerms(partial(_power, shape), _came)
-    return _exponential(f"weibull, shape {shape:g}", terms, "time")
+    constant = partial(_constant_of_weibull, shape)
+    return _exponential(f"weibull, shape {shape:g}", terms, "time", constant)
 
 
-def _exponential(name: str, terms: ExponentialTerms, responses: Responses) -> Family:
+def _exponential(
+    name: str, terms: ExponentialTerms, responses: Responses, constant: OfResponses
+) -> Family:
     return Family(
         name=name,
         value=terms.value,
@@ -241,7 +252,22 @@ def _exponential(name: str, terms: ExponentialTerms, responses: Responses) -> Fa
         third=terms.third,
         fourth_bound=terms.bound,
         third_order_remainder=terms.third_order_remainder,
+        constant=constant,
     )
+
+
+def _log_factorial(y: FloatArray) -> FloatArray:
+    return np.asarray(gammaln(y + 1.0))
+
+
+def _constant_of_gamma(shape: float, y: FloatArray) -> FloatArray:
+    """Return log Gamma(a) - a log a - (a - 1) log y, with a the shape."""
+    return np.asarray(gammaln(shape) - shape * np.log(shape) - (shape - 1.0) * np.log(y))
+
+
+def _constant_of_weibull(shape: float, y: FloatArray) -> FloatArray:
+    """Return -log(k t^(k - 1)) where the event came, with k the shape; else nothing is left out."""
+    return -_came(y) * (np.log(shape) + (shape - 1.0) * np.log(np.abs(y)))
 
 
 def _ones(y: FloatArray) -> FloatArray:

@@ -62,6 +62,11 @@ class OwnRows(ShownTarget):
         return len(self._data)
 
     @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What may lack its normalising constant: the terms, and a flat prior."""
+        return ("terms", *self._prior.unnormalized)
+
+    @property
     def observed_data(self) -> dict[str, Any]:
         """The data that were given, which no one but the user's function tells apart."""
         return self._data.by_name

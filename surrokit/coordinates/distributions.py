@@ -1,0 +1,118 @@
+"""Distributions of single numbers, as SciPy and others have them, in the place of priors.
+
+What serves has ``logpdf``, of arrays of numbers; where it has ``support`` too, that bounds its
+parameter. SciPy is not imported here, as that takes long.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from surrokit.errors import ConfigurationError
+from surrokit.types import FloatArray
+
+_FAR = 1e6  # where no distribution function is above 1, unless its density repeats
+_SLACK = 1e-6
+
+
+def check_prior(prior: Any, size: int) -> None:
+    """Raise ConfigurationError unless a prior is a distribution of each of ``size`` numbers."""
+    if not callable(getattr(prior, "logpdf", None)) or _is_open(prior):
+        raise ConfigurationError(
+            "a prior must be a frozen distribution of scipy.stats with a density, such as "
+            f"scipy.stats.gamma(2), or have logpdf and support, got {prior!r}"
+        )
+    ends, wanted = support_of(prior), (2, size)
+    try:
+        inside = _inside(*(np.broadcast_to(end, wanted) for end in ends))
+        shape: tuple[int, ...] | str = np.shape(prior.logpdf(inside))
+    except Exception as error:  # whatever a distribution of something else raises
+        shape = f"{type(error).__name__}: {error}"
+    if shape != wanted:
+        told = shape if isinstance(shape, str) else f"an array of shape {shape}"
+        raise ConfigurationError(
+            f"a prior must be a distribution of single numbers, got {prior!r}, whose logpdf of "
+            f"an array of shape {wanted} gives {told}; add the density of several numbers "
+            "together to the log density"
+        )
+
+
+def support_of(prior: Any) -> tuple[FloatArray, FloatArray]:
+    """Return where a prior's density is not zero, ends of shape () or (size,).
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no pair of numbers in order.
+    """
+    tell = getattr(prior, "support", None)
+    given = tell() if callable(tell) else (-np.inf, np.inf)
+    try:
+        low, high = (np.asarray(end, dtype=np.float64) for end in given)
+        in_order = bool((low < high).all())
+    except (TypeError, ValueError):
+        in_order = False
+    if not in_order:
+        raise ConfigurationError(
+            f"the support of a prior must be a pair of numbers in order, got {given!r} of {prior!r}"
+        )
+    return low, high
+
+
+def repeats(prior: Any) -> bool:
+    """Return whether a density goes on and on, as that of an angle may: no density of a number."""
+    below = getattr(prior, "cdf", None)
+    return callable(below) and bool((np.asarray(below(_FAR)) > 1.0 + _SLACK).any())
+
+
+def has_period(prior: Any, low: float, high: float) -> bool:
+    """Return whether a density that repeats has the same value at both ends of a range, and on."""
+    steps = np.linspace(0.0, 1.0, 7)
+    ends = (np.asarray(prior.logpdf(end + steps)) for end in (low, high))
+    return bool(np.allclose(*ends, rtol=_SLACK, atol=_SLACK))
+
+
+def log_mass(prior: Any, low: float, high: float) -> FloatArray | None:
+    """Return the logarithm of the probability between two bounds, shape () or (size,).
+
+    It is what a density lacks that the bounds of its parameter cut off. None where a prior that
+    they do cut off has no distribution function.
+    """
+    least, most = support_of(prior)
+    if (least >= low).all() and (most <= high).all():
+        return np.zeros(())
+    below = getattr(prior, "cdf", None)
+    if not callable(below):
+        return None
+    above: Callable[[float], Any] | None = getattr(prior, "sf", getattr(prior, "ccdf", None))
+    with np.errstate(divide="ignore"):
+        left = np.asarray(below(high), dtype=np.float64) - np.asarray(below(low))
+        if above is not None:  # far up, where a distribution function is 1 but for rounding
+            left = np.maximum(left, np.asarray(above(low)) - np.asarray(above(high)))
+        return np.asarray(np.log(left))
+
+
+def name_of(prior: Any) -> str:
+    """Return what a distribution is called."""
+    return str(getattr(getattr(prior, "dist", None), "name", type(prior).__name__))
+
+
+def _is_open(prior: Any) -> bool:
+    """Return whether a family of SciPy has no parameters yet."""
+    if "rv_generic" not in {each.__name__ for each in type(prior).__mro__}:
+        return False
+    own = getattr(sys.modules.get("scipy.stats"), str(getattr(prior, "name", "")), None)
+    return bool(getattr(prior, "numargs", 0)) or own is prior
+
+
+def _inside(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return a number inside each support."""
+    with np.errstate(invalid="ignore"):
+        middle = low + 0.5 * (high - low)
+    open_below, open_above = np.isinf(low), np.isinf(high)
+    found = np.where(open_above, low + 1.0, np.where(open_below, high - 1.0, middle))
+    return np.where(open_below & open_above, 0.0, found)

@@ -1,0 +1,290 @@
+"""U is minus the true log density, with every constant, where all of it is surrokit's own."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import surrokit as sk
+from surrokit.contracts.potential import unnormalized_of
+
+RNG = np.random.default_rng(20240517)
+N = 12
+DESIGN = np.column_stack([np.ones(N), RNG.normal(size=(N, 2))])
+COEFFICIENTS = RNG.normal(scale=0.4, size=(3, 3))
+PREDICTORS = COEFFICIENTS @ DESIGN.T
+REAL = RNG.normal(size=N)
+COUNTS = RNG.poisson(3.0, N).astype(float)
+BINARY = np.tile([0.0, 1.0], N // 2)
+POSITIVE = RNG.gamma(2.0, size=N)
+EVENT = np.tile([1.0, 1.0, 0.0], N // 3)
+
+# family, settings, response, and the log density or mass of each row by SciPy
+ROWS = {
+    "gaussian": ({"scale": 0.7}, REAL, lambda e: stats.norm(e, 0.7).logpdf(REAL)),
+    "student": (
+        {"scale": 0.7, "degrees": 3.5},
+        REAL,
+        lambda e: stats.t(3.5, e, 0.7).logpdf(REAL),
+    ),
+    "logistic-errors": ({"scale": 0.7}, REAL, lambda e: stats.logistic(e, 0.7).logpdf(REAL)),
+    "logistic": ({}, BINARY, lambda e: stats.bernoulli(1 / (1 + np.exp(-e))).logpmf(BINARY)),
+    "probit": ({}, BINARY, lambda e: stats.bernoulli(stats.norm.cdf(e)).logpmf(BINARY)),
+    "poisson": ({}, COUNTS, lambda e: stats.poisson(np.exp(e)).logpmf(COUNTS)),
+    "negative-binomial": (
+        {"size": 2.5},
+        COUNTS,
+        lambda e: stats.nbinom(2.5, 2.5 / (2.5 + np.exp(e))).logpmf(COUNTS),
+    ),
+    "gamma": (
+        {"shape": 2.5},
+        POSITIVE,
+        lambda e: stats.gamma(2.5, scale=np.exp(e) / 2.5).logpdf(POSITIVE),
+    ),
+    "exponential": (
+        {"event": EVENT},
+        POSITIVE,
+        lambda e: censored(stats.expon(scale=np.exp(-e))),
+    ),
+    "weibull": (
+        {"shape": 1.7, "event": EVENT},
+        POSITIVE,
+        lambda e: censored(stats.weibull_min(1.7, scale=np.exp(-e / 1.7))),
+    ),
+}
+
+
+def censored(law):
+    return np.where(EVENT > 0.0, law.logpdf(POSITIVE), law.logsf(POSITIVE))
+
+
+def the_same(target, expected, positions):
+    np.testing.assert_allclose(target.value(positions), expected, rtol=1e-11, atol=1e-10)
+    if "gradient" in target.capabilities:
+        both = target.value_and_gradient(positions)[0]
+        np.testing.assert_allclose(both, expected, rtol=1e-11, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_terms_of_regressions_have_all_their_constants(name):
+    settings, response, of_rows = ROWS[name]
+    weights = RNG.integers(1, 4, N).astype(float)
+    mean, sd = np.array([0.1, 0.0, -0.2]), np.array([2.0, 0.5, 3.0])
+    logs = of_rows(PREDICTORS)
+    flat = sk.rows_potential(name, DESIGN, response, **settings)
+    the_same(flat, -logs.sum(axis=1), COEFFICIENTS)
+    prior = -stats.norm(mean, sd).logpdf(COEFFICIENTS).sum(axis=1)
+    weighted = sk.rows_potential(
+        name, DESIGN, response, weights=weights, prior=sk.gaussian_prior(mean, sd), **settings
+    )
+    the_same(weighted, prior - logs @ weights, COEFFICIENTS)
+    about_zero = -stats.norm(0.0, 1.5).logpdf(COEFFICIENTS).sum(axis=1)
+    alone = sk.rows_potential(name, DESIGN, response, prior=1.5, **settings)
+    the_same(alone, about_zero - logs.sum(axis=1), COEFFICIENTS)
+    # what subsampled decisions expand is the same U, and some rows are those rows alone
+    expansion = alone.expand(COEFFICIENTS[0])
+    np.testing.assert_allclose(
+        expansion.value(COEFFICIENTS[:1]), alone.value(COEFFICIENTS[:1]), rtol=1e-11
+    )
+    some = np.array([0, 3, 8])
+    the_same(alone.select(some), -logs[:, some].sum(axis=1), COEFFICIENTS)
+
+
+def test_classes_and_ordered_categories_have_all_their_constants():
+    classes = np.tile([0.0, 1.0, 2.0], N // 3)
+    both = RNG.normal(scale=0.4, size=(2, 6))
+    e = np.stack([np.zeros((2, N)), both[:, :3] @ DESIGN.T, both[:, 3:] @ DESIGN.T], axis=2)
+    logs = e - np.log(np.exp(e).sum(axis=2, keepdims=True))
+    chosen = np.take_along_axis(logs, classes.astype(int)[None, :, None], axis=2)
+    prior = -stats.norm(0.0, 1.5).logpdf(both).sum(axis=1)
+    found = sk.rows_potential("multinomial", DESIGN, classes, prior=1.5)
+    the_same(found, prior - chosen.sum(axis=(1, 2)), both)
+
+    position = np.array([[0.3, -0.2, -0.6, 0.9]])
+    below = stats.logistic.cdf(
+        np.array([-np.inf, -0.6, 0.9, np.inf]) - (DESIGN[:, 1:] @ position[0, :2])[:, None]
+    )
+    mass = np.diff(below)[np.arange(N), classes.astype(int)]
+    prior = -stats.norm(0.0, 1.5).logpdf(position).sum()
+    found = sk.rows_potential("ordinal", DESIGN[:, 1:], classes, prior=1.5)
+    the_same(found, [prior - np.log(mass).sum()], position)
+
+
+DATA = RNG.normal(size=6)
+UP = RNG.gamma(2.0, size=6)
+TALLY = RNG.poisson(3.0, 6).astype(float)
+SDS = np.linspace(0.5, 1.5, 6)
+ERRORS = {
+    "known": ({"data": DATA, "noise_sd": 0.3}, lambda f: stats.norm(f, 0.3).logpdf(DATA)),
+    "each": ({"data": DATA, "noise_sd": SDS}, lambda f: stats.norm(f, SDS).logpdf(DATA)),
+    "gaussian": ({"data": sk.observed(DATA, SDS)}, lambda f: stats.norm(f, SDS).logpdf(DATA)),
+    "student": (
+        {"data": sk.observed(DATA, 0.4, family="student", degrees=3.0)},
+        lambda f: stats.t(3.0, f, 0.4).logpdf(DATA),
+    ),
+    "lognormal": (
+        {"data": sk.observed(UP, 0.4, family="lognormal")},
+        lambda f: stats.lognorm(0.4, scale=f).logpdf(UP),
+    ),
+    "poisson": (
+        {"data": sk.observed(TALLY, family="poisson")},
+        lambda f: stats.poisson(f).logpmf(TALLY),
+    ),
+    "log link": (
+        {"data": sk.observed(TALLY, family="poisson", link="log")},
+        lambda f: stats.poisson(np.exp(f)).logpmf(TALLY),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_of_forward_maps_have_all_their_constants(name):
+    given, of_data = ERRORS[name]
+    positions = np.array([[0.4, 0.2], [1.1, 0.7]])
+    outputs = positions[:, :1] + positions[:, 1:] * np.arange(6)
+    target = sk.forward_potential(
+        lambda q: q[0] + q[1] * np.arange(6.0),
+        lambda q: np.column_stack([np.ones(6), np.arange(6.0)]),
+        prior=sk.gaussian_prior([0.0, 1.0], [2.0, 0.5]),
+        dim=2,
+        **given,
+    )
+    prior = stats.norm([0.0, 1.0], [2.0, 0.5]).logpdf(positions).sum(axis=1)
+    the_same(target, -of_data(outputs).sum(axis=1) - prior, positions)
+
+
+def test_an_estimated_scale_has_the_constants_of_its_errors_and_its_prior():
+    target = sk.forward_potential(
+        lambda q: q[0] * np.ones(6),
+        data=DATA,
+        noise_sd=sk.estimated(prior=stats.gamma(2.0, scale=0.5)),
+        parameters={"a": sk.real(prior=stats.norm(0.0, 3.0))},
+    )
+    a, sd = 0.3, 0.8
+    expected = stats.norm(a, sd).logpdf(DATA).sum() + stats.norm(0, 3).logpdf(a)
+    expected += stats.gamma(2.0, scale=0.5).logpdf(sd) + np.log(sd)  # the Jacobian of exp
+    the_same(target, [-expected], np.array([[a, np.log(sd)]]))
+    usual = sk.forward_potential(lambda q: q[0] * np.ones(6), data=DATA, noise_sd="estimate", dim=1)
+    half = stats.t(3.0, 0.0, 2.5 * DATA.std())
+    expected = stats.norm(a, sd).logpdf(DATA).sum() + np.log(2.0) + half.logpdf(sd) + np.log(sd)
+    the_same(usual, [-expected], np.array([[a, np.log(sd)]]))
+
+
+BOUNDED = {
+    "line": sk.real(prior=stats.norm(1.0, 2.0)),
+    "above": sk.positive(prior=stats.gamma(2.0, scale=0.5)),
+    "below": sk.interval(-np.inf, 3.0, prior=stats.gumbel_l(0.0, 0.5)),
+    "between": sk.interval(-2.0, 3.0, prior=stats.truncnorm(-1.0, 1.5, 0.0, 2.0)),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_the_density_on_the_line_integrates_to_one(name):
+    target = sk.potential(log_density=lambda x: 0.0, parameters={"x": BOUNDED[name]})
+
+    def density(z):
+        return float(np.exp(-target.value(np.array([[z]]))[0]))
+
+    pieces = [integrate.quad(density, low, low + 5.0)[0] for low in np.arange(-40.0, 40.0, 5.0)]
+    assert sum(pieces) == pytest.approx(1.0, abs=1e-6)
+
+
+# --- what the answer says ---
+
+SMALL = {
+    "correction": "weights",
+    "sampler": "hmc",
+    "surrogate": "quadratic",
+    "explorer": "rounds",
+    "max_calls": 120,
+    "draws": 10,
+    "seed": 3,
+    "progress": False,
+}
+X = np.array([-1.0, 0.5, 2.0])
+Y = np.array([-0.3, 0.5, 0.7])
+
+
+def line(**given):
+    return sk.forward_potential(
+        lambda q: q[0] * X, lambda q: X[:, None], data=Y, noise_sd=0.25, dim=1, **given
+    )
+
+
+@pytest.mark.filterwarnings("ignore:there was one round")
+def test_the_evidence_of_a_linear_model_is_its_marginal_likelihood(tmp_path):
+    target = line(prior=sk.gaussian_prior(0.0, 1.0))
+    run = sk.sample(target, path=tmp_path / "run.surrokit", **SMALL)
+    covariance = 0.25**2 * np.eye(3) + np.outer(X, X)
+    truth = stats.multivariate_normal(np.zeros(3), covariance).logpdf(Y)
+    found = run.log_normalizer()
+    assert abs(found.value - truth) < 5.0 * found.error + 1e-3
+    assert found.error < 0.1
+    assert found.unnormalized == ()
+    assert "constant" not in repr(found)
+    opened = sk.open_run(tmp_path / "run.surrokit").log_normalizer()
+    assert (opened.value, opened.unnormalized) == (found.value, ())
+
+
+class Half:
+    """A user's energy, and a user's prior."""
+
+    def value(self, outputs, positions):
+        return 0.5 * (outputs**2).sum(axis=1) + 0.5 * (positions**2).sum(axis=1)
+
+    def value_and_gradients(self, outputs, positions):
+        return self.value(outputs, positions), outputs, positions
+
+    def value_and_gradient(self, positions):
+        return 0.5 * (positions**2).sum(axis=1), positions
+
+
+SHIFTED = {
+    "log_density": lambda: sk.potential(
+        log_density=lambda q: -0.5 * q @ q, gradient=lambda q: -q, dim=2
+    ),
+    "value": lambda: sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2),
+    "a flat prior": line,
+    "the prior": lambda: line(prior=Half()),
+    "the energy": lambda: sk.forward_potential(
+        lambda q: q[:1],
+        lambda q: np.array([[1.0, 0.0]]),
+        energy=Half(),
+        dim=2,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SHIFTED)
+def test_a_target_names_what_may_lack_its_constant(what):
+    assert unnormalized_of(SHIFTED[what]()) == (what,)
+
+
+def test_regressions_name_terms_of_ones_own_and_flat_priors():
+    own = sk.rows_potential(lambda q, rows: -((rows - q[0]) ** 2), DATA[:, None], dim=1)
+    assert unnormalized_of(own) == ("terms", "a flat prior")
+    partly = sk.gaussian_prior(0.0, [1.0, np.inf, 1.0])
+    for name in ("logistic", "probit", "multinomial"):
+        flat = sk.rows_potential(name, DESIGN, BINARY)
+        assert unnormalized_of(flat) == ("a flat prior",)
+        assert unnormalized_of(sk.rows_potential(name, DESIGN, BINARY, prior=2.0)) == ()
+        assert unnormalized_of(sk.rows_potential(name, DESIGN, BINARY, prior=partly)) != ()
+    assert unnormalized_of(sk.rows_potential("ordinal", DESIGN[:, 1:], BINARY, prior=2.0)) == ()
+
+
+@pytest.mark.filterwarnings("ignore:there was one round")
+def test_the_printed_evidence_names_what_may_lack_its_constant():
+    found = sk.sample(SHIFTED["log_density"](), **SMALL).log_normalizer()
+    assert found.unnormalized == ("log_density",)
+    assert "log_density" in repr(found)
+    assert "constant" in repr(found)
+    assert abs(found.value - np.log(2.0 * np.pi)) < 0.05
+
+
+def test_a_constant_in_u_changes_no_draw():
+    """But for what rounding makes of it."""
+
+    def draws(shift):
+        target = sk.potential(lambda q: 0.5 * q @ q + shift, lambda q: q, dim=2)
+        return sk.sample(target, sampler="hmc", warmup=50, draws=50, seed=2, progress=False).draws
+
+    np.testing.assert_allclose(draws(1000.0), draws(0.0), rtol=1e-6, atol=1e-8)
