@@ -39,7 +39,7 @@ from surrokit.run.observers import list_observers
 from surrokit.sessions import let_extend, new_file, observed
 from surrokit.settings import is_whole
 from surrokit.targets.differences import Differences, suits_differences
-from surrokit.targets.scales import scaled
+from surrokit.targets.scaling.choice import scaled
 
 RETRIES = 2
 """How often a position that failed is evaluated again, where only ``on_error="retry"`` is given."""

@@ -57,7 +57,7 @@ from surrokit.result.verdict import judge
 from surrokit.result.weights import Weights
 from surrokit.run.observers import Observers, list_observers
 from surrokit.settings import is_whole
-from surrokit.targets.scales import scaled
+from surrokit.targets.scaling.choice import scaled
 
 AS_BEFORE: Final = "as before"
 """Stands for a limit that is not changed."""

@@ -17,7 +17,7 @@ NaAction: TypeAlias = Literal["raise", "drop"]
 """What to do with rows that lack a value."""
 
 COUNT_DAYS = (
-    "count days, such as by (d - d.min()).dt.days of d = pandas.to_datetime(data['date']), and take "
+    "count days, such as (d - d.min()).dt.days with d = pandas.to_datetime(data['date']), and take "
     "these"
 )
 """What to do with dates."""

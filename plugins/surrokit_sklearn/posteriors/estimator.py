@@ -17,7 +17,7 @@ from surrokit.errors import SurrokitError
 from surrokit.settings import is_number
 from surrokit.tables.priors import check_rank
 from surrokit.targets.gaussian import GaussianPrior, gaussian_prior
-from surrokit.targets.scales import scaled, scaling_of
+from surrokit.targets.scaling.choice import scaled, scaling_of
 from surrokit.types import FloatArray, IntArray
 from surrokit_sklearn.posteriors.columns import Columns
 from surrokit_sklearn.posteriors.sampling import Goals, draw_posterior

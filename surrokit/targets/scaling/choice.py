@@ -21,10 +21,10 @@ from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.coordinates.plausible import Plausible
 from surrokit.coordinates.transforms import Transform
-from surrokit.targets.bounded.scaled import ScaledPotential
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.differences import Differences
 from surrokit.targets.modelled import ModelledPotential
+from surrokit.targets.scaling.scaled import ScaledPotential
 from surrokit.types import FloatArray, IntArray
 
 _ROWS = 4096
