@@ -159,6 +159,8 @@ def _declared(parameters: Parameters, plausible: Plausible | None) -> tuple[Floa
                 part = where if plausible is not None else slice(None)
                 low, high = _on_line(spec, ends[0][part], ends[1][part])
                 known = np.isfinite(low) & np.isfinite(high) & (high > low)
+                if plausible is None:  # one that is wide about 0 is vague, and says no scale
+                    known &= (high - low < 2.0 * _FAR) | (low > 0.0) | (high < 0.0)
                 shift = np.where(known, 0.5 * (low + high), 0.0)
                 factor = np.where(known, 0.5 * (high - low), 1.0)
         shifts.append(shift)
