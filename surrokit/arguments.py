@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -123,3 +124,59 @@ def _foreign(array: np.ndarray) -> bool:
 def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]} ..."
+
+
+def matched(values: Any, name: str, like: Any, whose: str) -> Any:
+    """Return values with a row for each of another array's, matched by index where both have one.
+
+    Parameters
+    ----------
+    values
+        A pandas Series or frame, or anything else, which is returned as it is.
+    name
+        What it is called, for the message.
+    like
+        The array whose rows these are to be.
+    whose
+        What that is called, for the message.
+
+    Raises
+    ------
+    ConfigurationError
+        If both have an index, and the rows of one are not all among those of the other.
+    """
+    own, other = _index(values), _index(like)
+    if own is None or other is None or own.equals(other):
+        return values
+    if own.is_unique and other.is_unique and other.isin(own).all():
+        return values.reindex(other)
+    raise ConfigurationError(
+        f"{name} and {whose} have different indices, so that their rows cannot be matched; give "
+        f"{name} the index of {whose}, or its .to_numpy() if rows are in the same order"
+    )
+
+
+def matched_rows(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arrays with the same rows, each matched to the first of them that has an index.
+
+    Parameters
+    ----------
+    values
+        Arrays by what they are called; what is no pandas object is returned as it is.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`matched`.
+    """
+    first = next((name for name, each in values.items() if _index(each) is not None), None)
+    if first is None:
+        return dict(values)
+    return {name: matched(each, name, values[first], first) for name, each in values.items()}
+
+
+def _index(values: Any) -> Any:
+    """Return the index of a pandas object; None of anything else."""
+    index = getattr(values, "index", None)
+    known = all(hasattr(index, name) for name in ("equals", "isin", "is_unique"))
+    return index if known and hasattr(values, "iloc") and hasattr(values, "to_numpy") else None

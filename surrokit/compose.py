@@ -25,7 +25,7 @@ from surrokit.history.scratch import Keep
 from surrokit.ledger.file import unwritten
 from surrokit.ledger.known import WarmStart, add_known, read_known
 from surrokit.mode.starts import given_positions, read_evaluations
-from surrokit.plan.asked import read_seed, seed_of
+from surrokit.plan.asked import knows_coordinates, read_seed, seed_of
 from surrokit.plan.parts import check_target
 from surrokit.plan.policy import Policy
 from surrokit.plan.recipe import Recipe
@@ -39,6 +39,7 @@ from surrokit.run.observers import list_observers
 from surrokit.sessions import let_extend, new_file, observed
 from surrokit.settings import is_whole
 from surrokit.targets.differences import Differences, suits_differences
+from surrokit.targets.scaling.choice import scaled
 
 RETRIES = 2
 """How often a position that failed is evaluated again, where only ``on_error="retry"`` is given."""
@@ -297,6 +298,8 @@ def sample(
     )
     composer = Composer(default_catalogue())
     exact = check_target(composer.make("potential", target))
+    if not knows_coordinates(surrogate, metric, step_size):
+        exact = scaled(exact)
     is_open = sampler is None and surrogate is None
     if (is_open or _explores_by_differences(explorer)) and suits_differences(exact, max_calls):
         exact = Differences(exact)

@@ -32,7 +32,12 @@ from surrokit.ledger.facts import (
     write_settings,
 )
 from surrokit.ledger.file import RunFile
-from surrokit.ledger.fingerprint import check_fingerprint, check_row, write_fingerprint
+from surrokit.ledger.fingerprint import (
+    check_fingerprint,
+    check_row,
+    read_scaling,
+    write_fingerprint,
+)
 from surrokit.ledger.known import Known
 from surrokit.ledger.lock import Lock
 from surrokit.ledger.reader import Ledger
@@ -53,6 +58,7 @@ from surrokit.result.verdict import judge
 from surrokit.result.weights import Weights
 from surrokit.run.observers import Observers, list_observers
 from surrokit.settings import is_whole
+from surrokit.targets.scaling.choice import scaled
 
 AS_BEFORE: Final = "as before"
 """Stands for a limit that is not changed."""
@@ -160,6 +166,8 @@ def resume(
     composer = Composer(default_catalogue())
     exact = check_target(composer.make("potential", target))
     path = Path(path).absolute()
+    if (scaling := read_scaling(path)) is not None:
+        exact = scaled(exact, scaling)
     with terms.spread(exact) as (exact, ahead):
         with held(path, partial(Store.open, write=True)) as (store, lock):
             asked = attrs.evolve(read_settings(store, exact, given), ahead=ahead)

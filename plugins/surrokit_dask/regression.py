@@ -22,6 +22,8 @@ from surrokit_dask.expansion import DaskExpansion, Rest
 from surrokit_dask.partitions import Partitions, import_dask, partitions_of
 from surrokit_dask.store import Store
 
+_LOOK = 4096  # rows by which scales of columns are judged
+
 _OFFERED: Capabilities = frozenset(
     {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.CONVEX, *can.OF_ROWS}
 )
@@ -94,6 +96,20 @@ class DaskRegression(ShownTarget):
         """Return second derivatives, shape (n, dim, dim): one pass."""
         b = check_positions(positions, self.dim)
         return self._partitions.sum("hessian", b) + np.diag(self._rest.precision)
+
+    def column_moments(self, rows: IntArray | None = None) -> FloatArray | None:
+        """Return the mean of x_i x_i^T over some rows, shape (dim, dim); no prior is in it.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (m,), optional
+            Rows that are fetched; None for as many as a look at the columns takes.
+        """
+        if rows is None:
+            rows = np.linspace(0, self.n_rows - 1, min(self.n_rows, _LOOK)).astype(np.int64)
+        alone: Any = self.select(rows)
+        found: FloatArray | None = alone.column_moments()
+        return found
 
     def expand(self, centre: FloatArray, order: int = 2) -> DaskExpansion:
         """Return the expansions of all terms at ``centre (dim,)``: one pass.

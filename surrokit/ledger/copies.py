@@ -16,6 +16,7 @@ import attrs
 from surrokit.errors import LedgerError, SurrokitError
 from surrokit.ledger.events import APART, COLUMNS, DONE, Event, event_of, read_events, write_events
 from surrokit.ledger.facts import names_of_arrays
+from surrokit.ledger.fingerprint import SCALING
 from surrokit.ledger.lock import Lock
 from surrokit.ledger.schema import has_tables
 from surrokit.ledger.store import DAMAGE, Store, array_of, check_file, connect, open_to_read
@@ -23,7 +24,7 @@ from surrokit.ledger.store import DAMAGE, Store, array_of, check_file, connect, 
 FACTS = ("target", "settings", "generator", "sequels", "account")
 """Names of all facts."""
 
-ARRAYS = ("lower", "upper", *names_of_arrays())
+ARRAYS = ("lower", "upper", *SCALING, *names_of_arrays())
 """Names of all arrays."""
 
 _AT_ONCE = 64

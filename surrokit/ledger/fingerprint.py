@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, VJP
 from surrokit.contracts.potential import Potential
-from surrokit.coordinates.blocks import Blocks, CoordinateMap
+from surrokit.coordinates.blocks import Blocks, CoordinateMap, Scaled, Scaling, from_line_of
 from surrokit.coordinates.constraints.named import from_plain, to_plain
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameter, Parameters
@@ -24,6 +25,9 @@ from surrokit.types import FloatArray
 
 REPORTED = "reported"
 """The fact that names what a model reports, where its map is another library's."""
+
+_SHIFT, _MATRIX = SCALING = ("shift", "matrix")
+"""Arrays that say in which coordinates of like scale a run moved."""
 
 _CLOSE = 1e-6  # relative: more than rounding, less than another target
 
@@ -51,8 +55,33 @@ def write_fingerprint(store: Store, exact: Potential, version: str | None) -> No
     if isinstance(transform := _writable(exact)[1], Transform):
         store.write_array("lower", transform.lower)
         store.write_array("upper", transform.upper)
-    if isinstance(of := transform_of(exact), ModelMap):
-        store.write_facts({REPORTED: of.reported.labels})
+    if isinstance(of := transform_of(exact), Scaled):
+        store.write_array(_SHIFT, of.scaling.shift)
+        store.write_array(_MATRIX, of.scaling.matrix)
+    if isinstance(line := from_line_of(of), ModelMap):
+        store.write_facts({REPORTED: line.reported.labels})
+
+
+def read_scaling(path: Path) -> Scaling | None:
+    """Return the coordinates of like scale that a ledger's run moved in; None for the line's own.
+
+    Raises
+    ------
+    LedgerError
+        If there is no such file, it is no ledger, or it is damaged.
+    """
+    with closing(Store.open(path)) as store, reading(path):
+        return _scaling(store)
+
+
+def _scaling(store: Store) -> Scaling | None:
+    arrays = store.arrays()
+    if _MATRIX not in arrays:
+        return None
+    scaling = Scaling(arrays[_SHIFT], arrays[_MATRIX])
+    if scaling.matrix.shape != 2 * scaling.shift.shape:
+        raise ValueError("the coordinates of like scale do not fit one another")
+    return scaling
 
 
 def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
@@ -72,13 +101,16 @@ def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
         parameters = Parameters(named)
         if parameters.free != held["dim"]:
             raise ValueError("the parameters do not have as many numbers as the target")
+        transform: Transform | Blocks
         if parameters.tied:
-            return parameters, Blocks(parameters)
-        arrays = store.arrays()
-        transform = Transform(lower=arrays["lower"], upper=arrays["upper"])
-        if transform.n_user != held["dim"]:
-            raise ValueError("there are not as many bounds as numbers")
-        return parameters, transform
+            transform = Blocks(parameters)
+        else:
+            arrays = store.arrays()
+            transform = Transform(lower=arrays["lower"], upper=arrays["upper"])
+            if transform.n_user != held["dim"]:
+                raise ValueError("there are not as many bounds as numbers")
+        scaling = _scaling(store)
+        return parameters, transform if scaling is None else Scaled(scaling, transform)
 
 
 def check_fingerprint(store: Store, exact: Potential, version: str | None) -> None:
@@ -97,11 +129,22 @@ def check_fingerprint(store: Store, exact: Potential, version: str | None) -> No
             for name, value in mine.items()
             if held[name] != value and not (name == "version" and version is None)
         ]
+        if not _alike(_scaling(store), transform_of(exact)):
+            differences.append("its parameters or columns are of another scale")
     if differences:
         raise LedgerError(
             f"{store.path} is the ledger of another target: {'; '.join(differences)}; give the "
             "target that it was made with, or another file"
         )
+
+
+def _alike(there: Scaling | None, here: CoordinateMap) -> bool:
+    """Return whether a file's coordinates are a target's, but for rounding."""
+    own = here.scaling if isinstance(here, Scaled) else None
+    if there is None or own is None:
+        return there is own
+    matrix = np.allclose(there.matrix, own.matrix, _CLOSE, _CLOSE * np.abs(own.matrix).max())
+    return matrix and np.allclose(there.shift, own.shift, _CLOSE, 0.0)
 
 
 def check_row(store: Store, exact: Potential) -> None:
@@ -188,7 +231,7 @@ def _writable(exact: Potential) -> tuple[Parameters, CoordinateMap]:
 
     The map of a model of another library cannot be written; a file has the line's own numbers.
     """
-    transform = transform_of(exact)
+    transform = from_line_of(transform_of(exact))
     if isinstance(transform, ModelMap):
         return transform.line, Transform.of(transform.line)
     return parameters_of(exact), transform

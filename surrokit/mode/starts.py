@@ -13,7 +13,7 @@ from surrokit.capabilities import INITIAL
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import InitialPotential, Potential
 from surrokit.contracts.sampler import ChainState
-from surrokit.coordinates.blocks import pull_back, pull_back_outputs
+from surrokit.coordinates.blocks import Scaled, from_line_of, pull_back, pull_back_outputs
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ShapeError, TargetError
@@ -62,8 +62,9 @@ def given_positions(
         If a number is not finite or not inside its bounds; the message names the parameter.
     """
     transform = transform_of(target)
-    if isinstance(transform, ModelMap):
-        return transform.read(initial, chains)
+    if isinstance(of := from_line_of(transform), ModelMap):
+        line = of.read(initial, chains)
+        return transform.scaling.to_unbounded(line) if isinstance(transform, Scaled) else line
     parameters = parameters_of(target)
     values = parameters.position(initial)  # type: ignore[arg-type]
     dim = parameters.dim

@@ -18,6 +18,20 @@ PARTS = ("sampler", "surrogate", "schedule", "explorer", "correction", "policy")
 _USUAL = {"on_error": "reject", "keep": "memory"}
 
 
+def knows_coordinates(surrogate: object, metric: object, step_size: object) -> bool:
+    """Return whether a run is given something in the coordinates of the line.
+
+    Parameters
+    ----------
+    surrogate, metric, step_size
+        As :func:`surrokit.sample` takes them. A ready surrogate, a metric that is more than a name
+        and a step size hold there alone.
+    """
+    named = metric is None or isinstance(metric, str)
+    ready = hasattr(surrogate, "value") and not hasattr(surrogate, "learner")
+    return ready or not named or step_size is not None
+
+
 def read_seed(seed: object) -> np.random.Generator:
     """Return the generator of a run.
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import attrs
@@ -10,7 +13,12 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError
 from surrokit.tables.frames import check_columns, library, number_column
+from surrokit.tables.kinds import check_kinds, check_no_dates
 from surrokit.types import FloatArray
+
+_OFFSET = "offset"
+_IS_OFFSET = re.compile(r"offset\(.*\)$")
+_QUOTED = re.compile(r"`([^`]*)`")
 
 INTERCEPT = "Intercept"
 """How Formulaic calls the column of ones."""
@@ -32,6 +40,8 @@ class Matrices:
         Of a response that is no number, those that occur, in their order; empty for numbers.
     label
         What the response is called.
+    offset : ndarray of shape (n_rows,), optional
+        Sum of the terms ``offset(...)``; None without any.
     """
 
     design: FloatArray
@@ -39,6 +49,7 @@ class Matrices:
     response: FloatArray
     levels: tuple[str, ...]
     label: str
+    offset: FloatArray | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -57,6 +68,7 @@ class ParsedFormula:
     columns: tuple[str, ...]
     _parsed: Any
     _context: Mapping[str, Any]
+    _offsets: frozenset[str] = frozenset()
 
     def matrices(self, frame: Any) -> Matrices:
         """Return design and response.
@@ -72,10 +84,14 @@ class ParsedFormula:
             If a term cannot be evaluated, or is not finite, or there is no column on a side.
         """
         formulaic = library("formulaic", "for formulas")
+        for side, check in ((self._parsed.lhs, check_no_dates), (self._parsed.rhs, check_kinds)):
+            alone = _alone(side)
+            check(frame, [name for name in frame.columns if name in alone])
+        context = {_OFFSET: _as_it_is, **self._context}
         try:
             with np.errstate(all="ignore"):  # what is not finite is told below, by its column
                 made = formulaic.model_matrix(
-                    self._parsed, frame, context=self._context, na_action="ignore", output="numpy"
+                    self._parsed, frame, context=context, na_action="ignore", output="numpy"
                 )
         except (
             Exception,
@@ -87,6 +103,12 @@ class ParsedFormula:
             ) from error
         columns = tuple(map(str, made.rhs.model_spec.column_names))
         design = np.ascontiguousarray(np.asarray(made.rhs), dtype=np.float64)
+        known = [k for k, name in enumerate(columns) if name in self._offsets]
+        offset = number_column(design[:, known].sum(axis=1), "the offset") if known else None
+        if known:
+            kept = [k for k in range(len(columns)) if k not in known]
+            columns = tuple(columns[k] for k in kept)
+            design = np.ascontiguousarray(design[:, kept])
         if not columns:
             raise ConfigurationError(
                 f"formula {self.text!r} has no covariates; write y ~ 1 for an intercept alone"
@@ -96,7 +118,12 @@ class ParsedFormula:
         response, levels = self._response(made.lhs)
         label = self.text.partition("~")[0].strip()
         return Matrices(
-            design=design, columns=columns, response=response, levels=levels, label=label
+            design=design,
+            columns=columns,
+            response=response,
+            levels=levels,
+            label=label,
+            offset=offset,
         )
 
     def _response(self, side: Any) -> tuple[FloatArray, tuple[str, ...]]:
@@ -161,9 +188,67 @@ def parse_formula(
         raise ConfigurationError(
             f"formula {text!r} has several parts; write one response, one ~ and terms with +"
         )
+    variables |= {name for side in (left, right) for name in _names_in(side) if name in columns}
+    offsets = frozenset() if _OFFSET in known else _offsets_of(right, text)
+    if offsets and _OFFSET not in _alone(right) | _alone(left) | _names_in(right):
+        variables.discard(_OFFSET)  # the function, whatever columns there are
     check_columns(variables - set(known), columns, f"formula {text!r}")
     used = tuple(name for name in columns if name in variables)
-    return ParsedFormula(text=text, columns=used, parsed=parsed, context=known)
+    return ParsedFormula(text=text, columns=used, parsed=parsed, context=known, offsets=offsets)
+
+
+def _factors(side: Any) -> Iterator[Any]:
+    for term in side:
+        yield from term.factors
+
+
+def _alone(side: Any) -> set[str]:
+    """Return the columns that are factors by themselves."""
+    return {str(each.expr) for each in _factors(side) if each.eval_method.value == "lookup"}
+
+
+def _names_in(side: Any) -> set[str]:
+    """Return the names that occur in a side's expressions, those inside calls among them.
+
+    Formulaic leaves out what stands in a call of one of its own transforms, such as a spline.
+    """
+    found = set()
+    for factor in _factors(side):
+        if factor.eval_method.value != "python":
+            continue
+        quoted = _QUOTED.findall(factor.expr)
+        numbers = iter(range(len(quoted)))
+        text = _QUOTED.sub(lambda _: f"_quoted_{next(numbers)}", factor.expr)  # noqa: B023
+        with suppress(SyntaxError):
+            tree = ast.parse(text, mode="eval")
+            calls = {id(each.func) for each in ast.walk(tree) if isinstance(each, ast.Call)}
+            names = (each for each in ast.walk(tree) if isinstance(each, ast.Name))
+            found |= {*quoted, *(each.id for each in names if id(each) not in calls)}
+    return found
+
+
+def _offsets_of(right: Any, text: str) -> frozenset[str]:
+    """Return the terms ``offset(...)``, as they are written.
+
+    Raises
+    ------
+    ConfigurationError
+        If such a term is multiplied with another.
+    """
+    found = set()
+    for term in right:
+        some = [str(each.expr) for each in term.factors if _IS_OFFSET.match(str(each.expr))]
+        if some and len(term.factors) > 1:
+            raise ConfigurationError(
+                f"formula {text!r} multiplies {some[0]} with another term, but an offset has no "
+                "coefficient; write the product inside, or add the offset by itself"
+            )
+        found |= set(some)
+    return frozenset(found)
+
+
+def _as_it_is(column: Any) -> Any:
+    return column
 
 
 def _plain(error: Exception) -> str:

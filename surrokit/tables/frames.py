@@ -9,11 +9,18 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from surrokit.arguments import matched_rows
 from surrokit.errors import ConfigurationError, MissingDependencyError, ShapeError
 from surrokit.types import BoolArray, FloatArray
 
 NaAction: TypeAlias = Literal["raise", "drop"]
 """What to do with rows that lack a value."""
+
+COUNT_DAYS = (
+    "count days, such as (d - d.min()).dt.days with d = pandas.to_datetime(data['date']), and take "
+    "these"
+)
+"""What to do with dates."""
 
 _SHOWN = 20  # columns in a message
 
@@ -140,7 +147,8 @@ def read_columns(data: Any, names: Sequence[str]) -> Any:
     Raises
     ------
     ConfigurationError
-        If two columns have one name, or it is no table.
+        If two columns have one name, it is no table, or columns of a dictionary have indices that
+        cannot be matched.
     MissingDependencyError
         If pandas is not installed, or Narwhals for a table of another library.
     ShapeError
@@ -160,7 +168,9 @@ def read_columns(data: Any, names: Sequence[str]) -> Any:
             raise ShapeError(
                 f"columns of data must be of one length, got {lengths}; give one value a row"
             )
-        return pandas.DataFrame({name: pandas.Series(data[name]).to_numpy() for name in names})
+        columns = matched_rows({f"column {name!r}": data[name] for name in names})
+        arrays = map(pandas.Series, columns.values())
+        return pandas.DataFrame({k: each.to_numpy() for k, each in zip(names, arrays, strict=True)})
     narwhals = library("narwhals.stable.v1", "to read tables that are not of pandas")
     try:
         frame = narwhals.from_native(data, eager_only=True)
@@ -225,6 +235,8 @@ def number_column(values: Any, name: str) -> FloatArray:
     ConfigurationError
         If it holds something else, or is not finite.
     """
+    if getattr(getattr(values, "dtype", None), "kind", "") in "mM":
+        raise ConfigurationError(f"{name} must be numbers, got dates or times; {COUNT_DAYS}")
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -8,6 +8,7 @@ from typing import Any, cast
 import attrs
 import numpy as np
 
+from surrokit.arguments import matched
 from surrokit.compose import rows_potential
 from surrokit.contracts.rows import SummedPotential
 from surrokit.errors import ConfigurationError, ShapeError
@@ -21,6 +22,7 @@ from surrokit.tables.frames import (
     number_column,
     read_columns,
 )
+from surrokit.tables.kinds import with_numbers
 from surrokit.tables.ordinal import ORDINAL, check_decided, cutpoints_of, order_levels
 from surrokit.tables.priors import ByName, One, check_rank, flat_columns, prior_by_name
 from surrokit.tables.separation import check_separation
@@ -61,7 +63,9 @@ def glm(
         strangers.
     data
         A pandas, Polars or Arrow table, or a dictionary of columns. Only those columns are read
-        that are used.
+        that are used. Columns of objects that are all numbers, such as decimals, are numbers. Dates
+        are refused, and so is text with more than 50 levels, or nearly a level for each row, unless
+        ``C(...)`` in the formula makes it a category.
     family
         As :func:`rows_potential` takes it. ``"logistic"`` and ``"probit"`` also take a response of
         two levels, of which the later one counts as 1 (of text, by the alphabet);
@@ -77,7 +81,9 @@ def glm(
     intercept_prior
         Of the intercept: a standard deviation, or a pair; flat unless given.
     offset, weights, event : str or array_like of shape (n_rows,), optional
-        A column's name, or an array; see :func:`rows_potential`.
+        A column's name, or an array; see :func:`rows_potential`. A pandas Series is matched to a
+        pandas table by index. An offset may also stand in the formula, such as
+        ``visits ~ age + offset(np.log(years))``.
     levels
         Of an ordinal response, the lowest first; by default those of an ordered column, or numbers
         in their order.
@@ -102,7 +108,7 @@ def glm(
         If Formulaic or pandas is not installed.
     """
     columns = column_names(data)
-    beside = _Beside.read({"offset": offset, "weights": weights, "event": event}, columns)
+    beside = _Beside.read({"offset": offset, "weights": weights, "event": event}, columns, data)
     free = [name for name in columns if name not in beside.columns.values()]
     asks = parse_formula(formula, free if _has_dot(formula) else columns, context)
     _check_scale(family, settings)
@@ -111,8 +117,11 @@ def glm(
     kept = keep_rows(frame, na_action)
     # columns with holes had types with room for these
     frame = frame if kept.all() else frame[kept].reset_index(drop=True).infer_objects()
+    frame = with_numbers(frame)
     numbers = beside.numbers(frame, kept)
     made = asks.matrices(frame)
+    if made.offset is not None:
+        numbers["offset"] = made.offset + numbers.get("offset", 0.0)
     if family == ORDINAL:
         made = order_levels(made, frame, levels)
         prior = _prior_beside_cutpoints(prior, intercept_prior, made)
@@ -139,14 +148,15 @@ class _Beside:
 
     columns: Mapping[str, str]
     arrays: Mapping[str, Any]
+    data: Any
 
     @classmethod
-    def read(cls, given: Mapping[str, Any], columns: list[str]) -> _Beside:
+    def read(cls, given: Mapping[str, Any], columns: list[str], data: Any) -> _Beside:
         named = {key: value for key, value in given.items() if isinstance(value, str)}
         for key, name in named.items():
             check_columns([name], columns, key)
         arrays = {k: v for k, v in given.items() if v is not None and k not in named}
-        return cls(columns=named, arrays=arrays)
+        return cls(columns=named, arrays=arrays, data=data)
 
     def numbers(self, frame: Any, kept: BoolArray) -> dict[str, FloatArray]:
         """Return those that are given, each with a number for every row that was kept."""
@@ -155,7 +165,7 @@ class _Beside:
             for key, name in self.columns.items()
         }
         for key, values in self.arrays.items():
-            array = np.asarray(values)
+            array = np.asarray(matched(values, key, self.data, "data"))
             if array.shape != kept.shape:
                 raise ShapeError(
                     f"{key} must be a column's name or have shape {kept.shape}, one for each row "

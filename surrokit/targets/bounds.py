@@ -24,7 +24,7 @@ from surrokit.contracts.potential import (
     GradientPotential,
     Potential,
 )
-from surrokit.coordinates.blocks import CoordinateMap
+from surrokit.coordinates.blocks import CoordinateMap, Scaled, from_line_of
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.rowwise import despite_failures, unless_failed
@@ -233,9 +233,15 @@ def transform_of(potential: Potential) -> CoordinateMap:
 def labels_on_line(potential: Potential) -> list[str]:
     """Return a name for each number of a potential's sampling coordinates."""
     transform = transform_of(potential)
-    if isinstance(transform, ModelMap):
-        return transform.line.labels
-    return parameters_of(potential).labels_on_line
+    of = from_line_of(transform)
+    own = of.line if isinstance(of, ModelMap) else parameters_of(potential)
+    labels = own.labels if isinstance(of, ModelMap) else own.labels_on_line
+    if not isinstance(transform, Scaled):
+        return labels
+    return [
+        label if as_is else f"{label} (scaled)"
+        for label, as_is in zip(labels, transform.scaling.apart, strict=True)
+    ]
 
 
 _SHOWN = 10  # numbers of a position in a message

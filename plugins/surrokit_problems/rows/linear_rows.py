@@ -12,7 +12,7 @@ from surrokit.contracts.rows import USUAL_ORDER, Ball, check_ball
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.shown.target import ShownTarget
 from surrokit.types import FloatArray, IntArray
-from surrokit_problems.data.design import Design, squared_norms
+from surrokit_problems.data.design import Design, blocks, gram, squared_norms
 from surrokit_problems.rows.families.family import Family
 from surrokit_problems.rows.linear_expansion import LinearExpansion
 from surrokit_problems.rows.linear_terms import LinearTerms
@@ -62,6 +62,25 @@ class LinearRows(ShownTarget, ABC):
     def family(self) -> Family:
         """Terms and their derivatives."""
         return self._terms.family
+
+    def column_moments(self, rows: IntArray | None = None) -> FloatArray:
+        """Return the mean of x_i x_i^T, shape (dim, dim), with the prior's precision in its unit.
+
+        Times the number of rows and the curvature of a term it is about the Hessian.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (m,), optional
+            Rows that it is the mean over; None for all.
+        """
+        some = slice(None) if rows is None else rows
+        design = self._design if rows is None else self._design[rows]
+        shares = self._terms.shares(some)
+        total = np.zeros((self.dim, self.dim))
+        for part, block in blocks(design, self.dim):
+            total += gram(block, shares[part])
+        precision = np.diag(self._prior.precision) / (self.n_rows * self._terms.curvature(some))
+        return np.asarray(total / shares.sum() + precision)
 
     def expand(self, centre: FloatArray, order: int = 2) -> LinearExpansion:
         """Return the expansions of all terms at ``centre (dim,)``, to an order of 2 or 3.

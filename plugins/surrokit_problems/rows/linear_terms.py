@@ -86,6 +86,18 @@ class LinearTerms:
             weights=None if self.weights is None else self.weights[rows],
         )
 
+    def shares(self, rows: Rows) -> FloatArray:
+        """Return how much rows count, shape (m,): their weights, or ones if all of these are 0."""
+        found = np.ones(len(self.response[rows])) if self.weights is None else self.weights[rows]
+        return found if found.any() else np.ones(len(found))
+
+    def curvature(self, rows: Rows) -> float:
+        """Return about the second derivative of a term: its mean where coefficients are 0."""
+        with np.errstate(all="ignore"):
+            zero = self.predictors(np.zeros(len(self.response[rows])), rows)
+            found = float(np.abs(self.second(zero, rows)).mean())
+        return found if 0.0 < found < np.inf else 1.0
+
     def predictors(self, products: FloatArray, rows: Rows) -> FloatArray:
         """Return e for products x_i . q, which it may overwrite."""
         if self.offset is not None:

@@ -159,6 +159,28 @@ class MultinomialLogit(ShownTarget):
             product += back(block, turned.reshape(len(turned), -1)).reshape(b.shape)
         return product
 
+    def column_moments(self, rows: IntArray | None = None) -> FloatArray:
+        """Return the mean of x_i x_i^T for each class, shape (dim, dim).
+
+        The prior's precision is added, in the unit of a row's curvature where all coefficients are
+        0.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (m,), optional
+            Rows that it is the mean over; None for all.
+        """
+        some = self._rows if rows is None else self._rows.select(rows)
+        shares = some.weigh(np.ones(len(some.response)))
+        total = np.zeros((some.n_columns, some.n_columns))
+        for part, block in blocks(some.design, some.n_columns):
+            total += gram(block, shares[part])
+        m = some.n_predictors
+        curvature = m / (m + 1.0) ** 2 * shares.mean()
+        precision = np.diag(self._prior.precision) / (self.n_rows * max(curvature, 1e-300))
+        mean = total / max(float(shares.sum()), 1e-300)
+        return np.asarray(np.kron(np.eye(m), mean) + precision)
+
     def expand(self, centre: FloatArray, order: int = 2) -> MultinomialExpansion:
         """Return the expansions of all terms at ``centre (dim,)``, to an order of 2 or 3.
 

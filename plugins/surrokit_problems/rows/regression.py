@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from surrokit import gaussian_prior
+from surrokit.arguments import matched_rows
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import FloatArray
@@ -110,12 +111,16 @@ def regression(
     Raises
     ------
     ConfigurationError
-        If there is no such family, it has no such setting, or numbers make no sense.
+        If there is no such family, it has no such setting, numbers make no sense, or pandas objects
+        have rows that cannot be matched by their indices.
     ShapeError
         If shapes do not agree.
     TargetError
         If a file cannot be read, or something is not numbers.
     """
+    rows = {"design": design, "response": response, "offset": offset}
+    rows = matched_rows({**rows, "weights": weights, "event": event})
+    design, response, offset, weights, event = rows.values()
     given = {"scale": scale, "degrees": degrees, "size": size, "shape": shape}
     settings = {name: number for name, number in given.items() if number is not None}
     normal = gaussian_prior(0.0, prior) if isinstance(prior, int | float) else prior

@@ -15,7 +15,9 @@ from surrokit.compose import rows_potential
 from surrokit.contracts.potential import Potential
 from surrokit.errors import SurrokitError
 from surrokit.settings import is_number
+from surrokit.tables.priors import check_rank
 from surrokit.targets.gaussian import GaussianPrior, gaussian_prior
+from surrokit.targets.scaling.choice import scaled, scaling_of
 from surrokit.types import FloatArray, IntArray
 from surrokit_sklearn.posteriors.columns import Columns
 from surrokit_sklearn.posteriors.sampling import Goals, draw_posterior
@@ -81,12 +83,18 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         columns = self._columns(inputs, weights)
         design = columns.design(inputs)
         prior = self._prior(columns, n_predictors, unit=unit, level=centre)
+        self._check_decided(columns, design, prior)
 
-        def target_of(rows: Any) -> Potential:
+        def plain(rows: Any) -> Potential:
             more = {} if weights is None else {"weights": weights[rows]}
             return rows_potential(
                 family, design[rows], response[rows], prior=prior, **more, **settings
             )
+
+        scaling = scaling_of(plain(slice(None)))
+
+        def target_of(rows: Any) -> Potential:
+            return plain(rows) if scaling is None else scaled(plain(rows), scaling)
 
         def few(step: int) -> Potential:
             return target_of(np.union1d(np.arange(0, len(design), step), kept))
@@ -94,6 +102,8 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         start = np.zeros(columns.count * n_predictors)
         if self.fit_intercept:
             start[:: columns.count] = level
+        if scaling is not None:
+            start = scaling.to_unbounded(start[None])[0]
         self.run_ = draw_posterior(
             target_of(slice(None)),
             start,
@@ -105,6 +115,14 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         )
         draws = self.run_.draws.reshape(-1, n_predictors, columns.count)
         return columns.undo(draws)
+
+    def _check_decided(self, columns: Columns, design: FloatArray, prior: GaussianPrior) -> None:
+        """Raise if columns with flat priors are linearly dependent; the error names them."""
+        count = self.n_features_in_
+        names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(count)]))
+        names = ["the intercept", *names] if columns.intercept else names
+        flat = np.isinf(prior.sd.reshape(-1, columns.count)).any(axis=0)
+        check_rank(design, names, flat)
 
     def _columns(self, inputs: FloatArray, weights: FloatArray | None) -> Columns:
         return Columns.of(

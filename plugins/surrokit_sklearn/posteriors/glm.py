@@ -232,9 +232,9 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         unit = _spread(response, weights)
         level = float(np.average(response, weights=weights))
         prior = self._prior(columns, unit=unit, level=level)
-        target = GaussianErrors.of(
-            columns.design(inputs), response, weights, prior=prior, scale=_SPREADS * unit
-        )
+        design = columns.design(inputs)
+        self._check_decided(columns, design, prior)
+        target = GaussianErrors.of(design, response, weights, prior=prior, scale=_SPREADS * unit)
         rng = self._generator()
         starts = target.draw_starts(int(self.chains), rng)
         self.run_ = sample_by(

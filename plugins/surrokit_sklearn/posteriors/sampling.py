@@ -11,6 +11,7 @@ import numpy as np
 from surrokit.compose import sample
 from surrokit.contracts.potential import Potential
 from surrokit.result.run import Run
+from surrokit.targets.bounds import transform_of
 from surrokit.types import FloatArray
 from surrokit_sklearn.posteriors.laplace import laplace_of, misfit_of
 
@@ -95,7 +96,8 @@ def draw_posterior(
     normal = laplace_of(target, start, few, n_rows)
     if normal is None:
         return sample_by(target, rng, goals, {"sampler": "hmc"}, settings)
-    parts: dict[str, Any] = {"initial": normal.draw_around(goals.chains, rng)}
+    starts = normal.draw_around(goals.chains, rng)
+    parts: dict[str, Any] = {"initial": transform_of(target).to_bounded(starts)}
     if n_rows >= MANY and misfit_of(normal, target, _TRIALS, rng) <= _NEAR:
         rows = {"centre": normal.mean, "hessian": normal.precision}
         parts |= {"sampler": "gaussian", "surrogate": normal, "correction": ("subsampled", rows)}

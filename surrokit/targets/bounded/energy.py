@@ -11,7 +11,7 @@ from surrokit.contracts.forward import (
     with_curvature_derivatives,
     with_curvatures,
 )
-from surrokit.coordinates.blocks import CoordinateMap, pull_back
+from surrokit.coordinates.blocks import CoordinateMap, Scaling, pull_back
 from surrokit.coordinates.transforms import Transform, congruent, cross, plus_diagonal
 from surrokit.types import Capabilities, FloatArray
 
@@ -29,7 +29,7 @@ class LiftedEnergy:
     """
 
     inner: Energy
-    transform: CoordinateMap
+    transform: CoordinateMap | Scaling
 
     @property
     def capabilities(self) -> Capabilities:
@@ -100,3 +100,42 @@ class BoundedEnergy(LiftedEnergy):
         _, curvature = inner.curvatures(outputs, bounded)
         gradient = d.first * by_positions + 2.0 * d.second * cross(weights, curvature, d)
         return by_outputs, gradient - np.einsum("nkk->nk", weights) * log_third
+
+
+@attrs.frozen(eq=False)
+class ScaledEnergy(LiftedEnergy):
+    """The energy of a forward potential in coordinates of like scale.
+
+    Its curvatures are passed on, too.
+    """
+
+    transform: Scaling
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the inner energy offers."""
+        return energy_capabilities(self.inner)
+
+    def curvatures(
+        self, outputs: FloatArray, positions: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the inner curvatures, shapes (n, m) or (n, m, m), and (n, dim, dim) in z."""
+        inner = with_curvatures(self.inner)
+        by_outputs, by_positions = inner.curvatures(outputs, self.transform.to_bounded(positions))
+        return by_outputs, self.transform.pull_form(by_positions)
+
+    def curvature_gradients(
+        self,
+        outputs: FloatArray,
+        positions: FloatArray,
+        by_outputs_weights: FloatArray,
+        by_positions_weights: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the gradients of sum(X * C) + tr(B R) in the outputs (n, m), and in z (n, dim).
+
+        C and R are those of :meth:`curvatures`, X and B their weights, of the same shapes.
+        """
+        inner, line = with_curvature_derivatives(self.inner), self.transform.to_bounded(positions)
+        weights = self.transform.push_form(by_positions_weights)
+        by_outputs, gradient = inner.curvature_gradients(outputs, line, by_outputs_weights, weights)
+        return by_outputs, self.transform.pull(gradient)

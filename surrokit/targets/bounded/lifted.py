@@ -16,7 +16,13 @@ from surrokit.contracts.potential import (
     InitialPotential,
     Potential,
 )
-from surrokit.coordinates.blocks import CoordinateMap, map_of, pull_back, pull_back_outputs
+from surrokit.coordinates.blocks import (
+    CoordinateMap,
+    Scaling,
+    map_of,
+    pull_back,
+    pull_back_outputs,
+)
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.rowwise import map_rows
 from surrokit.errors import ShapeError
@@ -64,6 +70,11 @@ class LiftedPotential(ShownTarget):
         """Numbers in a position on the line."""
         return self.inner.dim
 
+    @property
+    def own_map(self) -> CoordinateMap | Scaling:
+        """The map to the coordinates of the inner potential."""
+        return self.transform
+
     def with_count(self, count: Count) -> Self:
         """Return a copy that reports its calls of the inner potential."""
         return attrs.evolve(self, inner=with_count(self.inner, count))
@@ -77,9 +88,9 @@ class LiftedPotential(ShownTarget):
         z = check_positions(positions, self.dim)
 
         def from_inner(value: FloatArray) -> tuple[FloatArray]:
-            return (value - self.transform.log_jacobian(z),)
+            return (value - self.own_map.log_jacobian(z),)
 
-        q = self.transform.to_bounded(z)
+        q = self.own_map.to_bounded(z)
         return map_rows(lambda: (self.inner.value(q),), from_inner, len(q))[0]
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -88,9 +99,9 @@ class LiftedPotential(ShownTarget):
         inner = cast(GradientPotential, self.inner)
 
         def from_inner(value: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return value - self.transform.log_jacobian(z), pull_back(self.transform, z, gradient)
+            return value - self.own_map.log_jacobian(z), pull_back(self.own_map, z, gradient)
 
-        q = self.transform.to_bounded(z)
+        q = self.own_map.to_bounded(z)
         return map_rows(lambda: inner.value_and_gradient(q), from_inner, len(q))
 
     def gradient(self, positions: FloatArray) -> FloatArray:
@@ -99,15 +110,15 @@ class LiftedPotential(ShownTarget):
         inner = cast(GradientAlonePotential, self.inner)
 
         def from_inner(gradient: FloatArray) -> tuple[FloatArray]:
-            return (pull_back(self.transform, z, gradient),)
+            return (pull_back(self.own_map, z, gradient),)
 
-        q = self.transform.to_bounded(z)
+        q = self.own_map.to_bounded(z)
         return map_rows(lambda: (inner.gradient(q),), from_inner, len(q))[0]
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m)."""
         z = check_positions(positions, self.dim)
-        return cast(ForwardPotential, self.inner).forward(self.transform.to_bounded(z))
+        return cast(ForwardPotential, self.inner).forward(self.own_map.to_bounded(z))
 
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, m), and their derivatives in z, shape (n, m, dim)."""
@@ -115,9 +126,9 @@ class LiftedPotential(ShownTarget):
         inner = cast(ForwardPotential, self.inner)
 
         def from_inner(outputs: FloatArray, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return outputs, pull_back_outputs(self.transform, z, jacobian)
+            return outputs, pull_back_outputs(self.own_map, z, jacobian)
 
-        q = self.transform.to_bounded(z)
+        q = self.own_map.to_bounded(z)
         return map_rows(lambda: inner.forward_and_jacobian(q), from_inner, len(q))
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -126,11 +137,11 @@ class LiftedPotential(ShownTarget):
         inner = cast(AdjointPotential, self.inner)
 
         def from_inner(outputs: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return outputs, pull_back(self.transform, z, gradient)
+            return outputs, pull_back(self.own_map, z, gradient)
 
-        q = self.transform.to_bounded(z)
+        q = self.own_map.to_bounded(z)
         return map_rows(lambda: inner.forward_and_gradient(q), from_inner, len(q))
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions on the line, shape (n, dim)."""
-        return self.transform.to_unbounded(cast(InitialPotential, self.inner).initial(rng, n))
+        return self.own_map.to_unbounded(cast(InitialPotential, self.inner).initial(rng, n))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import attrs
@@ -156,6 +157,12 @@ class SumAndRest:
         u = check_vectors(vectors, check_positions(positions, self.dim))
         more = np.einsum("nij,nj->ni", self.rest.hessian(positions), u)
         return np.asarray(self.terms.hessian_product(positions, u) + more)
+
+    def column_moments(self, rows: IntArray | None = None) -> FloatArray | None:
+        """Return those of the sum, shape (dim, dim); None where it has none."""
+        found: Callable[[IntArray | None], FloatArray] | None
+        found = getattr(self.terms, "column_moments", None)
+        return None if found is None else found(rows)
 
     def expand(self, centre: FloatArray, order: int = USUAL_ORDER) -> ExpansionAndRest:
         """Return the expansions of all terms at ``centre (dim,)``, and the rest."""

@@ -133,6 +133,26 @@ class OwnRows(ShownTarget):
                 one += self._functions.hessians_at(q, rows, n).sum(axis=0)
         return total
 
+    def column_moments(self, rows: IntArray | None = None) -> FloatArray | None:
+        """Return the mean Hessian of terms at the origin and of the prior, shape (dim, dim).
+
+        None where there are no Hessians, or it is not positive semidefinite.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (m,), optional
+            Rows that it is the mean over; None for all.
+        """
+        if not self._has_hessian:
+            return None
+        alone = self.select(np.arange(self.n_rows) if rows is None else rows)
+        with np.errstate(all="ignore"):
+            total = alone.hessian(np.zeros((1, self.dim)))[0] / alone.n_rows
+        found = total + np.diag(self._prior.precision) / self.n_rows
+        if not np.isfinite(found).all() or (np.linalg.eigvalsh(found) < 0.0).any():
+            return None
+        return np.asarray(found)
+
     def expand(self, centre: FloatArray) -> OwnExpansion:
         """Return the expansions of all terms at ``centre (dim,)``, to second order.
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.arguments import unmasked
+from surrokit.arguments import matched_rows, unmasked
 from surrokit.errors import ShapeError
 from surrokit.types import IntArray
 
@@ -17,6 +17,10 @@ Rows: TypeAlias = Any
 
 
 def _arrays_of(given: Any) -> Any:
+    if isinstance(given, Mapping):
+        given = matched_rows(given)
+    elif isinstance(given, tuple):
+        given = tuple(matched_rows({f"data[{k}]": each for k, each in enumerate(given)}).values())
     return _each(_protected, given)
 
 
