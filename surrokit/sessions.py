@@ -47,7 +47,7 @@ from surrokit.plan.asked import PARTS
 from surrokit.plan.parts import check_target
 from surrokit.plan.plain import is_data
 from surrokit.plan.recipe import Recipe
-from surrokit.plan.sequel import Sequel
+from surrokit.plan.sequel import Sequel, make_room
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.composer import Composer, Spec
 from surrokit.registry.discovery import default_plugins
@@ -107,7 +107,8 @@ def resume(
         The same target, which a file cannot hold.
     draws
         Draws of each chain in all, if more or fewer than before are wanted. Warm-up and tuning stay
-        as they were, and so do all draws that there are.
+        as they were, and so do all draws that there are. Where a goal such as ``target_ess`` has
+        ended the run, more draws are made without goals, unless they are given again.
     max_calls, max_seconds, target_ess, target_rhat, target_mcse
         Limits of the whole run from where it goes on; None removes one, and ``"as before"`` leaves
         it. What was decided by a limit before stays decided.
@@ -138,7 +139,8 @@ def resume(
     ReplayError
         If the run does not repeat what the file holds.
     ConfigurationError
-        If a part is missing, or a setting is out of range.
+        If a part is missing, a setting is out of range, or more draws are asked for than a limit
+        leaves that has ended the run.
     """
     from surrokit.run.loop import run  # late: importing the package stays fast
 
@@ -173,7 +175,8 @@ def resume(
             asked = attrs.evolve(read_settings(store, exact, given), ahead=ahead)
             check_fingerprint(store, asked.exact, version)
             sequels = read_sequels(store, asked)
-            sequels.append(_next(sequels[-1], last_event(store), draws, limits))
+            account = store.facts().get("account", {})
+            sequels.append(_next(sequels[-1], last_event(store), draws, limits, account))
             if check:
                 check_row(store, asked.exact)
             write_sequels(store, sequels)
@@ -375,11 +378,19 @@ def let_extend(
     return attrs.evolve(outcome, more=more, asked=file.asked)
 
 
-def _next(before: Sequel, after: int, draws: int | None, limits: Mapping[str, Limit]) -> Sequel:
+def _next(
+    before: Sequel,
+    after: int,
+    draws: int | None,
+    limits: Mapping[str, Limit],
+    account: Mapping[str, Any],
+) -> Sequel:
     """Return sizes and limits from here on, where those of the last session are the default."""
     if draws is not None and not is_whole(draws, 1):
         raise ConfigurationError(f"draws must be a whole number of at least 1, got {draws!r}")
     changed: dict[str, Any] = {name: limit for name, limit in limits.items() if limit != AS_BEFORE}
+    if draws is not None and draws > account.get("kept", 0):
+        changed = make_room(changed, account)
     return Sequel(
         draws=before.draws if draws is None else int(draws),
         budget=attrs.evolve(before.budget, **changed),

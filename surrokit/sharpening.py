@@ -1,21 +1,19 @@
-"""Better answers of chains on a surrogate, from long chains on the surrogate alone."""
+"""Better answers of chains on a surrogate, from more moves on the surrogate alone."""
 
 from __future__ import annotations
-
-from typing import cast
 
 import attrs
 import numpy as np
 
-from surrokit.contracts.sampler import Weigher
+from surrokit.contracts.sampler import ChainState
 from surrokit.diagnostics import MIN_DRAWS
 from surrokit.errors import ConfigurationError
-from surrokit.registry.catalogue import default_catalogue
-from surrokit.registry.composer import Composer
+from surrokit.kernel.binding import Binding
 from surrokit.result.finding import Finding, Verdict
 from surrokit.result.run import Run
+from surrokit.settings import is_whole
 from surrokit.surrogate.threads import one_thread
-from surrokit.weighted.quality import complaint_about_draws
+from surrokit.types import FloatArray
 from surrokit.weighted.sharpened import Sharpened
 
 LEAST_ACCEPTANCE = 0.9
@@ -23,56 +21,71 @@ LEAST_ACCEPTANCE = 0.9
 of which lasts for long."""
 
 
-def sharpen(
-    run: Run, seed: int | np.random.Generator | None = None, *, effective: int | None = None
-) -> Run:
+MOVES = 50_000
+"""Moves on the surrogate, from all draws together, by default."""
+
+LEAST_MOVES = 4
+"""Moves from each draw at least; with fewer their own noise is too large."""
+
+_AT_ONCE = 1024  # positions that move together: their batch stays in the processor's cache
+
+
+def sharpen(run: Run, seed: int | np.random.Generator | None = None, *, moves: int = MOVES) -> Run:
     """Return a run with sharper ``summary`` and ``expectation``, at no exact call.
 
-    Long chains on the surrogate are a control of sub-chains, whose moves keep its density: draws
-    have to tell no more than how far the target is from the surrogate. See
+    Further moves on the surrogate, from every draw, are a control of sub-chains, which proposed
+    such moves: draws have to tell no more than how far the target is from the surrogate. See
     :class:`surrokit.weighted.sharpened.Sharpened`. The draws stay as they are. Where that is not
-    safe, or not worth it, the run comes back with a finding that says why.
+    worth it, the run comes back with a finding that says why.
 
     Parameters
     ----------
     run
         Of a sampler ``sub-chain`` on a surrogate.
     seed
-        Of the chains on the surrogate, which take seconds to a minute.
-    effective
-        Effective draws of the surrogate to be had at least, of every parameter; those of the
-        correction ``weights`` by default.
+        Of the moves, which take seconds to a minute.
+    moves
+        Moves in all, at least; from each draw there are four or more.
 
     Raises
     ------
     ConfigurationError
         If there were no such moves, the surrogate adapted among the draws, answers are weighted, or
-        ``effective`` is no positive integer.
+        ``moves`` is no positive integer.
     """
-    kept, surrogate = run.kept, run.surrogate
+    if not is_whole(moves, 1):
+        raise ConfigurationError(f"moves must be a whole number of at least 1, got {moves!r}")
     _check(run)
-    assert surrogate is not None
+    kept = run.kept
     assert kept.ends is not None
     acceptance = float(run.acceptance.mean())
     if acceptance < LEAST_ACCEPTANCE:
         return _as_it_is(run, f"the target accepted {acceptance:.2f} of the moves only")
-    settings = {} if effective is None else {"effective": effective}
-    weigher = cast(Weigher, Composer(default_catalogue()).make("correction", "weights", **settings))
     flat = kept.positions.reshape(-1, kept.positions.shape[2])
-    covariance = np.cov(flat, rowvar=False).reshape(flat.shape[1], -1)
-    rng = np.random.default_rng(seed)
+    each = max(-(-moves // len(flat)), LEAST_MOVES)
     with one_thread():
-        sample = weigher.draw(surrogate, run.sampler, kept.positions[:, -1], covariance, rng)
-    doubt = complaint_about_draws(sample, surrogate)
-    if doubt is not None:
-        return _as_it_is(run, doubt)
+        ends = _move(run, flat, each, np.random.default_rng(seed))
     sharpened = Sharpened(
         draws=kept.draws,
         ends=kept.ends,
-        surrogate=kept.transform.to_bounded(sample.positions),
+        moves=kept.transform.to_bounded(ends).reshape(each, *kept.draws.shape),
         calls=run.total_calls,
     )
     return attrs.evolve(run, sharpened=sharpened)
+
+
+def _move(run: Run, positions: FloatArray, each: int, rng: np.random.Generator) -> FloatArray:
+    """Return where moves of the run's kernel from positions (n, dim) end, shape (each, n, dim)."""
+    assert run.surrogate is not None
+    kernel = Binding(run.sampler, run.surrogate, _AT_ONCE).kernel
+    ends = np.empty((each, *positions.shape))
+    for at in range(0, len(positions), _AT_ONCE):
+        here = positions[at : at + _AT_ONCE]
+        cache = kernel.cache(here)
+        state = ChainState(positions=here, values=cache["value"], cache=cache)
+        for i in range(each):
+            ends[i, at : at + _AT_ONCE] = kernel.propose(state, rng).positions
+    return ends
 
 
 def _as_it_is(run: Run, reason: str) -> Run:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import attrs
 
 from surrokit.cost.budget import Budget
 from surrokit.cost.journal import Journal
+from surrokit.errors import ConfigurationError
 from surrokit.plan.recipe import Recipe
+
+GOALS: Final = ("target_ess", "target_rhat", "target_mcse")
+"""Limits that draws reach by being good enough."""
+
+LIMITS: Final = ("max_calls", "max_seconds")
+"""Limits that cut a run."""
 
 
 @attrs.frozen(kw_only=True)
@@ -59,3 +67,30 @@ class Sequels:
         """The sizes and limits that hold now."""
         at = self._journal.position
         return next((each for each in self._sequels[::-1] if each.after < at), self._sequels[0])
+
+
+def make_room(changed: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the limits that change, so that more draws are made than there are.
+
+    Goals that a run has reached would end it at once again: they no longer hold.
+
+    Parameters
+    ----------
+    changed
+        Limits that its user changes, by name.
+    account
+        What its file says of the run so far.
+
+    Raises
+    ------
+    ConfigurationError
+        If a limit has cut the run, and stays.
+    """
+    ended_by = account.get("stopped") if account.get("state") == "ended" else None
+    if ended_by in LIMITS and ended_by not in changed:
+        raise ConfigurationError(
+            f"the run has ended as {ended_by} was reached, which leaves no room for more draws; "
+            f"pass a larger {ended_by} too, or None for no limit"
+        )
+    met = dict.fromkeys(GOALS) if ended_by in GOALS else {}
+    return {**met, **changed}

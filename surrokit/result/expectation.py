@@ -19,6 +19,13 @@ from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.sharpened import Sharpened
 
 
+RULE_OF_THREE = 3.0
+"""By n independent draws that none saw, an event has a probability of at most 3 / n, with a
+confidence of 95 % (Hanley and Lippman-Hand 1983, doi:10.1001/jama.1983.03330370053031)."""
+
+_NORMAL = 1.959964  # half an interval of 95 %, in standard errors
+
+
 def expectation(
     draws: FloatArray,
     answer: Answer | Sharpened | None,
@@ -26,6 +33,7 @@ def expectation(
     function: Callable[[FloatArray], npt.ArrayLike],
     *,
     batched: bool,
+    independent: Callable[[], float],
 ) -> Estimate:
     """Return the mean of a function; see :meth:`surrokit.result.run.Run.expectation`.
 
@@ -39,6 +47,8 @@ def expectation(
         Exact calls of the whole run.
     function, batched
         As there.
+    independent
+        Returns how many independent draws the draws or answers are worth at least.
     """
     if not draws.shape[1]:
         raise ConfigurationError("there are no draws to take a mean over; draw some first")
@@ -48,7 +58,26 @@ def expectation(
         if answer is None
         else attrs.evolve(answer, calls=calls).expectation(values)
     )
+    estimate = _unseen(estimate, independent)
     return estimate if values.many else _first(estimate)
+
+
+def _unseen(estimate: Estimate, independent: Callable[[], float]) -> Estimate:
+    """Return an estimate whose errors say what events that were not seen may hide.
+
+    All draws have one value of the function. If that is 0 or 1, the function may be an event that
+    no draw saw, or that none missed, and has an upper bound.
+    """
+    event = ~(estimate.error > 0.0) & np.isin(estimate.value, (0.0, 1.0))
+    if not event.any():
+        return estimate
+    n = independent()
+    return attrs.evolve(
+        estimate,
+        error=np.where(event, RULE_OF_THREE / _NORMAL / n, estimate.error),
+        effective=np.where(event, n, estimate.effective),
+        degrees=np.where(event, np.inf, estimate.degrees),
+    )
 
 
 def resample(

@@ -97,12 +97,13 @@ class Answer(Answering):
         corrections = squares * np.stack([each.of_correction for each in found])
         chains = squares * np.stack([each.of_chains for each in found])
         variance = (chains + corrections).sum(axis=0)
+        degrees = [each.degrees for each in found] + [each.degrees_of_chains for each in found]
         return Estimate(
             value=counts @ np.stack([each.means for each in found]),
             error=np.sqrt(variance),
             effective=_ratio(self._variances(values), variance),
             degrees=combine_degrees(
-                corrections, np.stack([each.degrees for each in found]), variance
+                np.concatenate([corrections, chains]), np.stack(degrees), variance
             ),
             calls=self.calls,
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import attrs
 import numpy as np
 
 from surrokit.diagnostics import mean_error
-from surrokit.types import FloatArray
+from surrokit.types import BoolArray, FloatArray
 from surrokit.weighted.round import Round, thin_as
 
 FEWEST_OF_A_TREND = 8
@@ -19,6 +20,12 @@ LARGEST_LINE = 50.0
 
 LEAST_DEGREES = 1.0
 """Degrees of freedom that an error has at least; its interval is then that of Cauchy's law."""
+
+LEAST_BATCHES = 32
+"""Independent parts of all chains whose means are compared; chains that are fewer are cut."""
+
+LARGEST_TAIL = 0.5
+"""Pareto's k of a function above which it has no variance, and means of it no normal law."""
 
 
 def shares(weights: FloatArray) -> FloatArray:
@@ -62,12 +69,15 @@ class Corrected:
         Variance of the rest; infinite where all weight is on one draw.
     degrees
         Degrees of freedom that the latter has.
+    degrees_of_chains
+        Those that the former has.
     """
 
     means: FloatArray
     of_chains: FloatArray
     of_correction: FloatArray
     degrees: FloatArray
+    degrees_of_chains: FloatArray
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -113,11 +123,63 @@ def _tilt(found: Round, thinned: FloatArray) -> FloatArray:
     return np.asarray((found.tilt - 1.0)[..., None] * thinned)
 
 
-def _of_draws(found: Round, centred: Values) -> FloatArray:
-    """Return the variance of the mean over draws, tilted, shape (k,)."""
-    plain = np.square(mean_error(centred.draws))
+def chain_variance(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the variance of means over chains of values (chains, n, k), and its degrees, (k,).
+
+    A chain that is away in a tail for long, once, adds little to estimated autocorrelations. Means
+    of whole chains see it, as they are independent whatever the chains do between their ends. So
+    the variance is the larger of both estimates. Where few chains were there, degrees are few.
+    Where the tail has no variance at all, the interval is that of Cauchy's law.
+    """
+    batches = _batch_means(values)
+    apart = batches - batches.mean(axis=0)
+    between = np.square(apart).sum(axis=0) / (len(apart) * max(len(apart) - 1, 1))
+    variance = np.fmax(np.square(mean_error(values)), between)
+    degrees = np.where(is_heavy(values), LEAST_DEGREES, measure_degrees(apart))
+    return variance, degrees
+
+
+def _batch_means(values: FloatArray) -> FloatArray:
+    """Return means of chains (chains, n, k), or of parts of them where chains are few."""
+    chains, n, k = values.shape
+    parts = min(-(-LEAST_BATCHES // chains), n)
+    length = n // parts
+    kept = values[:, : parts * length].reshape(chains * parts, length, k)
+    return np.asarray(kept.mean(axis=1))
+
+
+def is_heavy(values: FloatArray) -> BoolArray:
+    """Return whether the tails of functions at draws (chains, n, k) have no variance, (k,)."""
+    return tail_index(values) > LARGEST_TAIL
+
+
+def tail_index(values: FloatArray) -> FloatArray:
+    """Return Pareto's k of how far values (chains, n, k) lie from their mean, by ArviZ, (k,).
+
+    It is -inf for functions of two values, as events are, which have no tail, and for a hundred
+    draws or fewer.
+    """
+    found = np.full(values.shape[2], -np.inf)
+    if values.shape[0] * values.shape[1] <= 100:
+        return found
+    from arviz_stats.base import array_stats
+
+    for i, column in enumerate(np.moveaxis(values, 2, 0)):
+        if np.isin(column, (column.min(), column.max())).all():
+            continue
+        apart = np.abs(column - column.mean()).reshape(1, -1)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            k = array_stats.pareto_khat(apart / apart.max(), r_eff=1.0, tail="right")
+        found[i] = np.nan_to_num(float(np.squeeze(k)), nan=-np.inf)
+    return found
+
+
+def _of_draws(found: Round, centred: Values) -> tuple[FloatArray, FloatArray]:
+    """Return the variance of the mean over draws, tilted, and its degrees, each (k,)."""
+    plain, degrees = chain_variance(centred.draws)
     if (found.tilt == 1.0).all():
-        return np.asarray(plain)
+        return plain, degrees
     thinned = thin_as(found.tilt, centred.draws)
     tilted = _tilt(found, thinned)
     both = np.mean(tilted * thinned, axis=(0, 1))
@@ -125,7 +187,7 @@ def _of_draws(found: Round, centred: Values) -> FloatArray:
         # as a part of the variance of f, since both have about its autocorrelation
         shared = np.nan_to_num(both / np.square(thinned).mean(axis=(0, 1)))
     own = np.square(mean_error(tilted))
-    return np.asarray(plain * (1.0 + 2.0 * np.maximum(shared, 0.0)) + own)
+    return plain * (1.0 + 2.0 * np.maximum(shared, 0.0)) + own, degrees
 
 
 def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corrected:
@@ -157,15 +219,17 @@ def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corr
     seen = np.maximum(jackknife, _foretell_variance(found, centred, trends) / n)
     late = _of_hindsight(found, centred)
     in_hindsight = np.square(late).mean(axis=0) / n
+    of_chains, degrees_of_chains = _of_draws(found, centred)
     degrees = measure_degrees(moves, _kurtosis(centred.flat))
     still &= (values.paid == flat[0]).all(axis=0)
     unknown = not sum_without(found.weights).all()
     return Corrected(
         means=means,
-        of_chains=np.where(still, 0.0, _of_draws(found, centred)),
+        of_chains=np.where(still, 0.0, of_chains),
         of_correction=np.where(still, 0.0, np.inf if unknown else np.maximum(seen, in_hindsight)),
         # hindsight is of many draws, where payments are few
         degrees=np.where(in_hindsight > seen, measure_degrees(late), degrees),
+        degrees_of_chains=degrees_of_chains,
     )
 
 

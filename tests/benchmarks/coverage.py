@@ -1,0 +1,287 @@
+"""How often 95 % intervals of sharpened and of weighted answers hold where that is hard.
+
+Sharpened answers are of chains that mix slowly along one direction, in which the surrogate errs.
+Weighted ones are of heavy tails, on a surrogate without an error, so that all noise is that of
+chains on it. The truth is that of many direct draws, or of sums over a fine grid. Every repeat runs
+anew, with another seed. It asserts nothing.
+
+    python tests/benchmarks/coverage.py modes ridge --repeats 40 --folder coverage
+
+Repeats are kept in the folder, and are not done again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import click
+import numpy as np
+import scipy.special
+
+import surrokit as sk
+
+FIGURES = ("mean", "sd", "q05", "q50", "q95")
+DIRECT, MOVES = 4_000_000, 16_000
+
+
+def mixture(shares, centres):
+    """Return a mixture of normal densities of unit covariance."""
+    logs, centres = np.log(shares), np.asarray(centres, dtype=float)
+
+    def both(q):
+        away = q[:, None] - centres
+        each = logs - 0.5 * np.square(away).sum(axis=2)
+        log_density = scipy.special.logsumexp(each, axis=1)
+        parts = np.exp(each - log_density[:, None])
+        return -log_density, np.einsum("nk,nkd->nd", parts, away)
+
+    return sk.potential(value_and_gradient=both, dim=centres.shape[1], batched=True)
+
+
+def draw_mixture(shares, centres):
+    """Return direct draws of it."""
+    rng, centres = np.random.default_rng(0), np.asarray(centres, dtype=float)
+    which = rng.choice(len(shares), DIRECT, p=shares)
+    return centres[which] + rng.standard_normal((DIRECT, centres.shape[1]))
+
+
+def normal(mean, covariance):
+    """Return a normal density."""
+    mean, precision = np.asarray(mean), np.linalg.inv(covariance)
+
+    def both(q):
+        slopes = (q - mean) @ precision
+        return 0.5 * np.einsum("nd,nd->n", q - mean, slopes), slopes
+
+    return sk.potential(value_and_gradient=both, dim=len(mean), batched=True)
+
+
+def student(degrees):
+    """Return a Student-t density in two dimensions, with unit scales."""
+    power = 0.5 * (degrees + 2.0)
+
+    def both(q):
+        squares = 1.0 + np.square(q).sum(axis=1) / degrees
+        return power * np.log(squares), 2.0 * power * q / (degrees * squares[:, None])
+
+    return sk.potential(value_and_gradient=both, dim=2, batched=True)
+
+
+def draw_student(degrees):
+    """Return direct draws of it."""
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((DIRECT, 2)) / np.sqrt(rng.chisquare(degrees, (DIRECT, 1)) / degrees)
+
+
+TIMES = np.arange(6) * 0.5
+DATA = np.array([2.13, 1.49, 1.24, 0.95, 0.74, 0.55])
+PRIOR_SD = 1.309  # of a half of Student's t with three degrees of freedom
+
+
+def decay():
+    """Return an exponential decay: log amplitude, log rate and log noise of six data."""
+
+    def both(z):
+        height, rate, sd = np.exp(z).T
+        curve = np.exp(-rate[:, None] * TIMES)
+        away = DATA - height[:, None] * curve
+        precision, least = sd**-2, 3.0 * PRIOR_SD**2
+        log_density = (
+            -0.5 * precision * np.square(away).sum(axis=1)
+            - 5.0 * z[:, 2]
+            + 2.0 * (z[:, 0] + z[:, 1] - rate)
+            - height
+            - 2.0 * np.log1p(sd**2 / least)
+        )
+        pulls = height[:, None] * curve * away * precision[:, None]
+        slopes = [
+            pulls.sum(axis=1) + 2.0 - height,
+            -rate * (pulls @ TIMES) + 2.0 - 2.0 * rate,
+            precision * np.square(away).sum(axis=1) - 5.0 - 4.0 * sd**2 / (least + sd**2),
+        ]
+        return -log_density, -np.stack(slopes, axis=1)
+
+    return sk.potential(value_and_gradient=both, dim=3, batched=True)
+
+
+def figures_of_decay():
+    """Return figures of the logarithms, shape (5, 3), by a sum over a grid."""
+    spans = [(2.077, 0.03, 0.005, 15.0, 500), (0.534, 0.05, 0.0005, 12.0, 500)]
+    grids = [_grid(*span) for span in (*spans, (0.08, 0.5, 0.008, 60.0, 240))]
+    points = np.exp([np.resize(grid[0], 500) for grid in grids])
+    height, rate, sd = points[0], points[1], points[2][:240]
+    away = DATA - height[:, None, None] * np.exp(-rate[:, None] * TIMES)
+    logs = (2.0 * np.log(height) - height)[:, None] + 2.0 * np.log(rate) - 2.0 * rate
+    of_noise = -5.0 * np.log(sd) - 2.0 * np.log1p(sd**2 / (3.0 * PRIOR_SD**2))
+    cube = logs[..., None] - 0.5 * np.square(away).sum(axis=2)[..., None] / sd**2 + of_noise
+    mass = np.exp(cube - cube.max())
+    mass *= grids[0][1][:, None, None] * grids[1][1][:, None] * grids[2][1]
+    found = []
+    for i, (grid, _) in enumerate(grids):
+        part = mass.sum(axis=tuple({0, 1, 2} - {i}))
+        part, at = part / part.sum(), np.exp(grid)
+        mean = part @ at
+        sd_of = np.sqrt(part @ np.square(at - mean))
+        quantiles = np.exp(np.interp([0.05, 0.5, 0.95], np.cumsum(part) - 0.5 * part, grid))
+        found.append([mean, sd_of, *quantiles])
+    return np.array(found).T
+
+
+def _grid(centre, width, low, high, n):
+    """Return logarithms, dense about one, and the lengths that they stand for."""
+    ends = np.arcsinh((np.log([low, high]) - np.log(centre)) / width)
+    at = np.linspace(*ends, n)
+    return np.log(centre) + width * np.sinh(at), width * np.cosh(at) * (at[1] - at[0])
+
+
+def figures_of(draws):
+    """Return the figures of draws (n, dim), shape (5, dim)."""
+    quantiles = np.quantile(draws, [0.05, 0.5, 0.95], axis=0)
+    return np.array([draws.mean(axis=0), draws.std(axis=0), *quantiles])
+
+
+@attrs.frozen(kw_only=True)
+class Case:
+    """A target, a surrogate that is ready or right, and what is true.
+
+    Answers are those of ``exp(q)`` where ``logarithms`` says so.
+    """
+
+    target: Callable[[], object]
+    truth: Callable[[], np.ndarray]
+    surrogate: Callable[[], object]
+    sampler: object = "sub-chain"
+    weighted: bool = False
+    logarithms: bool = False
+
+
+TWO = ((2.5, 0.5), (-2.5, -0.5))
+THREE = ((-4.5, 0.4, 0.0), (0.0, 0.0, -0.5), (4.5, -0.4, 0.0))
+RIDGE = np.array([[1.0, 0.3], [0.3, 1.0]])
+SHORT = ("sub-chain", {"length": 1, "kernel": ("hmc", {"step_size": 0.8, "n_steps": 1})})
+
+CASES = {
+    "modes": Case(
+        target=lambda: mixture((0.6, 0.4), TWO),
+        truth=lambda: figures_of(draw_mixture((0.6, 0.4), TWO)),
+        surrogate=lambda: mixture((0.5, 0.5), TWO),
+    ),
+    "three-modes": Case(
+        target=lambda: mixture((0.45, 0.3, 0.25), THREE),
+        truth=lambda: figures_of(draw_mixture((0.45, 0.3, 0.25), THREE)),
+        surrogate=lambda: mixture((0.35, 0.35, 0.3), THREE),
+    ),
+    "ridge": Case(
+        target=lambda: normal((0.0, 0.0), RIDGE),
+        truth=lambda: np.outer([0.0, 1.0, -1.6448536, 0.0, 1.6448536], np.ones(2)),
+        surrogate=lambda: normal((0.2, 0.0), RIDGE),
+        sampler=SHORT,
+    ),
+    "decay": Case(
+        target=decay,
+        truth=figures_of_decay,
+        surrogate=lambda: sk.batch_surrogate(lambda evaluations, rng: decay()),
+        weighted=True,
+        logarithms=True,
+    ),
+    "student": Case(
+        target=lambda: student(5.0),
+        truth=lambda: figures_of(draw_student(5.0)),
+        surrogate=lambda: sk.batch_surrogate(lambda evaluations, rng: student(5.0)),
+        weighted=True,
+    ),
+}
+"""By name."""
+
+
+def repeat(case: Case, seed: int, draws: int, effective: int) -> dict[str, np.ndarray]:
+    """Return figures and half intervals of one run, shape (5, dim); none where refused."""
+    target = case.target()
+    parts = {"surrogate": case.surrogate(), "sampler": case.sampler, "seed": seed}
+    if case.weighted:
+        weights = ("weights", {"effective": effective})
+        parts |= {"explorer": "rounds", "correction": weights, "max_calls": 150}
+        if case.logarithms:
+            target, parts["surrogate"] = _exponentials(target)
+    else:
+        parts |= {"draws": draws // 4}
+    run = sk.sample(target, progress=False, **parts)
+    run = run if case.weighted else sk.sharpen(run, seed=seed, moves=MOVES)
+    warned = {"warned": np.array([each.name for each in run.verdict.warnings], dtype=np.str_)}
+    answer = run.answer if case.weighted else run.sharpened
+    if answer is None:
+        return warned
+    figures = (run.weights if case.weighted else answer).figures.named
+    ends = [figures[name].interval() for name in FIGURES]
+    return {
+        **warned,
+        "value": np.array([figures[name].value for name in FIGURES]),
+        "half": np.array([0.5 * (high - low) for low, high in ends]),
+    }
+
+
+def _exponentials(potential):
+    """Return a target of exp(q), and a surrogate of it that is right, by a potential of q."""
+    declared = {f"x{i}": sk.Parameter(lower=0.0) for i in range(potential.dim)}
+
+    def both(x):
+        value, gradient = potential.value_and_gradient(np.log(x))
+        # the transform adds the Jacobian that the potential has already
+        return value + np.log(x).sum(axis=1), (gradient + 1.0) / x
+
+    target = sk.potential(value_and_gradient=both, parameters=declared, batched=True)
+    return target, sk.batch_surrogate(lambda evaluations, rng: potential)
+
+
+def tell(name: str, truth: np.ndarray, found: list[dict[str, np.ndarray]]) -> None:
+    """Print how often intervals hold."""
+    answered = [each for each in found if "value" in each]
+    if not answered:
+        click.echo(f"{name}: all {len(found)} runs refused")
+        return
+    values, halves = (np.array([each[key] for each in answered]) for key in ("value", "half"))
+    known = np.isfinite(halves)
+    hits = np.abs(values - truth) <= halves
+    warned = sum(bool(len(each["warned"])) for each in found)
+    click.echo(
+        f"{name}: {len(found)} runs, {len(found) - len(answered)} refused, {warned} with a warning;"
+        f" {1.0 - known.mean():.1%} of the figures without an error; of the others "
+        f"{hits[known].mean():.1%} of the intervals hold"
+    )
+    for i, figure in enumerate(FIGURES):
+        parts = [
+            f"{hits[:, i, j][known[:, i, j]].mean():.3f} of {known[:, i, j].sum()}"
+            if known[:, i, j].any()
+            else "none"
+            for j in range(values.shape[2])
+        ]
+        click.echo(f"    {figure:5} {', '.join(parts)}")
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(CASES)))
+@click.option("--repeats", default=40, show_default=True)
+@click.option("--draws", default=2000, show_default=True, help="Of all chains, to be sharpened.")
+@click.option("--effective", default=24_000, show_default=True, help="Of chains on surrogates.")
+@click.option("--folder", default="coverage", show_default=True, type=click.Path(path_type=Path))
+def main(names: tuple[str, ...], repeats: int, draws: int, effective: int, folder: Path) -> None:
+    """Print how often intervals hold."""
+    warnings.simplefilter("ignore", sk.errors.SamplingWarning)
+    folder.mkdir(exist_ok=True)
+    for name in names or CASES:
+        case, found = CASES[name], []
+        size = effective if case.weighted else draws
+        for seed in range(1, repeats + 1):
+            path = folder / f"{name}-{size}-{seed}.npz"
+            if not path.exists():
+                np.savez(path, **repeat(case, seed, draws, effective))
+            with np.load(path) as kept:
+                found.append(dict(kept))
+        tell(name, case.truth(), found)
+
+
+if __name__ == "__main__":
+    main()
