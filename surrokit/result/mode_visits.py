@@ -74,18 +74,21 @@ class ModeVisits:
             return False
         return self.moves >= ENOUGH or self.moves >= SELDOM * self.expected
 
-    def tell(self, labels: list[str]) -> str:
+    def tell(self, labels: list[str], draws: FloatArray) -> str:
         """Return each mode's place, height and share of the draws, in words.
 
         Parameters
         ----------
         labels
-            A name for each number of a position.
+            A name for each of the user's numbers.
+        draws : ndarray of shape (chains, draws, len(labels))
+            Draws in the user's coordinates, whose spread is the unit in which modes are apart.
         """
         modes = self.modes
         heights = modes.values - modes.values[0]
+        told = _farthest_apart(modes.places, draws)
         return "; ".join(
-            f"{self._place(k, labels)} ("
+            f"{self._place(k, labels, told)} ("
             + (
                 f"potential {modes.values[0]:.6g}"
                 if k == 0
@@ -96,12 +99,20 @@ class ModeVisits:
             for k in range(len(modes))
         )
 
-    def _place(self, k: int, labels: list[str]) -> str:
-        sds = np.sqrt(np.diagonal(self.modes.covariances, axis1=1, axis2=2)).mean(axis=0)
-        apart = np.ptp(self.modes.positions, axis=0) / sds
-        told = np.sort(np.argsort(-apart, kind="stable")[:_MOST_NUMBERS])
+    def _place(self, k: int, labels: list[str], told: IntArray) -> str:
         place = ", ".join(f"{labels[i]} = {self.modes.places[k, i]:.4g}" for i in told)
         return place + (", ..." if len(labels) > _MOST_NUMBERS else "")
+
+
+def _farthest_apart(places: FloatArray, draws: FloatArray) -> IntArray:
+    """Return in which of the user's numbers modes at ``places (k, n)`` differ most, in order.
+
+    The user's numbers need not be as many as the sampling coordinates: a simplex has one more.
+    """
+    sds = np.median(draws.std(axis=1), axis=0)  # over chains, of which most stay at one mode
+    apart = np.ptp(places, axis=0)
+    apart[apart > 0] /= np.maximum(sds[apart > 0], np.finfo(float).tiny)
+    return np.sort(np.argsort(-apart, kind="stable")[:_MOST_NUMBERS])
 
 
 def _missed(modes: Modes, k: int, draws: FloatArray) -> bool:
