@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from surrokit.coordinates.constraints.directions import AWAY, UnitVector
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError
 from surrokit_jax.library import load_jax
@@ -109,16 +110,22 @@ def _ordered(constraint: Any, z: Any) -> Mapped:
 
 def _unit_vector(constraint: Any, z: Any) -> Mapped:
     jnp = load_jax().numpy
-    constant = float(constraint.log_jacobian(np.zeros((1, constraint.free)))[0])
     squared = jnp.sum(jnp.square(z))
-    return z / jnp.sqrt(squared), constant - 0.5 * squared
+    return z / jnp.sqrt(squared), _log_length(squared, constraint.size)
 
 
 def _circular(constraint: Any, z: Any) -> Mapped:
     jnp = load_jax().numpy
     x, y = jnp.split(z, 2)
     del constraint
-    return jnp.arctan2(y, x), -0.5 * jnp.sum(jnp.square(z))
+    return jnp.arctan2(y, x), jnp.sum(_log_length(jnp.square(x) + jnp.square(y), 2))
+
+
+def _log_length(squares: Any, size: int) -> Any:
+    """Return the log density of vectors of ``size`` numbers with squared lengths (...)."""
+    jnp = load_jax().numpy
+    constant = UnitVector(size).log_jacobian(np.eye(1, size))[0] + 0.5
+    return 0.5 * AWAY * jnp.log(squares) - 0.5 * squares + float(constant)
 
 
 def _correlation(constraint: Any, z: Any) -> Mapped:

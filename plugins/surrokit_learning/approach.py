@@ -30,7 +30,8 @@ class Approach:
     Parameters
     ----------
     evaluations
-        Gradients at most; None for 50 for each chain and 10 more for each dimension.
+        Gradients at most; None for 50 for each chain and 10 more for each dimension, and three
+        times as many while there is a mode that one search alone has found.
     searches
         Starts to search from at most; None for more of them in more dimensions, 12 at most.
 
@@ -156,10 +157,17 @@ class ApproachExploration:
 
     def _limits(self, state: ApproachState) -> Limits:
         chains, dim = state.chains.positions.shape
-        most = self.settings.evaluations or 50 * chains + 10 * dim
+        usual = 50 * chains + 10 * dim
+        most, more = self.settings.evaluations or usual, 2 * usual
         if self.calls is not None:
             most = min(most, max(self.calls // 4, 1))
-        return Limits(total=most, later=most / 2, searches=self.settings.searches)
+            more = min(more, max(self.calls // 4 - most, 0))
+        return Limits(
+            total=most,
+            later=most / 2,
+            searches=self.settings.searches,
+            spare=0 if self.settings.evaluations is not None else more,
+        )
 
 
 def _covariance_within(modes: Modes, chains: ChainState) -> FloatArray:

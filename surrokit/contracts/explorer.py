@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 NEGLIGIBLE = 1e-4
 """Share of the probability, by Laplace approximations, below which a mode is neglected."""
 
+_PROBABILITY = 0.95  # of the bound of what no search has seen
+
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Modes:
@@ -40,6 +42,11 @@ class Modes:
     believed : bool
         Whether mass lies about them as their covariances foretell. If not, searches ended in necks,
         where the density is high and hardly any mass is, or in shapes unlike a normal one.
+    converged : ndarray of shape (k,)
+        Whether a search found nothing left to gain at each mode. Where none did, they were cut off
+        there, on the way to another one perhaps. By default all.
+    concave : bool
+        Whether the target is log-concave, so that there is no other mode.
     places : ndarray of shape (k, dim)
         The positions in the user's coordinates; by default in the sampling coordinates.
     """
@@ -50,7 +57,13 @@ class Modes:
     ended: IntArray
     unfinished: int = 0
     believed: bool = True
+    converged: BoolArray = attrs.field()
+    concave: bool = False
     places: FloatArray = attrs.field()
+
+    @converged.default
+    def _all(self) -> BoolArray:
+        return np.ones(len(self.values), dtype=bool)
 
     @places.default
     def _positions(self) -> FloatArray:
@@ -84,6 +97,32 @@ class Modes:
         within: FloatArray = np.sum(masses[:, None, None] * self.covariances, axis=0)
         return np.asarray(within + (away.T * masses) @ away)
 
+    def unseen(self, joined: BoolArray | None = None) -> tuple[float, float]:
+        """Return which part of further searches would end at no known mode, and an upper bound.
+
+        The estimate is Good and Turing's (Good 1953, doi:10.1093/biomet/40.3-4.237): the part of
+        the searches that ended where no other did. The bound has a probability of 0.95, as if
+        each search by itself were one of these or not. Where there are none it is the exact form of
+        the rule of three. It is a part of the searches, and not of the mass.
+
+        Parameters
+        ----------
+        joined : ndarray of shape (k,), optional
+            Modes between which chains go freely, which count as one.
+        """
+        from scipy.special import betaincinv
+
+        if self.concave:
+            return 0.0, 0.0
+        ended = np.where(self.converged, self.ended, np.maximum(self.ended, 2))
+        if joined is not None and joined.any():
+            ended = np.append(ended[~joined], ended[joined].sum())
+        once, all_of_them = int((ended == 1).sum()), int(self.ended.sum())
+        if once >= all_of_them:
+            return 1.0, 1.0
+        bound = betaincinv(once + 1.0, all_of_them - once, _PROBABILITY)
+        return once / all_of_them, float(bound)
+
     def take(self, rows: BoolArray | IntArray) -> Modes:
         """Return the modes chosen by an index or a mask."""
         return attrs.evolve(
@@ -92,6 +131,7 @@ class Modes:
             values=self.values[rows],
             covariances=self.covariances[rows],
             ended=self.ended[rows],
+            converged=self.converged[rows],
             places=self.places[rows],
         )
 
@@ -123,6 +163,7 @@ class Modes:
             "potentials": self.values.tolist(),
             "masses": self.masses.tolist(),
             "ended": self.ended.tolist(),
+            "unseen": self.unseen(),
             "believed": self.believed,
             "searches": self.searches,
         }

@@ -140,9 +140,9 @@ def _separate_modes(run: Run) -> str | None:
     missed = "; draws miss modes altogether" if visits.missed.any() else ""
     return (
         f"the target has {len(visits.modes)} modes, and chains went from one to another "
-        f"{visits.moves} times{missed}: {visits.tell(run.labels)}. The draws at each tell where "
-        "chains began, and nothing of the target; begin chains at all of them with initial=..., "
-        "and weigh each by itself, or find coordinates in which they are one"
+        f"{visits.moves} times{missed}: {visits.tell(run.labels, run.draws)}. The draws at each "
+        "tell where chains began, and nothing of the target; begin chains at all of them with "
+        "initial=..., and weigh each by itself, or find coordinates in which they are one"
     )
 
 

@@ -1,12 +1,18 @@
-"""Visits of draws to the modes, and moves of chains between them."""
+"""Visits of draws to the modes, moves of chains between them, and modes that none may have seen."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
 from surrokit.contracts.explorer import Modes
+from surrokit.result.finding import Finding
 from surrokit.types import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from surrokit.result.run import Run
 
 ENOUGH = 40
 """Moves of chains between modes from which on the modes' shares of the draws mean something."""
@@ -17,6 +23,10 @@ SELDOM = 0.1
 VISITED = 0.01
 """Part of the draws nearest to a mode from which on it is not missed."""
 
+FEWEST_SEARCHES = 3
+"""Searches that must have ended at one mode, or else hardly anything speaks against others."""
+
+_MOST_ENDS = 6  # ends of searches that a message names
 _MOST_NUMBERS = 4  # coordinates of a mode in a message: those in which modes differ most
 
 
@@ -26,10 +36,10 @@ class ModeVisits:
 
     Parameters
     ----------
+    found
+        All modes.
     modes
-        The modes that matter.
-    searches
-        Number of all searches, wherever they ended.
+        Those that matter.
     shares : ndarray of shape (k,)
         Part of the draws at each mode.
     missed : ndarray of shape (k,)
@@ -41,8 +51,8 @@ class ModeVisits:
         How often independent draws would.
     """
 
+    found: Modes
     modes: Modes
-    searches: int
     shares: FloatArray
     missed: BoolArray
     moves: int
@@ -52,13 +62,13 @@ class ModeVisits:
     def of(cls, modes: Modes, positions: FloatArray) -> ModeVisits:
         """Return where draws lie, from ``positions (chains, draws, dim)``."""
         chains, draws, dim = positions.shape
-        searches, modes = modes.searches, modes.take(modes.matters)
+        found, modes = modes, modes.take(modes.matters)
         rows = positions.reshape(-1, dim)
         visited: IntArray = modes.nearest(rows).reshape(chains, draws)
         shares = np.bincount(visited.ravel(), minlength=len(modes)) / visited.size
         return cls(
+            found=found,
             modes=modes,
-            searches=searches,
             shares=shares,
             missed=np.array(
                 [shares[k] < VISITED and _missed(modes, k, rows) for k in range(len(modes))]
@@ -74,36 +84,105 @@ class ModeVisits:
             return False
         return self.moves >= ENOUGH or self.moves >= SELDOM * self.expected
 
-    def tell(self, labels: list[str]) -> str:
+    @property
+    def unseen(self) -> tuple[float, float]:
+        """What :meth:`Modes.unseen` says where modes that draws join count as one."""
+        return self.found.unseen(self.found.matters if self.joined else None)
+
+    def tell(self, labels: list[str], draws: FloatArray) -> str:
         """Return each mode's place, height and share of the draws, in words.
 
         Parameters
         ----------
         labels
-            A name for each number of a position.
+            A name for each of the user's numbers.
+        draws : ndarray of shape (chains, draws, len(labels))
+            Draws in the user's coordinates, whose spread is the unit in which modes are apart.
         """
         modes = self.modes
         heights = modes.values - modes.values[0]
+        told = _farthest_apart(modes.places, draws)
         return "; ".join(
-            f"{self._place(k, labels)} ("
+            f"{self._place(k, labels, told)} ("
             + (
                 f"potential {modes.values[0]:.6g}"
                 if k == 0
                 else f"{round(heights[k], 1):g} nats higher"
             )
-            + f", {modes.ended[k]} of {self.searches} searches, "
+            + f", {modes.ended[k]} of {self.found.searches} searches, "
             f"{100 * self.shares[k]:.3g} % of the draws)"
             for k in range(len(modes))
         )
 
-    def _place(self, k: int, labels: list[str]) -> str:
-        sds = np.sqrt(np.diagonal(self.modes.covariances, axis1=1, axis2=2)).mean(axis=0)
-        apart = np.ptp(self.modes.positions, axis=0) / sds
-        told = np.sort(np.argsort(-apart, kind="stable")[:_MOST_NUMBERS])
+    def _place(self, k: int, labels: list[str], told: IntArray) -> str:
         place = ", ".join(f"{labels[i]} = {self.modes.places[k, i]:.4g}" for i in told)
         return place + (", ..." if len(labels) > _MOST_NUMBERS else "")
+
+
+def _farthest_apart(places: FloatArray, draws: FloatArray) -> IntArray:
+    """Return in which of the user's numbers modes at ``places (k, n)`` differ most, in order.
+
+    The user's numbers need not be as many as the sampling coordinates: a simplex has one more.
+    """
+    sds = np.median(draws.std(axis=1), axis=0)  # over chains, of which most stay at one mode
+    apart = np.ptp(places, axis=0)
+    apart[apart > 0] /= np.maximum(sds[apart > 0], np.finfo(float).tiny)
+    return np.sort(np.argsort(-apart, kind="stable")[:_MOST_NUMBERS])
 
 
 def _missed(modes: Modes, k: int, draws: FloatArray) -> bool:
     """Return whether no draw is where nearly all of a mode's normal approximation lies."""
     return bool(modes.squares(k, draws).min() > (np.sqrt(draws.shape[1]) + 2.0) ** 2)
+
+
+def mode_findings(run: Run) -> list[Finding]:
+    """Return what searches for modes say of places without draws."""
+    if run.modes is None:
+        return []
+    return _unseen(run, run.modes) if run.modes.believed else _unbelieved(run.modes)
+
+
+def _unbelieved(modes: Modes) -> list[Finding]:
+    """Return that chains began elsewhere than where searches for modes ended."""
+    message = (
+        f"searches for modes ended where hardly any mass is (potential {modes.values[0]:.6g} "
+        "is the least), in a neck or in a shape unlike a normal one, so chains began at their "
+        "starts; if they mix badly, give the target other coordinates, such as non-centred ones "
+        "of a hierarchical model"
+    )
+    return [Finding(name="modes_left", message=message, warns=False)]
+
+
+def _unseen(run: Run, modes: Modes) -> list[Finding]:
+    """Return whether searches kept ending in new places, or fewer than three ended in one."""
+    if modes.concave or not len(run.kept):
+        return []
+    visits = ModeVisits.of(modes, run.kept.positions)
+    part, bound = visits.unseen
+    most = int(modes.ended[modes.matters].sum() if visits.joined else modes.ended.max())
+    if part == 0.0 and most >= FEWEST_SEARCHES:
+        return []
+    if modes.ended.sum() == 1:
+        what = f"a single search for modes came to its end, of {modes.searches}"
+    else:
+        what = (
+            f"searches for modes {_describe_ends(modes)}: by Good and Turing's estimate {part:.0%} "
+            "of further searches would end at a mode that none has found, at most "
+            f"{bound:.0%} with a probability of 0.95"
+        )
+    budget = "raise max_calls, " * (run.stopped == "max_calls")
+    message = (
+        f"{what}; nothing says how much of the mass another mode holds; {budget}begin in more "
+        "places with initial=..., let the explorer make more searches, or say in plausible= where "
+        "to look"
+    )
+    return [Finding(name="unseen_modes", message=message, warns=True)]
+
+
+def _describe_ends(modes: Modes) -> str:
+    """Return where searches ended, in words."""
+    ends = zip(modes.ended[:_MOST_ENDS], modes.values[:_MOST_ENDS], strict=True)
+    heights = ", ".join(f"{ended} at potential {value:.6g}" for ended, value in ends)
+    more = ", ..." if len(modes) > _MOST_ENDS else ""
+    places = "one place" if len(modes) == 1 else f"{len(modes)} places"
+    return f"ended in {places} ({heights}{more})"

@@ -12,6 +12,7 @@ from surrokit.failures.chance import tell_chance
 from surrokit.result.adaptation import Adaptation, Stray
 from surrokit.result.advice import FEWEST_ITERATIONS, advice, advise_mixing
 from surrokit.result.finding import FEWEST_EFFECTIVE, Finding, Verdict
+from surrokit.result.mode_visits import mode_findings
 from surrokit.result.run import Run
 from surrokit.result.weights_findings import weights_findings
 from surrokit.surrogate.border import part_beyond
@@ -54,7 +55,7 @@ def judge(run: Run) -> Verdict:
         *_replaced(run),
         *_divergences(run),
         *_recalled(run),
-        *_unbelieved(run),
+        *mode_findings(run),
     ]
     found += [*_border(run), *_missed(run)] if run.exact else []
     return Verdict(tuple(sorted(found, key=lambda each: not each.warns)))
@@ -142,12 +143,6 @@ def _ending(run: Run) -> list[Finding]:
         found.append(_note("stopped", _STOPPED[run.stopped]))
     if not len(run.kept):
         found.append(_empty(run))
-    elif run.stopped == "max_calls" and _searched_once(run):
-        message = (
-            "of the searches for modes a single one came to its end, as max_calls allowed no more: "
-            "there may be a better mode elsewhere; raise it, or say in plausible= where to look"
-        )
-        found.append(Finding(name="one_search", message=message, warns=True))
     return found
 
 
@@ -209,11 +204,6 @@ def _chance(run: Run) -> list[Finding]:
         )
         found.append(Finding(name="noisy", message=message, warns=True))
     return found
-
-
-def _searched_once(run: Run) -> bool:
-    modes = run.modes
-    return modes is not None and modes.unfinished > 0 and int(modes.ended.sum()) == 1
 
 
 def _empty(run: Run) -> Finding:
@@ -321,19 +311,6 @@ def _strays(strays: tuple[Stray, ...]) -> list[Finding]:
         message = f"modes of their own hold {which}; draws do not tell how much they weigh"
         found.append(Finding(name="own_modes", message=message, warns=True))
     return found
-
-
-def _unbelieved(run: Run) -> list[Finding]:
-    """Return whether chains began elsewhere than where searches for modes ended."""
-    if run.modes is None or run.modes.believed:
-        return []
-    message = (
-        f"searches for modes ended where hardly any mass is (potential {run.modes.values[0]:.6g} "
-        "is the least), in a neck or in a shape unlike a normal one, so chains began at their "
-        "starts; if they mix badly, give the target other coordinates, such as non-centred ones "
-        "of a hierarchical model"
-    )
-    return [_note("modes_left", message)]
 
 
 def _divergences(run: Run) -> list[Finding]:

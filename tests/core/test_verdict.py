@@ -171,11 +171,13 @@ def test_a_limit_that_allows_for_a_single_search_is_told_of(sound):
         unfinished=1,
     )
     run = judged(attrs.evolve(sound, modes=modes, stopped="max_calls"))
-    (finding,) = run.verdict.named("one_search")
+    (finding,) = run.verdict.named("unseen_modes")
     assert finding.warns
-    assert "a single one came to its end, as max_calls allowed no more" in finding.message
-    for others in ({"stopped": "draws"}, {"modes": attrs.evolve(modes, unfinished=0)}):
-        assert not judged(attrs.evolve(run, **others)).verdict.named("one_search")
+    assert "a single search for modes came to its end, of 2; nothing says" in finding.message
+    assert "raise max_calls" in finding.message
+    for others in ({"ended": np.array([3])}, {"concave": True}):
+        enough = attrs.evolve(run, modes=attrs.evolve(modes, **others))
+        assert not judged(enough).verdict.named("unseen_modes")
 
 
 def test_modes_that_are_not_believed_are_told_of(sound):

@@ -53,11 +53,13 @@ def _is_square_finite(rows: FloatArray) -> BoolArray:
 def _scales(away: FloatArray, change: FloatArray, counts: FloatArray) -> FloatArray:
     """Return about a standard deviation of each coordinate; of one that never moved, a usual."""
     moved, turned = counts @ np.square(away), counts @ np.square(change)
-    known = (moved > 0.0) & (turned > 0.0)
+    with np.errstate(all="ignore"):
+        ratios = moved / turned
+    known = (ratios > 0.0) & np.isfinite(ratios)  # rounding may leave neither
     if not known.any():
         return np.ones(away.shape[1])
     scales = np.ones(away.shape[1])
-    scales[known] = (moved[known] / turned[known]) ** 0.25
+    scales[known] = ratios[known] ** 0.25
     scales[~known] = np.exp(np.log(scales[known]).mean())
     return scales
 

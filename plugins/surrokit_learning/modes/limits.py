@@ -28,11 +28,21 @@ class Limits:
         begin in any case.
     searches
         Starts at most; None for as many as ``later`` pays for.
+    spare
+        Evaluations more, in total and by later searches, while a mode is known that one search
+        alone has found.
     """
 
     total: int
     later: float
     searches: int | None
+    spare: int = 0
+
+    def more(self) -> Limits:
+        """Return the limits with what is spare."""
+        return attrs.evolve(
+            self, total=self.total + self.spare, later=self.later + self.spare, spare=0
+        )
 
     def starts(self, exact: Potential) -> int:
         """Return from how many starts to search at most."""

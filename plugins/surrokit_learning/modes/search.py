@@ -7,6 +7,7 @@ from collections.abc import Callable
 import attrs
 import numpy as np
 
+from surrokit.capabilities import CONVEX
 from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Modes
 from surrokit.contracts.learner import Evaluations
@@ -66,6 +67,8 @@ class ModeSearch:
     rows, searched
         What searches saw on the way where no second derivatives were to be had, and which of the
         searches each row belongs to.
+    concave
+        Whether the target is log-concave, so that there is one mode alone.
     over
         Whether there is nothing left to do.
     """
@@ -81,6 +84,7 @@ class ModeSearch:
     modes: Modes | None = None
     rows: Evaluations = attrs.field()
     searched: tuple[int, ...] = ()
+    concave: bool = False
     over: bool = False
 
     @rows.default
@@ -133,8 +137,10 @@ class ModeSearch:
         TargetError
             If the target falls and falls before any search has ended.
         """
-        search, before = self, self.paid
+        search, before = attrs.evolve(self, concave=CONVEX in exact.capabilities), self.paid
+        given = limits
         while not search.over and search.paid < before + SLICE:
+            limits = given.more() if search._finds_more else given
             abreast = search._abreast(exact, limits)
             if abreast > 1:
                 search = search._continue_abreast(exact, limits, abreast)
@@ -145,6 +151,11 @@ class ModeSearch:
             if search.paid >= limits.total:
                 search = search.stop()
         return search
+
+    @property
+    def _finds_more(self) -> bool:
+        """Whether searches have found several modes, and one of them once."""
+        return len(self.ends) > 1 and self.modes is not None and self.modes.unseen()[0] > 0.0
 
     def stop(self) -> ModeSearch:
         """Return the search when there is no time for more; the present one led nowhere."""
@@ -336,6 +347,8 @@ class ModeSearch:
             covariances=np.stack([self._covariance(k) for k in range(len(self.ends))]),
             ended=np.array([self.led.count(k) for k in range(len(self.ends))]),
             unfinished=self.led.count(-1),
+            converged=np.array([end.converged for end in self.ends]),
+            concave=self.concave,
         )
 
     def _covariance(self, k: int) -> FloatArray:

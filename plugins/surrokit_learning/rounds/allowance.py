@@ -63,8 +63,10 @@ class Allowance:
         limit = bill.most_paid // 2
         if self.settings.evaluations is None:
             limit = 2 * most if affordable is None else min(2 * most, affordable // 2)
+        later = SEARCHED * (most if affordable is None else affordable)
         return Limits(
             total=limit - bill.paid + paid,
-            later=SEARCHED * (most if affordable is None else affordable),
+            later=later,
             searches=self.settings.searches,
+            spare=int(2 * later) if self.settings.evaluations is None else 0,
         )

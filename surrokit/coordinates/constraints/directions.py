@@ -10,13 +10,20 @@ import numpy as np
 from surrokit.coordinates.constraints.constraint import CLOSE, every, only_where
 from surrokit.types import BoolArray, FloatArray
 
+AWAY = 4.0
+"""Power of the length that keeps vectors away from the origin.
+
+Without it, where lengths are those of a standard normal vector as in Stan, the density of vectors
+is highest at the origin. It has no derivatives there, so searches for modes end where no mode is.
+"""
+
 
 @attrs.frozen
 class UnitVector:
     """Vectors of ``size`` numbers and length 1.
 
-    q = z / |z|, where |z| has the law of a standard normal vector's length, as in Stan's reference
-    manual. Volumes are those of the surface.
+    q = z / |z|, where the density of z by its length is |z|^a exp(-|z|^2 / 2), with a of
+    :data:`AWAY`. Volumes are those of the surface.
     """
 
     size: int
@@ -44,19 +51,17 @@ class UnitVector:
             return z / _length(z)
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
-        """Return a vector of usual length in the direction of q."""
+        """Return a vector of the likeliest length in the direction of q."""
         inside = np.abs(np.square(q).sum(axis=1) - 1.0) < CLOSE
-        return only_where(inside, q * np.sqrt(self.size))
+        return only_where(inside, q * np.sqrt(AWAY))
 
     def log_jacobian(self, z: FloatArray) -> FloatArray:
-        """Return -|z|^2 / 2, less the log of what it adds up to along a ray."""
-        half = 0.5 * self.size
-        along_a_ray = (half - 1.0) * np.log(2.0) + math.lgamma(half)
-        return np.asarray(-0.5 * np.square(z).sum(axis=1) - along_a_ray)
+        """Return a log |z| - |z|^2 / 2, less the log of what it adds up to along a ray."""
+        return _log_length(np.square(z).sum(axis=1), self.size)
 
     def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return -z."""
-        return -z
+        """Return (a / |z|^2 - 1) z."""
+        return _by_length(np.square(z).sum(axis=1, keepdims=True)) * z
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return (g - q q^T g) / |z|."""
@@ -70,8 +75,8 @@ class UnitVector:
 class Circular:
     """Angles in (-pi, pi], of which both ends are one.
 
-    Each is the direction of a vector in the plane, whose length has the law of a standard normal
-    vector's length. So chains cross the ends as they cross any other angle.
+    Each is the direction of a vector in the plane, as of a :class:`UnitVector`. So chains cross the
+    ends as they cross any other angle.
     """
 
     shape: tuple[int, ...] = ()
@@ -100,17 +105,20 @@ class Circular:
         return np.asarray(np.arctan2(y, x))
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
-        """Return vectors of usual length."""
+        """Return vectors of the likeliest length."""
         inside = np.asarray((np.abs(q) <= np.pi).all(axis=1))
-        return only_where(inside, np.sqrt(2.0) * np.concatenate([np.cos(q), np.sin(q)], axis=1))
+        return only_where(inside, np.sqrt(AWAY) * np.concatenate([np.cos(q), np.sin(q)], axis=1))
 
     def log_jacobian(self, z: FloatArray) -> FloatArray:
-        """Return -|z|^2 / 2."""
-        return np.asarray(-0.5 * np.square(z).sum(axis=1))
+        """Return the sum over vectors of the logs of their lengths' densities along a ray."""
+        x, y = self._parts(z)
+        return np.asarray(_log_length(np.square(x) + np.square(y), 2).sum(axis=1))
 
     def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return -z."""
-        return -z
+        """Return (a / |z|^2 - 1) z of each vector z."""
+        x, y = self._parts(z)
+        by_length = _by_length(np.square(x) + np.square(y))
+        return np.concatenate([by_length * x, by_length * y], axis=1)
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return g (-y, x) / (x^2 + y^2)."""
@@ -125,3 +133,17 @@ class Circular:
 
 def _length(z: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.square(z).sum(axis=1, keepdims=True)))
+
+
+def _log_length(squares: FloatArray, dim: int) -> FloatArray:
+    """Return the log density of vectors with squared lengths (...), which is 1 along each ray."""
+    half = 0.5 * (dim + AWAY)
+    along_a_ray = (half - 1.0) * np.log(2.0) + math.lgamma(half)
+    with np.errstate(divide="ignore"):
+        return np.asarray(0.5 * AWAY * np.log(squares) - 0.5 * squares - along_a_ray)
+
+
+def _by_length(squares: FloatArray) -> FloatArray:
+    """Return what vectors are multiplied by for the gradient of :func:`_log_length`."""
+    with np.errstate(divide="ignore"):
+        return AWAY / squares - 1.0

@@ -1,0 +1,127 @@
+"""Modes that no search has found: what a verdict says of them, and when it says nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import surrokit as sk
+from surrokit.errors import SamplingWarning
+
+CHANNELS = np.linspace(0.0, 10.0, 80)
+LINES = {"a1": (0, 10), "c1": (0, 10), "a2": (0, 10), "c2": (0, 10), "floor": None}
+NOISE = 0.3
+
+
+def shapes(q):
+    return [np.exp(-0.5 * ((CHANNELS - q[k]) / 0.4) ** 2) for k in (1, 3)]
+
+
+def spectrum(q):
+    one, other = shapes(q)
+    return q[0] * one + q[2] * other + q[4]
+
+
+@pytest.fixture(scope="module")
+def two_lines():
+    """Two equal spectral lines: labels exchange, so half of the mass is at c1 > c2."""
+    noise = NOISE * np.random.default_rng(0).standard_normal(len(CHANNELS))
+    data = spectrum([3.0, 3.5, 3.0, 6.5, 0.5]) + noise
+
+    def log_density(q):
+        return -0.5 * np.square((data - spectrum(q)) / NOISE).sum()
+
+    def gradient(q):
+        left, by_line = (data - spectrum(q)) / NOISE**2, []
+        for k, shape in enumerate(shapes(q)):
+            moved = shape * (CHANNELS - q[2 * k + 1]) / 0.4**2
+            by_line += [left @ shape, q[2 * k] * left @ moved]
+        return np.array([*by_line, left.sum()])
+
+    return sk.potential(log_density=log_density, gradient=gradient, parameters=LINES)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_that_misses_half_of_two_equal_lines_warns(two_lines, seed):
+    with pytest.warns(SamplingWarning) as told:
+        run = sk.sample(two_lines, sampler="hmc", warmup=150, draws=60, seed=seed, progress=False)
+    part = float((run["c1"] > run["c2"]).mean())
+    assert run.modes.values[0] < 31.0  # searches go on as long as they find new places
+    if part in (0.0, 1.0):
+        (finding,) = run.verdict.named("unseen_modes")
+        assert finding.message in [str(each.message) for each in told]
+        assert f"ended in {len(run.modes)} places" in finding.message
+        estimate, bound = run.modes.unseen()
+        assert 0.0 < estimate < bound < 1.0
+        assert f"{estimate:.0%} of further searches" in finding.message
+    else:
+        assert any("chains went from one to another" in each for each in run.verdict.messages)
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+def test_searches_that_end_in_new_places_have_an_estimate_and_a_bound_in_the_figures(two_lines):
+    run = sk.sample(two_lines, sampler="hmc", warmup=100, draws=40, seed=2, progress=False)
+    once, n = int((run.modes.ended == 1).sum()), int(run.modes.ended.sum())
+    estimate, bound = run.to_dict()["modes"]["unseen"]
+    assert 0.0 < estimate <= once / n < bound
+
+
+def two_normals(apart, sd):
+    """Half of the mass in a narrow normal distribution beside a standard one."""
+    middle = np.array([apart, 0.0])
+
+    def parts(q):
+        return np.array([-0.5 * q @ q, -0.5 * np.square((q - middle) / sd).sum() - 2 * np.log(sd)])
+
+    def gradient(q):
+        logs = parts(q)
+        weights = np.exp(logs - np.logaddexp(*logs))
+        return -weights[0] * q + weights[1] * (middle - q) / sd**2
+
+    return sk.potential(
+        log_density=lambda q: np.logaddexp(*parts(q)),
+        gradient=gradient,
+        parameters={"q": sk.real(2)},
+    )
+
+
+def test_searches_that_agree_bound_what_they_have_not_seen_and_nothing_is_warned_of():
+    """The rule of three: a narrow neighbour is not found, which no finite search can rule out."""
+    run = sk.sample(
+        two_normals(apart=9.0, sd=0.05),
+        sampler="hmc",
+        warmup=300,
+        draws=500,
+        seed=0,
+        progress=False,
+    )
+    (n,) = run.modes.ended
+    assert n >= 3
+    assert run.modes.unseen() == (0.0, pytest.approx(1.0 - 0.05 ** (1.0 / n)))
+    assert not run.verdict.named("unseen_modes")
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+@pytest.mark.parametrize(("searches", "warns"), [(1, True), (2, True), (3, False), (None, False)])
+def test_fewer_than_three_searches_that_agree_are_warned_of(searches, warns):
+    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, dim=2)
+    run = sk.sample(
+        target,
+        sampler=("sub-chain", {"kernel": ("hmc", {"n_steps": 3})}),
+        surrogate="quadratic",
+        explorer=("rounds", {"searches": searches}),
+        warmup=100,
+        draws=40,
+        seed=1,
+        progress=False,
+    )
+    assert len(run.modes) == 1
+    assert bool(run.verdict.named("unseen_modes")) == warns
+
+
+def test_a_target_that_is_known_to_be_log_concave_needs_one_search():
+    target = sk.make("potential", "simulated-logistic", n_rows=200, dim=3)
+    run = sk.sample(target, sampler="hmc", warmup=200, draws=300, seed=1, progress=False)
+    assert run.modes.searches == 1
+    assert run.modes.unseen() == (0.0, 0.0)
+    assert not run.verdict.named("unseen_modes")
