@@ -8,6 +8,8 @@ from typing import Any
 
 import attrs
 
+from surrokit.capabilities import GRADIENT
+from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Past
 from surrokit.contracts.learner import Evaluations, Learner
 from surrokit.contracts.potential import Potential
@@ -83,6 +85,13 @@ def ending(iteration: int) -> int:
     """Return the last iteration of a warm-up whose budget is about used up at ``iteration``."""
     return iteration + math.ceil(LAST_PART * iteration)
 
+
+GRADIENTS_A_DRAW = 10
+"""Gradients that an iteration of HMC is expected to take."""
+
+MANY_TIMES, NAMED_TIMES = 50, 500
+"""Times as many calls as are expected, at which a run without ``max_calls`` ends: one whose parts
+are picked, and one whose sampler or surrogate is named, as these may take more on purpose."""
 
 _OF_TAILS = 4.5
 """Variance of the 5 % quantile of a normal distribution, times the draws, in its variances."""
@@ -209,6 +218,20 @@ class Recipe:
         if self.budget.target_ess is None:
             return min(self.most_draws, DRAWS) if self.draws is None else self.draws
         return min(self.most_draws, math.ceil(self.budget.target_ess / self.chains))
+
+    @property
+    def most_calls(self) -> float:
+        """The default limit on calls, which ends a run that would go on for ever.
+
+        Iterations are expected to take ten gradients each, or as many as ``n_steps`` says. Where
+        gradients are made of values, or there are none, half as many values as a gradient to one
+        side: chains that move by values alone take one.
+        """
+        price = max(GRADIENTS_A_DRAW, self.settings.get("n_steps") or 0)
+        if calls_per_gradient(self.exact) > 1 or GRADIENT not in self.exact.capabilities:
+            price = (1 + self.exact.dim) / 2
+        iterations = self.chains * (self.most_warmup + max(self.wanted_draws, DRAWS))
+        return price * iterations * (MANY_TIMES if self.is_open else NAMED_TIMES)
 
     @property
     def exploration_limit(self) -> Budget:

@@ -72,6 +72,9 @@ class Run(Views):
         Why the run ended: ``draws`` if it drew all that was asked for, one of the limits of
         :class:`~surrokit.cost.budget.Budget`, ``observer`` if one raised
         :class:`~surrokit.errors.StopRun`, ``interrupted``, or ``error``.
+    unchecked
+        What the draws are, where a limit ended the run before its first draw: draws of a surrogate,
+        or of a warm-up, and not of the target. None of all other runs.
     length
         How the number of kept draws was determined: ``fixed`` before the first draw, ``judged`` by
         the draws' quality, or ``cut`` by a limit or an interrupt.
@@ -117,6 +120,7 @@ class Run(Views):
     seconds: Mapping[str, float]
     adaptation: Adaptation
     stopped: StopReason
+    unchecked: str | None = None
     parts: Mapping[str, str]
     surrogate: Potential | None
     sampler: Sampler
@@ -144,11 +148,11 @@ class Run(Views):
     @property
     def exact(self) -> bool:
         """Whether the draws are the target's, unweighted."""
-        return self.answer is None
+        return self.answer is None and self.unchecked is None
 
     @property
     def answer(self) -> Answer | None:
-        """Weighted answers; None where draws are the target's."""
+        """Weighted answers; None where there are none."""
         return None if self.weights is None else self.weights.answer
 
     @property
@@ -360,11 +364,13 @@ class Run(Views):
         """
         if self.more is None:
             raise ConfigurationError("only a run with a file can go on; pass path=... to sample")
-        return self.more(draws=len(self.kept) + draws, **changed)
+        made = len(self.kept) if self.unchecked is None else 0
+        return self.more(draws=made + draws, **changed)
 
     def __repr__(self) -> str:
         chains, draws, dim = self.draws.shape
-        state = "" if self.exact else ", weighted draws of the surrogate"
+        state = "" if self.answer is None else ", weighted draws of the surrogate"
+        state += "" if self.unchecked is None else ", which are not exact"
         state += "" if self.complete else ", incomplete"
         drawn = f"{chains} chains of {draws} draws of {dim} numbers{state}"
         return f"<Run: {drawn}; {self.total_calls:.0f} exact calls>"

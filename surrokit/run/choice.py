@@ -12,9 +12,10 @@ from surrokit.errors import ConfigurationError
 from surrokit.plan.parts import check_recipe, make_parts
 from surrokit.plan.policy import Policy
 from surrokit.plan.recipe import Recipe
+from surrokit.plan.stopping import reason_of
 from surrokit.registry.composer import Composer
 from surrokit.registry.purposes import NO_LEARNING
-from surrokit.run.book import ENDS, Book, reason_of
+from surrokit.run.book import ENDS, Book
 
 
 def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generator) -> Recipe:

@@ -41,6 +41,15 @@ def bound_within(recipe: Recipe, target: RecordingPotential) -> Exploration:
     return explorer.bind(target, max(most - math.ceil(target.paid), 1))
 
 
+def complaint_after(found: Findings | None, recipe: Recipe, learning: Learning) -> str | None:
+    """Return why a surrogate is not worth its cost once the target is explored, or None."""
+    if (fallback := recipe.fallback) is None or found is None:
+        return None
+    if learning.surrogate is None:
+        return "no surrogate could be fitted"
+    return None if found.acceptance is None else fallback.complaint(found.acceptance)
+
+
 @attrs.define(eq=False)
 class Exploring:
     """An exploration and its progress.
@@ -55,12 +64,18 @@ class Exploring:
         Returns the evaluations paid for since its last call, given the state of the chains.
     clock
         Charged with the time, as warm-up.
+
+    Attributes
+    ----------
+    rows
+        All evaluations so far.
     """
 
     _explorer: Exploration
     _learning: Learning
     _paid: Callable[[ChainState], Evaluations]
     _clock: Clock
+    rows: list[Evaluations] = attrs.field(factory=list, init=False)
     _state: Any = attrs.field(default=None, init=False)
 
     @property
@@ -80,7 +95,8 @@ class Exploring:
         explorer = self._explorer
         with self._clock.phase("warmup"):
             state = explorer.step(self._state, rng)
-            self._state, rows = explorer.learn(state, self._paid(state.chains))
+            self.rows.append(self._paid(state.chains))
+            self._state, rows = explorer.learn(state, self.rows[-1])
         if not explorer.wants_fit(self._state):
             return rows
         self._learning.observe(rows)

@@ -7,14 +7,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from surrokit.approximate import Approximation, of_warmup
+from surrokit.cost.budget import LIMITS
+from surrokit.deadline import deadline
 from surrokit.errors import SamplingWarning
 from surrokit.ledger.file import NoFile, RunFile
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.sequel import Sequel
+from surrokit.plan.stopping import reason_of
 from surrokit.registry.composer import Composer
 from surrokit.result.run import Run
 from surrokit.run.attempt import Attempt
-from surrokit.run.book import ENDS, Book, reason_of
+from surrokit.run.book import ENDS, Book
 from surrokit.run.choice import choose
 from surrokit.run.observers import Observers
 
@@ -57,20 +61,21 @@ def run(
     """
     book, attempt = Book(asked, observers, file, sequels), None
     try:
-        recipe = choose(asked, composer, book, rng)
-        book.begin(recipe)
-        attempt = Attempt(recipe, book, rng)
-        found = attempt.explore()
-        weighed = attempt.weigh(found)
-        while not weighed and (complaint := attempt.warm_up(found)) is not None:
-            found = attempt.hand_over()
-            recipe = recipe.drop_surrogate(complaint)
+        with deadline(book.stopping.check_time):
+            recipe = choose(asked, composer, book, rng)
             book.begin(recipe)
             attempt = Attempt(recipe, book, rng)
-        if not weighed:
+            found = attempt.explore()
+            weighed = attempt.weigh(found)
+            while not weighed and (complaint := attempt.warm_up(found)) is not None:
+                found = attempt.hand_over()
+                recipe = recipe.drop_surrogate(complaint)
+                book.begin(recipe)
+                attempt = Attempt(recipe, book, rng)
+            if not weighed:
+                book.look_again()
+                attempt.draw()
             book.look_again()
-            attempt.draw()
-        book.look_again()
     except ENDS as end:
         if book.recipe is None:  # the recipe cannot work
             raise
@@ -82,8 +87,17 @@ def run(
             raise
     finally:
         book.close()
-    outcome = attempt.outcome()
+    outcome = attempt.outcome(_approximate(attempt, book))
     book.finish(outcome)
     for finding in outcome.verdict.warnings:
         warnings.warn(finding.message, SamplingWarning, stacklevel=3)  # the caller of sample
     return outcome
+
+
+def _approximate(attempt: Attempt, book: Book) -> Approximation | None:
+    """Return draws that are not exact, if a limit ended the run before its first draw."""
+    if book.has_draws or book.stopping.stopped not in LIMITS:
+        return None
+    book.stopping.hold_back(False)
+    with deadline(book.stopping.check_time):
+        return attempt.approximate() or of_warmup(book.recorder.warmup)

@@ -11,6 +11,7 @@ from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
+from surrokit.deadline import check_deadline
 from surrokit.errors import NumericalError
 from surrokit.mode.bottom import demand_bottom, demand_walls
 from surrokit.mode.mode import Mode
@@ -135,6 +136,7 @@ class ModeSearch:
         """
         search, before = self, self.paid
         while not search.over and search.paid < before + SLICE:
+            check_deadline()
             abreast = search._abreast(exact, limits)
             if abreast > 1:
                 search = search._continue_abreast(exact, limits, abreast)
