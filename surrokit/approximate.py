@@ -89,17 +89,18 @@ def of_surrogate(
     binding = Binding(moves, surrogate, chains)
     binding.tune(TRANSITIONS, covariance=covariance, step_size=None)
     starts, decider = rows.positions[np.resize(lowest, chains)], correction.bind(surrogate)
-    history = History(chains, surrogate.dim)
+    tuned_on, drawn = History(chains, surrogate.dim), History(chains, surrogate.dim)
     try:
         with one_thread(), np.errstate(all="ignore"):
-            for state, _ in warm_up(binding, decider, starts, TRANSITIONS, rng):  # noqa: B007
-                pass
+            for state, _ in warm_up(binding, decider, starts, TRANSITIONS, rng):
+                _add(tuned_on, state)
             binding.freeze()
             tuned, state = binding.tuning, binding.renew(state)
             for each in islice(follow(moves, surrogate, tuned, decider, state, rng), TRANSITIONS):
-                _add(history, each)
+                _add(drawn, each)
     except BudgetSpent:
         pass  # the draws so far are what there is
+    history = drawn if len(drawn) >= FEWEST else tuned_on.split(len(tuned_on) // 2)[1]
     if not len(history):
         return None
     what = f"draws of a surrogate that has learnt from {len(rows)} evaluations"

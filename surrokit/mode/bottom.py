@@ -14,6 +14,9 @@ BOTTOM, AWAY, BEYOND = -1e8, 1e4, 1e30
 """Potential, in nats, and distance from 0 on the line or in the user's coordinates, beyond which a
 search that goes on has no end."""
 
+LOG_BEYOND = 600.0
+"""The same for a logarithm."""
+
 FLAT, LEVEL = 1e-12, 0.01
 """Part of the largest curvature below which a direction is looked along, to a distance of
 :data:`BEYOND`, and nats by which the potential differs there if it ends somewhere."""
@@ -67,24 +70,37 @@ def demand_walls(potential: Potential, found: Mode) -> int:
         return 0
     paid, curvatures = 0, np.abs(found.hessian).max(axis=1)
     for i in np.flatnonzero(curvatures <= FLAT * curvatures.max()):
-        ends = found.position + np.outer([BEYOND, -BEYOND], np.eye(len(found.position))[i])
-        if not _leads_away(potential, ends):
+        ends = _far_ends(potential, found.position, int(i))
+        if ends is None:
             continue
         paid += len(ends)
         if (np.abs(_values(potential, ends) - found.value) <= LEVEL).all():
             raise TargetError(
                 f"the target does not depend on {labels_on_line(potential)[i]}: it is the same at "
-                "any distance, and no distribution has such a density; declare bounds or a prior "
-                "for it, or leave it out"
+                "any distance"
+                f"{_of_a_logarithm(potential, i)}, and no distribution has such a density; declare "
+                "bounds or a prior for it, or leave it out"
             )
     return paid
 
 
-def _leads_away(potential: Potential, ends: FloatArray) -> bool:
-    """Return whether ends (2, dim) on the line are as far apart for the user, without bounds."""
-    with np.errstate(all="ignore"):
-        there, back = transform_of(potential).to_bounded(ends)
-    return bool(np.isfinite(there).all() and np.abs(there - back).max() >= BEYOND)
+def _far_ends(potential: Potential, position: FloatArray, i: int) -> FloatArray | None:
+    """Return the two ends (2, dim) of the line through a number of a position; None if bounded.
+
+    A number with one bound is a logarithm on the line, and goes as far as it can be a number.
+    """
+    for far in (BEYOND, LOG_BEYOND):
+        ends = position + np.outer([far, -far], np.eye(len(position))[i])
+        with np.errstate(all="ignore"):
+            there, back = transform_of(potential).to_bounded(ends)
+        if np.isfinite(there).all() and np.abs(there - back).max() >= BEYOND:
+            return np.asarray(ends)
+    return None
+
+
+def _of_a_logarithm(potential: Potential, i: int) -> str:
+    """Return a remark on a number that is sampled as a logarithm."""
+    return " of its logarithm" if labels_on_line(potential)[i].startswith("log") else ""
 
 
 def _values(potential: Potential, positions: FloatArray) -> FloatArray:

@@ -149,6 +149,8 @@ class Recipe:
         The sampler that replaces one whose paths are too dear; None to keep the run's own.
     choice
         The parts filled in, and why; None where none was.
+    noticed
+        What was noticed of the target on the way, in sentences.
     learner
         The learner; None for a run that learns nothing, and before parts are made.
     exact_sampler
@@ -186,6 +188,7 @@ class Recipe:
     fallback: Fallback | None = None
     standby: Standby | None = None
     choice: str | None = None
+    noticed: tuple[str, ...] = ()
     learner: Learner | None = None
     exact_sampler: Sampler | None = None
     ahead: Ahead | None = None

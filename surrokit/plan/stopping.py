@@ -25,9 +25,9 @@ FIRST_LOOK = 50
 _GROWTH = 1.2  # of draws between looks: looks are few, and at most a fifth is drawn in vain
 _MOST_GROWTH = 2.0
 
-RESERVE = 0.1
+RESERVE, SECONDS, MOST_RESERVE = 0.1, 2.0, 0.3
 """Part of ``max_seconds`` that is left, before the first draw, for a surrogate's draws in case no
-others can be made."""
+others can be made; or so many seconds where these are more, up to the last part."""
 
 GRACE = 0.1
 """Part of ``max_seconds`` by which a fixed number of draws may exceed it before it is cut."""
@@ -125,7 +125,9 @@ class Stopping:
 
     def hold_back(self, wanted: bool) -> None:
         """Leave time, before the first draw, for draws of a surrogate, if ``wanted``."""
-        self._reserve = RESERVE if wanted else 0.0
+        most = self.budget.max_seconds
+        short = 0.0 if most is None else min(SECONDS / most, MOST_RESERVE)
+        self._reserve = max(RESERVE, short) if wanted else 0.0
 
     def check_before_iteration(self, *, exact: bool) -> None:
         """Raise ``BudgetSpent`` where an iteration cannot be paid for.

@@ -88,6 +88,9 @@ class Run(Views):
         The sampler as bound last, with its potential and step size; None where no chain moved.
     choice
         What was picked automatically, and why; None where nothing was.
+    noticed
+        What was noticed of the target, in sentences, such as that its density is constant but for
+        steps along a parameter.
     n_rows
         Data rows of a target that is a sum over rows.
     modes
@@ -126,6 +129,7 @@ class Run(Views):
     sampler: Sampler
     kernel: Kernel | None = None
     choice: str | None = None
+    noticed: tuple[str, ...] = ()
     n_rows: int | None = None
     length: Length = "fixed"
     modes: Modes | None = None

@@ -50,6 +50,7 @@ def judge(run: Run) -> Verdict:
         found += [*_mixing(run), *_energy(run)] if len(run.kept) else []
     found += [
         *_ending(run),
+        *(_note("noticed", each) for each in run.noticed),
         *_failures(run),
         *_adaptation(run.adaptation),
         *_replaced(run),

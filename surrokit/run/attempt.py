@@ -86,8 +86,7 @@ class Attempt:
         with book.clock.phase("warmup"):
             begun = self._start(lambda at: (exploring.begin(at, recipe.most_warmup),) * 2)
             check_start(self._target, begun)
-        if recipe.evaluations is not None:
-            learning.observe(recipe.evaluations)
+        exploring.observe(recipe.evaluations)
         limit, done = recipe.exploration_limit, False
         while not done:
             book.stopping.check_before_iteration(exact=False)

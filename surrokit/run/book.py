@@ -306,6 +306,7 @@ class Book:
             stopped=self.stopping.stopped,
             length=self.stopping.length,
             choice=recipe.choice,
+            noticed=recipe.noticed,
             parts=recipe.described,
             surrogate=surrogate,
             sampler=moves.tuned_sampler,

@@ -90,6 +90,12 @@ class Exploring:
         chains: ChainState = self._state.chains
         return chains
 
+    def observe(self, rows: Evaluations | None) -> None:
+        """Let the learner observe evaluations from before, if there are any."""
+        if rows is not None:
+            self._learning.observe(rows)
+            self.rows.append(rows)
+
     def step(self, rng: np.random.Generator) -> Evaluations:
         """Explore for one iteration; return the rows that the learner has yet to observe."""
         explorer = self._explorer
