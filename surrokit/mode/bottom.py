@@ -17,9 +17,10 @@ search that goes on has no end."""
 LOG_BEYOND = 600.0
 """The same for a logarithm."""
 
-FLAT, LEVEL = 1e-12, 0.01
-"""Part of the largest curvature below which a direction is looked along, to a distance of
-:data:`BEYOND`, and nats by which the potential differs there if it ends somewhere."""
+FLAT, ROUNDED, LEVEL = 1e-12, 1e-5, 0.01
+"""Part of the largest curvature below which a number is looked along, to a distance of
+:data:`BEYOND`; curvature that may be rounding, likewise; and nats by which the potential differs
+there if it ends somewhere."""
 
 
 def demand_bottom(potential: Potential, found: Mode) -> None:
@@ -69,17 +70,16 @@ def demand_walls(potential: Potential, found: Mode) -> int:
     if found.hessian is None or not found.converged:
         return 0
     paid, curvatures = 0, np.abs(found.hessian).max(axis=1)
-    for i in np.flatnonzero(curvatures <= FLAT * curvatures.max()):
+    for i in np.flatnonzero(curvatures <= max(FLAT * curvatures.max(), ROUNDED)):
         ends = _far_ends(potential, found.position, int(i))
         if ends is None:
             continue
-        paid += len(ends)
+        paid, far = paid + len(ends), np.abs(ends).max()
         if (np.abs(_values(potential, ends) - found.value) <= LEVEL).all():
             raise TargetError(
                 f"the target does not depend on {labels_on_line(potential)[i]}: it is the same at "
-                "any distance"
-                f"{_of_a_logarithm(potential, i)}, and no distribution has such a density; declare "
-                "bounds or a prior for it, or leave it out"
+                f"any distance{'' if far >= BEYOND else ' of its logarithm'}, and no distribution "
+                "has such a density; declare bounds or a prior for it, or leave it out"
             )
     return paid
 
@@ -96,11 +96,6 @@ def _far_ends(potential: Potential, position: FloatArray, i: int) -> FloatArray 
         if np.isfinite(there).all() and np.abs(there - back).max() >= BEYOND:
             return np.asarray(ends)
     return None
-
-
-def _of_a_logarithm(potential: Potential, i: int) -> str:
-    """Return a remark on a number that is sampled as a logarithm."""
-    return " of its logarithm" if labels_on_line(potential)[i].startswith("log") else ""
 
 
 def _values(potential: Potential, positions: FloatArray) -> FloatArray:

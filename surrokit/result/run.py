@@ -91,6 +91,9 @@ class Run(Views):
     noticed
         What was noticed of the target, in sentences, such as that its density is constant but for
         steps along a parameter.
+    endless
+        Numbers along which the density is as high far away as at the draws, so that no distribution
+        has it. It is looked for only where chains disagree.
     n_rows
         Data rows of a target that is a sum over rows.
     modes
@@ -130,6 +133,7 @@ class Run(Views):
     kernel: Kernel | None = None
     choice: str | None = None
     noticed: tuple[str, ...] = ()
+    endless: tuple[str, ...] = ()
     n_rows: int | None = None
     length: Length = "fixed"
     modes: Modes | None = None

@@ -14,7 +14,12 @@ from surrokit.result.advice import FEWEST_ITERATIONS, advice, advise_mixing
 from surrokit.result.finding import FEWEST_EFFECTIVE, Finding, Verdict
 from surrokit.result.run import Run
 from surrokit.result.stray import Stray
-from surrokit.result.weights_findings import limit_of, unchecked_findings, weights_findings
+from surrokit.result.weights_findings import (
+    endless_findings,
+    limit_of,
+    unchecked_findings,
+    weights_findings,
+)
 from surrokit.surrogate.border import part_beyond
 from surrokit.types import FloatArray
 
@@ -44,7 +49,7 @@ def judge(run: Run) -> Verdict:
     run
         With any number of draws, even none.
     """
-    found = [*unchecked_findings(run), *weights_findings(run)]
+    found = [*unchecked_findings(run), *endless_findings(run), *weights_findings(run)]
     if run.exact:
         found += [Finding(name="draws", message=message, warns=True) for message in advice(run)]
         found += [*_mixing(run), *_energy(run)] if len(run.kept) else []

@@ -72,6 +72,17 @@ def unchecked_findings(run: Run) -> Iterator[Finding]:
     yield Finding(name="unchecked", message=message, warns=True)
 
 
+def endless_findings(run: Run) -> Iterator[Finding]:
+    """Yield that no distribution has such a density, if so."""
+    if run.endless:
+        message = (
+            f"the density does not fall along {', '.join(run.endless)}: far away it is as high as "
+            "at the draws, so that no distribution has it, and the draws mean nothing; declare "
+            "bounds or a prior"
+        )
+        yield Finding(name="improper", message=message, warns=True)
+
+
 def _learns_from_values(run: Run) -> bool:
     """Return whether the surrogate knows neither gradients nor outputs of the target."""
     kinds = {kind for kind, n in run.calls.items() if n}

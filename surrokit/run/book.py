@@ -19,6 +19,7 @@ from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Moment, Stage
 from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.clock import Clock
+from surrokit.cost.endless import endless_along
 from surrokit.cost.recheck import evaluate_again
 from surrokit.cost.recording import RecordingPotential
 from surrokit.failures.account import FailureKind
@@ -106,6 +107,7 @@ class Book:
         self._explorer_steps = math.inf
         self.weights: Weights | None = None
         self._chains_decide = False
+        self._endless: tuple[str, ...] = ()
         self.recipe: Recipe | None = None
         self.info: RunInfo | None = None
         self._observers = observers
@@ -307,6 +309,7 @@ class Book:
             length=self.stopping.length,
             choice=recipe.choice,
             noticed=recipe.noticed,
+            endless=self._endless,
             parts=recipe.described,
             surrogate=surrogate,
             sampler=moves.tuned_sampler,
@@ -323,6 +326,12 @@ class Book:
         draws, before = self.recorder.places()[0], self.recorder.lately()
         with self.clock.phase("sampling" if len(draws) else "warmup"):
             evaluate_again(self.target, draws if len(draws) else before)
+
+    def look_beyond(self) -> None:
+        """Look far away from chains that disagree, whether the density falls there at all."""
+        kept = self.recorder.kept if self.has_draws else self.recorder.warmup
+        if self.weights is None or self.weights.answer is None:
+            self._endless = endless_along(self.target, kept.positions())
 
     def close(self) -> None:
         """Remove the budget's guard, and warn of failed evaluations."""
@@ -367,7 +376,7 @@ class Book:
             "choice": None if recipe is None else recipe.choice,
             "parts": {} if recipe is None else dict(recipe.described),
             "kept": self._n_kept,
-            "weights": None if self.weights is None else _tell_weights(self.weights),
+            "weights": None if self.weights is None else self.weights.account(),
         }
 
     @property
@@ -385,11 +394,6 @@ class Book:
 
     def _tell(self, event: str, **what: object) -> None:
         self._observers.tell(event, run=self.info, **what)
-
-
-def _tell_weights(weights: Weights) -> dict[str, Any]:
-    calls = 0.0 if weights.answer is None else weights.answer.calls
-    return {"refused": weights.refused, "rejected": weights.rejected, "calls": calls}
 
 
 def _nothing_changed() -> Adaptation:

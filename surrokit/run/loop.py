@@ -76,11 +76,15 @@ def run(
                 book.look_again()
                 attempt.draw()
             book.look_again()
+            book.look_beyond()
     except ENDS as end:
         if book.recipe is None:  # the recipe cannot work
             raise
         attempt = attempt or Attempt(book.recipe, book, rng)
         book.stopping.cut(reason_of(end))
+        if book.stopping.stopped == "default_max_calls":
+            book.target.guard(None)
+            book.look_beyond()
         if isinstance(end, Exception):
             end.partial = attempt.outcome()  # type: ignore[attr-defined]
             end.add_note("What was drawn until then is in this exception's attribute 'partial'.")
