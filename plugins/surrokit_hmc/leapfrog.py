@@ -10,6 +10,7 @@ import numpy as np
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.contracts.dynamics import Hamiltonian, Phase, Status
 from surrokit.contracts.potential import with_gradient, with_gradient_alone
+from surrokit.deadline import check_deadline
 from surrokit.kernel.hamiltonian import constant_metric
 from surrokit.types import Cache, Capabilities, FloatArray, IntArray
 
@@ -111,6 +112,7 @@ class _Paths:
         """Drift and kick all paths, up to the last kick of the shortest."""
         positions, momenta, squared_step = self.positions, self.momenta, self.squared_step
         while self.to_next_end > 1:
+            check_deadline()
             positions += self.velocity(momenta)
             if not _all_finite(positions):
                 self._drop_the_lost()

@@ -12,6 +12,7 @@ from scipy.linalg import solve_triangular
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Excursion, Kernel, Proposal, Sampler, Tuning
+from surrokit.deadline import check_deadline
 from surrokit.kernel.acceptance import DIVERGENCE, choose, metropolis
 from surrokit.kernel.latest import latest
 from surrokit.kernel.lengths import FIRST_LENGTH
@@ -134,6 +135,7 @@ class SubChainKernel:
         length = self.n_transitions
         seen = [path.state]
         for i, kernel in enumerate(self._kernels(length, rng), start=1):
+            check_deadline()
             path.follow(kernel.propose(path.state, rng), rng)
             if i & (i - 1) == 0:  # a power of two
                 seen.append(path.state)

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.dynamics import Hamiltonian, Integrator, Phase
+from surrokit.deadline import check_deadline
 from surrokit.kernel.hamiltonian import constant_metric
 from surrokit.types import BoolArray, Cache, FloatArray, IntArray
 from surrokit_hmc.half import Half, take_rows
@@ -140,6 +141,7 @@ class Trajectories:
         step_size = np.where(side == FORWARD, self._step_size, -self._step_size)
         steps = step_size
         for _ in range(2**depth):
+            check_deadline()
             half.follow(self._integrator, self._hamiltonian, steps)
             half.turn_back(self._metric, self._slowed)
             if len(half.rows) < len(steps):

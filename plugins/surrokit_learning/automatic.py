@@ -16,7 +16,7 @@ from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
 from surrokit.plan.fallback import Fallback, in_words
-from surrokit.plan.recipe import TUNED_AFTER_DROP, WARMUP, Recipe
+from surrokit.plan.recipe import GRADIENTS_A_DRAW, TUNED_AFTER_DROP, WARMUP, Recipe
 from surrokit.registry.composer import Composer, Spec, describe
 from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import (
@@ -42,9 +42,6 @@ NORMAL = "normal"
 
 OF_ROWS = "rows"
 """Purpose of a surrogate for sums over rows of data."""
-
-GRADIENTS_A_DRAW = 10
-"""What plain HMC, well tuned, is expected to pay for an iteration."""
 
 WALK_EFFICIENCY = 0.3
 """Independent draws that a step of a tuned random walk is worth, times the number of dimensions
@@ -113,7 +110,7 @@ class Automatic:
         learns = picked.surrogate not in (None, "none")
         if serving is None or not learns or any(each is not None for each in given):
             return picked
-        needed, most = _needed(picked), picked.budget.max_calls
+        needed, most = _needed(picked), picked.budget.calls
         if costs.value < self.weighing or most is None or most >= needed:
             return picked
         few = f"chains would take {needed} calls, so answers are weighted"
@@ -212,7 +209,7 @@ def _as_scarce(costs: Costs, seconds: float) -> Costs:
 
 def _affords_gradients(recipe: Recipe) -> bool:
     """Return whether half of the calls pay for tuning by gradients that cost several each."""
-    most, price = recipe.budget.max_calls, calls_per_gradient(recipe.exact)
+    most, price = recipe.budget.calls, calls_per_gradient(recipe.exact)
     if most is None or price == 1:
         return True
     return 2 * TUNED_AFTER_DROP * GRADIENTS_A_DRAW * recipe.chains * price <= most

@@ -13,6 +13,7 @@ from surrokit.settings import Limits, is_number, optional_positive_integer
 StopReason: TypeAlias = Literal[
     "draws",
     "max_calls",
+    "default_max_calls",
     "max_seconds",
     "target_ess",
     "target_rhat",
@@ -21,8 +22,11 @@ StopReason: TypeAlias = Literal[
     "interrupted",
     "error",
 ]
-"""Why a run stopped: it made all draws, it reached a limit of its :class:`Budget`, or an observer,
-an interrupt or an error ended it."""
+"""Why a run stopped: it made all draws, it reached a limit of its :class:`Budget` or the default
+limit on calls, or an observer, an interrupt or an error ended it."""
+
+LIMITS: tuple[StopReason, ...] = ("max_calls", "default_max_calls", "max_seconds")
+"""Limits at which a run ends with the draws that it has by then."""
 
 Length: TypeAlias = Literal["fixed", "judged", "cut"]
 """What set the number of kept draws: it was ``fixed`` before the first draw, ``judged`` by the
@@ -30,8 +34,9 @@ draws (``target_ess``, ``target_rhat``, ``target_mcse``), or ``cut`` by a limit,
 error."""
 
 
-_WHOLE = Limits(
-    "a whole number of at least 1, or None for no limit", optional_positive_integer.hold
+_CALLS = Limits(
+    "a whole number of at least 1, math.inf for no limit, or None for the default limit",
+    lambda value: value == math.inf or optional_positive_integer.hold(value),
 )
 
 
@@ -57,7 +62,8 @@ class Budget:
     ----------
     max_calls
         Exact calls of all kinds. Each position of a batch counts as one; a single data row counts
-        as its share of an evaluation of all rows.
+        as its share of an evaluation of all rows. With None a run ends at a default limit, many
+        times the calls that such a run takes as a rule; with infinity there is no limit.
     max_seconds
         Wall time; a settled number of draws may take a tenth longer.
     target_ess
@@ -75,7 +81,7 @@ class Budget:
         If a limit is out of range.
     """
 
-    max_calls: int | None = attrs.field(default=None, validator=_WHOLE)
+    max_calls: float | None = attrs.field(default=None, validator=_CALLS)
     max_seconds: float | None = attrs.field(default=None, validator=_above(0.0))
     target_ess: float | None = attrs.field(default=None, validator=_above(0.0))
     target_rhat: float | None = attrs.field(default=None, validator=_above(1.0))
@@ -87,17 +93,22 @@ class Budget:
         goals = (self.target_ess, self.target_rhat, self.target_mcse)
         return any(goal is not None for goal in goals)
 
+    @property
+    def calls(self) -> int | None:
+        """The limit on calls that was given; None where none was, or infinity."""
+        return None if self.max_calls in (None, math.inf) else int(self.max_calls)
+
     def part(self, fraction: float) -> Budget:
         """Return a budget of part of the calls and seconds, without the other limits."""
         return Budget(
-            max_calls=None if self.max_calls is None else max(int(fraction * self.max_calls), 1),
+            max_calls=None if self.calls is None else max(int(fraction * self.calls), 1),
             max_seconds=None if self.max_seconds is None else fraction * self.max_seconds,
         )
 
     def within(self, other: Budget) -> Budget:
         """Return the tighter limits of two on calls and seconds, without the other limits."""
         return Budget(
-            max_calls=_least(self.max_calls, other.max_calls),
+            max_calls=_least(self.calls, other.calls),
             max_seconds=_least(self.max_seconds, other.max_seconds),
         )
 

@@ -9,11 +9,13 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT, JACOBIAN, VJP
+from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.potential import with_gradient
 from surrokit.contracts.sampler import ChainState
 from surrokit.cost.recording import RecordingPotential
+from surrokit.cost.staircase import stairs_along
 from surrokit.mode.starts import start
-from surrokit.targets.differences import Differences
+from surrokit.targets.differences import LEAST_GRADIENTS, Differences
 from surrokit.types import FloatArray
 
 _TIMED = 2  # calls, since the first one at one position may include compilation
@@ -35,6 +37,8 @@ class Costs:
         adjoint; None where they are not, or where there is no Jacobian.
     by_differences
         Whether a gradient is made of many values.
+    stairs
+        Numbers along which the density is constant but for steps, so that differences tell nothing.
     """
 
     value: float
@@ -43,6 +47,7 @@ class Costs:
     gradients: float | None
     jacobian: float | None = None
     by_differences: bool = False
+    stairs: tuple[str, ...] = ()
 
 
 def measure_starts(
@@ -51,6 +56,7 @@ def measure_starts(
     chains: int,
     rng: np.random.Generator,
     now: Callable[[], float] = time.perf_counter,
+    left: float | None = None,
 ) -> tuple[FloatArray, Costs]:
     """Find starts at which the target is finite, and time a few calls there.
 
@@ -66,6 +72,9 @@ def measure_starts(
         Generator for random starts.
     now
         A clock, in seconds.
+    left
+        Seconds that are left to the run; where these pay for few differences of values, or such
+        differences tell nothing, the target goes by values from here on. None without a limit.
 
     Returns
     -------
@@ -79,25 +88,29 @@ def measure_starts(
     TargetError
         If no such starts are found.
     """
-    has_gradient = GRADIENT in target.capabilities
     took = 0.0
+    state = ChainState(positions=np.empty((0, target.dim)), values=np.empty(0), cache={})
 
     def begin(positions: FloatArray) -> tuple[FloatArray, ChainState]:
-        nonlocal took
+        nonlocal took, state
+        if left is not None and isinstance(target.target, Differences):
+            _go_by_values_if_dear(target, positions, now, left)
         before, cache = now(), {}
-        if has_gradient:
+        if GRADIENT in target.capabilities:
             values, cache["gradient"] = with_gradient(target).value_and_gradient(positions)
         else:
             values = target.value(positions)
         took = now() - before
-        return positions, ChainState(positions=positions, values=values, cache=cache)
+        state = ChainState(positions=positions, values=values, cache=cache)
+        return positions, state
 
     with target.remembering():
         starts = start(begin, target.target, initial, chains, rng, target.exact.account)
         target.drain()
+    stairs = _find_stairs(target, state)
     one, seen = starts[:1], list[float]()
     gradient = None
-    if has_gradient:
+    if GRADIENT in target.capabilities:
         gradient = _least(lambda: seen.extend(target.value_and_gradient(one)[0]), now)
     value = _least(lambda: seen.extend(target.value(one)), now)
     _compare(seen, target)
@@ -114,8 +127,32 @@ def measure_starts(
         gradients=None if gradient is None else batch,
         jacobian=jacobian,
         by_differences=isinstance(target.target, Differences),
+        stairs=tuple(stairs),
     )
     return starts, costs
+
+
+def _go_by_values_if_dear(
+    target: RecordingPotential, positions: FloatArray, now: Callable[[], float], left: float
+) -> None:
+    """Leave differences aside where the time left pays for fewer than a search takes."""
+    before = now()
+    target.value(positions)
+    value = (now() - before) / len(positions)
+    if left < LEAST_GRADIENTS * calls_per_gradient(target) * value:
+        target.go_by_values()
+
+
+def _find_stairs(target: RecordingPotential, state: ChainState) -> list[str]:
+    """Return the numbers along which differences tell nothing; leave differences aside then."""
+    gradients = state.cache.get("gradient")
+    if gradients is None or not isinstance(target.target, Differences):
+        return []
+    stairs = stairs_along(target, state.positions, state.values, gradients)
+    if stairs:
+        target.go_by_values()
+        target.drain()
+    return stairs
 
 
 def _compare(values: list[float], target: RecordingPotential) -> None:

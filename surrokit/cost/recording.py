@@ -34,6 +34,7 @@ from surrokit.failures.account import BrokenGradients
 from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import parameters_of, transform_of
+from surrokit.targets.differences import Differences
 from surrokit.targets.outputs import gradient_of_energy
 from surrokit.types import Capabilities, FloatArray
 
@@ -145,6 +146,12 @@ class RecordingPotential(RecordedRows, ShownTarget):
         if hasattr(self._paid, "one_sided"):  # an own potential may have dear gradients and no such
             other._paid = cast(Any, self._paid).one_sided(curvatures)
         return other
+
+    def go_by_values(self) -> None:
+        """Leave differences of values aside from here on."""
+        assert isinstance(self.target, Differences)
+        self.target = self.target.inner
+        self._paid = with_retries(with_count(self.target, self._exact.count), self._exact)
 
     @property
     def keeps(self) -> bool:

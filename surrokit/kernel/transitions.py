@@ -11,6 +11,7 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Decider, Sampler, StepInfo, Tuning
+from surrokit.deadline import check_deadline
 from surrokit.kernel.binding import Binding
 from surrokit.types import FloatArray
 
@@ -49,6 +50,7 @@ def warm_up(
     """
     state = decider.start(starts, moves.cache(starts), moves.kernel.potential)
     for _ in range(n_transitions):
+        check_deadline()
         state = moves.renew(state)
         state, info = decider.decide(state, moves.kernel.propose(state, rng), rng)
         moves.update(state, info)
@@ -84,6 +86,7 @@ def follow(
     steps = [tuning.step_size * part for part in STEPS]
     kernels = [sampler.bind(potential, attrs.evolve(tuning, step_size=step)) for step in steps]
     for kernel in itertools.cycle(kernels):
+        check_deadline()
         state, _ = decider.decide(state, kernel.propose(state, rng), rng)
         yield state
 

@@ -14,9 +14,13 @@ BOTTOM, AWAY, BEYOND = -1e8, 1e4, 1e30
 """Potential, in nats, and distance from 0 on the line or in the user's coordinates, beyond which a
 search that goes on has no end."""
 
-FLAT, LEVEL = 1e-12, 0.01
-"""Part of the largest curvature below which a direction is looked along, to a distance of
-:data:`BEYOND`, and nats by which the potential differs there if it ends somewhere."""
+LOG_BEYOND = 600.0
+"""The same for a logarithm."""
+
+FLAT, ROUNDED, LEVEL = 1e-12, 1e-5, 0.01
+"""Part of the largest curvature below which a number is looked along, to a distance of
+:data:`BEYOND`; curvature that may be rounding, likewise; and nats by which the potential differs
+there if it ends somewhere."""
 
 
 def demand_bottom(potential: Potential, found: Mode) -> None:
@@ -66,25 +70,32 @@ def demand_walls(potential: Potential, found: Mode) -> int:
     if found.hessian is None or not found.converged:
         return 0
     paid, curvatures = 0, np.abs(found.hessian).max(axis=1)
-    for i in np.flatnonzero(curvatures <= FLAT * curvatures.max()):
-        ends = found.position + np.outer([BEYOND, -BEYOND], np.eye(len(found.position))[i])
-        if not _leads_away(potential, ends):
+    for i in np.flatnonzero(curvatures <= max(FLAT * curvatures.max(), ROUNDED)):
+        ends = _far_ends(potential, found.position, int(i))
+        if ends is None:
             continue
-        paid += len(ends)
+        paid, far = paid + len(ends), np.abs(ends).max()
         if (np.abs(_values(potential, ends) - found.value) <= LEVEL).all():
             raise TargetError(
                 f"the target does not depend on {labels_on_line(potential)[i]}: it is the same at "
-                "any distance, and no distribution has such a density; declare bounds or a prior "
-                "for it, or leave it out"
+                f"any distance{'' if far >= BEYOND else ' of its logarithm'}, and no distribution "
+                "has such a density; declare bounds or a prior for it, or leave it out"
             )
     return paid
 
 
-def _leads_away(potential: Potential, ends: FloatArray) -> bool:
-    """Return whether ends (2, dim) on the line are as far apart for the user, without bounds."""
-    with np.errstate(all="ignore"):
-        there, back = transform_of(potential).to_bounded(ends)
-    return bool(np.isfinite(there).all() and np.abs(there - back).max() >= BEYOND)
+def _far_ends(potential: Potential, position: FloatArray, i: int) -> FloatArray | None:
+    """Return the two ends (2, dim) of the line through a number of a position; None if bounded.
+
+    A number with one bound is a logarithm on the line, and goes as far as it can be a number.
+    """
+    for far in (BEYOND, LOG_BEYOND):
+        ends = position + np.outer([far, -far], np.eye(len(position))[i])
+        with np.errstate(all="ignore"):
+            there, back = transform_of(potential).to_bounded(ends)
+        if np.isfinite(there).all() and np.abs(there - back).max() >= BEYOND:
+            return np.asarray(ends)
+    return None
 
 
 def _values(potential: Potential, positions: FloatArray) -> FloatArray:

@@ -99,7 +99,7 @@ def descend(
                 "mode; start where it can be evaluated"
             )
         if way.matrix is not None:
-            _trust_region(way, start)
+            _go_by_matrices(way, start)
         elif can.HESSIAN_PRODUCT in potential.capabilities:
             _trust_region_of_products(way, start)
         else:
@@ -119,6 +119,22 @@ class _Outside(Exception):  # noqa: N818 - not an error
         self.step = step
 
 
+class _Flat(Exception):  # noqa: N818 - not an error
+    """The potential has no curvature at all, of which SciPy's Newton's method makes no step."""
+
+
+def _go_by_matrices(way: Way, start: FloatArray) -> None:
+    """Run Newton's method, or where there is no curvature, L-BFGS from there on."""
+    try:
+        _trust_region(way, start)
+    except _Flat:
+        at = way.lowest
+        if way.at(at).gradient.any():
+            _QuasiNewton(way, at, None, leaps=True).run()
+        else:
+            way.converged = True
+
+
 def _trust_region(way: Way, start: FloatArray) -> None:
     """Run Newton's method in the coordinates in which the first matrix is the identity."""
     from scipy.optimize import minimize
@@ -126,6 +142,8 @@ def _trust_region(way: Way, start: FloatArray) -> None:
     first = way.at(start)
     matrix = way.matrix_at(first)
     assert matrix is not None
+    if not matrix.any():
+        raise _Flat
     turn = scaling(matrix)
 
     def fun(y: FloatArray) -> float:
@@ -138,7 +156,12 @@ def _trust_region(way: Way, start: FloatArray) -> None:
     def hess(y: FloatArray) -> FloatArray:
         matrix = way.matrix_at(way.at(start + turn @ y))
         # the search never moves to a position that does not lower the potential
-        return np.eye(len(y)) if matrix is None else turn.T @ matrix @ turn
+        if matrix is None:
+            return np.eye(len(y))
+        turned = turn.T @ matrix @ turn
+        if not turned.any():
+            raise _Flat
+        return turned
 
     radius = max(1.0, 1.01 * float(np.linalg.norm(turn.T @ first.gradient)))
     options = {

@@ -8,6 +8,8 @@ from typing import Any
 
 import attrs
 
+from surrokit.capabilities import GRADIENT
+from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Past
 from surrokit.contracts.learner import Evaluations, Learner
 from surrokit.contracts.potential import Potential
@@ -85,6 +87,13 @@ def ending(iteration: int) -> int:
     return iteration + math.ceil(LAST_PART * iteration)
 
 
+GRADIENTS_A_DRAW = 10
+"""Gradients that an iteration of HMC is expected to take."""
+
+MANY_TIMES, NAMED_TIMES = 50, 500
+"""Times as many calls as are expected, at which a run without ``max_calls`` ends: one whose parts
+are picked, and one whose sampler or surrogate is named, as these may take more on purpose."""
+
 _OF_TAILS = 4.5
 """Variance of the 5 % quantile of a normal distribution, times the draws, in its variances."""
 
@@ -141,6 +150,8 @@ class Recipe:
         The sampler that replaces one whose paths are too dear; None to keep the run's own.
     chosen
         The parts filled in, why, and what replaced them later; None where there are none such.
+    noticed
+        What was noticed of the target on the way, in sentences.
     learner
         The learner; None for a run that learns nothing, and before parts are made.
     exact_sampler
@@ -178,6 +189,7 @@ class Recipe:
     fallback: Fallback | None = None
     standby: Standby | None = None
     chosen: Choice | None = None
+    noticed: tuple[str, ...] = ()
     learner: Learner | None = None
     exact_sampler: Sampler | None = None
     ahead: Ahead | None = None
@@ -215,6 +227,20 @@ class Recipe:
         if self.budget.target_ess is None:
             return min(self.most_draws, DRAWS) if self.draws is None else self.draws
         return min(self.most_draws, math.ceil(self.budget.target_ess / self.chains))
+
+    @property
+    def most_calls(self) -> float:
+        """The default limit on calls, which ends a run that would go on for ever.
+
+        Iterations are expected to take ten gradients each, or as many as ``n_steps`` says. Where
+        gradients are made of values, or there are none, half as many values as a gradient to one
+        side: chains that move by values alone take one.
+        """
+        price = max(GRADIENTS_A_DRAW, self.settings.get("n_steps") or 0)
+        if calls_per_gradient(self.exact) > 1 or GRADIENT not in self.exact.capabilities:
+            price = (1 + self.exact.dim) / 2
+        iterations = self.chains * (self.most_warmup + max(self.wanted_draws, DRAWS))
+        return price * iterations * (MANY_TIMES if self.is_open else NAMED_TIMES)
 
     @property
     def exploration_limit(self) -> Budget:

@@ -61,6 +61,15 @@ class Sequels:
     def __init__(self, sequels: Sequence[Sequel], journal: Journal) -> None:
         self._sequels = tuple(sequels)
         self._journal = journal
+        self._most_calls: tuple[Sequel, float] | None = None
+
+    def most_calls(self, recipe: Recipe) -> float:
+        """Return the default limit on calls in the session that the run is in."""
+        now = self.now
+        if self._most_calls is None or self._most_calls[0] is not now:
+            asked = attrs.evolve(recipe, draws=now.draws, budget=now.budget)
+            self._most_calls = now, asked.most_calls
+        return self._most_calls[1]
 
     @property
     def now(self) -> Sequel:

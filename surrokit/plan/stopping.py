@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from surrokit.cost.clock import Clock
 from surrokit.cost.pace import Pace
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import LEAST_OF, effective_sample_size, r_hat, relative_error
+from surrokit.errors import StopRun
 from surrokit.history.history import History
 from surrokit.plan.sequel import Sequel, Sequels
 from surrokit.types import FloatArray
@@ -23,10 +25,23 @@ FIRST_LOOK = 50
 _GROWTH = 1.2  # of draws between looks: looks are few, and at most a fifth is drawn in vain
 _MOST_GROWTH = 2.0
 
+RESERVE, SECONDS, MOST_RESERVE = 0.1, 2.0, 0.3
+"""Part of ``max_seconds`` that is left, before the first draw, for a surrogate's draws in case no
+others can be made; or so many seconds where these are more, up to the last part."""
+
 GRACE = 0.1
 """Part of ``max_seconds`` by which a fixed number of draws may exceed it before it is cut."""
 
 _CALLS_MARGIN, _SECONDS_MARGIN = 1.0, 0.5  # calls have no grace
+
+
+def reason_of(end: BaseException) -> StopReason:
+    """Return why a run ends, from the exception that ends it."""
+    if isinstance(end, BudgetSpent):
+        return end.reason
+    if isinstance(end, StopRun):
+        return "observer"
+    return "error" if isinstance(end, Exception) else "interrupted"
 
 
 class Stopping:
@@ -46,6 +61,8 @@ class Stopping:
         Number of chains; an exact iteration pays for at least one position of each.
     sequels
         Sessions of the run, whose limits come instead; None for a run that is not kept.
+    most_calls
+        Returns the default limit on calls, where none is given.
 
     Attributes
     ----------
@@ -63,6 +80,7 @@ class Stopping:
         transform: CoordinateMap,
         chains: int,
         sequels: Sequels | None = None,
+        most_calls: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self._asked, self._sequels = budget, sequels
         self._target = target
@@ -72,7 +90,8 @@ class Stopping:
         self.stopped: StopReason = "draws"
         self.length: Length = "fixed"
         self._pace = Pace()
-        self._grace = 0.0
+        self._grace = self._reserve = 0.0
+        self._most_calls = most_calls
         self._most_draws = 0
         self._next_look = 0
         self._settled_by: Sequel | None = None
@@ -97,10 +116,18 @@ class Stopping:
             self._check(more, self._clock.now())
 
     def _check(self, more: float, elapsed: float) -> None:
-        seconds = elapsed / (1.0 + self._grace)
-        reason = self.budget.spent(self._target.paid + more, seconds)
+        seconds, calls = elapsed / (1.0 + self._grace - self._reserve), self._target.paid + more
+        reason: StopReason | None = self.budget.spent(calls, seconds)
+        if reason is None and self.budget.max_calls is None and calls > self._most_calls():
+            reason = "default_max_calls"
         if reason is not None:
             raise BudgetSpent(reason)
+
+    def hold_back(self, wanted: bool) -> None:
+        """Leave time, before the first draw, for draws of a surrogate, if ``wanted``."""
+        most = self.budget.max_seconds
+        short = 0.0 if most is None else min(SECONDS / most, MOST_RESERVE)
+        self._reserve = max(RESERVE, short) if wanted else 0.0
 
     def check_before_iteration(self, *, exact: bool) -> None:
         """Raise ``BudgetSpent`` where an iteration cannot be paid for.
@@ -111,6 +138,11 @@ class Stopping:
             Whether it may pay for whole positions, and not only for data rows.
         """
         self._check(self._chains if exact else 0, self._clock.elapsed())
+
+    def check_time(self) -> None:
+        """Raise ``BudgetSpent`` where the seconds are over; it leaves no trace."""
+        if self.budget.max_seconds is not None and not self._clock.replays:
+            self._check(0, self._clock.now())
 
     def check(self) -> None:
         """Raise ``BudgetSpent`` where a limit is exceeded."""
@@ -140,12 +172,12 @@ class Stopping:
         kept
             Draws that there are already, where limits are others from here on.
         """
-        self.stopped, self.length, self._grace = "draws", "fixed", 0.0
+        self.stopped, self.length, self._grace, self._reserve = "draws", "fixed", 0.0, 0.0
         self._next_look = max(self._first_look(), kept)
         self._settled_by = self._sequel
         most: float = max(wanted - kept, 0)
-        if self.budget.max_calls is not None:
-            rest = self.budget.max_calls - self._target.paid
+        if self.budget.calls is not None:
+            rest = self.budget.calls - self._target.paid
             most = self._allowed(most, "max_calls", self._pace.settle(0, rest, _CALLS_MARGIN))
         if self.budget.max_seconds is not None:
             rest = self.budget.max_seconds - self._clock.elapsed()

@@ -8,7 +8,7 @@ import numpy as np
 
 from surrokit.capabilities import GRADIENT
 from surrokit.contracts.dynamics import Status
-from surrokit.cost.budget import calls_paid
+from surrokit.cost.budget import LIMITS, calls_paid
 from surrokit.cost.pace import length_bias
 from surrokit.result.mode_visits import ModeVisits
 from surrokit.types import FloatArray
@@ -105,7 +105,7 @@ def _broke_its_word(run: Run) -> str | None:
 
 
 def _cut(run: Run) -> str | None:
-    if run.length != "cut" or run.stopped not in ("max_calls", "max_seconds"):
+    if run.length != "cut" or run.stopped not in LIMITS:
         return None
     few = run.stopped == "max_seconds" and 0 < len(run.kept) < FEWEST_ITERATIONS
     bias = length_bias(_costs(run))  # NaN where too few draws tell

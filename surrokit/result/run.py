@@ -73,6 +73,9 @@ class Run(Views):
         Why the run ended: ``draws`` if it drew all that was asked for, one of the limits of
         :class:`~surrokit.cost.budget.Budget`, ``observer`` if one raised
         :class:`~surrokit.errors.StopRun`, ``interrupted``, or ``error``.
+    unchecked
+        What the draws are, where a limit ended the run before its first draw: draws of a surrogate,
+        or of a warm-up, and not of the target. None of all other runs.
     length
         How the number of kept draws was determined: ``fixed`` before the first draw, ``judged`` by
         the draws' quality, or ``cut`` by a limit or an interrupt.
@@ -87,6 +90,12 @@ class Run(Views):
     chosen
         The parts that were picked, why, and what replaced them later; None where nothing was
         picked or replaced.
+    noticed
+        What was noticed of the target, in sentences, such as that its density is constant but for
+        steps along a parameter.
+    endless
+        Numbers along which the density is as high far away as at the draws, so that no distribution
+        has it. It is looked for only where chains disagree.
     n_rows
         Data rows of a target that is a sum over rows.
     modes
@@ -119,11 +128,14 @@ class Run(Views):
     seconds: Mapping[str, float]
     adaptation: Adaptation
     stopped: StopReason
+    unchecked: str | None = None
     parts: Mapping[str, str]
     surrogate: Potential | None
     sampler: Sampler
     kernel: Kernel | None = None
     chosen: Choice | None = None
+    noticed: tuple[str, ...] = ()
+    endless: tuple[str, ...] = ()
     n_rows: int | None = None
     length: Length = "fixed"
     modes: Modes | None = None
@@ -151,11 +163,11 @@ class Run(Views):
     @property
     def exact(self) -> bool:
         """Whether the draws are the target's, unweighted."""
-        return self.answer is None
+        return self.answer is None and self.unchecked is None
 
     @property
     def answer(self) -> Answer | None:
-        """Weighted answers; None where draws are the target's."""
+        """Weighted answers; None where there are none."""
         return None if self.weights is None else self.weights.answer
 
     @property
@@ -378,11 +390,13 @@ class Run(Views):
         """
         if self.more is None:
             raise ConfigurationError("only a run with a file can go on; pass path=... to sample")
-        return self.more(draws=len(self.kept) + draws, **changed)
+        made = len(self.kept) if self.unchecked is None else 0
+        return self.more(draws=made + draws, **changed)
 
     def __repr__(self) -> str:
         chains, draws, dim = self.draws.shape
-        state = "" if self.exact else ", weighted draws of the surrogate"
+        state = "" if self.answer is None else ", weighted draws of the surrogate"
+        state += "" if self.unchecked is None else ", which are not exact"
         state += "" if self.complete else ", incomplete"
         drawn = f"{chains} chains of {draws} draws of {dim} numbers{state}"
         return f"<Run: {drawn}; {self.total_calls:.0f} exact calls>"

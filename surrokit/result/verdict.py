@@ -6,6 +6,7 @@ from textwrap import shorten
 
 import numpy as np
 
+from surrokit.cost.budget import LIMITS
 from surrokit.diagnostics import MIN_DRAWS, energy_information
 from surrokit.failures.account import FailureKind
 from surrokit.failures.chance import tell_chance
@@ -14,7 +15,12 @@ from surrokit.result.advice import FEWEST_ITERATIONS, advice, advise_mixing
 from surrokit.result.finding import FEWEST_EFFECTIVE, Finding, Verdict
 from surrokit.result.mode_visits import mode_findings
 from surrokit.result.run import Run
-from surrokit.result.weights_findings import weights_findings
+from surrokit.result.weights_findings import (
+    endless_findings,
+    limit_of,
+    unchecked_findings,
+    weights_findings,
+)
 from surrokit.surrogate.border import part_beyond
 from surrokit.types import FloatArray
 
@@ -44,12 +50,13 @@ def judge(run: Run) -> Verdict:
     run
         With any number of draws, even none.
     """
-    found = list(weights_findings(run))
+    found = [*unchecked_findings(run), *endless_findings(run), *weights_findings(run)]
     if run.exact:
         found += [Finding(name="draws", message=message, warns=True) for message in advice(run)]
         found += [*_mixing(run), *_energy(run)] if len(run.kept) else []
     found += [
         *_ending(run),
+        *(_note("noticed", each) for each in run.noticed),
         *_failures(run),
         *_adaptation(run.adaptation),
         *_replaced(run),
@@ -63,7 +70,7 @@ def judge(run: Run) -> Verdict:
 
 def _mixing(run: Run) -> list[Finding]:
     """Return what R-hat and effective sample sizes say."""
-    limited = run.stopped in ("max_calls", "max_seconds")  # nobody asked for so few
+    limited = run.stopped in LIMITS  # nobody asked for so few
     fewest = MIN_DRAWS if len(run.draws) > 1 else 2 * MIN_DRAWS
     if len(run.kept) < fewest:
         message = f"R-hat is missing, as it needs {fewest} draws of each chain; draw more"
@@ -123,6 +130,10 @@ def _energy(run: Run) -> list[Finding]:
 
 _STOPPED = {
     "max_calls": "the run stopped because max_calls was reached",
+    "default_max_calls": (
+        "the run stopped at the default limit on calls, many times as many as such a run takes; "
+        "pass max_calls for another limit, or max_calls=math.inf for none"
+    ),
     "max_seconds": "the run stopped because max_seconds was reached",
     "target_ess": "the run stopped because target_ess was reached",
     "target_mcse": "the run stopped because every error is as small as was aimed at",
@@ -136,7 +147,7 @@ _STOPPED = {
 def _ending(run: Run) -> list[Finding]:
     """Return why the run ended."""
     found = []
-    if run.stopped in ("max_calls", "max_seconds") and run.length == "fixed":
+    if run.stopped in LIMITS and run.length == "fixed":
         message = f"{run.stopped} allowed no more draws, as settled before the first"
         found.append(_note("stopped", message))
     elif run.stopped in _STOPPED:
@@ -209,8 +220,8 @@ def _chance(run: Run) -> list[Finding]:
 def _empty(run: Run) -> Finding:
     """Return the finding that there are no draws, with what would give some."""
     message = "there are no draws"
-    if run.stopped in ("max_calls", "max_seconds"):
-        message += f": all that {run.stopped} allowed went into the warm-up; raise it"
+    if run.stopped in LIMITS:
+        message += f": all that {limit_of(run)} allowed went into the warm-up; raise it"
     return Finding(
         name="stopped", message=message, warns=run.stopped not in ("interrupted", "observer")
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import attrs
 import numpy as np
@@ -37,6 +38,16 @@ class Weights:
     rejected: int = 0
     of_surrogates: tuple[Estimate, ...] = ()
     unnormalized: tuple[str, ...] = ()
+
+    def account(self) -> dict[str, Any]:
+        """Return what there is to write down beside the rounds."""
+        calls = 0.0 if self.answer is None else self.answer.calls
+        return {
+            "refused": self.refused,
+            "rejected": self.rejected,
+            "calls": calls,
+            "unnormalized": list(self.unnormalized),
+        }
 
     @cached_property
     def figures(self) -> Figures:

@@ -1,4 +1,4 @@
-"""What a reader of weighted answers must know."""
+"""What a reader must know of weighted answers, and of draws that are not exact."""
 
 from __future__ import annotations
 
@@ -55,6 +55,34 @@ def weights_findings(run: Run) -> Iterator[Finding]:
         yield Finding(name="effective_draws", message=message, warns=True)
 
 
+def limit_of(run: Run) -> str:
+    """Return the limit that ended a run, in words."""
+    return "the default limit on calls" if run.stopped == "default_max_calls" else run.stopped
+
+
+def unchecked_findings(run: Run) -> Iterator[Finding]:
+    """Yield that the draws are none of the target, if so."""
+    if run.unchecked is None:
+        return
+    message = (
+        f"the draws are not exact: {limit_of(run)} ended the run before its first draw, and these "
+        f"are {run.unchecked}. The target has not checked them; raise "
+        f"{run.stopped.removeprefix('default_')}"
+    )
+    yield Finding(name="unchecked", message=message, warns=True)
+
+
+def endless_findings(run: Run) -> Iterator[Finding]:
+    """Yield that no distribution has such a density, if so."""
+    if run.endless:
+        message = (
+            f"the density does not fall along {', '.join(run.endless)}: far away it is as high as "
+            "at the draws, so that no distribution has it, and the draws mean nothing; declare "
+            "bounds or a prior"
+        )
+        yield Finding(name="improper", message=message, warns=True)
+
+
 def _learns_from_values(run: Run) -> bool:
     """Return whether the surrogate knows neither gradients nor outputs of the target."""
     kinds = {kind for kind, n in run.calls.items() if n}
@@ -64,7 +92,7 @@ def _learns_from_values(run: Run) -> bool:
 def _refusal(run: Run) -> str:
     assert run.weights is not None
     message = f"weighted answers are refused: {run.weights.refused}"
-    if len(run.kept):
+    if len(run.kept) and run.unchecked is None:
         return f"{message}; the draws are those of chains on which the exact potential decided"
     return (
         f"{message}; raise max_calls, so that the surrogate learns from more, or chains can go on"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from surrokit.approximate import Approximation
 from surrokit.capabilities import FORWARD
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.learner import Evaluations
@@ -29,7 +30,7 @@ from surrokit.result.adaptation import Adaptation, Rescue
 from surrokit.result.run import Run
 from surrokit.result.weights import Weights
 from surrokit.run.book import Book
-from surrokit.run.explore import Exploring, bound_within, note_limit
+from surrokit.run.explore import Exploring, bound_within, complaint_after, note_limit
 from surrokit.run.kernels import Kernels
 from surrokit.run.learning import Learning
 from surrokit.run.net import SafetyNet
@@ -69,6 +70,7 @@ class Attempt:
         self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairable)
         self._strays = Strays(self._target)
         self._found: Findings | None = None
+        self._exploring: Exploring | None = None
         self._wants_gradients = False
         book.attend(self.adaptation)
 
@@ -80,12 +82,11 @@ class Attempt:
         if recipe.explorer is None:
             return None
         bound = bound_within(recipe, self._target)
-        exploring = Exploring(bound, learning, self._take_paid, book.clock)
+        exploring = self._exploring = Exploring(bound, learning, self._take_paid, book.clock)
         with book.clock.phase("warmup"):
             begun = self._start(lambda at: (exploring.begin(at, recipe.most_warmup),) * 2)
             check_start(self._target, begun)
-        if recipe.evaluations is not None:
-            learning.observe(recipe.evaluations)
+        exploring.observe(recipe.evaluations)
         limit, done = recipe.exploration_limit, False
         while not done:
             book.stopping.check_before_iteration(exact=False)
@@ -123,7 +124,7 @@ class Attempt:
             Why the surrogate is not worth its cost; None to go on with it.
         """
         self._found = found
-        complaint = self._complaint_after_exploration(found)
+        complaint = complaint_after(found, self.recipe, self._learning)
         if complaint is not None:
             return complaint
         takes_over = found is not None and self._moves.chains is None
@@ -223,13 +224,6 @@ class Attempt:
                 self._rescue(f"an acceptance of {foretold:.2f} was foretold", LESSON)
             foretold = self._learning.foretold(foretold)
             net.mix_in(0.0 if foretold >= SURE else MIXED)
-
-    def _complaint_after_exploration(self, found: Findings | None) -> str | None:
-        if (fallback := self.recipe.fallback) is None or found is None:
-            return None
-        if self._learning.surrogate is None:
-            return "no surrogate could be fitted"
-        return None if found.acceptance is None else fallback.complaint(found.acceptance)
 
     def _complaint_after_warm_up(self) -> str | None:
         fallback, seen = self.recipe.fallback, self._book.since_explored
@@ -394,7 +388,13 @@ class Attempt:
             deployed_though_frozen=tuple(learning.though_frozen),
         )
 
-    def outcome(self) -> Run:
+    def approximate(self) -> Approximation | None:
+        """Return draws of the surrogate, or of one that all evaluations so far allow."""
+        seen = [] if self._exploring is None else self._exploring.rows
+        rows = Evaluations.join([*seen, self._target.drain()], self._target.dim)
+        return self._learning.approximate(self.recipe, rows, self._moves.covariance, self._rng)
+
+    def outcome(self, unchecked: Approximation | None = None) -> Run:
         """Return the result, with the draws so far."""
         parts = self._target, self._moves, self._learning.surrogate, self._found
-        return self._book.outcome(self.recipe, *parts, self.adaptation())
+        return self._book.outcome(self.recipe, *parts, self.adaptation(), unchecked)

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
 import numpy as np
 
+from surrokit.approximate import Approximation
 from surrokit.capabilities import ROWS
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
 from surrokit.contracts.potential import Potential, observed_data_of
 from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Moment, Stage
-from surrokit.cost.budget import BudgetSpent, StopReason
+from surrokit.cost.budget import BudgetSpent
 from surrokit.cost.clock import Clock
+from surrokit.cost.endless import endless_along
 from surrokit.cost.recheck import evaluate_again
 from surrokit.cost.recording import RecordingPotential
-from surrokit.errors import StopRun
 from surrokit.failures.account import FailureKind
 from surrokit.history.history import History
 from surrokit.kernel.kernel import Moves
@@ -39,15 +41,6 @@ from surrokit.targets.bounds import parameters_of, transform_of
 
 ENDS = (BudgetSpent, KeyboardInterrupt, Exception)
 """Exceptions that end a run."""
-
-
-def reason_of(end: BaseException) -> StopReason:
-    """Return why a run ends, from the exception that ends it."""
-    if isinstance(end, BudgetSpent):
-        return end.reason
-    if isinstance(end, StopRun):
-        return "observer"
-    return "error" if isinstance(end, Exception) else "interrupted"
 
 
 class Book:
@@ -103,6 +96,7 @@ class Book:
             transform_of(asked.exact),
             asked.chains,
             self._sequels,
+            partial(self._sequels.most_calls, asked),
         )
         self._file.tell(self._account, lambda: self.weights)
         self._adaptation: Callable[[], Adaptation] = _nothing_changed
@@ -113,6 +107,7 @@ class Book:
         self._explorer_steps = math.inf
         self.weights: Weights | None = None
         self._chains_decide = False
+        self._endless: tuple[str, ...] = ()
         self.recipe: Recipe | None = None
         self.info: RunInfo | None = None
         self._observers = observers
@@ -120,6 +115,7 @@ class Book:
     def begin(self, recipe: Recipe) -> None:
         """Go by a recipe from here on; the first one starts the run."""
         self.recipe = recipe
+        self.stopping.hold_back(recipe.learner is not None)
         if self.info is not None:
             self.info = attrs.evolve(self.info, parts=recipe.described)
             return
@@ -194,6 +190,12 @@ class Book:
         return min(rest, max(self._hurry.max_seconds - elapsed, 0.0) + LAST_PART * elapsed)
 
     @property
+    def has_draws(self) -> bool:
+        """Whether draws are kept, or weighted answers are there."""
+        answered = self.weights is not None and self.weights.answer is not None
+        return answered or len(self.recorder.kept) > 0
+
+    @property
     def draws_left(self) -> int:
         """Draws of each chain after the next one, if no limit ends the run before."""
         return self.most_draws - len(self.recorder.kept) - 1
@@ -254,7 +256,7 @@ class Book:
             draws=sum(map(len, rounds)),
             aim=aim,
             calls=self.target.paid,
-            most_calls=self.stopping.budget.max_calls,
+            most_calls=self.stopping.budget.calls,
         )
         self._tell(event, info=info)
 
@@ -266,6 +268,7 @@ class Book:
         surrogate: Potential | None,
         found: Findings | None,
         adaptation: Adaptation,
+        unchecked: Approximation | None = None,
     ) -> Run:
         """Return the result, with its verdict.
 
@@ -281,12 +284,17 @@ class Book:
             The last surrogate, and what the exploration found; None where there was none.
         adaptation
             What changed.
+        unchecked
+            Draws that are not exact, where there are no others; None where there are, or not even
+            such ones.
         """
         modes = None if found is None else found.modes
         transform, recorder = exact.transform, self.recorder
+        kept = recorder.kept if unchecked is None else unchecked.kept
         run = Run(
             parameters=parameters_of(exact.target),
-            kept=recorder.kept.trace(transform),
+            kept=kept.trace(transform),
+            unchecked=None if unchecked is None else unchecked.what,
             warmup=recorder.warmup.trace(transform),
             calls=exact.calls,
             n_rows=exact.n_rows if ROWS in exact.capabilities else None,
@@ -300,6 +308,8 @@ class Book:
             stopped=self.stopping.stopped,
             length=self.stopping.length,
             chosen=recipe.chosen,
+            noticed=recipe.noticed,
+            endless=self._endless,
             parts=recipe.described,
             surrogate=surrogate,
             sampler=moves.tuned_sampler,
@@ -316,6 +326,12 @@ class Book:
         draws, before = self.recorder.places()[0], self.recorder.lately()
         with self.clock.phase("sampling" if len(draws) else "warmup"):
             evaluate_again(self.target, draws if len(draws) else before)
+
+    def look_beyond(self) -> None:
+        """Look far away from chains that disagree, whether the density falls there at all."""
+        kept = self.recorder.kept if self.has_draws else self.recorder.warmup
+        if self.weights is None or self.weights.answer is None:
+            self._endless = endless_along(self.target, kept.positions())
 
     def close(self) -> None:
         """Remove the budget's guard, and close the file."""
@@ -364,7 +380,7 @@ class Book:
             "chosen": None if chosen is None else attrs.asdict(chosen),
             "parts": {} if recipe is None else dict(recipe.described),
             "kept": self._n_kept,
-            "weights": None if self.weights is None else _tell_weights(self.weights),
+            "weights": None if self.weights is None else self.weights.account(),
         }
 
     @property
@@ -388,16 +404,6 @@ class Book:
 
     def _tell(self, event: str, **what: object) -> None:
         self._observers.tell(event, run=self.info, **what)
-
-
-def _tell_weights(weights: Weights) -> dict[str, Any]:
-    calls = 0.0 if weights.answer is None else weights.answer.calls
-    return {
-        "refused": weights.refused,
-        "rejected": weights.rejected,
-        "calls": calls,
-        "unnormalized": list(weights.unnormalized),
-    }
 
 
 def _nothing_changed() -> Adaptation:

@@ -7,14 +7,16 @@ import numpy as np
 
 from surrokit.capabilities import ROWS, reasons_of, require
 from surrokit.contracts.learner import Evaluations
-from surrokit.cost.measuring import measure_starts
+from surrokit.cost.budget import Budget
+from surrokit.cost.measuring import Costs, measure_starts
 from surrokit.errors import ConfigurationError
 from surrokit.plan.parts import check_recipe, make_parts
 from surrokit.plan.policy import Policy
-from surrokit.plan.recipe import Recipe
+from surrokit.plan.recipe import WARMUP, Recipe
+from surrokit.plan.stopping import reason_of
 from surrokit.registry.composer import Composer
 from surrokit.registry.purposes import NO_LEARNING
-from surrokit.run.book import ENDS, Book, reason_of
+from surrokit.run.book import ENDS, Book
 
 
 def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generator) -> Recipe:
@@ -65,13 +67,41 @@ def _measure_and_pick(
     policy: Policy, composer: Composer, asked: Recipe, book: Book, rng: np.random.Generator
 ) -> tuple[Recipe, Evaluations]:
     """Return the recipe that the policy picks, and the evaluations paid for that."""
+    most = None if asked.budget.calls is not None else asked.budget.max_seconds
     starts, costs = measure_starts(
-        book.target, asked.initial, asked.chains, rng, book.clock.with_saved
+        book.target, asked.initial, asked.chains, rng, book.clock.with_saved, left=most
     )
-    recipe = attrs.evolve(asked, initial=starts)
+    recipe = attrs.evolve(asked, initial=starts, exact=book.target.target)
+    if most is not None:
+        left = most - book.clock.elapsed()
+        recipe = attrs.evolve(recipe, budget=_in_calls(recipe, costs, left, book.target.paid))
     # a generator of its own: what it tries, and so what it uses up, may go by the clock
     picked = policy.choose(composer, recipe, book.target, costs, rng.spawn(1)[0])
-    return _tell_of_rows(picked), book.target.drain()
+    return _tell_of_rows(_tell_of_stairs(picked, costs)), book.target.drain()
+
+
+def _in_calls(recipe: Recipe, costs: Costs, left: float, paid: float) -> Budget:
+    """Return the budget with the calls that the seconds left pay for, where these are few.
+
+    By them explorations are planned, and whether answers are weighted; the clock ends the run.
+    """
+    seconds = min(costs.value, costs.values / recipe.chains)
+    calls = max(int(paid + left / seconds), 1)
+    if calls >= recipe.chains * (WARMUP + recipe.wanted_draws):
+        return recipe.budget
+    return attrs.evolve(recipe.budget, max_calls=calls)
+
+
+def _tell_of_stairs(picked: Recipe, costs: Costs) -> Recipe:
+    """Return a recipe that notes along which numbers the density is constant but for steps."""
+    if not costs.stairs:
+        return picked
+    which = ", ".join(costs.stairs)
+    note = (
+        f"the density is constant but for steps along {which}, so that differences of values tell "
+        "nothing; values alone decide"
+    )
+    return attrs.evolve(picked, noticed=(*picked.noticed, note))
 
 
 def _tell_of_rows(picked: Recipe) -> Recipe:

@@ -61,6 +61,15 @@ def note_limit(recipe: Recipe, seconds: float, *, done: bool) -> Recipe:
     return attrs.evolve(recipe, chosen=recipe.chosen.because(why))
 
 
+def complaint_after(found: Findings | None, recipe: Recipe, learning: Learning) -> str | None:
+    """Return why a surrogate is not worth its cost once the target is explored, or None."""
+    if (fallback := recipe.fallback) is None or found is None:
+        return None
+    if learning.surrogate is None:
+        return "no surrogate could be fitted"
+    return None if found.acceptance is None else fallback.complaint(found.acceptance)
+
+
 @attrs.define(eq=False)
 class Exploring:
     """An exploration and its progress.
@@ -75,12 +84,18 @@ class Exploring:
         Returns the evaluations paid for since its last call, given the state of the chains.
     clock
         Charged with the time, as warm-up.
+
+    Attributes
+    ----------
+    rows
+        All evaluations so far.
     """
 
     _explorer: Exploration
     _learning: Learning
     _paid: Callable[[ChainState], Evaluations]
     _clock: Clock
+    rows: list[Evaluations] = attrs.field(factory=list, init=False)
     _state: Any = attrs.field(default=None, init=False)
 
     @property
@@ -95,12 +110,19 @@ class Exploring:
         chains: ChainState = self._state.chains
         return chains
 
+    def observe(self, rows: Evaluations | None) -> None:
+        """Let the learner observe evaluations from before, if there are any."""
+        if rows is not None:
+            self._learning.observe(rows)
+            self.rows.append(rows)
+
     def step(self, rng: np.random.Generator) -> Evaluations:
         """Explore for one iteration; return the rows that the learner has yet to observe."""
         explorer = self._explorer
         with self._clock.phase("warmup"):
             state = explorer.step(self._state, rng)
-            self._state, rows = explorer.learn(state, self._paid(state.chains))
+            self.rows.append(self._paid(state.chains))
+            self._state, rows = explorer.learn(state, self.rows[-1])
         if not explorer.wants_fit(self._state):
             return rows
         self._learning.observe(rows)

@@ -150,7 +150,7 @@ class Kernels:
 
 def _pays(recipe: Recipe) -> bool:
     """Return whether proposals ahead may come true, and calls for nothing are no matter."""
-    ahead, limited = recipe.ahead, recipe.budget.max_calls is not None
+    ahead, limited = recipe.ahead, recipe.budget.calls is not None
     if ahead is None or ahead.most <= recipe.chains:
         return False
     return ahead.asked or not limited

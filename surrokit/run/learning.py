@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from surrokit.approximate import Approximation, fit_near, of_surrogate
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.schedule import Decision, Moment
@@ -14,6 +17,7 @@ from surrokit.plan.recipe import Recipe
 from surrokit.run.kernels import InUse
 from surrokit.surrogate.quality import fit_quality_of
 from surrokit.surrogate.threads import threads_for
+from surrokit.types import FloatArray
 
 
 class Learning:
@@ -52,6 +56,7 @@ class Learning:
         self._clock = clock
         self._last: tuple[int, Potential] | None = None
         self._kernel: InUse = ()
+        self._before = {} if self._learner is None else self._learner.state()
 
     @property
     def learns(self) -> bool:
@@ -109,6 +114,42 @@ class Learning:
             learner = self._learner.restore(state)
             learner.observe(rows)
             return learner.fit()
+
+    def approximate(
+        self,
+        recipe: Recipe,
+        rows: Evaluations,
+        covariance: FloatArray | None,
+        rng: np.random.Generator,
+    ) -> Approximation | None:
+        """Return draws of the surrogate, or of one that is learnt from rows by now.
+
+        Parameters
+        ----------
+        recipe
+            What the run goes by.
+        rows
+            All evaluations of an exploration.
+        covariance : ndarray of shape (dim, dim), optional
+            What is known of the target's.
+        rng
+            Generator.
+        """
+        surrogate = self.surrogate
+        if surrogate is None and self._learner is not None:
+            surrogate, rows = fit_near(lambda near: self.fit_from(self._before, near), rows)
+        if surrogate is None:
+            return None
+        self.surrogate = surrogate
+        return of_surrogate(
+            surrogate,
+            recipe.sampler,
+            recipe.correction,
+            rows=rows,
+            covariance=covariance,
+            chains=recipe.chains,
+            rng=rng,
+        )
 
     def foretold(self, otherwise: float) -> float:
         """Return the acceptance that the fit foretells; another where it does not."""

@@ -8,15 +8,19 @@ from contextlib import suppress
 
 import numpy as np
 
+from surrokit.approximate import Approximation, of_warmup
 from surrokit.contracts.sampler import weighs
+from surrokit.cost.budget import LIMITS
+from surrokit.deadline import deadline
 from surrokit.errors import SamplingWarning
 from surrokit.ledger.file import NoFile, RunFile
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.sequel import Sequel
+from surrokit.plan.stopping import reason_of
 from surrokit.registry.composer import Composer
 from surrokit.result.run import Run
 from surrokit.run.attempt import Attempt
-from surrokit.run.book import ENDS, Book, reason_of
+from surrokit.run.book import ENDS, Book
 from surrokit.run.choice import choose
 from surrokit.run.observers import Observers
 
@@ -59,27 +63,32 @@ def run(
     """
     book, attempt = Book(asked, observers, file, sequels), None
     try:
-        recipe = choose(asked, composer, book, rng)
-        book.begin(recipe)
-        attempt = Attempt(recipe, book, rng)
-        found = attempt.explore()
-        if weighs(recipe.correction):  # its rounds may use up all calls
-            book.look_again()
-        weighed = attempt.weigh(found)
-        while not weighed and (complaint := attempt.warm_up(found)) is not None:
-            found = attempt.hand_over()
-            recipe = attempt.recipe.drop_surrogate(complaint)
+        with deadline(book.stopping.check_time):
+            recipe = choose(asked, composer, book, rng)
             book.begin(recipe)
             attempt = Attempt(recipe, book, rng)
-        if not weighed:
+            found = attempt.explore()
+            if weighs(recipe.correction):  # its rounds may use up all calls
+                book.look_again()
+            weighed = attempt.weigh(found)
+            while not weighed and (complaint := attempt.warm_up(found)) is not None:
+                found = attempt.hand_over()
+                recipe = attempt.recipe.drop_surrogate(complaint)
+                book.begin(recipe)
+                attempt = Attempt(recipe, book, rng)
+            if not weighed:
+                book.look_again()
+                attempt.draw()
             book.look_again()
-            attempt.draw()
-        book.look_again()
+            book.look_beyond()
     except ENDS as end:
         if book.recipe is None:  # the recipe cannot work
             raise
         attempt = attempt or Attempt(book.recipe, book, rng)
         book.stopping.cut(reason_of(end))
+        if book.stopping.stopped == "default_max_calls":
+            book.target.guard(None)
+            book.look_beyond()
         if isinstance(end, Exception):
             _carry(end, attempt.outcome())
             with suppress(Warning):  # where warnings are errors, the first error counts
@@ -87,7 +96,7 @@ def run(
             raise
     finally:
         book.close()
-    outcome = attempt.outcome()
+    outcome = attempt.outcome(_approximate(attempt, book))
     book.finish(outcome)
     try:
         book.warn_of_failures()
@@ -103,3 +112,12 @@ def _carry(error: Exception, outcome: Run) -> None:
     """Let an exception carry what was drawn."""
     error.partial = outcome  # type: ignore[attr-defined]
     error.add_note("What was drawn until then is in this exception's attribute 'partial'.")
+
+
+def _approximate(attempt: Attempt, book: Book) -> Approximation | None:
+    """Return draws that are not exact, if a limit ended the run before its first draw."""
+    if book.has_draws or book.stopping.stopped not in LIMITS:
+        return None
+    book.stopping.hold_back(False)
+    with deadline(book.stopping.check_time):
+        return attempt.approximate() or of_warmup(book.recorder.warmup)

@@ -151,7 +151,8 @@ class Weighing:
             if not (self._rejected or self._believed):
                 self._refused = TOO_FEW_CALLS
                 self._note()
-            self._book.stopping.cut("max_calls")
+            timed = self._book.stopping.budget.calls is None
+            self._book.stopping.cut("max_seconds" if timed else "max_calls")
         return -(-n // chains) * chains
 
     def _note(self) -> None:
@@ -166,7 +167,8 @@ class Weighing:
 
     @property
     def _calls_left(self) -> float:
-        most = self._book.stopping.budget.max_calls
+        most = self._book.stopping.budget.calls
+        most = self._recipe.budget.calls if most is None else most  # as many as its seconds pay for
         return math.inf if most is None else most - self._target.paid
 
     @property

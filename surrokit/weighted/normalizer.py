@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, gammaln
 
+from surrokit.deadline import check_deadline
 from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray
@@ -201,6 +202,7 @@ def _fit(positions: FloatArray) -> _StudentT:
     for degrees in DEGREES:
         law = _StudentT(centre=centre, factor=factor, degrees=degrees)
         for _ in range(STEPS):
+            check_deadline()
             law = law.improved(positions)
         laws.append(law)
     return max(laws, key=lambda law: float(law.log_density(positions).sum()))

@@ -9,6 +9,7 @@ from typing import Literal, NoReturn, TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.deadline import check_deadline
 from surrokit.errors import SurrogateFitError
 from surrokit.types import FloatArray
 from surrokit_gp.data.observations import Observations
@@ -175,6 +176,7 @@ class _Path:
         self.reason = "it is not finite"
 
     def __call__(self, point: FloatArray) -> tuple[float, FloatArray]:
+        check_deadline()
         if self._last is None or not np.array_equal(self._last[0], point):
             self._last = point.copy(), self._evaluate(point)
         value, slope = self._last[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from surrokit.deadline import check_deadline
 from surrokit.types import FloatArray
 from surrokit_gp.quadratic.heights import Heights
 from surrokit_gp.quadratic.prior import QuadraticPrior, bounds, penalty
@@ -54,6 +55,8 @@ class _Objective:
 
     def __call__(self, point: FloatArray) -> tuple[float, FloatArray]:
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+        check_deadline()
 
         prior = QuadraticPrior.at(point)
         quadratic = prior.quadratic(self._z, self._z)

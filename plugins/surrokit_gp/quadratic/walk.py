@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from surrokit.deadline import check_deadline
 from surrokit.types import FloatArray
 from surrokit_gp.quadratic.walled import Walled
 
@@ -31,6 +32,7 @@ def walk(
     step_size, kept, accepted = _STEP_SIZE, [], []
     with np.errstate(all="ignore"):  # paths that run off are refused
         for i in range(1, TRANSITIONS + 1):
+            check_deadline()
             state, moved = _move(walled, temperature, state, step_size, rng)
             accepted.append(moved)
             if i % EVERY == 0 and 3 * i > TRANSITIONS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Generic, TypeVar, cast
@@ -107,7 +108,8 @@ class _Member(Generic[Result]):
         self._requests: SimpleQueue[_Request | None] = SimpleQueue()
         self._answers: SimpleQueue[object] = SimpleQueue()
         self._outcome: Result | _Failed | None = None
-        self._thread = Thread(target=self._run, daemon=True)
+        # in the caller's context, which holds the run's deadline
+        self._thread = Thread(target=copy_context().run, args=(self._run,), daemon=True)
 
     def start(self) -> None:
         """Go on until the first evaluation is wanted, or the end."""

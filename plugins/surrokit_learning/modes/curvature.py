@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from surrokit.contracts.learner import Evaluations
+from surrokit.deadline import check_deadline
 from surrokit.types import BoolArray, FloatArray
 
 _USUAL = 1e-3  # what the usual curvature counts for in a direction, beside a row of data as 1
 _LEAST = 1e-4  # of the usual curvature, the least
+_MANY, _SPARSE = 200, 4  # dimensions from which on few rows matter, and how many there are to a row
 _APART = 1e-4  # usual standard deviations between rows below which they tell nothing but rounding
 
 
@@ -40,8 +42,9 @@ def foretold_covariance(mode: FloatArray, slope: FloatArray, rows: Evaluations) 
     if not told.any():
         return np.asarray(np.diag(np.square(scales)))
     unit, turned = away[told] / lengths[told, None], change[told] / lengths[told, None]
-    hessian = _fit(unit, turned, counts[told])
-    return np.asarray(_inverse(hessian) * np.outer(scales, scales))
+    check_deadline()
+    inverse = _inverse_fit(unit, turned, counts[told])
+    return np.asarray(inverse * np.outer(scales, scales))
 
 
 def _is_square_finite(rows: FloatArray) -> BoolArray:
@@ -64,10 +67,27 @@ def _scales(away: FloatArray, change: FloatArray, counts: FloatArray) -> FloatAr
     return scales
 
 
-def _fit(unit: FloatArray, turned: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return the symmetric H with the least sum of counts |H u - g|^2, drawn to a usual one."""
+def _inverse_fit(unit: FloatArray, turned: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return the inverse of the H that fits, about the usual curvature, shape (dim, dim).
+
+    Few rows in many dimensions tell of their own span alone. H is found there, as matrices of all
+    dimensions take longer than the calls that they save.
+    """
     along = np.einsum("nd,nd->n", unit, turned)
     usual = float(np.median(np.abs(along))) or 1.0
+    rows, dim = unit.shape
+    if dim < _MANY or _SPARSE * rows > dim:
+        return _inverse(_fit(unit, turned, counts, usual))
+    span = np.linalg.qr(np.concatenate([unit, turned]).T)[0]
+    inside = _fit(unit @ span, turned @ span, counts, usual)
+    inverse = _inverse(inside, usual, dim - len(inside)) - np.eye(len(inside)) / usual
+    found = span @ inverse @ span.T
+    found[np.diag_indices(dim)] += 1.0 / usual
+    return np.asarray(found)
+
+
+def _fit(unit: FloatArray, turned: FloatArray, counts: FloatArray, usual: float) -> FloatArray:
+    """Return the symmetric H with the least sum of counts |H u - g|^2, drawn to a usual one."""
     dim = unit.shape[1]
     weighed = unit.T * counts
     moments = weighed @ unit + _USUAL * np.eye(dim)
@@ -79,8 +99,10 @@ def _fit(unit: FloatArray, turned: FloatArray, counts: FloatArray) -> FloatArray
     return np.asarray(0.5 * (hessian + hessian.T))
 
 
-def _inverse(hessian: FloatArray) -> FloatArray:
+def _inverse(hessian: FloatArray, usual: float = 1.0, more: int = 0) -> FloatArray:
+    """Return the inverse of |H|, bounded; so many more of its eigenvalues are the usual one."""
     eigenvalues, vectors = np.linalg.eigh(hessian)
     sizes = np.abs(eigenvalues)
-    sizes = np.maximum(sizes, _LEAST * max(float(np.median(sizes)), np.finfo(float).tiny))
+    median = float(np.median(np.concatenate([sizes, np.full(more, usual)])))
+    sizes = np.maximum(sizes, _LEAST * max(median, np.finfo(float).tiny))
     return np.asarray((vectors / sizes) @ vectors.T)

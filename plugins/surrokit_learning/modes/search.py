@@ -12,6 +12,7 @@ from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
+from surrokit.deadline import check_deadline
 from surrokit.errors import NumericalError
 from surrokit.mode.bottom import demand_bottom, demand_walls
 from surrokit.mode.mode import Mode
@@ -140,6 +141,7 @@ class ModeSearch:
         search, before = attrs.evolve(self, concave=CONVEX in exact.capabilities), self.paid
         given = limits
         while not search.over and search.paid < before + SLICE:
+            check_deadline()
             limits = given.more() if search._finds_more else given
             abreast = search._abreast(exact, limits)
             if abreast > 1:

@@ -27,6 +27,7 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
+from surrokit.deadline import check_deadline
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
 from surrokit_networks.online.moment_sums import MomentSums
@@ -213,6 +214,7 @@ class Greville:
     def update(self, rows: FloatArray, targets: FloatArray) -> None:
         """Take in rows, shape (m, k), and their targets, shape (m,)."""
         for start in range(0, len(rows), _BLOCK):
+            check_deadline()
             block, sought = rows[start : start + _BLOCK], targets[start : start + _BLOCK]
             self.sums.add(block, sought)
             sound = self._one(block[0], sought[0]) if len(block) == 1 else self._many(block, sought)

@@ -14,6 +14,7 @@ from typing import TypeVar
 import attrs
 import numpy as np
 
+from surrokit.deadline import check_deadline
 from surrokit.types import FloatArray
 from surrokit_networks.nodes.additive import AdditiveNodes
 from surrokit_networks.nodes.nodes import Nodes
@@ -179,6 +180,7 @@ class _Descent:
         self.best: FloatArray | None = None
 
     def step(self, parameters: FloatArray) -> tuple[float, FloatArray]:
+        check_deadline()
         loss, gradient = self._loss.value_and_gradient(parameters)
         loss, gradient = loss / self._scale, gradient / self._scale
         if not (np.isfinite(loss) and np.isfinite(gradient).all()):

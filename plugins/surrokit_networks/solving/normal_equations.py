@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
+from surrokit.deadline import check_deadline
 from surrokit.types import FloatArray
 from surrokit_networks.nodes.additive import AdditiveNodes
 from surrokit_networks.nodes.rbf import RbfNodes
@@ -122,6 +123,7 @@ def blocks(
     """Yield equations a few positions at a time."""
     size = block_rows or max(64, _BLOCK // max(1, n_columns))
     for start in range(0, len(equations), size):
+        check_deadline()
         yield equations.take(slice(start, start + size))
 
 

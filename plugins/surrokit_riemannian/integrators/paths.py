@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from surrokit.contracts.dynamics import Phase, Status
+from surrokit.deadline import check_deadline
 from surrokit.types import FloatArray, IntArray
 from surrokit_riemannian.integrators.rows import phase_placed, phase_taken
 
@@ -33,6 +34,7 @@ def follow(
     n = len(step_size)
     status = np.full(n, int(Status.OK))
     for done in range(int(n_steps.max())):
+        check_deadline()
         rows = np.flatnonzero((n_steps > done) & (status == Status.OK))
         if not rows.size:
             break

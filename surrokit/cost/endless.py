@@ -1,0 +1,70 @@
+"""Numbers along which a density does not fall, so that no distribution has it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surrokit.cost.budget import BudgetSpent
+from surrokit.cost.recording import RecordingPotential
+from surrokit.diagnostics import r_hat
+from surrokit.targets.bounds import labels_on_line, transform_of
+from surrokit.types import FloatArray
+
+FEWEST = 100
+"""Iterations of each chain that tell at least."""
+
+APART = 1.1
+"""R-hat above which chains may be on their way for ever."""
+
+FAR = (1e3, 1e6)
+"""Times the range of the draws that is looked away from them, or as far as there are logarithms."""
+
+HIGH = 50.0
+"""Nats above a draw from which on it does not matter what a density does far away."""
+
+_MOST = 3  # numbers that are looked along at most
+_LOGARITHMS = (100.0, 600.0)
+_LEVEL = 0.01  # nats, as rounding
+
+
+def endless_along(target: RecordingPotential, positions: FloatArray) -> tuple[str, ...]:
+    """Return the numbers along which a density does not fall, or no faster than 1 / distance.
+
+    Only where chains disagree is anything evaluated: five values for a number. They are counted.
+
+    Parameters
+    ----------
+    target
+        The exact potential.
+    positions : ndarray of shape (chains, n, dim)
+        Of the chains, on the line.
+    """
+    if positions.shape[1] < FEWEST or len(positions) < 2:
+        return ()
+    apart = np.nan_to_num(r_hat(positions), nan=np.inf)
+    worst = np.argsort(-apart, kind="stable")[:_MOST]
+    labels = labels_on_line(target.target)
+    try:
+        return tuple(
+            labels[i] for i in worst[apart[worst] > APART] if _goes_on(target, positions, int(i))
+        )
+    except BudgetSpent:
+        return ()
+
+
+def _goes_on(target: RecordingPotential, positions: FloatArray, i: int) -> bool:
+    """Return whether the density along a number falls too slowly towards one of its ends."""
+    places = positions.reshape(-1, positions.shape[2])
+    column = places[:, i]
+    middle = places[int(np.argsort(column)[len(column) // 2])]
+    along, away = np.eye(len(middle))[i], np.array(FAR) * max(float(np.ptp(column)), 1.0)
+    to_bounded = transform_of(target.target).to_bounded
+    with np.errstate(all="ignore"):
+        if not np.isfinite(to_bounded(middle + np.outer([-away[1], away[1]], along))).all():
+            away = np.array(_LOGARITHMS)
+        ends = middle + np.outer([away, -away], along)
+        with target.exact.off_the_record():
+            here, *there = target.fork(keep=False).value(np.vstack([middle, ends]))
+    near, far = np.reshape(there, (2, 2)).T
+    slow = far - near <= np.log(away[1] / away[0]) + _LEVEL
+    return bool((slow & (near <= here + HIGH)).any())
