@@ -141,7 +141,8 @@ class Scaling:
     @property
     def apart(self) -> BoolArray:
         """Which coordinates of z are those of the line as they are, shape (dim,)."""
-        return np.all(self.matrix == np.eye(len(self.shift)), axis=1) & (self.shift == 0.0)
+        same = np.all(self.matrix == np.eye(len(self.shift)), axis=1)
+        return np.asarray(same & (self.shift == 0.0))
 
     def to_bounded(self, unbounded: FloatArray) -> FloatArray:
         """Return x, shape (..., dim), at z of shape (..., dim)."""

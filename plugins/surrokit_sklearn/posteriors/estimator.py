@@ -122,7 +122,7 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(count)]))
         names = ["the intercept", *names] if columns.intercept else names
         flat = np.isinf(prior.sd.reshape(-1, columns.count)).any(axis=0)
-        check_rank(design, names, flat)
+        check_rank(design, names, np.asarray(flat))
 
     def _columns(self, inputs: FloatArray, weights: FloatArray | None) -> Columns:
         return Columns.of(

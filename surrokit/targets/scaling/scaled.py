@@ -130,7 +130,7 @@ class ScaledPotential(LiftedPotential):
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian in z, shape (n, dim)."""
-        return np.einsum("nii->ni", self.hessian(positions)).copy()
+        return np.asarray(np.einsum("nii->ni", self.hessian(positions)).copy())
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj for each k, G the Hessian in z, shape (n, dim)."""
@@ -243,7 +243,7 @@ class ScaledExpansion(WrappedExpansion):
         if (third := self.inner.third) is None:
             return None
         a = self.scaling.matrix
-        return np.einsum("ijk,ia,jb,kc->abc", third, a, a, a, optimize=True)
+        return np.asarray(np.einsum("ijk,ia,jb,kc->abc", third, a, a, a, optimize=True))
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
