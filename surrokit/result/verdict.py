@@ -9,7 +9,6 @@ import numpy as np
 from surrokit.capabilities import GRADIENT
 from surrokit.diagnostics import MIN_DRAWS, energy_information
 from surrokit.failures.account import FailureKind
-from surrokit.kernel.tuner import tuning_of
 from surrokit.marginals.fit import heavy_tails
 from surrokit.result.adaptation import Adaptation
 from surrokit.result.advice import FEWEST_ITERATIONS, advice, advise_mixing
@@ -74,7 +73,7 @@ def _mixing(run: Run) -> list[Finding]:
     warns = limited or len(run.kept) >= FEWEST_ITERATIONS
     found = _disagreement(run, run.rhat(), warns=warns)
     found += _few_effective(run) if warns else []
-    return found + (_heavy_tails(run) if found else [])
+    return found + (_heavy_tails(run) if any(each.warns for each in found) else [])
 
 
 def _disagreement(run: Run, rhat: FloatArray, *, warns: bool) -> list[Finding]:
@@ -109,11 +108,11 @@ def _few_effective(run: Run) -> list[Finding]:
 
 
 def _heavy_tails(run: Run) -> list[Finding]:
-    """Return whether chains that mix slowly do so in heavy tails, without a warp for them."""
-    tuning = tuning_of(run.sampler)
-    warped = tuning is not None and tuning.warp is not None and run.surrogate is None
+    """Return whether chains that mix slowly do so in heavy tails, and learn no warp for them."""
+    learns = run.surrogate is None and run.sampler.tunes & {"warp", "heavy_warp"}
     heavy = np.flatnonzero(heavy_tails(run.draws.reshape(-1, run.draws.shape[2])))
-    if warped or not heavy.size or GRADIENT not in run.sampler.needs:
+    followed = GRADIENT in run.sampler.needs or run.calls.get("gradient", 0) > 0
+    if learns or not heavy.size or not followed:
         return []
     which = ", ".join(repr(run.labels[i]) for i in heavy[:_NAMED])
     more = f" and {heavy.size - _NAMED} more" if heavy.size > _NAMED else ""
