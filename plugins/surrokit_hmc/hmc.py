@@ -7,6 +7,7 @@ import math
 import attrs
 import numpy as np
 
+from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.contracts.dynamics import Integrator, Metric, Phase
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Tuning
@@ -66,7 +67,8 @@ class HMC:
         Follow paths in coordinates in which each parameter by itself is about normal, learnt in
         warm-up. The metric is in these coordinates then. It takes an integrator that keeps value
         and gradient of positions, and no more. On narrow straight ridges it does harm: they
-        become curved.
+        become curved. None does so for parameters whose draws in warm-up have heavy tails on both
+        sides, where step size, number of steps and metric are left to be tuned, too.
 
     Raises
     ------
@@ -82,7 +84,7 @@ class HMC:
     shortest: float = attrs.field(default=0.0, validator=share)
     path_length: float = attrs.field(default=PATH_LENGTH, validator=positive)
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
-    warp: bool = False
+    warp: bool | None = None
 
     def __attrs_post_init__(self) -> None:
         constant_metric(self.metric, "hmc")
@@ -95,18 +97,25 @@ class HMC:
 
     @property
     def tunes(self) -> frozenset[str]:
-        """Whatever of step size, number of steps and metric was not given, and the warp."""
+        """Whatever of step size, number of steps and metric was not given, and a warp."""
         free = {
             "step_size": self.step_size is None,
             "n_steps": self.n_steps is None,
             "metric": self.metric.tunable,
-            "warp": self.warp,
+            "warp": self.warp is True,
+            "heavy_warp": self._warps_heavy_tails,
         }
         return frozenset(name for name, is_free in free.items() if is_free)
 
+    @property
+    def _warps_heavy_tails(self) -> bool:
+        fixed = self.step_size is not None or self.n_steps is not None or not self.metric.tunable
+        plain = self.integrator.needs <= {GRADIENT, GRADIENT_ALONE}
+        return self.warp is None and plain and not fixed
+
     def bind(self, potential: Potential, tuning: Tuning) -> HMCKernel | WarpedKernel:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""
-        if not self.warp or tuning.warp is None:
+        if self.warp is False or tuning.warp is None:
             return self._plain(potential, tuning)
         warped = Warped(potential, tuning.warp)
         straight = attrs.evolve(tuning, covariance=tuning.warp.covariance)

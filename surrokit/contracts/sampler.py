@@ -226,7 +226,10 @@ class Sampler(Protocol):
 
     @property
     def tunes(self) -> frozenset[str]:
-        """Settings left free: ``step_size``, ``n_steps``, ``metric``, ``length`` or ``warp``."""
+        """Settings left free: ``step_size``, ``n_steps``, ``metric``, ``length`` or ``warp``.
+
+        ``heavy_warp`` is a warp that is learnt for parameters with heavy tails alone.
+        """
 
     @property
     def target_acceptance(self) -> float:

@@ -21,6 +21,7 @@ from surrokit.contracts.sampler import Sampler, StepInfo, Tuning
 from surrokit.kernel.lengths import LengthSearch
 from surrokit.kernel.tuner_state import TunerState
 from surrokit.kernel.windows import agree, collect, learn_warp, pool, windows
+from surrokit.marginals.warp import Warp
 from surrokit.types import BoolArray, FloatArray
 
 FIRST_STEP_SIZE = 0.5
@@ -303,7 +304,7 @@ class Tuner:
         if state.given is not None or not ends or not first < state.iteration <= ends[-1]:
             return state
         state = collect(state, positions, gradients)
-        if "warp" in self.tunes:
+        if self.tunes & {"warp", "heavy_warp"}:
             state = attrs.evolve(state, kept=(*state.kept, (positions, gradients)))
         if state.iteration not in ends:
             return state
@@ -318,11 +319,16 @@ class Tuner:
             direction=0,
             lengths=state.lengths.age(),
             settled=_settled(state, covariance),
-            warp=learn_warp(state, moving) if "warp" in self.tunes else None,
+            warp=self._warp(state, moving),
         )
         # in a metric that fits, the step is of order dim^-1/4, so 1 is the better guess
         fits = state.covariance is None and "metric" in self.tunes
         return attrs.evolve(restarted, log_step=0.0) if fits else restarted
+
+    def _warp(self, state: TunerState, moving: BoolArray) -> Warp | None:
+        if "warp" in self.tunes:
+            return learn_warp(state, moving)
+        return learn_warp(state, moving, heavy=True) if "heavy_warp" in self.tunes else None
 
 
 def _settled(state: TunerState, covariance: FloatArray) -> bool:

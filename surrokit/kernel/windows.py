@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.kernel.tuner_state import TunerState
-from surrokit.marginals.fit import fit_marginals
+from surrokit.marginals.fit import fit_heavy, fit_marginals
 from surrokit.marginals.warp import Warp
 from surrokit.types import BoolArray, FloatArray
 
@@ -95,13 +95,17 @@ def pool(state: TunerState, moving: BoolArray) -> FloatArray | None:
     return shrunk if _is_definite(shrunk) else None
 
 
-def learn_warp(state: TunerState, moving: BoolArray) -> Warp | None:
+def learn_warp(state: TunerState, moving: BoolArray, *, heavy: bool = False) -> Warp | None:
     """Return the warp for what a window kept of the chains that move; None if they are flat.
 
     Its covariance is that of all the window's positions in the new coordinates, by :func:`pool`.
+    One for ``heavy`` tails alone is None, too, where there are none.
     """
     positions = np.concatenate([rows[moving] for rows, _ in state.kept])
-    centre, scale, lean, tail = fit_marginals(positions)
+    fitted = fit_heavy(positions) if heavy else fit_marginals(positions)
+    if fitted is None:
+        return None
+    centre, scale, lean, tail = fitted
     dim = positions.shape[1]
     warp = Warp(centre=centre, scale=scale, lean=lean, tail=tail, covariance=np.eye(dim))
     straight = attrs.evolve(state.empty_window(), covariance=_about_centre(warp, state.covariance))

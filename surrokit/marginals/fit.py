@@ -4,12 +4,50 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit.types import FloatArray
+from surrokit.types import BoolArray, FloatArray
 
 _MOST_LEAN, _MOST_TAIL = 2.0, 3.0  # farther from normal than this, a few draws cannot tell
 _STRENGTH = 10.0  # draws that speak for no change of shape
 _NORMAL = 0.5 - np.log(2.0)  # the misfit of standardised draws as they are
 _WORTH = 10.0  # nats by which a shape must be more likely than the normal one
+
+HEAVY = 4.0
+"""Distance of a tail from the median, in that of the quartile on its side, from which it is heavy.
+
+Tails are 0.025 and 0.975 quantiles. It is 2.9 for a normal distribution, 3.5 for Student's with
+five degrees of freedom, 4.2 with three, and 12.7 for a Cauchy distribution.
+"""
+
+_FEWEST = 100  # rows from which on a tail is known well enough
+_QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
+
+
+def heavy_tails(positions: FloatArray) -> BoolArray:
+    """Return which columns of positions (n, dim) have heavy tails on both sides, shape (dim,).
+
+    By quantiles, which no single draw changes much. A tail on one side alone is that of a curved
+    density as often as not, which no warp of each parameter makes normal.
+    """
+    if len(positions) < _FEWEST:
+        return np.zeros(positions.shape[1], dtype=bool)
+    low, left, middle, right, high = np.quantile(positions, _QUANTILES, axis=0)
+    heavy = (middle - low >= HEAVY * (middle - left)) & (high - middle >= HEAVY * (right - middle))
+    return np.asarray(heavy & (low < left) & (right < high))
+
+
+def fit_heavy(positions: FloatArray) -> FloatArray | None:
+    """Return what :func:`fit_marginals` does for columns with heavy tails; None without any.
+
+    The other columns are only shifted and scaled.
+    """
+    heavy = heavy_tails(positions)
+    if not heavy.any():
+        return None
+    dim = positions.shape[1]
+    plain = np.stack([positions.mean(axis=0), positions.std(axis=0), np.zeros(dim), np.ones(dim)])
+    plain[1, ~(plain[1] > 0)] = 1.0
+    plain[:, heavy] = fit_marginals(positions[:, heavy])
+    return plain if (plain[3] < 1.0).any() else None
 
 
 def fit_marginals(positions: FloatArray) -> FloatArray:

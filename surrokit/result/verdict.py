@@ -6,10 +6,12 @@ from textwrap import shorten
 
 import numpy as np
 
+from surrokit.capabilities import GRADIENT
 from surrokit.cost.budget import LIMITS
 from surrokit.diagnostics import MIN_DRAWS, energy_information
 from surrokit.failures.account import FailureKind
 from surrokit.failures.chance import tell_chance
+from surrokit.marginals.fit import heavy_tails
 from surrokit.result.adaptation import Adaptation, Stray
 from surrokit.result.advice import FEWEST_ITERATIONS, advice, advise_mixing
 from surrokit.result.finding import FEWEST_EFFECTIVE, Finding, Verdict
@@ -77,7 +79,8 @@ def _mixing(run: Run) -> list[Finding]:
         return [Finding(name="r_hat", message=message, warns=limited)]
     warns = limited or len(run.kept) >= FEWEST_ITERATIONS
     found = _disagreement(run, run.rhat(), warns=warns)
-    return found + (_few_effective(run) if warns else [])
+    found += _few_effective(run) if warns else []
+    return found + (_heavy_tails(run) if any(each.warns for each in found) else [])
 
 
 def _disagreement(run: Run, rhat: FloatArray, *, warns: bool) -> list[Finding]:
@@ -109,6 +112,26 @@ def _few_effective(run: Run) -> list[Finding]:
         f"ones where {FEWEST_EFFECTIVE} are the least to go by; draw more"
     )
     return [Finding(name="effective_draws", message=message, warns=True)]
+
+
+def _heavy_tails(run: Run) -> list[Finding]:
+    """Return whether chains that mix slowly do so in heavy tails, and learn no warp for them."""
+    learns = run.surrogate is None and run.sampler.tunes & {"warp", "heavy_warp"}
+    heavy = np.flatnonzero(heavy_tails(run.draws.reshape(-1, run.draws.shape[2])))
+    followed = GRADIENT in run.sampler.needs or run.calls.get("gradient", 0) > 0
+    if learns or not heavy.size or not followed:
+        return []
+    which = ", ".join(repr(run.labels[i]) for i in heavy[:_NAMED])
+    more = f" and {heavy.size - _NAMED} more" if heavy.size > _NAMED else ""
+    without = "without a surrogate, which learns little of such tails, " * (
+        run.surrogate is not None
+    )
+    message = (
+        f"draws of {which}{more} have heavy tails on both sides, where chains go slowly; use "
+        f"sampler='hmc' {without}with all its settings left to be tuned: it learns coordinates in "
+        "which such tails are normal"
+    )
+    return [Finding(name="heavy_tails", message=message, warns=True)]
 
 
 def _energy(run: Run) -> list[Finding]:

@@ -54,7 +54,7 @@ def state(sampler, n=5, seed=0):
 @pytest.mark.parametrize(
     ("settings", "free"),
     [
-        ({"metric": DenseMetric()}, {"step_size", "n_steps", "metric"}),
+        ({"metric": DenseMetric()}, {"step_size", "n_steps", "metric", "heavy_warp"}),
         ({}, {"step_size", "n_steps"}),
         ({"step_size": 0.1}, {"n_steps"}),
         ({"n_steps": 3}, {"step_size"}),

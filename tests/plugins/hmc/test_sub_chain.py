@@ -191,7 +191,7 @@ def test_sub_chains_of_sub_chains_are_longer_sub_chains():
 @pytest.mark.parametrize(
     ("settings", "length", "free"),
     [
-        ({}, None, {"step_size", "n_steps", "metric", "length"}),
+        ({}, None, {"step_size", "n_steps", "metric", "length", "heavy_warp"}),
         ({"step_size": 0.1, "n_steps": 3}, None, {"metric", "length"}),
         ({"step_size": 0.1, "n_steps": 3, "metric": "identity"}, 4, set()),
     ],

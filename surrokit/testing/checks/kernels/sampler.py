@@ -22,7 +22,7 @@ from surrokit.testing.targets.target import Target
 N_CHAINS = 8
 """Chains of a single proposal."""
 
-TUNABLE = frozenset({"step_size", "n_steps", "metric", "length", "warp"})
+TUNABLE = frozenset({"step_size", "n_steps", "metric", "length", "warp", "heavy_warp"})
 """Settings that a sampler may leave to tuning."""
 
 TUNING = Tuning(step_size=0.5, covariance=np.array([[1.0, 0.3], [0.3, 0.6]]), n_steps=4)
