@@ -15,6 +15,7 @@ from surrokit.contracts.sampler import weighs
 from surrokit.cost.budget import Budget
 from surrokit.cost.measuring import Costs
 from surrokit.cost.recording import RecordingPotential
+from surrokit.errors import NumericalError
 from surrokit.plan.fallback import Fallback, in_words
 from surrokit.plan.recipe import GRADIENTS_A_DRAW, TUNED_AFTER_DROP, WARMUP, Recipe
 from surrokit.registry.composer import Composer, Spec, describe
@@ -299,7 +300,10 @@ class _Picker:
     def prospect(self, target: RecordingPotential, rng: np.random.Generator) -> Prospect | None:
         assert self.recipe.initial is not None
         correction = self.recipe.correction or self.serving("correction", ROWS_DECIDE)
-        return prospect_of(self.composer, correction, target, self.recipe.initial[0], rng)
+        try:
+            return prospect_of(self.composer, correction, target, self.recipe.initial[0], rng)
+        except NumericalError:  # then few rows cannot stand for all
+            return None
 
     def begin_at(self, mode: FloatArray | None) -> _Picker:
         """Return a picker whose last chain begins at a mode (dim,), which a search then knows.

@@ -72,8 +72,8 @@ def repeats(prior: Any) -> bool:
 def has_period(prior: Any, low: float, high: float) -> bool:
     """Return whether a density that repeats has the same value at both ends of a range, and on."""
     steps = np.linspace(0.0, 1.0, 7)
-    ends = (np.asarray(prior.logpdf(end + steps)) for end in (low, high))
-    return bool(np.allclose(*ends, rtol=_SLACK, atol=_SLACK))
+    here, there = (np.asarray(prior.logpdf(end + steps)) for end in (low, high))
+    return bool(np.allclose(here, there, rtol=_SLACK, atol=_SLACK))
 
 
 def log_mass(prior: Any, low: float, high: float) -> FloatArray | None:

@@ -267,7 +267,7 @@ def _constant_of_gamma(shape: float, y: FloatArray) -> FloatArray:
 
 def _constant_of_weibull(shape: float, y: FloatArray) -> FloatArray:
     """Return -log(k t^(k - 1)) where the event came, with k the shape; else nothing is left out."""
-    return -_came(y) * (np.log(shape) + (shape - 1.0) * np.log(np.abs(y)))
+    return np.asarray(-_came(y) * (np.log(shape) + (shape - 1.0) * np.log(np.abs(y))))
 
 
 def _ones(y: FloatArray) -> FloatArray:
