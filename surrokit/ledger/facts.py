@@ -83,9 +83,9 @@ def read_account(store: Store) -> dict[str, Any] | None:
     """
     with reading(store.path):
         facts = store.facts()
-        account = facts.get("account")
-        if account is None and "account" not in facts:
+        if "account" not in facts:
             return None
+        account: Mapping[str, Any] = facts["account"]
         form = _ACCOUNT if account.get("weights") else {**_ACCOUNT, "weights": NoneType}
         if not is_of(account, form):
             raise ValueError("its account of the run has another form")

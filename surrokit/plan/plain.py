@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Any, Literal, NewType, Union, cast, get_args, get_origin
+from typing import Any, Literal, NewType, Union, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
@@ -109,7 +109,7 @@ def is_data(name: str, value: Any, catalogue: Catalogue) -> bool:
     if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], Mapping)):
         return False
     found = name_and_settings(value)
-    return found is not None and _are_data(cast(Kind, name), *found, catalogue)
+    return found is not None and _are_data(name, *found, catalogue)
 
 
 def _are_data(kind: Kind, name: str, settings: Mapping[str, Any], catalogue: Catalogue) -> bool:
