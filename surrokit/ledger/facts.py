@@ -91,7 +91,7 @@ def read_account(store: Store) -> dict[str, Any] | None:
             raise ValueError("its account of the run has another form")
         return {
             **account,
-            "calls": {**dict.fromkeys(CALL_KINDS, 0), **account.get("calls", {})},
+            "calls": {kind: account.get("calls", {}).get(kind, 0) for kind in CALL_KINDS},
             "seconds": {**dict.fromkeys(_SECONDS, 0.0), **account.get("seconds", {})},
         }
 

@@ -47,7 +47,7 @@ class Setting:
     type: str = ""
     limits: str = ""
     help: str = ""
-    takes: Any = Any
+    takes: Any = attrs.field(default=Any, eq=False)
 
 
 def settings_of(factory: Callable[..., Any]) -> dict[str, Setting]:
