@@ -204,7 +204,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     """
     with Ledger(path) as ledger:
         with ledger.store.snapshot():
-            account = ledger.facts.get("account")
+            account = ledger.account
             if account is None:
                 raise LedgerError(f"no iteration of {path} is written yet; try again later")
             (warmup, kept), weights = ledger.traces(), ledger.weights()

@@ -6,9 +6,10 @@ import io
 import ipaddress
 import socket
 import time
-from collections.abc import Mapping
+from email.message import Message
 from http import HTTPStatus
-from typing import BinaryIO
+
+import attrs
 
 LARGEST = 2**26
 """Bytes of a question or an answer at most: some three million numbers."""
@@ -22,7 +23,8 @@ WHOLE = 120.0
 _CPP = "cpp-httplib/"  # the library for C++ sends text/plain; no page can say that it is this one
 
 
-class Refusal(Exception):  # noqa: N818 (it is an answer)
+@attrs.frozen
+class Refusal:
     """Says why a question is not read.
 
     Parameters
@@ -33,13 +35,12 @@ class Refusal(Exception):  # noqa: N818 (it is an answer)
         The reason.
     """
 
-    def __init__(self, status: HTTPStatus, why: str) -> None:
-        super().__init__(why)
-        self.status = status
+    status: HTTPStatus
+    why: str
 
 
-def check_origin(headers: Mapping[str, str], address: str) -> None:
-    """Refuse questions of pages in a browser, from wherever they are.
+def refuse_origin(headers: Message, address: str) -> Refusal | None:
+    """Return why a request is refused: pages in a browser are, from wherever they come.
 
     A browser says from which page a question comes. Where only this machine is served, the name
     that was asked must be one of this machine too: a page may have its own name point here.
@@ -50,52 +51,42 @@ def check_origin(headers: Mapping[str, str], address: str) -> None:
         Of the request.
     address
         Where the server listens.
-
-    Raises
-    ------
-    Refusal
-        If it is one.
     """
     if "Origin" in headers:
-        raise Refusal(HTTPStatus.FORBIDDEN, "pages in a browser are not answered")
+        return Refusal(HTTPStatus.FORBIDDEN, "pages in a browser are not answered")
     asked = headers.get("Host", "")
     if _is_local(address) and not _is_local(_without_port(asked)):
-        raise Refusal(
+        return Refusal(
             HTTPStatus.FORBIDDEN,
             f"{asked[:100]!r} is no name of this machine; ask 127.0.0.1 or localhost",
         )
+    return None
 
 
-def read_body(headers: Mapping[str, str], source: BinaryIO) -> bytes:
-    """Return the body of a request, which must be in JSON and say how long it is.
+def refuse_body(headers: Message) -> Refusal | None:
+    """Return why the body of a request is not read: it must be JSON, and not too long.
 
     Parameters
     ----------
     headers
-        Of the request.
-    source
-        What follows them.
-
-    Raises
-    ------
-    Refusal
-        If it is too long, or may come from a page.
+        Of the request. They must say how long it is; a page can send other types than JSON
+        without being asked whether it may.
     """
     kind = headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
     of_cpp = kind == "text/plain" and headers.get("User-Agent", "").startswith(_CPP)
     if kind != "application/json" and not of_cpp:
-        raise Refusal(
+        return Refusal(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             f"a question must have Content-Type application/json, got {kind[:100]!r}",
         )
     length = headers.get("Content-Length", "")
     if "Transfer-Encoding" in headers or not (length.isascii() and length.isdigit()):
-        raise Refusal(HTTPStatus.LENGTH_REQUIRED, "a question must have its Content-Length")
+        return Refusal(HTTPStatus.LENGTH_REQUIRED, "a question must have its Content-Length")
     if len(length) > 12 or int(length) > LARGEST:
-        raise Refusal(
+        return Refusal(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a question has at most {LARGEST} bytes"
         )
-    return source.read(int(length))
+    return None
 
 
 def _without_port(host: str) -> str:

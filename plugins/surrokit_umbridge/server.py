@@ -18,7 +18,7 @@ from surrokit.errors import ConfigurationError
 from surrokit.settings import is_whole
 from surrokit.types import FloatArray
 from surrokit_umbridge.model import OPERATIONS, PROTOCOL
-from surrokit_umbridge.requests import Refusal, TimedSocket, check_origin, read_body
+from surrokit_umbridge.requests import Refusal, TimedSocket, refuse_body, refuse_origin
 from surrokit_umbridge.served import Served, serve_parts
 
 
@@ -65,8 +65,9 @@ class Server:
         if not is_whole(port, 0):
             raise ConfigurationError(f"port must be a whole number of at least 0, got {port!r}")
         desk = Desk(serve_parts(target, name), workers)
+        reader = type("Reader", (_Reader,), {"desk": desk, "host": host})
         try:
-            self._server = _Threads((host, port), _class_for(desk, host))
+            self._server = _Threads((host, port), reader)
         except (OSError, OverflowError) as error:
             raise ConfigurationError(
                 f"port {port} of {host} cannot be had: {error}; pass another one, or 0 for any"
@@ -269,59 +270,55 @@ class _Threads(ThreadingHTTPServer):
             super().shutdown_request(request)
 
 
-def _class_for(desk: Desk, host: str) -> type[BaseHTTPRequestHandler]:
-    """Return the class of what reads questions for a desk that listens on an address."""
+class _Reader(BaseHTTPRequestHandler):
+    """Reads questions for a desk; of each server there is a class of its own."""
 
-    class Reader(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        wbufsize = -1  # head and body in one packet, since the second would wait for the first
-        disable_nagle_algorithm = True
+    desk: Desk
+    host: str
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one packet, since the second would wait for the first
+    disable_nagle_algorithm = True
 
-        def setup(self) -> None:
-            super().setup()
-            self.source = TimedSocket(self.connection)
-            self.rfile = self.source.buffered()
+    def setup(self) -> None:
+        super().setup()
+        self.source = TimedSocket(self.connection)
+        self.rfile = self.source.buffered()
 
-        def handle_one_request(self) -> None:
-            self.source.begin()
-            super().handle_one_request()
+    def handle_one_request(self) -> None:
+        self.source.begin()
+        super().handle_one_request()
 
-        def do_GET(self) -> None:
-            try:
-                check_origin(self.headers, host)
-            except Refusal as error:
-                self._refuse(error)
-                return
-            self._reply(*desk.answer(self.path.rsplit("/", 1)[-1], None))
+    def do_GET(self) -> None:
+        if not self._refuses(refuse_origin(self.headers, self.host)):
+            self._reply(*self.desk.answer(self.path.rsplit("/", 1)[-1], None))
 
-        def do_POST(self) -> None:
-            try:
-                check_origin(self.headers, host)
-                question = json.loads(read_body(self.headers, self.rfile))
-            except Refusal as error:
-                self._refuse(error)
-                return
-            except (ValueError, RecursionError) as error:
-                self._reply(400, _error("InvalidInput", f"the question is no JSON: {error}"))
-                return
-            self._reply(*desk.answer(self.path.rsplit("/", 1)[-1], question))
+    def do_POST(self) -> None:
+        refused = refuse_origin(self.headers, self.host) or refuse_body(self.headers)
+        if self._refuses(refused):
+            return
+        try:
+            question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        except (ValueError, RecursionError) as error:
+            self._reply(400, _error("InvalidInput", f"the question is no JSON: {error}"))
+            return
+        self._reply(*self.desk.answer(self.path.rsplit("/", 1)[-1], question))
 
-        def _refuse(self, error: Refusal) -> None:
-            self.close_connection = True  # its body, if there is one, is not read
-            self._reply(error.status, _error("InvalidInput", str(error)))
+    def _refuses(self, refusal: Refusal | None) -> bool:
+        if refusal is not None:
+            self.close_connection = True  # a body, if there is one, is not read
+            self._reply(refusal.status, _error("InvalidInput", refusal.why))
+        return refusal is not None
 
-        def _reply(self, status: int | HTTPStatus, answer: dict[str, Any]) -> None:
-            body = json.dumps(answer).encode()
-            self.source.end()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            if self.close_connection:
-                self.send_header("Connection", "close")
-            self.end_headers()
-            self.wfile.write(body)
+    def _reply(self, status: int | HTTPStatus, answer: dict[str, Any]) -> None:
+        body = json.dumps(answer).encode()
+        self.source.end()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
 
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    return Reader
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 import warnings
@@ -16,7 +17,7 @@ from surrokit.cli.pages import PAGES, check_outputs, with_outputs, write_outputs
 from surrokit.cli.types import NAMED, Limit, PartName, TargetName, with_parts
 from surrokit.cli.workers import with_workers
 from surrokit.errors import NothingReportedError, SurrokitError
-from surrokit.output.console import printable, say
+from surrokit.output.console import say
 from surrokit.scaffold.command import new
 from surrokit.sessions import AS_BEFORE
 from surrokit.studies.command import COMMANDS
@@ -359,8 +360,9 @@ def main() -> None:
         say(f"Error: {error}", err=True)
         sys.exit(INTERRUPTED if isinstance(error, NothingReportedError) else 1)
     except click.ClickException as error:
-        error.message = printable(error.message)
-        error.show()
+        shown = io.StringIO()
+        error.show(file=shown)
+        say(shown.getvalue(), err=True, nl=False)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         say("Interrupted.", err=True)

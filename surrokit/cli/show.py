@@ -34,7 +34,7 @@ def show_run(path: Path, *, follow: bool = False) -> None:
     state, seen = "running", -1
     while True:
         with Ledger(path) as ledger:
-            account = ledger.facts.get("account", {})
+            account = ledger.account or {}
         state, iteration = account.get("state", "starting"), account.get("iteration", 0)
         if iteration != seen or state != "running":
             _print(path, state, iteration)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from types import NoneType
+from typing import Any, Literal, cast
 
 import attrs
 import numpy as np
 
 from surrokit.contracts.explorer import Past
 from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.methods import CALL_KINDS
 from surrokit.contracts.potential import Potential
 from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError
 from surrokit.ledger.store import Store, reading
 from surrokit.plan.asked import PARTS, arguments_of, seed_of
-from surrokit.plan.plain import can_write, from_plain, is_data, numbers_of, to_plain
+from surrokit.plan.plain import Text, can_write, from_plain, is_data, is_of, numbers_of, to_plain
 from surrokit.plan.recipe import Recipe
 from surrokit.plan.safety import Safety
 from surrokit.plan.sequel import Sequel
@@ -26,6 +28,72 @@ from surrokit.types import FloatArray
 _SIZES = ("name", "chains", "warmup", "draws", "on_error", "retries", "keep")
 _NAMES = (*PARTS, "integrator", "metric", "step_size", "n_steps")
 _RECORDS = {"evaluations": Evaluations, "past": Past}
+
+
+_SIZE_TYPES: dict[str, Any] = {
+    "name": Text,
+    "chains": int,
+    "warmup": int | None,
+    "draws": int | None,
+    "on_error": Literal["reject", "raise", "retry"],
+    "retries": int,
+    "keep": Literal["memory", "file"],
+    "differences": bool,
+}
+_ACCOUNT: dict[str, Any] = {
+    "state": Text,
+    "iteration": int,
+    "calls": dict[str, int],
+    "n_rows": int | None,
+    "failures": int,
+    "failure_kinds": dict[str, dict[str, int | Text | list[float] | None]],
+    "recheck": {"tried": int, "worked": int, "apart": tuple[float, float] | None},
+    "seconds": dict[str, float],
+    "adaptation": {
+        "deployments": list[int],
+        "training_rows": int,
+        "frozen_before_draws": bool,
+        "rescues": list[dict[str, int | Text]],
+        "restarts": list[dict[str, int | Text]],
+        "strays": list[dict[str, float | bool]],
+        "mix": float,
+        "missed": int,
+        "recalled": bool,
+        "deployed_though_frozen": list[int],
+    },
+    "sampler": dict[str, list[Text]],
+    "stopped": Text | None,
+    "length": Text | None,
+    "choice": Text | None,
+    "parts": dict[str, Text],
+    "kept": int,
+    "weights": {"refused": Text | None, "rejected": int, "calls": float},
+}
+_SEQUEL: dict[str, Any] = {"draws": int | None, "after": int}
+_SECONDS = ("warmup", "training", "sampling")
+
+
+def read_account(store: Store) -> dict[str, Any] | None:
+    """Return what a run has done so far, as it is written; None if nothing is.
+
+    Raises
+    ------
+    LedgerError
+        If it is damaged.
+    """
+    with reading(store.path):
+        facts = store.facts()
+        if "account" not in facts:
+            return None
+        account: Mapping[str, Any] = facts["account"]
+        form = _ACCOUNT if account.get("weights") else {**_ACCOUNT, "weights": NoneType}
+        if not is_of(account, form):
+            raise ValueError("its account of the run has another form")
+        return {
+            **account,
+            "calls": {kind: account.get("calls", {}).get(kind, 0) for kind in CALL_KINDS},
+            "seconds": {**dict.fromkeys(_SECONDS, 0.0), **account.get("seconds", {})},
+        }
 
 
 def write_settings(store: Store, asked: Recipe) -> None:
@@ -98,12 +166,24 @@ def _describe(part: Any) -> str:
     return str(part[0]) if isinstance(part, tuple) and part else type(part).__name__
 
 
+def _check_sizes(facts: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> None:
+    """Raise unless sizes are such as a run can have been given."""
+    least = {"chains": 1, "warmup": 0, "draws": 1, "retries": 0}
+    numbers = {name: facts[name] for name in least if facts[name] is not None}
+    if not is_of(facts, _SIZE_TYPES) or any(n < least[name] for name, n in numbers.items()):
+        raise ValueError("sizes are out of range")
+    initial = arrays.get("initial")
+    if initial is not None and (initial.ndim != 2 or len(initial) != facts["chains"]):
+        raise ValueError("starts are not one for each chain")
+
+
 def _recipe(
     facts: Mapping[str, Any],
     arrays: Mapping[str, FloatArray],
     exact: Potential,
     parts: dict[str, Any],
 ) -> Recipe:
+    _check_sizes(facts, arrays)
     made = facts["differences"] and not isinstance(exact, Differences)  # by the run, not the user
     return Recipe(
         exact=Differences(exact) if made else exact,
@@ -146,10 +226,12 @@ def write_sequels(store: Store, sequels: Sequence[Sequel]) -> None:
 def read_sequels(store: Store, asked: Recipe) -> list[Sequel]:
     """Return the sessions of a run so far, at least the first one."""
     with reading(store.path):
-        return [
-            Sequel(**{**each, "budget": Budget(**each["budget"])})
-            for each in store.facts().get("sequels", [])
-        ] or [Sequel.of(asked)]
+        told = store.facts().get("sequels", [])
+        if not isinstance(told, list) or not all(is_of(each, _SEQUEL) for each in told):
+            raise ValueError("its sessions have another form")
+        return [Sequel(**{**each, "budget": Budget(**each["budget"])}) for each in told] or [
+            Sequel.of(asked)
+        ]
 
 
 def _arrays(asked: Recipe) -> dict[str, FloatArray]:

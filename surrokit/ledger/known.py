@@ -184,7 +184,7 @@ def _paths(warm_start: object) -> list[str | os.PathLike[str]]:
 
 def _past(ledger: Ledger) -> Past | None:
     """Return the draws of a run whose chains agree; None of another one."""
-    account = ledger.facts.get("account", {})
+    account = ledger.account or {}
     with reading(ledger.path):
         frozen = account.get("adaptation", {}).get("frozen_before_draws", False)
     kept = ledger.traces()[1]

@@ -19,6 +19,7 @@ from surrokit.history.scratch import scratch_for
 from surrokit.history.trace import Trace, trace_of
 from surrokit.ledger.blocks import read_blocks, read_weights
 from surrokit.ledger.events import Event, read_events
+from surrokit.ledger.facts import read_account
 from surrokit.ledger.fingerprint import REPORTED, read_parameters
 from surrokit.ledger.store import Store, reading
 from surrokit.result.weights import Weights
@@ -84,6 +85,11 @@ class Ledger:
     def facts(self) -> dict[str, Any]:
         """What the ledger says of the run: its target, settings and account, as plain data."""
         return self.store.facts()
+
+    @property
+    def account(self) -> dict[str, Any] | None:
+        """What the run has done so far; None if nothing is written yet."""
+        return read_account(self.store)
 
     @property
     def calls(self) -> dict[str, int]:
@@ -167,7 +173,7 @@ class Ledger:
         with reading(self.path):
             facts = self.facts
             chains = int(facts["settings"]["chains"])
-            n_kept = facts.get("account", {}).get("kept")
+            n_kept = (self.account or {}).get("kept")
             scratch = scratch_for(facts["settings"].get("keep", "memory"), self.path)
         warmup, kept = (
             read_blocks(self.store, stage, chains, self.parameters.free, scratch)
@@ -186,10 +192,8 @@ class Ledger:
         LedgerError
             If the file is damaged, or they are of what a model of another library reports.
         """
-        with reading(self.path):
-            facts = self.facts
-            told = facts.get("account", {}).get("weights")
-        if told is not None and REPORTED in facts:
+        told = (self.account or {}).get("weights")
+        if told is not None and REPORTED in self.facts:
             raise LedgerError(
                 f"{self.path} has weighted answers of a model of another library, which a file "
                 "cannot hold; read them with surrokit.resume(path, target)"

@@ -105,7 +105,7 @@ def look_at(path: str | os.PathLike[str]) -> tuple[Run, str | None]:
 
 def _read(path: Path) -> _Account:
     with Ledger(path) as ledger:
-        account = ledger.facts.get("account", {})
+        account = ledger.account or {}
     files = [path, path.with_name(f"{path.name}-wal")]
     written = max(each.stat().st_mtime for each in files if each.exists())
     return _Account(account.get("state", "starting"), account.get("iteration", 0), written)

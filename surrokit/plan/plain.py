@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, cast, get_args, get_origin
+from typing import Any, Literal, NewType, Union, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
@@ -109,7 +109,7 @@ def is_data(name: str, value: Any, catalogue: Catalogue) -> bool:
     if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], Mapping)):
         return False
     found = name_and_settings(value)
-    return found is not None and _are_data(cast(Kind, name), *found, catalogue)
+    return found is not None and _are_data(name, *found, catalogue)
 
 
 def _are_data(kind: Kind, name: str, settings: Mapping[str, Any], catalogue: Catalogue) -> bool:
@@ -123,18 +123,36 @@ def _are_data(kind: Kind, name: str, settings: Mapping[str, Any], catalogue: Cat
     return all(
         is_data(parts[each].kind, value, catalogue)
         if each in parts
-        else each in known and _is_of(value, known[each].takes)
+        else each in known and is_of(value, known[each].takes)
         for each, value in settings.items()
     )
 
 
-def _is_of(value: Any, declared: Any) -> bool:
-    """Return whether a value is plain data of a declared type."""
+Text = NewType("Text", str)
+"""Any text, of what is only shown; as ``str`` a type is no plain data."""
+
+
+def is_of(value: Any, declared: Any) -> bool:
+    """Return whether a value is plain data of a declared type.
+
+    Parameters
+    ----------
+    value
+        The value.
+    declared
+        The type. A dictionary of names and types stands for one that has these, if it has them.
+    """
+    if isinstance(declared, Mapping):
+        return isinstance(value, Mapping) and all(
+            is_of(value[name], of) for name, of in declared.items() if name in value
+        )
+    if declared is Text:
+        return isinstance(value, str)
     if isinstance(value, np.generic):
         value = value.item()
     origin, inside = get_origin(declared), get_args(declared)
     if origin in (Union, UnionType):
-        return any(_is_of(value, each) for each in inside)
+        return any(is_of(value, each) for each in inside)
     if origin is Literal:
         return any(type(value) is type(word) and value == word for word in inside)
     if declared in (bool, int, float, NoneType):
@@ -145,14 +163,12 @@ def _is_of(value: Any, declared: Any) -> bool:
         return _are_numbers(value)
     if origin is tuple and isinstance(value, tuple | list):
         if len(inside) == 2 and inside[1] is ...:
-            return all(_is_of(each, inside[0]) for each in value)
-        return len(inside) == len(value) and all(map(_is_of, value, inside))
+            return all(is_of(each, inside[0]) for each in value)
+        return len(inside) == len(value) and all(map(is_of, value, inside))
     if origin in (list, Sequence) and isinstance(value, tuple | list):
-        return all(_is_of(each, inside[0]) for each in value)
+        return all(is_of(each, inside[0]) for each in value)
     if origin in (dict, Mapping) and isinstance(value, Mapping):
-        return all(
-            isinstance(name, str) and _is_of(each, inside[1]) for name, each in value.items()
-        )
+        return all(isinstance(name, str) and is_of(each, inside[1]) for name, each in value.items())
     return False
 
 

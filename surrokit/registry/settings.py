@@ -47,7 +47,7 @@ class Setting:
     type: str = ""
     limits: str = ""
     help: str = ""
-    takes: Any = Any
+    takes: Any = attrs.field(default=Any, eq=False)
 
 
 def settings_of(factory: Callable[..., Any]) -> dict[str, Setting]:
@@ -141,10 +141,11 @@ def _spread_out(record: Any, field: attrs.Attribute[Any]) -> Iterator[Setting]:
 
 def _converted(field: attrs.Attribute[Any]) -> Any:
     """Return the annotation of what a field's converter takes; ``Any`` if there is none."""
-    if not inspect.isfunction(field.converter):
+    converter: Any = field.converter
+    if not inspect.isfunction(converter):
         return Any
-    first = next(iter(inspect.signature(field.converter).parameters), "")
-    return _hints(field.converter).get(first, Any)
+    first = next(iter(inspect.signature(converter).parameters), "")
+    return _hints(converter).get(first, Any)
 
 
 @cache

@@ -114,12 +114,19 @@ def study(
         **_data(data, noise_sd, prior),
     )
     settings = {**({} if any(kind in settings for kind in PURPOSES) else _parts()), **settings}
-    target = description.target(Told({}))
+    _make(path, description, settings)
+    catalogue = default_catalogue()
+    named = {name: settings[name] for name in _PARTS if name in settings}
+    return Study(path, {n: part for n, part in named.items() if not is_data(n, part, catalogue)})
+
+
+def _make(path: Path, description: Description, settings: Mapping[str, Any]) -> None:
+    """Make the file of a study, which gets its name once it is whole."""
     lock = Lock(path)
     try:
         with made_beside(path) as new:
             with _quietly():
-                sample(target, path=new, progress=False, **settings)
+                sample(description.target(Told({})), path=new, progress=False, **settings)
             with _opened(new, write=True) as store:
                 with store.transaction():
                     store.write_facts({_FACT: description.to_dict()})
@@ -128,9 +135,6 @@ def study(
                 store.gather()
     finally:
         lock.release()
-    catalogue = default_catalogue()
-    named = {name: settings[name] for name in _PARTS if name in settings}
-    return Study(path, {n: part for n, part in named.items() if not is_data(n, part, catalogue)})
 
 
 class Study:
