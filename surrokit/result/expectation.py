@@ -17,7 +17,6 @@ from surrokit.weighted.answer import Answer
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.sharpened import Sharpened
 
-
 RULE_OF_THREE = 3.0
 """By n independent draws that none saw, an event has a probability of at most 3 / n, with a
 confidence of 95 % (Hanley and Lippman-Hand 1983, doi:10.1001/jama.1983.03330370053031)."""
