@@ -129,14 +129,11 @@ def chain_variance(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     A chain that is away in a tail for long, once, adds little to estimated autocorrelations. Means
     of whole chains see it, as they are independent whatever the chains do between their ends. So
     the variance is the larger of both estimates. Where few chains were there, degrees are few.
-    Where the tail may have no variance at all, the interval is that of Cauchy's law.
     """
     batches = _batch_means(values)
     apart = batches - batches.mean(axis=0)
     between = np.square(apart).sum(axis=0) / (len(apart) * max(len(apart) - 1, 1))
-    variance = np.fmax(np.square(mean_error(values)), between)
-    heavy = is_heavy(values, variance)
-    return variance, np.where(heavy, LEAST_DEGREES, measure_degrees(apart))
+    return np.fmax(np.square(mean_error(values)), between), measure_degrees(apart)
 
 
 def _batch_means(values: FloatArray) -> FloatArray:
@@ -151,8 +148,8 @@ def _batch_means(values: FloatArray) -> FloatArray:
 def is_heavy(values: FloatArray, variance: FloatArray) -> BoolArray:
     """Return whether the tails of functions at draws may have no variance, shape (k,).
 
-    Pareto's k is then within its own standard error of 1/2: chains that have yet to see the tail
-    find it too small. The error of k is (1 + k) / sqrt(m) for m draws of the tail, here as many as
+    The interval of their means is then that of Cauchy's law. Pareto's k is within its own standard
+    error of 1/2, or above: chains that have yet to see the tail find it too small. The error of k is (1 + k) / sqrt(m) for m draws of the tail, here as many as
     independent ones are worth.
 
     Parameters
@@ -195,6 +192,7 @@ def tail_index(values: FloatArray) -> FloatArray:
 def _of_draws(found: Round, centred: Values) -> tuple[FloatArray, FloatArray]:
     """Return the variance of the mean over draws, tilted, and its degrees, each (k,)."""
     plain, degrees = chain_variance(centred.draws)
+    degrees = np.where(is_heavy(centred.draws, plain), LEAST_DEGREES, degrees)
     if (found.tilt == 1.0).all():
         return plain, degrees
     thinned = thin_as(found.tilt, centred.draws)

@@ -266,7 +266,9 @@ def tell(name: str, truth: np.ndarray, found: list[dict[str, np.ndarray]]) -> No
 @click.option("--repeats", default=40, show_default=True)
 @click.option("--draws", default=2000, show_default=True, help="Of all chains, to be sharpened.")
 @click.option("--effective", default=24_000, show_default=True, help="Of chains on surrogates.")
-@click.option("--folder", default="hard-intervals", show_default=True, type=click.Path(path_type=Path))
+@click.option(
+    "--folder", default="hard-intervals", show_default=True, type=click.Path(path_type=Path)
+)
 def main(names: tuple[str, ...], repeats: int, draws: int, effective: int, folder: Path) -> None:
     """Print how often intervals hold."""
     warnings.simplefilter("ignore", sk.errors.SamplingWarning)
