@@ -149,8 +149,8 @@ def is_heavy(values: FloatArray, variance: FloatArray) -> BoolArray:
     """Return whether the tails of functions at draws may have no variance, shape (k,).
 
     The interval of their means is then that of Cauchy's law. Pareto's k is within its own standard
-    error of 1/2, or above: chains that have yet to see the tail find it too small. The error of k is (1 + k) / sqrt(m) for m draws of the tail, here as many as
-    independent ones are worth.
+    error of 1/2, or above: chains that have yet to see the tail find it too small. The error of k
+    is (1 + k) / sqrt(m) for m draws of the tail, here as many as independent ones are worth.
 
     Parameters
     ----------

@@ -150,4 +150,4 @@ def _slope(x: FloatArray, control: FloatArray) -> FloatArray:
     apart, about = (each - each.mean(axis=(0, 1)) for each in (x, control))
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = -(apart * about).sum(axis=(0, 1)) / np.square(about).sum(axis=(0, 1))
-    return np.nan_to_num(slope, posinf=0.0, neginf=0.0)
+    return np.asarray(np.nan_to_num(slope, posinf=0.0, neginf=0.0))
