@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from surrokit.result.run import Run
 
 
+FEWEST_DEGREES = 2.0
+"""Degrees of freedom of an error below which it has no variance of its own."""
+
+
 def weights_findings(run: Run) -> Iterator[Finding]:
     """Yield findings about weighted answers, or why there are none."""
     weights, answer = run.weights, run.answer
@@ -45,6 +49,7 @@ def weights_findings(run: Run) -> Iterator[Finding]:
     if weights.refused is not None:
         message = f"what earlier rounds say is left out, as {weights.refused}"
         yield Finding(name="weights", message=message, warns=True)
+    yield from _heavy_tails(run)
     ess = run.ess()
     if not np.min(ess) >= FEWEST_EFFECTIVE:
         worst = int(np.argmin(np.nan_to_num(ess)))
@@ -81,6 +86,22 @@ def endless_findings(run: Run) -> Iterator[Finding]:
             "bounds or a prior"
         )
         yield Finding(name="improper", message=message, warns=True)
+
+
+def _heavy_tails(run: Run) -> Iterator[Finding]:
+    """Yield which moments rest on few draws far out, if any do."""
+    assert run.weights is not None
+    figures = run.weights.figures
+    for name, estimate in (("mean", figures.mean), ("standard deviation", figures.sd)):
+        few = (estimate.degrees < FEWEST_DEGREES) & (estimate.error > 0.0)
+        if few.any():
+            which = ", ".join(repr(run.labels[i]) for i in np.flatnonzero(few))
+            message = (
+                f"the {name} of {which} rests on few draws in a heavy tail, so that its error is "
+                "hardly known and its interval wide; go by quantiles, or raise effective= of the "
+                "correction 'weights'"
+            )
+            yield Finding(name="heavy_tails", message=message, warns=True)
 
 
 def _learns_from_values(run: Run) -> bool:

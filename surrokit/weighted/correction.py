@@ -129,14 +129,11 @@ def chain_variance(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     A chain that is away in a tail for long, once, adds little to estimated autocorrelations. Means
     of whole chains see it, as they are independent whatever the chains do between their ends. So
     the variance is the larger of both estimates. Where few chains were there, degrees are few.
-    Where the tail has no variance at all, the interval is that of Cauchy's law.
     """
     batches = _batch_means(values)
     apart = batches - batches.mean(axis=0)
     between = np.square(apart).sum(axis=0) / (len(apart) * max(len(apart) - 1, 1))
-    variance = np.fmax(np.square(mean_error(values)), between)
-    degrees = np.where(is_heavy(values), LEAST_DEGREES, measure_degrees(apart))
-    return variance, degrees
+    return np.fmax(np.square(mean_error(values)), between), measure_degrees(apart)
 
 
 def _batch_means(values: FloatArray) -> FloatArray:
@@ -148,9 +145,26 @@ def _batch_means(values: FloatArray) -> FloatArray:
     return np.asarray(kept.mean(axis=1))
 
 
-def is_heavy(values: FloatArray) -> BoolArray:
-    """Return whether the tails of functions at draws (chains, n, k) have no variance, (k,)."""
-    return tail_index(values) > LARGEST_TAIL
+def is_heavy(values: FloatArray, variance: FloatArray) -> BoolArray:
+    """Return whether the tails of functions at draws may have no variance, shape (k,).
+
+    The interval of their means is then that of Cauchy's law. Pareto's k is within its own standard
+    error of 1/2, or above: chains that have yet to see the tail find it too small. The error of k
+    is (1 + k) / sqrt(m) for m draws of the tail, here as many as independent ones are worth.
+
+    Parameters
+    ----------
+    values : ndarray of shape (chains, n, k)
+        Of the functions.
+    variance : ndarray of shape (k,)
+        Of their means.
+    """
+    n = values.shape[0] * values.shape[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = values.var(axis=(0, 1)) / (variance * n)  # independent draws, of all
+        tail = min(3.0 * np.sqrt(n), 0.2 * n) * np.minimum(part, 1.0)
+        k = tail_index(values)
+        return np.asarray(k + (1.0 + k) / np.sqrt(tail) > LARGEST_TAIL)
 
 
 def tail_index(values: FloatArray) -> FloatArray:
@@ -178,6 +192,7 @@ def tail_index(values: FloatArray) -> FloatArray:
 def _of_draws(found: Round, centred: Values) -> tuple[FloatArray, FloatArray]:
     """Return the variance of the mean over draws, tilted, and its degrees, each (k,)."""
     plain, degrees = chain_variance(centred.draws)
+    degrees = np.where(is_heavy(centred.draws, plain), LEAST_DEGREES, degrees)
     if (found.tilt == 1.0).all():
         return plain, degrees
     thinned = thin_as(found.tilt, centred.draws)

@@ -10,7 +10,7 @@ import numpy as np
 from surrokit.diagnostics import mean_error
 from surrokit.types import BoolArray, FloatArray
 from surrokit.weighted.answering import Answering, Function, bounded_by, quantile_of
-from surrokit.weighted.correction import chain_variance
+from surrokit.weighted.correction import LEAST_DEGREES, chain_variance, is_heavy
 from surrokit.weighted.distribution import Distribution
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.figures import Figures
@@ -63,6 +63,7 @@ class Sharpened(Answering):
         # one rejection more or less is not to be excluded
         least = np.where(control.any(axis=(0, 1)), 2.0 * variance / n**2, 0.0)
         squared, degrees = chain_variance(sharp)
+        heavy = is_heavy(x, chain_variance(x)[0])
         squared = np.maximum(squared, self._variance_in_parts(sharp))
         squared = np.maximum(squared, np.square(c) * least)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -71,7 +72,7 @@ class Sharpened(Answering):
             value=centre + sharp.mean(axis=(0, 1)),
             error=np.sqrt(squared),
             effective=np.where(squared == 0.0, np.inf, effective),
-            degrees=degrees,
+            degrees=np.where(heavy, LEAST_DEGREES, degrees),
             calls=self.calls,
         )
 
@@ -149,4 +150,4 @@ def _slope(x: FloatArray, control: FloatArray) -> FloatArray:
     apart, about = (each - each.mean(axis=(0, 1)) for each in (x, control))
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = -(apart * about).sum(axis=(0, 1)) / np.square(about).sum(axis=(0, 1))
-    return np.nan_to_num(slope, posinf=0.0, neginf=0.0)
+    return np.asarray(np.nan_to_num(slope, posinf=0.0, neginf=0.0))

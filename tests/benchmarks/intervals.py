@@ -27,7 +27,7 @@ from interval_problems import BY_DEFAULT, PROBLEMS, Problem
 
 FIGURES = ("mean", "sd", "q05", "q50", "q95")
 PARTS = {"sampler": "sub-chain", "explorer": "rounds", "progress": False}
-LONG_SEED, EFFECTIVE = 1_000_003, 200_000
+LONG_SEED = 1_000_003
 SPREADS = (1.0, 0.71, 2.11, 1.25, 2.11)
 """Errors of the figures of independent normal draws, over that of the mean."""
 
@@ -86,7 +86,7 @@ def truth_of(name: str, data: Path | None, exact: int, folder: Path) -> Truth | 
 
 def of_exact_draws(run: sk.Run) -> np.ndarray:
     """Return figures and their errors, shape (2, figures, dim), sharpened where that is safe."""
-    sharpened = sk.sharpen(run, effective=EFFECTIVE, seed=LONG_SEED).sharpened
+    sharpened = sk.sharpen(run, seed=LONG_SEED).sharpened
     if sharpened is None:
         values = figures_of(run.draws.reshape(-1, run.draws.shape[2]))
         return np.array([values, np.outer(SPREADS, values[1] / np.sqrt(run.ess()))])

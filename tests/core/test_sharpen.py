@@ -66,12 +66,14 @@ def test_the_same_seed_gives_the_same_figures(run, sharp):
     assert_array_equal(again["mean"], sharp.summary()["mean"])
 
 
-def test_more_draws_of_the_surrogate_are_had_for_the_asking(run, sharp):
-    few, many = (sk.sharpen(run, seed=3, effective=n).sharpened for n in (2000, 20_000))
-    assert many.surrogate[..., 0].size > 10_000
-    assert few.surrogate[..., 0].size < 0.3 * many.surrogate[..., 0].size
-    with pytest.raises(ConfigurationError, match="effective"):
-        sk.sharpen(run, effective=0)
+def test_more_moves_on_the_surrogate_are_had_for_the_asking(run, sharp):
+    few, many = (sk.sharpen(run, seed=3, moves=n) for n in (2400, 12_000))
+    assert few.sharpened.moves.shape[:3] == (4, *run.draws.shape[:2])
+    assert many.sharpened.moves.shape[:3] == (20, *run.draws.shape[:2])
+    assert (sharp.summary()["mcse"] < few.summary()["mcse"]).all()
+    for moves in (0, 2.5, "many"):
+        with pytest.raises(ConfigurationError, match="moves must be a whole number"):
+            sk.sharpen(run, moves=moves)
 
 
 def test_ends_are_where_draws_come_from(run):
@@ -121,15 +123,6 @@ def test_weighted_answers_are_as_sharp_as_they_get():
     few = ("weights", {"chains": 8, "warmup": 60, "effective": 400})
     with pytest.raises(ConfigurationError, match="weighted, and as sharp as they get"):
         sk.sharpen(draw(correction=few, max_calls=150, draws=None))
-
-
-def test_chains_that_are_apart_on_the_surrogate_sharpen_nothing(run, monkeypatch):
-    monkeypatch.setattr("surrokit.weighted.quality.LARGEST_RHAT", 0.5)
-    found = sk.sharpen(run, seed=3)
-    assert found.sharpened is None
-    (finding,) = found.verdict.named("sharpen")
-    assert finding.warns
-    assert "chains on the surrogate alone are apart" in finding.message
 
 
 def test_poor_moves_sharpen_nothing(run):

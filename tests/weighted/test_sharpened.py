@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 
+import attrs
 import numpy as np
 import pytest
 from known_rounds import fewest_hits
 
+from surrokit.diagnostics import mean_error
 from surrokit.weighted.sharpened import Sharpened
 
-REPEATS, CHAINS, DRAWS = 100, 4, 200
+REPEATS, CHAINS, DRAWS, MOVES = 100, 4, 200, 8
 QUANTILE = 1.6448536269514722  # of a standard normal, at 0.95
 
 
@@ -32,9 +34,10 @@ def sharpened(rng, *, shift=0.2, keep=0.0, mixed=0.0):
             x = np.where(np.log(rng.random(CHAINS)) < ratio, y, x)
             ends[:, t] = y
         draws[:, t] = x
-    surrogate = shift + sd * rng.standard_normal((8, 500))
+    noise = math.sqrt(1.0 - keep**2) * sd * rng.standard_normal((MOVES, *n))
+    moves = shift + keep * (draws - shift) + noise
     return Sharpened(
-        draws=draws[..., None], ends=ends[..., None], surrogate=surrogate[..., None], calls=0.0
+        draws=draws[..., None], ends=ends[..., None], moves=moves[..., None], calls=0.0
     )
 
 
@@ -67,15 +70,19 @@ def test_intervals_hold(rng, settings):
 
 
 @pytest.mark.statistical
-def test_what_a_move_remembers_is_taken_into_account(rng, monkeypatch):
-    """Else the mean lies where that of the ends would be."""
-    monkeypatch.setattr(Sharpened, "_memory", lambda *_: np.zeros(1))
-    off = [sharpened(rng, shift=0.4, keep=0.45).mean() for _ in range(REPEATS)]
-    z = np.mean([found.value / found.error for found in off])
-    monkeypatch.undo()
-    right = [sharpened(rng, shift=0.4, keep=0.45).mean() for _ in range(REPEATS)]
-    assert abs(z) > 0.5
-    assert abs(np.mean([found.value / found.error for found in right])) < 0.45
+def test_moves_from_elsewhere_than_the_draws_are_no_control(rng):
+    """A negative control: moves that begin at draws of the surrogate leave means off."""
+
+    def off(wrong):
+        found = sharpened(rng, shift=0.4, keep=0.45)
+        if wrong:
+            moves = 0.4 + 1.2 * rng.standard_normal(found.moves.shape)
+            found = attrs.evolve(found, moves=moves)
+        mean = found.mean()
+        return mean.value / mean.error
+
+    assert abs(np.mean([off(True) for _ in range(REPEATS)])) > 0.5
+    assert abs(np.mean([off(False) for _ in range(REPEATS)])) < 0.45
 
 
 def test_errors_are_smaller_than_those_of_draws_alone(rng):
@@ -87,18 +94,15 @@ def test_errors_are_smaller_than_those_of_draws_alone(rng):
 
 def test_a_surrogate_without_a_rejection_is_not_believed_for_certain(rng):
     found = sharpened(rng)
-    same = Sharpened(
-        draws=found.surrogate[:4, :200],
-        ends=found.surrogate[:4, :200],
-        surrogate=np.tile(found.surrogate, (1, 40, 1)),
-        calls=0.0,
-    )
+    same = attrs.evolve(found, ends=found.draws, moves=np.tile(found.moves, (60, 1, 1, 1)))
     assert same.mean().error[0] >= math.sqrt(2.0) * same.draws.std() / same.draws.size
 
 
-def test_moves_that_forget_too_little_are_no_control(rng):
+def test_moves_that_forget_little_are_a_control_all_the_same(rng):
     found = sharpened(rng, keep=0.9)
-    assert found.mean().value[0] == pytest.approx(found.draws.mean())
+    plain = mean_error(found.draws)
+    assert found.mean().value[0] != pytest.approx(found.draws.mean())
+    assert found.mean().error[0] < 1.2 * plain[0]
 
 
 def test_moves_elsewhere_leave_plain_means(rng):

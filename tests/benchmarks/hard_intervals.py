@@ -2,19 +2,16 @@
 
 Sharpened answers are of chains that mix slowly along one direction, in which the surrogate errs.
 Weighted ones are of heavy tails, on a surrogate without an error, so that all noise is that of
-chains on it. The truth is that of many direct draws, or of sums over a fine grid. Every repeat runs
-anew, with another seed. It asserts nothing.
+chains on it. The truth is that of many direct draws, or of sums over a fine grid. Repeats are
+independent groups of the chains of one run, which share what was tuned. It asserts nothing.
 
-    python tests/benchmarks/coverage.py modes ridge --repeats 40 --folder coverage
-
-Repeats are kept in the folder, and are not done again.
+    python tests/benchmarks/hard_intervals.py modes ridge --repeats 40
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 import click
@@ -22,9 +19,11 @@ import numpy as np
 import scipy.special
 
 import surrokit as sk
+from surrokit.weighted.answering import Answering
+from surrokit.weighted.figures import Figures
 
 FIGURES = ("mean", "sd", "q05", "q50", "q95")
-DIRECT, MOVES = 4_000_000, 16_000
+DIRECT, MOVES, CHAINS, CHAINS_ON_V = 4_000_000, 16_000, 4, 32
 
 
 def mixture(shares, centres):
@@ -161,7 +160,7 @@ class Case:
 TWO = ((2.5, 0.5), (-2.5, -0.5))
 THREE = ((-4.5, 0.4, 0.0), (0.0, 0.0, -0.5), (4.5, -0.4, 0.0))
 RIDGE = np.array([[1.0, 0.3], [0.3, 1.0]])
-SHORT = ("sub-chain", {"length": 1, "kernel": ("hmc", {"step_size": 0.8, "n_steps": 1})})
+SHORT = ("sub-chain", {"length": 1, "kernel": ("hmc", {"step_size": 0.5, "n_steps": 1})})
 
 CASES = {
     "modes": Case(
@@ -197,30 +196,40 @@ CASES = {
 """By name."""
 
 
-def repeat(case: Case, seed: int, draws: int, effective: int) -> dict[str, np.ndarray]:
-    """Return figures and half intervals of one run, shape (5, dim); none where refused."""
+def repeat(case: Case, seed: int, repeats: int, size: int) -> Iterator[Answering]:
+    """Yield answers by independent groups of the chains of one run."""
     target = case.target()
     parts = {"surrogate": case.surrogate(), "sampler": case.sampler, "seed": seed}
-    if case.weighted:
-        weights = ("weights", {"effective": effective})
-        parts |= {"explorer": "rounds", "correction": weights, "max_calls": 150}
-        if case.logarithms:
-            target, parts["surrogate"] = _exponentials(target)
-    else:
-        parts |= {"draws": draws // 4}
-    run = sk.sample(target, progress=False, **parts)
-    run = run if case.weighted else sk.sharpen(run, seed=seed, moves=MOVES)
-    warned = {"warned": np.array([each.name for each in run.verdict.warnings], dtype=np.str_)}
-    answer = run.answer if case.weighted else run.sharpened
-    if answer is None:
-        return warned
-    figures = (run.weights if case.weighted else answer).figures.named
-    ends = [figures[name].interval() for name in FIGURES]
-    return {
-        **warned,
-        "value": np.array([figures[name].value for name in FIGURES]),
-        "half": np.array([0.5 * (high - low) for low, high in ends]),
-    }
+    if not case.weighted:
+        run = sk.sample(
+            target, chains=CHAINS * repeats, draws=size // CHAINS, progress=False, **parts
+        )
+        sharpened = sk.sharpen(run, seed=seed, moves=MOVES * repeats).sharpened
+        for i in range(repeats if sharpened else 0):
+            own = slice(CHAINS * i, CHAINS * (i + 1))
+            cut = {"draws": sharpened.draws[own], "ends": sharpened.ends[own]}
+            yield attrs.evolve(sharpened, moves=sharpened.moves[:, own], **cut)
+        return
+    if case.logarithms:
+        target, parts["surrogate"] = _exponentials(target)
+    weights = {"chains": CHAINS_ON_V * repeats, "effective": size * repeats}
+    run = sk.sample(
+        target,
+        explorer="rounds",
+        correction=("weights", weights),
+        max_calls=150,
+        progress=False,
+        **parts,
+    )
+    for i in range(repeats if run.answer else 0):
+        own = slice(CHAINS_ON_V * i, CHAINS_ON_V * (i + 1))
+        rounds = [
+            attrs.evolve(
+                each, draws=each.draws[own], hindsight=each.hindsight[own], tilt=each.tilt[own]
+            )
+            for each in run.answer.rounds[:1]
+        ]
+        yield attrs.evolve(run.answer, rounds=tuple(rounds))
 
 
 def _exponentials(potential):
@@ -236,51 +245,42 @@ def _exponentials(potential):
     return target, sk.batch_surrogate(lambda evaluations, rng: potential)
 
 
-def tell(name: str, truth: np.ndarray, found: list[dict[str, np.ndarray]]) -> None:
-    """Print how often intervals hold."""
-    answered = [each for each in found if "value" in each]
-    if not answered:
-        click.echo(f"{name}: all {len(found)} runs refused")
+def tell(name: str, truth: np.ndarray, answers: Iterable[Answering]) -> None:
+    """Print how often intervals hold, and of how many figures the error has one degree only."""
+    hits, wide = [], []
+    for answer in answers:
+        figures = Figures.of(answer).named
+        ends = [figures[each].interval() for each in FIGURES]
+        hits.append(
+            [(low <= at) & (at <= high) for at, (low, high) in zip(truth, ends, strict=True)]
+        )
+        wide.append([figures[each].degrees < 2.0 for each in FIGURES])
+    if not hits:
+        click.echo(f"{name}: refused")
         return
-    values, halves = (np.array([each[key] for each in answered]) for key in ("value", "half"))
-    known = np.isfinite(halves)
-    hits = np.abs(values - truth) <= halves
-    warned = sum(bool(len(each["warned"])) for each in found)
+    held, few = np.array(hits), np.array(wide)
     click.echo(
-        f"{name}: {len(found)} runs, {len(found) - len(answered)} refused, {warned} with a warning;"
-        f" {1.0 - known.mean():.1%} of the figures without an error; of the others "
-        f"{hits[known].mean():.1%} of the intervals hold"
+        f"{name}: {held.mean():.1%} of {held.size} intervals hold in {len(held)} repeats, "
+        f"{held[~few].mean():.1%} of those with more than two degrees of freedom, "
+        f"{few.mean():.1%} have fewer"
     )
     for i, figure in enumerate(FIGURES):
-        parts = [
-            f"{hits[:, i, j][known[:, i, j]].mean():.3f} of {known[:, i, j].sum()}"
-            if known[:, i, j].any()
-            else "none"
-            for j in range(values.shape[2])
-        ]
-        click.echo(f"    {figure:5} {', '.join(parts)}")
+        click.echo(f"    {figure:5} {', '.join(f'{part:.3f}' for part in held[:, i].mean(axis=0))}")
 
 
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(list(CASES)))
 @click.option("--repeats", default=40, show_default=True)
-@click.option("--draws", default=2000, show_default=True, help="Of all chains, to be sharpened.")
-@click.option("--effective", default=24_000, show_default=True, help="Of chains on surrogates.")
-@click.option("--folder", default="coverage", show_default=True, type=click.Path(path_type=Path))
-def main(names: tuple[str, ...], repeats: int, draws: int, effective: int, folder: Path) -> None:
+@click.option("--draws", default=2000, show_default=True, help="Of four chains, to be sharpened.")
+@click.option("--effective", default=3000, show_default=True, help="Of 32 chains on a surrogate.")
+@click.option("--seed", default=1, show_default=True)
+def main(names: tuple[str, ...], repeats: int, draws: int, effective: int, seed: int) -> None:
     """Print how often intervals hold."""
     warnings.simplefilter("ignore", sk.errors.SamplingWarning)
-    folder.mkdir(exist_ok=True)
     for name in names or CASES:
-        case, found = CASES[name], []
+        case = CASES[name]
         size = effective if case.weighted else draws
-        for seed in range(1, repeats + 1):
-            path = folder / f"{name}-{size}-{seed}.npz"
-            if not path.exists():
-                np.savez(path, **repeat(case, seed, draws, effective))
-            with np.load(path) as kept:
-                found.append(dict(kept))
-        tell(name, case.truth(), found)
+        tell(name, case.truth(), repeat(case, seed, repeats, size))
 
 
 if __name__ == "__main__":
