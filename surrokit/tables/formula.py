@@ -166,6 +166,6 @@ def parse_formula(
     return ParsedFormula(text=text, columns=used, parsed=parsed, context=known)
 
 
-def _plain(error: Exception) -> str:
+def _plain(error: BaseException) -> str:
     """Return the first line of a message."""
     return str(error).strip().partition("\n")[0].rstrip(".")
