@@ -9,6 +9,7 @@ from contextlib import suppress
 import numpy as np
 
 from surrokit.contracts.sampler import weighs
+from surrokit.coordinates.rowwise import as_failure
 from surrokit.errors import SamplingWarning
 from surrokit.ledger.file import NoFile, RunFile
 from surrokit.plan.recipe import Recipe
@@ -75,16 +76,11 @@ def run(
             book.look_again()
             attempt.draw()
         book.look_again()
-    except ENDS as end:
+    except (*ENDS, SystemExit) as end:
         if book.recipe is None:  # the recipe cannot work
             raise
         attempt = attempt or Attempt(book.recipe, book, rng)
-        book.stopping.cut(reason_of(end))
-        if isinstance(end, Exception):
-            _carry(end, attempt.outcome())
-            with suppress(Warning):  # where warnings are errors, the first error counts
-                book.warn_of_failures()
-            raise
+        _end(end, attempt, book)
     finally:
         book.close()
     outcome = attempt.outcome()
@@ -97,6 +93,20 @@ def run(
         _carry(warning, outcome)
         raise
     return outcome
+
+
+def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
+    """End a run by an exception, and raise it unless it is a limit or an interrupt."""
+    error = as_failure(end) if isinstance(end, SystemExit) else end
+    book.stopping.cut(reason_of(error))
+    if not isinstance(error, Exception):
+        return
+    _carry(error, attempt.outcome())
+    with suppress(Warning):  # where warnings are errors, the first error counts
+        book.warn_of_failures()
+    if error is end:
+        raise error
+    raise error from end
 
 
 def _carry(error: Exception, outcome: Run) -> None:
