@@ -109,8 +109,10 @@ def unmasked(value: Any) -> Any:
     if isinstance(value, np.ma.MaskedArray):
         if not np.ma.is_masked(value):
             return value.data
-        whole = value.astype(np.float64) if value.dtype.kind in "iub" else value
-        return whole.filled(np.nan) if whole.dtype.kind in "fcO" else whole.data
+        if value.dtype.kind not in "iubfcO":
+            return value.data
+        whole: Any = value.astype(np.float64) if value.dtype.kind in "iub" else value
+        return whole.filled(np.nan)
     if isinstance(value, list | tuple):
         nested = any(isinstance(item, list | tuple | np.ma.MaskedArray) for item in value)
         return [unmasked(item) for item in value] if nested else value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -107,18 +109,25 @@ def as_failure(error: BaseException) -> Exception:
 
     Raises
     ------
-    KeyboardInterrupt
-        If it is one.
+    KeyboardInterrupt, SystemExit
+        If it is an interrupt, or an exit by which a handler of signals ends the process.
     """
     if isinstance(error, Exception):
         return error
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt) or _is_from_signal(error):
         raise error
     what = f"{type(error).__name__}: {error}"  # a panic of compiled code, say
     if isinstance(error, SystemExit):
         code = "" if error.code is None else repr(error.code)
-        what = f"the model called sys.exit({code}), which would end the whole run"
+        what = f"a function called sys.exit({code}), which would end the whole process"
     return RuntimeError(what).with_traceback(error.__traceback__)
+
+
+def _is_from_signal(error: BaseException) -> bool:
+    """Return whether an error was raised by a handler of signals, whatever it interrupted."""
+    handlers = map(signal.getsignal, signal.valid_signals())
+    codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _odd_shapes(rows: Mapping[int, tuple[FloatArray, ...]]) -> dict[int, Exception]:

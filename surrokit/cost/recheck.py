@@ -12,9 +12,9 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.failures.log import Box
 from surrokit.types import FloatArray
 
-MOST = 45
+MOST = 50
 """Failed positions that a run evaluates once more at most: where nine of ten calls fail by chance,
-all of them fail again in one of 100 runs."""
+all of them fail again in one of 200 runs."""
 
 ENOUGH = 5
 """Positions that work when evaluated once more, after which no others are tried."""

@@ -399,8 +399,8 @@ class Book:
     def _tell_transition(self, state: ChainState, info: IterationInfo) -> None:
         event = "surrokit_transition_done"
         if self._observers.hear_of(event):  # what an observer changes is its own
-            copies = {"positions": state.positions.copy(), "values": state.values.copy()}
-            self._tell(event, state=attrs.evolve(state, **copies), info=info)
+            at, values = state.positions.copy(), state.values.copy()
+            self._tell(event, state=attrs.evolve(state, positions=at, values=values), info=info)
 
     def _tell(self, event: str, **what: object) -> None:
         self._observers.tell(event, run=self.info, **what)

@@ -10,6 +10,7 @@ import numpy as np
 
 from surrokit.approximate import Approximation, of_warmup
 from surrokit.contracts.sampler import weighs
+from surrokit.coordinates.rowwise import as_failure
 from surrokit.cost.budget import LIMITS
 from surrokit.deadline import deadline
 from surrokit.errors import SamplingWarning
@@ -81,19 +82,14 @@ def run(
                 attempt.draw()
             book.look_again()
             book.look_beyond()
-    except ENDS as end:
+    except (*ENDS, SystemExit) as end:
         if book.recipe is None:  # the recipe cannot work
             raise
         attempt = attempt or Attempt(book.recipe, book, rng)
-        book.stopping.cut(reason_of(end))
+        _end(end, attempt, book)
         if book.stopping.stopped == "default_max_calls":
             book.target.guard(None)
             book.look_beyond()
-        if isinstance(end, Exception):
-            _carry(end, attempt.outcome())
-            with suppress(Warning):  # where warnings are errors, the first error counts
-                book.warn_of_failures()
-            raise
     finally:
         book.close()
     outcome = attempt.outcome(_approximate(attempt, book))
@@ -106,6 +102,20 @@ def run(
         _carry(warning, outcome)
         raise
     return outcome
+
+
+def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
+    """End a run by an exception, and raise it unless it is a limit or an interrupt."""
+    error = as_failure(end) if isinstance(end, SystemExit) else end
+    book.stopping.cut(reason_of(error))
+    if not isinstance(error, Exception):
+        return
+    _carry(error, attempt.outcome())
+    with suppress(Warning):  # where warnings are errors, the first error counts
+        book.warn_of_failures()
+    if error is end:
+        raise error
+    raise error from end
 
 
 def _carry(error: Exception, outcome: Run) -> None:

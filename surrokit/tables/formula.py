@@ -251,6 +251,6 @@ def _as_it_is(column: Any) -> Any:
     return column
 
 
-def _plain(error: Exception) -> str:
+def _plain(error: BaseException) -> str:
     """Return the first line of a message."""
     return str(error).strip().partition("\n")[0].rstrip(".")

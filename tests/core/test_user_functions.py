@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import surrokit as sk
-from surrokit.cli.main import main
-from surrokit.errors import ConfigurationError, EvaluationWarning, SamplingWarning, ShapeError
+from surrokit.errors import ConfigurationError, ShapeError
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::surrokit.errors.SamplingWarning", "ignore::surrokit.errors.EvaluationWarning"
@@ -275,101 +271,6 @@ def test_a_row_of_another_length_costs_one_call(known, derivatives):
     assert run.failures == other.failures > 0
     assert run.calls == other.calls
     assert n == sum(run.calls.values())
-
-
-# --- exits ---
-
-EXITS = {
-    "one": lambda fail: sk.potential(lambda q: fail(q) or value(q), gradient, dim=2),
-    "rows": lambda fail: sk.potential(
-        lambda q: [fail(row) or value(row) for row in q], gradient, dim=2, batched=True
-    ),
-    "map": lambda fail: sk.forward_potential(lambda q: fail(q) or q, eye, dim=2, **DATA),
-}
-
-
-def leave(q):
-    if q[0] > 1.0:
-        sys.exit()
-
-
-def complain(q):
-    if q[0] > 1.0:
-        raise RuntimeError("no")
-
-
-@pytest.mark.parametrize("door", EXITS)
-@pytest.mark.parametrize("workers", [{}, {"executor": "threads", "workers": 2}])
-def test_a_model_that_exits_has_failed_there(door, workers):
-    if door == "rows":
-        workers = {}
-    run = sk.sample(EXITS[door](leave), **PATHS, **workers)
-    other = sk.sample(EXITS[door](complain), **PATHS, **workers)
-    same(run, other)
-    assert run.failures == other.failures > 0
-    (kind,) = (kind for kind in run.failure_kinds.values() if kind.count)
-    assert "the model called sys.exit()" in kind.message
-    assert kind.position is not None
-
-
-def test_an_interrupt_in_a_model_ends_the_run_with_its_draws():
-    n = 0
-
-    def interrupted(q):
-        nonlocal n
-        n += 1
-        if n > 100:
-            raise KeyboardInterrupt
-        return value(q)
-
-    run = sk.sample(sk.potential(interrupted, dim=2), **WALK)
-    assert run.stopped == "interrupted"
-    assert n == 101
-
-
-def test_a_file_that_exits_is_an_error(tmp_path, monkeypatch, capsys):
-    file = tmp_path / "model.py"
-    file.write_text("import sys\nsys.exit()\n")
-    monkeypatch.setattr(sys, "argv", ["surrokit", "sample", f"{file}:target"])
-    with warnings.catch_warnings(), pytest.raises(SystemExit) as caught:
-        main()
-    assert caught.value.code == 1
-    assert "could not be imported: SystemExit" in capsys.readouterr().err
-
-
-# --- warnings as errors ---
-
-
-def unfinished():
-    """A run whose verdict warns."""
-    return sk.sample(
-        sk.potential(value, gradient, dim=2),
-        **{**PATHS, "step_size": 30.0, "n_steps": 1, "chains": 4},
-    )
-
-
-def failing():
-    """A run of a target that failed before its draws and near them, which is told at the end."""
-    n = 0
-
-    def fails(q):
-        nonlocal n
-        n += 1
-        return np.nan if 20 < n < 30 else value(q)
-
-    return sk.sample(sk.potential(fails, dim=2), **WALK)
-
-
-@pytest.mark.parametrize(
-    ("sample", "category"), [(unfinished, SamplingWarning), (failing, EvaluationWarning)]
-)
-def test_a_warning_that_is_an_error_carries_the_run(sample, category):
-    whole = sample()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", category)
-        with pytest.raises(category) as caught:
-            sample()
-    assert_array_equal(caught.value.partial.draws, whole.draws)
 
 
 # --- tables, and what is told ---

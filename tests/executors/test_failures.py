@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import warnings
 
@@ -112,3 +113,37 @@ def test_an_exception_that_cannot_be_sent_has_a_stand_in():
     assert (type(made).__name__, str(made), isinstance(made, TimeoutError)) == (
         *("Choked", "too far", True),
     )
+
+
+def refused_workers(_):
+    """Return what a run with workers of its own raises; called in a worker of multiprocessing."""
+    try:
+        sk.sample(sk.potential(models.value, dim=2), sampler="random-walk", workers=2, **SIZES)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return None
+
+
+def test_workers_of_a_worker_are_refused():
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        name, message = pool.map(refused_workers, [0])[0]
+    assert name == "ConfigurationError"
+    assert "may start no processes of its own" in message
+
+
+def leave(q):
+    if q[0] > 1.0:
+        raise SystemExit(3)
+    return models.value(q)
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.EvaluationWarning")
+def test_a_model_that_exits_in_a_worker_has_failed_there():
+    runs = [
+        sk.sample(sk.potential(leave, dim=2), initial=np.zeros(2), **OPTIONS, **more)
+        for more in ({}, {"workers": 1})
+    ]
+    assert runs[0].draws.tolist() == runs[1].draws.tolist()
+    assert runs[0].failures == runs[1].failures > 0
+    for run in runs:
+        assert "called sys.exit(3)" in run.failure_kinds["exception RuntimeError"].message

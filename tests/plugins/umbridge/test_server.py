@@ -109,6 +109,18 @@ def test_what_a_target_raises_is_told_to_who_asks(serve):
         served.value(np.zeros((1, 1)))
 
 
+def test_a_target_that_exits_has_failed_and_its_server_goes_on(serve):
+    def leaves(q):
+        if (q[:, 0] > 0.0).any():
+            raise SystemExit("no licence")
+        return q[:, 0]
+
+    served = surrokit_umbridge.potential(serve(sk.potential(leaves, dim=1, batched=True)))
+    with pytest.raises(EvaluationError, match="failed: SystemExit: no licence"):
+        served.value(np.ones((1, 1)))
+    assert served.value(-np.ones((1, 1))) == [-1.0]
+
+
 def test_no_more_evaluations_at_a_time_than_workers(serve):
     together, most, lock = [0], [0], threading.Lock()
 
