@@ -18,6 +18,7 @@ from surrokit.failures.cause import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, r
 from surrokit.failures.log import FailureLog
 from surrokit.failures.outcome import Answer, Outcome, Results
 from surrokit.shapes import check_positions
+from surrokit.targets.penalties import without_penalties
 from surrokit.types import BoolArray, FloatArray
 
 OnError: TypeAlias = Literal["reject", "raise", "retry"]
@@ -163,8 +164,9 @@ class ExactCalls:
     def decidable(self, values: FloatArray) -> FloatArray:
         """Return U, shape (n,), with ``inf`` in place of NaN and -inf, which count as failures.
 
-        U = -inf is no valid density: a chain there would never leave.
+        From :data:`surrokit.targets.penalties.EDGE` on U is infinite, too. U = -inf is no valid density: a chain there would never leave.
         """
+        values = without_penalties(values)
         self._note_last(values)
         failed = ~(values > -np.inf)
         if not failed.any():

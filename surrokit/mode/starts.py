@@ -24,6 +24,7 @@ from surrokit.targets.bounds import (
     parameters_of,
     transform_of,
 )
+from surrokit.targets.penalties import PENALTY
 from surrokit.types import BoolArray, FloatArray
 
 Began = TypeVar("Began")
@@ -174,6 +175,8 @@ def start(
     for _ in range(ATTEMPTS):
         began, state = begin(positions)
         bad = ~(np.isfinite(state.values) & _finite_gradient(state).all(axis=1))
+        if initial is None:
+            bad |= _is_penalty(target, state)
         if not bad.any():
             return began
         if initial is not None:
@@ -184,6 +187,26 @@ def start(
         f"no start was found in {ATTEMPTS} attempts at which the target is finite: "
         f"{_complaint(state, bad, target, failures)}; pass initial=..."
     )
+
+
+def _is_penalty(target: Potential, state: ChainState) -> BoolArray:
+    """Return which chains (n,) begin at a penalty that stands for the edge of the support.
+
+    That is very high, and the same at two of them, or flat.
+    """
+    high = state.values >= PENALTY
+    if not high.any():
+        return np.asarray(high)
+    transform, at = transform_of(target), state.positions
+    densities = state.values + transform.log_jacobian(at)
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(densities - densities[:, None]) > 1e-10 * np.abs(densities)
+    shared = (~apart).sum(axis=1) > 1
+    gradient = state.cache.get("gradient")
+    if gradient is not None:
+        slope = np.abs(gradient + transform.log_jacobian_gradient(at)).max(axis=1)
+        shared |= slope <= 1e-9 * state.values
+    return np.asarray(high & shared)
 
 
 def _finite_gradient(state: ChainState) -> BoolArray:
