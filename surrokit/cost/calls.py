@@ -164,7 +164,8 @@ class ExactCalls:
     def decidable(self, values: FloatArray) -> FloatArray:
         """Return U, shape (n,), with ``inf`` in place of NaN and -inf, which count as failures.
 
-        From :data:`surrokit.targets.penalties.EDGE` on U is infinite, too. U = -inf is no valid density: a chain there would never leave.
+        From :data:`surrokit.targets.penalties.EDGE` on U is infinite, too. U = -inf is no valid
+        density: a chain there would never leave.
         """
         values = without_penalties(values)
         self._note_last(values)
