@@ -17,8 +17,8 @@ from surrokit.failures.account import FailureAccount
 from surrokit.failures.cause import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, report_of
 from surrokit.failures.log import FailureLog
 from surrokit.failures.outcome import Answer, Outcome, Results
+from surrokit.limits.penalties import without_penalties
 from surrokit.shapes import check_positions
-from surrokit.targets.penalties import without_penalties
 from surrokit.types import BoolArray, FloatArray
 
 OnError: TypeAlias = Literal["reject", "raise", "retry"]
@@ -164,7 +164,7 @@ class ExactCalls:
     def decidable(self, values: FloatArray) -> FloatArray:
         """Return U, shape (n,), with ``inf`` in place of NaN and -inf, which count as failures.
 
-        From :data:`surrokit.targets.penalties.EDGE` on U is infinite, too. U = -inf is no valid
+        From :data:`surrokit.limits.penalties.EDGE` on U is infinite, too. U = -inf is no valid
         density: a chain there would never leave.
         """
         values = without_penalties(values)

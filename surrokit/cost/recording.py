@@ -32,12 +32,12 @@ from surrokit.cost.retried import with_retries
 from surrokit.cost.rows import RecordedRows
 from surrokit.errors import TargetError
 from surrokit.failures.account import BrokenGradients
+from surrokit.limits.penalties import PENALTY, Penalties
 from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.differences import Differences
 from surrokit.targets.outputs import gradient_of_energy
-from surrokit.targets.penalties import PENALTY, Penalties
 from surrokit.types import BoolArray, Capabilities, FloatArray
 
 

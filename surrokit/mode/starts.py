@@ -18,13 +18,13 @@ from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ShapeError, TargetError
 from surrokit.failures.account import FailureAccount
+from surrokit.limits.penalties import PENALTY
 from surrokit.targets.bounds import (
     describe_position,
     labels_on_line,
     parameters_of,
     transform_of,
 )
-from surrokit.targets.penalties import PENALTY
 from surrokit.types import BoolArray, FloatArray
 
 Began = TypeVar("Began")

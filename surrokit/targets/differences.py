@@ -13,10 +13,10 @@ from surrokit.contracts.potential import InitialPotential, Potential
 from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, EvaluationError
+from surrokit.limits.penalties import without_cliffs
 from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import parameters_of, transform_of
-from surrokit.targets.penalties import without_cliffs
 from surrokit.types import Capabilities, FloatArray
 
 MOST_DIM = 30
