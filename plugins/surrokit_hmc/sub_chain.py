@@ -12,10 +12,10 @@ from scipy.linalg import solve_triangular
 from surrokit.contracts.dynamics import Status
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Excursion, Kernel, Proposal, Sampler, Tuning
-from surrokit.deadline import check_deadline
 from surrokit.kernel.acceptance import DIVERGENCE, choose, metropolis
 from surrokit.kernel.latest import latest
 from surrokit.kernel.lengths import FIRST_LENGTH
+from surrokit.limits.deadline import check_deadline
 from surrokit.settings import optional_positive_integer
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
 

@@ -12,8 +12,8 @@ import attrs
 import numpy as np
 
 from surrokit.contracts.dynamics import Hamiltonian, Integrator, Phase
-from surrokit.deadline import check_deadline
 from surrokit.kernel.hamiltonian import constant_metric
+from surrokit.limits.deadline import check_deadline
 from surrokit.types import BoolArray, Cache, FloatArray, IntArray
 from surrokit_hmc.half import Half, take_rows
 from surrokit_hmc.turning import turns_back

@@ -75,7 +75,13 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     "--warmup", type=int, default=None, help="Iterations before kept draws.  [default: 1000]"
 )
 @click.option("--draws", type=int, default=None, help="Draws kept of each chain.  [default: 1000]")
-@click.option("--max-calls", type=int, default=None, help="Stop before more exact calls.")
+@click.option(
+    "--max-calls",
+    type=float,
+    default=None,
+    callback=lambda _, __, value: int(value) if value and value.is_integer() else value,
+    help="Stop before more exact calls; inf lifts the default limit.",
+)
 @click.option("--max-seconds", type=float, default=None, help="Stop after so many seconds.")
 @click.option("--target-ess", type=float, default=None, help="Stop when every ESS is this high.")
 @click.option("--target-rhat", type=float, default=None, help="Stop when every R-hat is this low.")

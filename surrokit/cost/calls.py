@@ -19,6 +19,7 @@ from surrokit.failures.account import FailureAccount
 from surrokit.failures.cause import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, report_of
 from surrokit.failures.log import FailureLog
 from surrokit.failures.outcome import Answer, Outcome, Results
+from surrokit.limits.penalties import without_penalties
 from surrokit.shapes import check_positions
 from surrokit.types import BoolArray, FloatArray
 
@@ -165,8 +166,10 @@ class ExactCalls:
     def decidable(self, values: FloatArray) -> FloatArray:
         """Return U, shape (n,), with ``inf`` in place of NaN and -inf, which count as failures.
 
-        U = -inf is no valid density: a chain there would never leave.
+        From :data:`surrokit.limits.penalties.EDGE` on U is infinite, too. U = -inf is no valid
+        density: a chain there would never leave.
         """
+        values = without_penalties(values)
         self._note_last(values)
         failed = ~(values > -np.inf)
         if not failed.any():

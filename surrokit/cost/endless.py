@@ -66,5 +66,6 @@ def _goes_on(target: RecordingPotential, positions: FloatArray, i: int) -> bool:
         with target.exact.off_the_record():
             here, *there = target.fork(keep=False).value(np.vstack([middle, ends]))
     near, far = np.reshape(there, (2, 2)).T
-    slow = far - near <= np.log(away[1] / away[0]) + _LEVEL
-    return bool((slow & (near <= here + HIGH)).any())
+    high = near <= here + HIGH
+    rises = far[high] - near[high]
+    return bool((rises <= np.log(away[1] / away[0]) + _LEVEL).any())

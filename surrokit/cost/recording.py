@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
 
+import attrs
 import numpy as np
 
 from surrokit import capabilities as can
@@ -31,12 +32,13 @@ from surrokit.cost.retried import with_retries
 from surrokit.cost.rows import RecordedRows
 from surrokit.errors import TargetError
 from surrokit.failures.account import BrokenGradients
+from surrokit.limits.penalties import PENALTY, Penalties
 from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.differences import Differences
 from surrokit.targets.outputs import gradient_of_energy
-from surrokit.types import Capabilities, FloatArray
+from surrokit.types import BoolArray, Capabilities, FloatArray
 
 
 class RecordingPotential(RecordedRows, ShownTarget):
@@ -79,6 +81,7 @@ class RecordingPotential(RecordedRows, ShownTarget):
         self._paid = with_retries(with_count(target, self._exact.count), self._exact)
         self._blocks: list[Evaluations] = []
         self._n_outputs: int | None = None
+        self._penalties = Penalties()
 
     @property
     def dim(self) -> int:
@@ -200,9 +203,22 @@ class RecordingPotential(RecordedRows, ShownTarget):
         return with_gaussian(self.target).factor
 
     def drain(self) -> Evaluations:
-        """Return the evaluations since the last drain, and forget them."""
+        """Return the evaluations since the last drain, and forget them.
+
+        U is infinite in them where it is a penalty, of which nothing is to be learnt.
+        """
         blocks, self._blocks = self._blocks, []
-        return Evaluations.join(blocks, self.dim)
+        rows = Evaluations.join(blocks, self.dim)
+        if not (rows.values >= PENALTY).any():
+            return rows
+        found = self.find_penalties(rows.positions, rows.values)
+        return attrs.evolve(rows, values=np.where(found, np.inf, rows.values))
+
+    def find_penalties(self, positions: FloatArray, values: FloatArray) -> BoolArray:
+        """Return which of U (n,) at positions (n, dim) are penalties beyond the support."""
+        with np.errstate(all="ignore"):
+            densities = values + self.transform.log_jacobian(positions)
+        return self._penalties.find(positions, densities)
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return exact U, shape (n,); ``inf`` where it could not be evaluated.

@@ -11,8 +11,8 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.sampler import ChainState, Decider, Sampler, StepInfo, Tuning
-from surrokit.deadline import check_deadline
 from surrokit.kernel.binding import Binding
+from surrokit.limits.deadline import check_deadline
 from surrokit.types import FloatArray
 
 STEPS = (1.0, 0.5, 0.25)

@@ -18,6 +18,7 @@ from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ShapeError, TargetError
 from surrokit.failures.account import FailureAccount
+from surrokit.limits.penalties import PENALTY
 from surrokit.targets.bounds import (
     describe_position,
     labels_on_line,
@@ -172,9 +173,12 @@ def start(
         message names the parameters, and what the target did.
     """
     positions = draw_positions(target, rng, chains) if initial is None else initial
+    before: list[float] = []
     for _ in range(ATTEMPTS):
         began, state = begin(positions)
         bad = ~(np.isfinite(state.values) & _finite_gradient(state).all(axis=1))
+        if initial is None:
+            bad |= _is_penalty(target, state, before)
         if not bad.any():
             return began
         if initial is not None:
@@ -185,6 +189,37 @@ def start(
         f"no start was found in {ATTEMPTS} attempts at which the target is finite: "
         f"{_complaint(state, bad, target, failures)}; pass initial=..."
     )
+
+
+def _is_penalty(target: Potential, state: ChainState, before: list[float]) -> BoolArray:
+    """Return which chains (n,) begin at a penalty that stands for the edge of the support.
+
+    That is very high, and the same at two of them, or flat. One that is high alone begins elsewhere
+    once, which tells.
+
+    Parameters
+    ----------
+    target, state
+        The target, and the chains.
+    before
+        High ones of earlier attempts, to which those of this one are added.
+    """
+    high = (state.values >= PENALTY) & np.isfinite(state.values)
+    if not high.any():
+        return np.asarray(high)
+    transform, at = transform_of(target), state.positions
+    densities = state.values + transform.log_jacobian(at)
+    seen = np.array([*before, *densities[high]])
+    with np.errstate(invalid="ignore"):
+        same = np.abs(seen - densities[:, None]) <= 1e-10 * np.abs(densities[:, None])
+    is_first, alone = not before, high.sum() == 1 and len(high) > 1
+    before.extend(densities[high])
+    shared = (same.sum(axis=1) > 1) | (is_first and alone)
+    gradient = state.cache.get("gradient")
+    if gradient is not None:
+        slope = np.abs(gradient + transform.log_jacobian_gradient(at)).max(axis=1)
+        shared |= slope <= 1e-9 * state.values
+    return np.asarray(high & shared)
 
 
 def _finite_gradient(state: ChainState) -> BoolArray:

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from surrokit.approximate import Approximation
 from surrokit.capabilities import FORWARD
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.sampler import ChainState, StepInfo, weighs
 from surrokit.contracts.schedule import Decision, Stage
 from surrokit.errors import SamplingWarning, SurrogateFitError
+from surrokit.exploring.approximate import Approximation
 from surrokit.kernel.windows import LAST
 from surrokit.mode.starts import Began, start
 from surrokit.plan.length import has_arrived, warmup_length

@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.approximate import Approximation
 from surrokit.capabilities import ROWS
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
@@ -22,6 +21,7 @@ from surrokit.cost.clock import Clock
 from surrokit.cost.endless import endless_along
 from surrokit.cost.recheck import evaluate_again
 from surrokit.cost.recording import RecordingPotential
+from surrokit.exploring.approximate import Approximation
 from surrokit.failures.account import FailureKind
 from surrokit.history.history import History
 from surrokit.kernel.kernel import Moves

@@ -36,7 +36,7 @@ def bound_within(recipe: Recipe, target: RecordingPotential) -> Exploration:
     explorer: Explorer = recipe.explorer
     if recipe.past is not None and recalls(explorer):
         explorer = explorer.recall(recipe.past)
-    most = recipe.hurry.max_calls
+    most = recipe.hurry.calls
     if most is None:
         return explorer.bind(target)
     return explorer.bind(target, max(most - math.ceil(target.paid), 1))

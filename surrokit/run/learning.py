@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.approximate import Approximation, fit_near, of_surrogate
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.schedule import Decision, Moment
 from surrokit.cost.clock import Clock
+from surrokit.exploring.approximate import Approximation, fit_near, of_surrogate
 from surrokit.plan.parts import uses_derivatives
 from surrokit.plan.recipe import Recipe
 from surrokit.run.kernels import InUse

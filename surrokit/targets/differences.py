@@ -13,6 +13,7 @@ from surrokit.contracts.potential import InitialPotential, Potential
 from surrokit.coordinates.blocks import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, EvaluationError
+from surrokit.limits.penalties import without_cliffs
 from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import parameters_of, transform_of
@@ -176,10 +177,13 @@ class Differences(ShownTarget):
         """Return U (n, k) at ``rows (n, k, dim)``, and one of what the k raised."""
         n, k = rows.shape[:2]
         try:
-            return self.inner.value(rows.reshape(n * k, -1).copy()).reshape(n, k), {}
+            values = self.inner.value(rows.reshape(n * k, -1).copy())
+            return without_cliffs(values.reshape(n, k)), {}
         except EvaluationError as error:
             values = error.results[0] if error.results else np.full(n * k, np.nan)
-            return values.reshape(n, k), {row // k: cause for row, cause in error.causes.items()}
+            return without_cliffs(values.reshape(n, k)), {
+                row // k: cause for row, cause in error.causes.items()
+            }
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return the inner potential's own starting positions, shape (n, dim)."""

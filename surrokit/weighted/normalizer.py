@@ -9,9 +9,9 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, gammaln
 
-from surrokit.deadline import check_deadline
 from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.limits.deadline import check_deadline
 from surrokit.types import FloatArray
 from surrokit.weighted.combination import combine_degrees, count_rounds
 from surrokit.weighted.correction import measure_degrees, sum_without

@@ -448,10 +448,11 @@ def test_draws_on_which_nothing_decided_do_not_judge_the_surrogate(monkeypatch):
     assert seen == [0]
 
 
-def test_where_no_calls_are_left_there_are_no_draws():
+def test_where_no_calls_are_left_draws_are_the_surrogates_and_marked():
     run = refuse(warmup=40, max_calls=190)
-    assert run.draws.shape[1] == 0
+    assert run.unchecked is not None
     assert run.answer is None
+    assert not run.exact
     assert "raise max_calls" in warned(run)[0]
 
 

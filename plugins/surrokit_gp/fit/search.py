@@ -9,8 +9,8 @@ from typing import Literal, NoReturn, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.deadline import check_deadline
 from surrokit.errors import SurrogateFitError
+from surrokit.limits.deadline import check_deadline
 from surrokit.types import FloatArray
 from surrokit_gp.data.observations import Observations
 from surrokit_gp.fit.space import MAX_SIGNAL, Space

@@ -12,8 +12,8 @@ from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.explorer import Modes
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
-from surrokit.deadline import check_deadline
 from surrokit.errors import NumericalError
+from surrokit.limits.deadline import check_deadline
 from surrokit.mode.bottom import demand_bottom, demand_walls
 from surrokit.mode.mode import Mode
 from surrokit.mode.scales import Scales

@@ -27,8 +27,8 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
-from surrokit.deadline import check_deadline
 from surrokit.errors import ConfigurationError
+from surrokit.limits.deadline import check_deadline
 from surrokit.types import FloatArray
 from surrokit_networks.online.moment_sums import MomentSums
 from surrokit_networks.online.start import TOLERANCE, least_norm, penalise

@@ -14,7 +14,7 @@ from typing import TypeVar
 import attrs
 import numpy as np
 
-from surrokit.deadline import check_deadline
+from surrokit.limits.deadline import check_deadline
 from surrokit.types import FloatArray
 from surrokit_networks.nodes.additive import AdditiveNodes
 from surrokit_networks.nodes.nodes import Nodes

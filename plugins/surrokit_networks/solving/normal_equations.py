@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from surrokit.deadline import check_deadline
+from surrokit.limits.deadline import check_deadline
 from surrokit.types import FloatArray
 from surrokit_networks.nodes.additive import AdditiveNodes
 from surrokit_networks.nodes.rbf import RbfNodes

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from surrokit.contracts.dynamics import Phase, Status
-from surrokit.deadline import check_deadline
+from surrokit.limits.deadline import check_deadline
 from surrokit.types import FloatArray, IntArray
 from surrokit_riemannian.integrators.rows import phase_placed, phase_taken
 

@@ -552,8 +552,8 @@ def test_a_target_that_is_finite_nowhere_is_refused():
 def dear(monkeypatch):
     """Make every target seem dear."""
 
-    def measure(target, initial, chains, rng, now):
-        starts, found = measure_starts(target, initial, chains, rng, now)
+    def measure(target, initial, chains, rng, now, left):
+        starts, found = measure_starts(target, initial, chains, rng, now, left=left)
         factor = 1.0 if found.gradient is None else 50.0 / found.gradient
         return starts, attrs.evolve(
             found,

@@ -16,13 +16,8 @@ _CHECK: ContextVar[Callable[[], None] | None] = ContextVar("deadline", default=N
 def check_deadline() -> None:
     """End the run in progress if its time is over; outside of a run do nothing.
 
-    Loops that take longer than a fraction of a second call it once an iteration. It takes less than
-    a microsecond.
-
-    Raises
-    ------
-    BudgetSpent
-        If ``max_seconds`` have passed. It passes any ``except Exception``.
+    Loops that take longer than a fraction of a second call it once an iteration. It takes about a
+    microsecond. What ends the run passes any ``except Exception``.
     """
     check = _CHECK.get()
     if check is not None:

@@ -1,0 +1,1 @@
+"""Limits of runs, and of supports."""
