@@ -1,4 +1,4 @@
-"""Files and functions stay small enough to be read at once."""
+"""Functions stay small enough to be read at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 
 import pytest
 
-MOST_LINES_OF_A_FILE = 400
 MOST_LINES_OF_A_FUNCTION = 50
 
 
@@ -32,13 +31,6 @@ def sizes_of_functions(tree: ast.AST) -> list[tuple[str, int]]:
 def long_functions(tree: ast.AST) -> dict[str, int]:
     sizes = sizes_of_functions(tree)
     return {name: size for name, size in sizes if size > MOST_LINES_OF_A_FUNCTION}
-
-
-def test_files_are_short(source_trees, root):
-    sizes = {
-        path: len((root / path).read_text(encoding="utf-8").splitlines()) for path in source_trees
-    }
-    assert {path: n for path, n in sizes.items() if n > MOST_LINES_OF_A_FILE} == {}
 
 
 # Front doors: mostly signature.
