@@ -5,7 +5,7 @@ Importing this package reads no entry points and loads no plugin; the first look
 
 from importlib.metadata import PackageNotFoundError, version
 
-from surrokit.compose import make, rows_potential, sample
+from surrokit.compose import make, sample
 from surrokit.contracts.learner import Evaluations
 from surrokit.coordinates.declarations import (
     circular,
@@ -31,6 +31,7 @@ from surrokit.sharpening import sharpen
 from surrokit.studies.study import study
 from surrokit.surrogate.batch import batch_surrogate
 from surrokit.tables.glm import glm
+from surrokit.tables.rows import rows_potential
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.check import check_gradient
 from surrokit.targets.forward import forward_potential

@@ -11,6 +11,7 @@ from surrokit import gaussian_prior
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import Ball, SummedPotential
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.predictive.rows import RowPredictor
 from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
@@ -55,6 +56,7 @@ class DaskRegression(ShownTarget):
         first = partitions.fetch(np.zeros(1, dtype=np.int64))
         like: SummedPotential = family.potential(first, prior)
         self.dim: int = like.dim
+        self._predictor: RowPredictor | None = getattr(like, "predictor", None)
         self._capabilities = (like.capabilities & _OFFERED) | {can.ROWS_DRAWN}
         self._rest = _rest(prior, self.dim)
 
@@ -62,6 +64,11 @@ class DaskRegression(ShownTarget):
     def n_rows(self) -> int:
         """Number of terms."""
         return self._partitions.n_rows
+
+    @property
+    def predictor(self) -> RowPredictor | None:
+        """What predicts responses of new rows, as arrays in memory."""
+        return self._predictor
 
     @property
     def capabilities(self) -> Capabilities:

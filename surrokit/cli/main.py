@@ -1,4 +1,4 @@
-"""The command line: ``plugins``, ``sample``, ``glm``, ``resume``, ``show`` and ``reproduce``."""
+"""The command line: ``plugins``, ``sample``, ``resume``, ``show``, ``reproduce`` and others."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 from surrokit.cli.exit_status import INTERRUPTED
 from surrokit.cli.glm import glm_command
 from surrokit.cli.pages import PAGES, check_outputs, with_outputs, write_outputs
+from surrokit.cli.predict import predict
 from surrokit.cli.types import Limit, PartName, TargetName
 from surrokit.cli.workers import with_workers
 from surrokit.errors import NothingReportedError, SurrokitError
@@ -40,7 +41,7 @@ def cli() -> None:
     """Exact posterior draws from expensive models, driven by cheap learned surrogates."""
 
 
-for _command in (*COMMANDS, *PAGES, new):
+for _command in (*COMMANDS, *PAGES, new, predict):
     cli.add_command(_command)
 
 

@@ -100,6 +100,8 @@ class Run(Views):
         them.
     observed_data
         What was observed, by name, as far as the target tells; empty of a run that was opened.
+    predictor
+        Makes predictions of draws, as far as the target knows how.
     asked
         What :func:`surrokit.sample` was given, by name, an ellipsis for each object. The seed is
         one that makes the same draws, also where none was given. None of a run made otherwise.
@@ -130,6 +132,7 @@ class Run(Views):
     more: Callable[..., Run] | None = None
     sharpened: Sharpened | None = None
     observed_data: Mapping[str, Any] = attrs.field(factory=dict)
+    predictor: Any = None
     asked: Mapping[str, Any] | None = None
 
     @property

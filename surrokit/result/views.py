@@ -6,9 +6,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from surrokit.types import FloatArray
+
 if TYPE_CHECKING:
     from surrokit.contracts.potential import Potential
     from surrokit.plots.plots import Plots
+    from surrokit.predictive.summary import Kind
 
 
 class Views:
@@ -22,6 +27,113 @@ class Views:
         from surrokit.plots.plots import Plots
 
         return Plots(self)
+
+    def predict(
+        self,
+        new: Any,
+        *,
+        kind: Kind = "mean",
+        interval: float | None = 0.9,
+        offset: Any = None,
+        seed: int | np.random.Generator | None = None,
+    ) -> Any:
+        """Return what a regression predicts of new rows: mean, sd and an interval of each.
+
+        Weighted and sharpened answers predict by all that they know, as their summary does.
+
+        Parameters
+        ----------
+        new
+            After :func:`surrokit.glm`: a table with the covariates of the formula, such as a pandas
+            frame, or a dictionary of columns. After :func:`surrokit.rows_potential`: a design of
+            shape (n_rows, n_columns).
+        kind
+            ``"mean"``: the mean of the response, of which the posterior is uncertain; probabilities
+            for zeros and ones and for classes. ``"response"``: new responses, with their own
+            scatter.
+        interval
+            Probability between ``lower`` and ``upper``, as much on either side; None for none.
+        offset : str or array_like of shape (n_rows,), optional
+            Known parts of the predictors: a column's name, or numbers; by default the column of the
+            fit.
+        seed
+            From which new responses are drawn: a whole number, or a generator.
+
+        Returns
+        -------
+        DataFrame or dict
+            ``mean``, ``sd``, ``lower`` and ``upper``: columns of a pandas frame, with the index of
+            the table, where the fit was by a formula or ``new`` is a frame; else arrays of shape
+            (n_rows,). For classes each row comes once for each ``level``.
+
+        Raises
+        ------
+        ConfigurationError
+            If the run has no draws or its target no predictions, an argument makes no sense, or the
+            data are none of those that were fitted.
+        ShapeError
+            If an array does not fit.
+        """
+        from surrokit.predictive import runs
+
+        return runs.predict(self, new, kind, interval, offset, seed)
+
+    def predict_proba(self, new: Any, *, offset: Any = None) -> FloatArray:
+        """Return the posterior mean of the probability of each class, shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        new, offset
+            As for :meth:`predict`.
+
+        Raises
+        ------
+        ConfigurationError
+            As :meth:`predict`; or if responses are no classes.
+        ShapeError
+            If an array does not fit.
+        """
+        from surrokit.predictive import runs
+
+        return runs.predict_proba(self, new, offset)
+
+    def posterior_predictive(
+        self,
+        new: Any = None,
+        *,
+        offset: Any = None,
+        seed: int | np.random.Generator | None = None,
+    ) -> Any:
+        """Return draws of new data, with their scatter: one for each draw of the posterior.
+
+        Of weighted answers they are for the draws that :meth:`~surrokit.Run.to_arviz` has, which
+        are drawn anew by weight.
+
+        Parameters
+        ----------
+        new, offset
+            New rows of a regression, as for :meth:`predict`. None of a forward model, whose outputs
+            the run has.
+        seed
+            A whole number, or a generator.
+
+        Returns
+        -------
+        ndarray of shape (chains, draws, m)
+            Data of a forward model, or responses of m rows; classes by their names, if they have
+            any.
+
+        Raises
+        ------
+        ConfigurationError
+            If the run has no draws or its target no predictions, or new rows are missing or given
+            in vain.
+        ShapeError
+            If an array does not fit.
+        """
+        from surrokit.predictive import runs
+
+        return runs.posterior_predictive(self, new, offset, seed)
 
     def report(self, path: str | os.PathLike[str], *, interval: float = 0.9) -> Path:
         """Write a page about the run, in one file that needs nothing else, and return its path.

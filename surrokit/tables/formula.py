@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -14,6 +16,9 @@ from surrokit.types import FloatArray
 
 INTERCEPT = "Intercept"
 """How Formulaic calls the column of ones."""
+
+_BY_GROUP = re.compile(r"(?<![\w.])\([^()|]*\|{1,2}[^()|]*\)")
+_QUOTED = re.compile(r"`[^`]*`|\{[^}]*\}")
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -32,6 +37,10 @@ class Matrices:
         Of a response that is no number, those that occur, in their order; empty for numbers.
     label
         What the response is called.
+    factors
+        Of each factor of the covariates its levels; None for numbers.
+    transforms
+        What transforms, such as ``center``, remember of the table.
     """
 
     design: FloatArray
@@ -39,6 +48,8 @@ class Matrices:
     response: FloatArray
     levels: tuple[str, ...]
     label: str
+    factors: Mapping[str, list[Any] | None] = attrs.field(factory=dict)
+    transforms: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -57,6 +68,11 @@ class ParsedFormula:
     columns: tuple[str, ...]
     _parsed: Any
     _context: Mapping[str, Any]
+
+    @property
+    def right(self) -> Any:
+        """Formulaic's terms of the covariates."""
+        return self._parsed.rhs
 
     def matrices(self, frame: Any) -> Matrices:
         """Return design and response.
@@ -92,8 +108,17 @@ class ParsedFormula:
             number_column(column, f"column {name!r} of the design")
         response, levels = self._response(made.lhs)
         label = self.text.partition("~")[0].strip()
+        spec = made.rhs.model_spec
         return Matrices(
-            design=design, columns=columns, response=response, levels=levels, label=label
+            design=design,
+            columns=columns,
+            response=response,
+            levels=levels,
+            label=label,
+            factors={
+                name: state.get("categories") for name, (_, state) in spec.encoder_state.items()
+            },
+            transforms=spec.transform_state,
         )
 
     def _response(self, side: Any) -> tuple[FloatArray, tuple[str, ...]]:
@@ -139,6 +164,7 @@ def parse_formula(
     formulaic = library("formulaic", "for formulas")
     if not isinstance(text, str):
         raise ConfigurationError(f"formula must be text such as 'y ~ x', got {text!r}")
+    _check_no_groups(text)
     known = dict(context or {})
     try:
         parsed = formulaic.Formula.from_spec(
@@ -159,8 +185,47 @@ def parse_formula(
             f"formula {text!r} has several parts; write one response, one ~ and terms with +"
         )
     check_columns(variables - set(known), columns, f"formula {text!r}")
-    used = tuple(name for name in columns if name in variables)
+    used = tuple(
+        name
+        for name in columns
+        if name in variables | columns_named_in(left, columns) | columns_named_in(right, columns)
+    )
     return ParsedFormula(text=text, columns=used, parsed=parsed, context=known)
+
+
+def columns_named_in(side: Any, columns: Collection[str]) -> set[str]:
+    """Return the columns that one side of a formula names.
+
+    Formulaic itself overlooks those inside transforms with a memory, such as ``center(x)``.
+
+    Parameters
+    ----------
+    side
+        Formulaic's terms.
+    columns
+        Of the table.
+    """
+    found = set()
+    for expression in {factor.expr for term in side for factor in term.factors}:
+        try:
+            tree = ast.parse(expression, mode="eval")
+        except SyntaxError:  # a column with spaces in its name
+            found.add(expression)
+            continue
+        found |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return found & set(columns)
+
+
+def _check_no_groups(text: str) -> None:
+    """Raise if a formula has effects that vary by group, which Formulaic cannot read."""
+    found = _BY_GROUP.search(_QUOTED.sub("q", text))
+    if found:
+        raise ConfigurationError(
+            f"formula {text!r} has {found[0]!r}, effects that vary by group, which surrokit.glm "
+            "does not offer. Write the model with Bambi, model = bambi.Model(formula, data), and "
+            "sample it by surrokit.sample(('bambi', {'model': model})); or give each group a "
+            "coefficient of its own by C(group)"
+        )
 
 
 def _plain(error: Exception) -> str:

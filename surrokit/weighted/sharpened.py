@@ -132,15 +132,15 @@ class Sharpened(Answering):
         flat = self.surrogate.reshape(-1, self.surrogate.shape[2])
         return Distribution.of(flat, np.full(len(flat), 1.0 / len(flat)))
 
-    @functools.cached_property
-    def distribution(self) -> Distribution:
-        """Distribution functions by moves that remember nothing."""
+    @property
+    def with_masses(self) -> tuple[FloatArray, FloatArray]:
+        """All draws, as if moves remembered nothing."""
         x, y, of_surrogate = self._values(lambda positions: positions)
         dim, n, m = x.shape[2], x[..., 0].size, of_surrogate[..., 0].size
         known = self._known.ravel()
         points = [each.reshape(-1, dim) for each in (of_surrogate, x, y)]
         masses = [np.full(m, known.mean() / m), np.full(n, 1.0 / n), -1.0 / n * known]
-        return Distribution.of(np.concatenate(points), np.concatenate(masses))
+        return np.concatenate(points), np.concatenate(masses)
 
 
 def _slope(of: FloatArray, on: FloatArray) -> FloatArray:

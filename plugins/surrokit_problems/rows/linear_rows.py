@@ -10,6 +10,7 @@ import numpy as np
 
 from surrokit.contracts.rows import USUAL_ORDER, Ball, check_ball
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.predictive.rows import RowPredictor
 from surrokit.shown.target import ShownTarget
 from surrokit.types import FloatArray, IntArray
 from surrokit_problems.data.design import Design, squared_norms
@@ -52,6 +53,14 @@ class LinearRows(ShownTarget, ABC):
     def observed_data(self) -> dict[str, FloatArray]:
         """The response of each row."""
         return {"row": self._terms.response}
+
+    @property
+    def predictor(self) -> RowPredictor | None:
+        """What predicts responses of new rows; None of a family that says nothing of them."""
+        predicts, has_offset = self.family.predicts, self._terms.offset is not None
+        if predicts is None:
+            return None
+        return RowPredictor.of(predicts, self.dim, has_offset=has_offset)
 
     @property
     def family(self) -> Family:

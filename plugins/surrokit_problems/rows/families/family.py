@@ -14,6 +14,7 @@ import numpy as np
 
 from surrokit.contracts.rows import USUAL_ORDER
 from surrokit.errors import ConfigurationError
+from surrokit.predictive.families import ResponseFamily
 from surrokit.types import FloatArray
 from surrokit_problems.rows.families.responses import Responses
 
@@ -71,6 +72,8 @@ class Family:
         As ``remainder``, of the third-order expansion.
     prepare
         Makes of e and y what remainders need besides, once for all steps from there.
+    predicts
+        Means and draws of responses, for predictions of new rows; None for no predictions.
 
     Raises
     ------
@@ -92,6 +95,7 @@ class Family:
     fourth_bound: float | Bound | None = None
     third_order_remainder: Remainder | None = None
     prepare: Preparation | None = None
+    predicts: ResponseFamily | None = None
 
     def __attrs_post_init__(self) -> None:
         self._check_bound("third", self.third_bound)

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from surrokit.errors import ConfigurationError
+from surrokit.predictive.families import ResponseFamily, response_family
 from surrokit.types import FloatArray
 from surrokit_problems.rows.families import logistic_terms, probit_terms
 from surrokit_problems.rows.families.error_terms import LogisticErrors, StudentErrors
@@ -29,6 +30,7 @@ LOGISTIC = Family(
     prepare=logistic_terms.slope_and_bend,
     third=logistic_terms.third,
     fourth_bound=logistic_terms.FOURTH_BOUND,
+    predicts=response_family("logistic"),
 )
 """Responses 0 and 1 with probability 1 / (1 + exp(-e)) of 1."""
 
@@ -46,6 +48,7 @@ PROBIT = Family(
     convex=True,
     responses="binary",
     remainder=probit_terms.remainder,
+    predicts=response_family("probit"),
 )
 """Responses 0 and 1 with probability Phi(e) of 1."""
 
@@ -81,6 +84,7 @@ def student_errors(degrees: float = 4.0, scale: float = 1.0) -> Family:
         second=errors.second,
         third_bound=bound / scale**3,
         remainder=errors.remainder,
+        predicts=response_family("student", {"scale": scale, "degrees": degrees}),
     )
 
 
@@ -110,6 +114,7 @@ def logistic_errors(scale: float = 1.0) -> Family:
         third_bound=2.0 * logistic_terms.THIRD_BOUND / scale**3,
         convex=True,
         remainder=errors.remainder,
+        predicts=response_family("logistic-errors", {"scale": scale}),
     )
 
 
@@ -141,12 +146,14 @@ def gaussian(scale: float = 1.0) -> Family:
         third=errors.third,
         fourth_bound=0.0,
         third_order_remainder=errors.remainder,
+        predicts=response_family("gaussian", {"scale": scale}),
     )
 
 
 def poisson() -> Family:
     """Return the family of counts with a Poisson distribution of mean exp(e)."""
-    return _exponential("poisson", ExponentialTerms(_ones, _response), "count")
+    terms = ExponentialTerms(_ones, _response)
+    return _exponential("poisson", terms, "count", response_family("poisson"))
 
 
 def negative_binomial(size: float = 1.0) -> Family:
@@ -177,6 +184,7 @@ def negative_binomial(size: float = 1.0) -> Family:
         fourth_bound=terms.fourth_bound,
         third_order_remainder=terms.third_order_remainder,
         prepare=terms.prepare,
+        predicts=response_family("negative-binomial", {"size": size}),
     )
 
 
@@ -195,7 +203,8 @@ def gamma(shape: float = 1.0) -> Family:
     """
     _check_positive(shape=shape)
     terms = ExponentialTerms(partial(_multiple, shape), partial(_constant, -shape), sign=-1.0)
-    return _exponential(f"gamma, shape {shape:g}", terms, "positive")
+    predicts = response_family("gamma", {"shape": shape})
+    return _exponential(f"gamma, shape {shape:g}", terms, "positive", predicts)
 
 
 def exponential() -> Family:
@@ -203,7 +212,8 @@ def exponential() -> Family:
 
     A time that was censored is given as minus itself.
     """
-    return _exponential("exponential", ExponentialTerms(np.abs, _came), "time")
+    terms = ExponentialTerms(np.abs, _came)
+    return _exponential("exponential", terms, "time", response_family("exponential"))
 
 
 def weibull(shape: float = 1.0) -> Family:
@@ -224,12 +234,16 @@ def weibull(shape: float = 1.0) -> Family:
     """
     _check_positive(shape=shape)
     terms = ExponentialTerms(partial(_power, shape), _came)
-    return _exponential(f"weibull, shape {shape:g}", terms, "time")
+    predicts = response_family("weibull", {"shape": shape})
+    return _exponential(f"weibull, shape {shape:g}", terms, "time", predicts)
 
 
-def _exponential(name: str, terms: ExponentialTerms, responses: Responses) -> Family:
+def _exponential(
+    name: str, terms: ExponentialTerms, responses: Responses, predicts: ResponseFamily
+) -> Family:
     return Family(
         name=name,
+        predicts=predicts,
         value=terms.value,
         first=terms.first,
         second=terms.second,
