@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surrokit.cli.exit_status import INTERRUPTED
-from surrokit.cli.glm import glm_command
+from surrokit.cli.glm import glm_command, predict
 from surrokit.cli.pages import PAGES, check_outputs, with_outputs, write_outputs
-from surrokit.cli.predict import predict
 from surrokit.cli.types import Limit, PartName, TargetName
 from surrokit.cli.workers import with_workers
 from surrokit.errors import NothingReportedError, SurrokitError

@@ -16,10 +16,7 @@ from surrokit.predictive.summary import (
     summarise,
 )
 from surrokit.types import FloatArray
-from surrokit.weighted.resampling import resampled_rows
-
-RESAMPLING_SEED = 0
-"""By which weighted draws are drawn anew, unless another is given."""
+from surrokit.weighted.resampling import RESAMPLING_SEED, resampled_rows
 
 
 def predict(

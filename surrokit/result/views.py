@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surrokit.types import FloatArray
+from surrokit.weighted.resampling import RESAMPLING_SEED
 
 if TYPE_CHECKING:
     from surrokit.contracts.potential import Potential
@@ -169,14 +170,25 @@ class Views:
 
         return figures_of(self)
 
-    def to_arviz(self, *, log_likelihood: Potential | None = None) -> Any:
+    def to_arviz(
+        self,
+        *,
+        log_likelihood: Potential | None = None,
+        seed: int | np.random.Generator = RESAMPLING_SEED,
+    ) -> Any:
         """Return the draws as the installed ArviZ keeps them: a DataTree, or InferenceData.
 
-        Groups are ``posterior``, ``sample_stats`` (with ``log_weight`` of weighted draws), the same
-        of the warm-up, ``posterior_predictive`` with the ``outputs`` of a forward map without
-        noise, and ``observed_data`` where the target tells them: ``outputs`` of a forward map, and
-        ``row`` for the responses of a regression, but no text, and no array of more than four
-        million numbers. Attributes have versions, calls, parts and the verdict.
+        ArviZ knows nothing of weights. Weighted draws are therefore drawn anew, each as often as
+        its weight says, as many as there are and in one chain; the attribute ``resampled`` is 1,
+        and ``weights_worth`` is the number of draws of equal weight that they are worth. Means and
+        errors of :meth:`~surrokit.Run.summary` are far more precise, and :meth:`to_pandas` has the
+        draws with their weights.
+
+        Groups are ``posterior``, ``sample_stats``, the same of the warm-up,
+        ``posterior_predictive`` with the ``outputs`` of a forward map without noise, and
+        ``observed_data`` where the target tells them: ``outputs`` of a forward map, and ``row`` for
+        the responses of a regression, but no text, and no array of more than four million numbers.
+        Attributes have versions, calls, parts and the verdict.
 
         Parameters
         ----------
@@ -184,6 +196,8 @@ class Views:
             The target, if it is a sum over rows of data: the group ``log_likelihood`` then has one
             number for each ``row`` at each draw. Constants that the target leaves out are missing.
             All rows are evaluated at all draws, in no count of the run.
+        seed
+            By which weighted draws are drawn anew: a whole number, or a generator.
 
         Raises
         ------
@@ -197,11 +211,12 @@ class Views:
         import attrs
 
         from surrokit.output.arviz import Draws, to_arviz
-        from surrokit.output.groups import log_likelihood_of
+        from surrokit.output.groups import equally_weighted, log_likelihood_of
 
-        draws = Draws.of(self)
+        seed = np.random.default_rng(seed).integers(2**32) if log_likelihood is not None else seed
+        draws = Draws.unweighted(self, seed)
         if log_likelihood is not None:
-            by_row = {"row": log_likelihood_of(self, log_likelihood)}
+            by_row = {"row": log_likelihood_of(equally_weighted(self, seed), log_likelihood)}
             draws = attrs.evolve(draws, groups={**draws.groups, "log_likelihood": by_row})
         return to_arviz(draws)
 
@@ -222,10 +237,10 @@ class Views:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the draws to a file, in the form that its ending asks for.
 
-        ``.nc`` (netCDF) and ``.zarr`` hold draws and statistics as ArviZ reads them; names there
-        have ÷ for each slash, which these forms refuse. ``.csv`` and
-        ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw``, of weighted
-        draws ``log_weight``, and one for each of ``labels``.
+        ``.nc`` (netCDF) and ``.zarr`` hold draws and statistics as ArviZ reads them, and weighted
+        draws as :meth:`to_arviz` returns them; names there have ÷ for each slash, which these forms
+        refuse. ``.csv`` and ``.parquet`` hold a table of the draws alone, with columns ``chain``,
+        ``draw``, of weighted draws ``log_weight``, and one for each of ``labels``.
 
         Raises
         ------
@@ -234,10 +249,9 @@ class Views:
         MissingDependencyError
             If a library that the form needs is not installed.
         """
-        from surrokit.output.arviz import Draws
         from surrokit.output.saving import save
 
-        save(Draws.of(self), path)
+        save(self, path, RESAMPLING_SEED)
 
     def _repr_html_(self) -> str:
         """Return the verdict and the first numbers as notebooks show them."""

@@ -62,12 +62,17 @@ class ParsedFormula:
         As it was given.
     columns
         Those of the table that it asks for.
+    available
+        Those that a dot may stand for.
+    context
+        Functions and values that it uses besides.
     """
 
     text: str
     columns: tuple[str, ...]
+    available: tuple[str, ...]
+    context: Mapping[str, Any]
     _parsed: Any
-    _context: Mapping[str, Any]
 
     @property
     def right(self) -> Any:
@@ -91,7 +96,7 @@ class ParsedFormula:
         try:
             with np.errstate(all="ignore"):  # what is not finite is told below, by its column
                 made = formulaic.model_matrix(
-                    self._parsed, frame, context=self._context, na_action="ignore", output="numpy"
+                    self._parsed, frame, context=self.context, na_action="ignore", output="numpy"
                 )
         except Exception as error:  # terms are the user's own code, and may raise anything
             raise ConfigurationError(
@@ -190,7 +195,9 @@ def parse_formula(
         for name in columns
         if name in variables | columns_named_in(left, columns) | columns_named_in(right, columns)
     )
-    return ParsedFormula(text=text, columns=used, parsed=parsed, context=known)
+    return ParsedFormula(
+        text=text, columns=used, available=tuple(columns), context=known, parsed=parsed
+    )
 
 
 def columns_named_in(side: Any, columns: Collection[str]) -> set[str]:

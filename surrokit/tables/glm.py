@@ -107,8 +107,7 @@ def glm(
     columns = column_names(data)
     beside = _Beside.read({"offset": offset, "weights": weights, "event": event}, columns)
     free = [name for name in columns if name not in beside.columns.values()]
-    available = free if _has_dot(formula) else columns
-    asks = parse_formula(formula, available, context)
+    asks = parse_formula(formula, free if _has_dot(formula) else columns, context)
     family, settings = read_name(family, settings)
     _check_scale(family, settings)
     named = [name for name in columns if name in {*asks.columns, *beside.columns.values()}]
@@ -135,15 +134,7 @@ def glm(
     else:
         came = numbers.get("event", made.response)  # of times: whether it came
         check_separation(family, design, came[counts], made.columns, flat)
-    reader = FormulaReader(
-        formula=formula,
-        available=tuple(available),
-        columns=made.columns,
-        factors=made.factors,
-        transforms=made.transforms,
-        offset=beside.column_of("offset"),
-        context=dict(context or {}),
-    )
+    reader = FormulaReader.of(asks, made, beside.column_of("offset"))
     return cast(SummedPotential, NamedPotential.of(target, names, _predictor(target, reader, made)))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError
 from surrokit.predictive.rows import ArrayReader, RowPredictor, Rows, family_of, read_offset
-from surrokit.tables.formula import columns_named_in, parse_formula
+from surrokit.tables.formula import Matrices, ParsedFormula, columns_named_in, parse_formula
 from surrokit.tables.frames import (
     check_columns,
     column_names,
@@ -67,6 +67,19 @@ class FormulaReader:
     offset: str | None
     context: Mapping[str, Any] = attrs.field(factory=dict)
     from_file: bool = False
+
+    @classmethod
+    def of(cls, asked: ParsedFormula, made: Matrices, offset: str | None) -> FormulaReader:
+        """Return that of a formula and what it made of the table of the fit."""
+        return cls(
+            formula=asked.text,
+            available=asked.available,
+            columns=made.columns,
+            factors=made.factors,
+            transforms=made.transforms,
+            offset=offset,
+            context=asked.context,
+        )
 
     def read(self, new: Any, offset: Any) -> Rows:
         """Return the rows of a table, with offsets from its column or as given.
@@ -155,13 +168,12 @@ class FormulaReader:
 
     def _check_harmless(self, parsed: Any) -> None:
         """Raise unless a formula from a file is made of known functions and columns alone."""
+        code = library("formulaic.parser.types", "for formulas").Factor.EvalMethod.PYTHON
         variables = {*self.available, *_FUNCTIONS}
-        for expression in {factor.expr for term in parsed for factor in term.factors}:
-            if expression in self.available or not _is_harmless(expression, variables):
-                if expression in self.available:
-                    continue
+        for factor in {factor for term in parsed for factor in term.factors}:
+            if factor.eval_method is code and not _is_harmless(factor.expr, variables):
                 raise ConfigurationError(
-                    f"the term {expression!r} of the formula in this file is Python code of its "
+                    f"the term {factor.expr!r} of the formula in this file is Python code of its "
                     "own, and no code is ever run from a file; take up the run with its target, "
                     "run = surrokit.resume(path, target), and call run.predict"
                 )
@@ -189,7 +201,6 @@ def _is_harmless(expression: str, variables: set[str]) -> bool:
         tree = ast.parse(expression, mode="eval")
     except SyntaxError:
         return False
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     modules = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
@@ -204,7 +215,7 @@ def _is_harmless(expression: str, variables: set[str]) -> bool:
                 return False
         elif not isinstance(node, _HARMLESS):
             return False
-    return bool(called) or not modules
+    return True
 
 
 def _is_harmless_attribute(node: ast.Attribute) -> bool:

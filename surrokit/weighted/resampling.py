@@ -6,6 +6,10 @@ import numpy as np
 
 from surrokit.types import FloatArray, IntArray
 
+RESAMPLING_SEED = 0
+"""By which weighted draws are drawn anew unless another is given: exports are the same each time.
+"""
+
 
 def shares(log_weights: FloatArray) -> FloatArray:
     """Return weights of sum one, shape (n,), of logarithms of any shape with n numbers."""

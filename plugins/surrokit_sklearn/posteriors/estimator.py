@@ -11,10 +11,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from surrokit import rows_potential
 from surrokit.contracts.potential import Potential
 from surrokit.errors import SurrokitError
 from surrokit.settings import is_number
-from surrokit.tables.rows import rows_potential
 from surrokit.targets.gaussian import GaussianPrior, gaussian_prior
 from surrokit.types import FloatArray, IntArray
 from surrokit_sklearn.posteriors.columns import Columns
