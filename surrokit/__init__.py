@@ -24,6 +24,7 @@ from surrokit.ledger.reader import Ledger
 from surrokit.plan.safety import Safety
 from surrokit.programs.potential import command_potential
 from surrokit.registry.components import Component, Part
+from surrokit.registry.elsewhere import say_where_plugins_are
 from surrokit.registry.hooks import hookimpl
 from surrokit.result.run import Run
 from surrokit.sessions import open_run, resume
@@ -45,6 +46,8 @@ try:
     __version__ = version("surrokit")
 except PackageNotFoundError:  # a bare checkout on the path
     __version__ = "0+unknown"
+
+say_where_plugins_are()
 
 __all__ = [
     # targets

@@ -30,6 +30,12 @@ QUIET = click.option(
     "--quiet", is_flag=True, help="Show no bar and no table; warnings are shown all the same."
 )
 
+WIDE = click.option(
+    "--wide",
+    is_flag=True,
+    help="Show all columns, and not those alone that 80 characters hold.",
+)
+
 _LIMIT = Limit()
 _LIMIT_HELP = "Of the whole run, from where it goes on; none removes it.  [default: as before]"
 
@@ -145,6 +151,7 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
 )
 @with_workers
 @QUIET
+@WIDE
 @click.option("--compare", is_flag=True, help="Also run plain HMC, and show its cost.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
 @with_outputs
@@ -156,6 +163,7 @@ def sample(
     keep: str,
     one_by_one: bool,
     quiet: bool,
+    wide: bool,
     compare: bool,
     json_path: Path | None,
     out: Path | None,
@@ -167,7 +175,7 @@ def sample(
     The target decides every acceptance exactly; a surrogate only proposes. Where neither a sampler
     nor a surrogate is named, the cost of the target's calls decides which parts are picked.
     """
-    from surrokit.cli.report import print_run
+    from surrokit.cli.report import print_run, verdict_once
     from surrokit.cli.settings import parse_settings, specs_of
     from surrokit.cli.target import resolve_target
     from surrokit.output.json import write_json
@@ -183,11 +191,12 @@ def sample(
     catalogue = default_catalogue()
     files = {"path": path, "warm_start": warm_start or None, "keep": keep}
     sizes["progress"] = not quiet
-    run = _sample(exact, **specs_of(names, parts, catalogue), **files, **sizes)
-    wanted = compare and run.stopped != "interrupted"
-    baseline = _sample(exact, sampler=catalogue.pick("sampler"), **sizes) if wanted else None
+    with verdict_once(quiet=quiet):
+        run = _sample(exact, **specs_of(names, parts, catalogue), **files, **sizes)
+        wanted = compare and run.stopped != "interrupted"
+        baseline = _sample(exact, sampler=catalogue.pick("sampler"), **sizes) if wanted else None
     if not quiet:
-        print_run(run, baseline)
+        print_run(run, baseline, wide=wide)
     if json_path is not None:
         figures = run.to_dict()
         if baseline is not None:
@@ -219,6 +228,7 @@ cli.add_command(glm_command(sample))
 )
 @with_workers
 @QUIET
+@WIDE
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
 def resume(
     file: Path,
@@ -226,6 +236,7 @@ def resume(
     settings: tuple[str, ...],
     one_by_one: bool,
     quiet: bool,
+    wide: bool,
     json_path: Path | None,
     **sizes: Any,
 ) -> None:
@@ -233,7 +244,7 @@ def resume(
 
     TARGET is given as to "surrokit sample": a file is data, and no code is ever run from it.
     """
-    from surrokit.cli.report import print_run
+    from surrokit.cli.report import print_run, verdict_once
     from surrokit.cli.settings import parse_settings
     from surrokit.cli.target import resolve_target
     from surrokit.output.json import write_json
@@ -241,9 +252,10 @@ def resume(
 
     own = parse_settings(settings).get("target", {})
     exact = resolve_target(target, own, one_by_one=one_by_one)
-    run = go_on(file, exact, progress=not quiet, **sizes)
+    with verdict_once(quiet=quiet):
+        run = go_on(file, exact, progress=not quiet, **sizes)
     if not quiet:
-        print_run(run)
+        print_run(run, wide=wide)
     if json_path is not None:
         write_json(json_path, run.to_dict())
     if run.stopped == "interrupted":
@@ -265,7 +277,8 @@ def resume(
     metavar="TABLE",
     help="Write all evaluations as a table (.csv, .parquet).",
 )
-def show(file: Path, follow: bool, salvage: Path | None, export: Path | None) -> None:
+@WIDE
+def show(file: Path, follow: bool, salvage: Path | None, export: Path | None, wide: bool) -> None:
     """Show a run so far, from the FILE that it writes."""
     from surrokit.cli.show import export_table, salvage_to, show_run
 
@@ -274,7 +287,7 @@ def show(file: Path, follow: bool, salvage: Path | None, export: Path | None) ->
     elif export is not None:
         export_table(file, export)
     else:
-        show_run(file, follow=follow)
+        show_run(file, follow=follow, wide=wide)
 
 
 @cli.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -16,6 +16,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.errors import SurrokitError
 from surrokit.settings import is_number
 from surrokit.targets.gaussian import GaussianPrior, gaussian_prior
+from surrokit.targets.named import NamedPotential
 from surrokit.types import FloatArray, IntArray
 from surrokit_sklearn.posteriors.columns import Columns
 from surrokit_sklearn.posteriors.sampling import Goals, draw_posterior
@@ -82,11 +83,14 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         design = columns.design(inputs)
         prior = self._prior(columns, n_predictors, unit=unit, level=centre)
 
+        names = self._names_of_coefficients(n_predictors)
+
         def target_of(rows: Any) -> Potential:
             more = {} if weights is None else {"weights": weights[rows]}
-            return rows_potential(
+            rows = rows_potential(
                 family, design[rows], response[rows], prior=prior, **more, **settings
             )
+            return NamedPotential.of(rows, names)
 
         def few(step: int) -> Potential:
             return target_of(np.union1d(np.arange(0, len(design), step), kept))
@@ -105,6 +109,18 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         )
         draws = self.run_.draws.reshape(-1, n_predictors, columns.count)
         return columns.undo(draws)
+
+    def _names_of_coefficients(self, n_predictors: int) -> list[str]:
+        """Return a name for each coefficient: its feature, behind its class if there are several.
+
+        Features without names are called x0, x1, ..., as scikit-learn does.
+        """
+        given = getattr(self, "feature_names_in_", None)
+        features = [f"x{k}" for k in range(self.n_features_in_)] if given is None else list(given)
+        columns = ["Intercept", *features] if self.fit_intercept else features
+        if n_predictors > 1:
+            columns = [f"{label}: {column}" for label in self.classes_[1:] for column in columns]
+        return unlike(map(str, columns))
 
     def _columns(self, inputs: FloatArray, weights: FloatArray | None) -> Columns:
         return Columns.of(
@@ -143,6 +159,17 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         for first in range(0, len(inputs), size):
             rows = slice(first, first + size)
             yield rows, inputs[rows]
+
+
+def unlike(names: Iterable[str]) -> list[str]:
+    """Return names of which none comes twice: a later one of two that are alike is numbered."""
+    found: list[str] = []
+    for name in names:
+        again, k = name, 2
+        while again in found:
+            again, k = f"{name} ({k})", k + 1
+        found.append(again)
+    return found
 
 
 def check_level(level: object) -> tuple[float, float]:
