@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from surrokit.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from surrokit.predictive.summary import Kind
 
 _OWN: tuple[click.Parameter, ...] = (
     click.Argument(["formula"]),
@@ -140,7 +143,7 @@ def _prior(text: str) -> float | tuple[float, float]:
 def predict(
     file: Path,
     new: Path,
-    kind: str,
+    kind: Kind,
     interval: float,
     offset: str | None,
     seed: int | None,

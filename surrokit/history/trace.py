@@ -87,16 +87,15 @@ class Trace:
         places : ndarray of int, shape (n,)
             Counted through all chains, one after another.
         """
-        each = {name: _flat(getattr(self, name))[places][None] for name in (*_PLACES, *DTYPES)}
         when = places % max(1, len(self))
-        return attrs.evolve(
-            self,
-            **each,
-            outputs=None if self.outputs is None else _flat(self.outputs)[places][None],
-            ends=None,
+        found: dict[str, Any] = {
+            **{name: _flat(getattr(self, name))[places][None] for name in (*_PLACES, *DTYPES)},
             **{name: getattr(self, name)[when] for name in ("step_size", "seconds", "failures")},
-            calls={kind: counts[when] for kind, counts in self.calls.items()},
-        )
+            "outputs": None if self.outputs is None else _flat(self.outputs)[places][None],
+            "calls": {kind: counts[when] for kind, counts in self.calls.items()},
+            "ends": None,
+        }
+        return attrs.evolve(self, **found)
 
     def path_failures(self) -> dict[str, int]:
         """Return the number of paths that failed, all chains together, by kind of failure.

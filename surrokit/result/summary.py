@@ -20,7 +20,7 @@ WIDTH = 80
 _GAP = "  "
 _SHORT = ("mean", "sd", "q05", "q50", "q95", "ess", "rhat", "mcse")
 _WITH_INTERVAL = ("mean", "sd", "hdi_low", "q50", "hdi_high", "ess", "rhat", "mcse")
-_LAST = ("mcse", "ess_bulk", "q50", "hdi_high", "hdi_low", "q95", "q05", "rhat", "ess")
+_LAST = ("ess_bulk", "q50", "mcse", "hdi_high", "hdi_low", "q95", "q05", "rhat", "ess")
 """What is left out where lines are too long, one after the other."""
 
 

@@ -213,7 +213,8 @@ class Views:
         from surrokit.output.arviz import Draws, to_arviz
         from surrokit.output.groups import equally_weighted, log_likelihood_of
 
-        seed = np.random.default_rng(seed).integers(2**32) if log_likelihood is not None else seed
+        if isinstance(seed, np.random.Generator):  # which is drawn from twice
+            seed = int(seed.integers(2**32))
         draws = Draws.unweighted(self, seed)
         if log_likelihood is not None:
             by_row = {"row": log_likelihood_of(equally_weighted(self, seed), log_likelihood)}

@@ -176,7 +176,7 @@ def parse_formula(
             text, context={**known, "__formulaic_variables_available__": list(columns)}
         )
         variables = {str(name) for name in parsed.required_variables}
-    except formulaic.errors.FormulaicError as error:
+    except (formulaic.errors.FormulaicError, SyntaxError) as error:
         raise ConfigurationError(
             f"formula {text!r} cannot be read: {_plain(error)}; write it such as 'y ~ x + C(group)'"
         ) from error

@@ -104,20 +104,29 @@ class FormulaReader:
         if named:
             known = number_column(frame[named], f"column {named!r}, the offset,")
         else:
-            known = read_offset(None if wanted == "" else wanted, len(frame), needed=wanted == "")
+            missing = isinstance(wanted, str)  # the fit had an array, and none is given
+            known = read_offset(None if missing else wanted, len(frame), needed=missing)
         index = new.index if hasattr(new, "iloc") else None
         return Rows(design=self._design(frame), offset=known, index=index)
 
     def _used(self) -> set[str]:
-        parsed = parse_formula(self.formula, self.available, self.context).right
+        parsed = self._right()
         required = {str(name) for name in parsed.required_variables} - set(self.context)
         return required | columns_named_in(parsed, self.available)
 
+    def _right(self) -> Any:
+        """Return Formulaic's terms of the covariates."""
+        if self.from_file:  # before anything else looks at them
+            formulaic = library("formulaic", "for formulas")
+            available = {"__formulaic_variables_available__": list(self.available)}
+            read = formulaic.Formula.from_spec(self.formula, context=available)
+            for side in (read.lhs, read.rhs):
+                self._check_harmless(side)
+        return parse_formula(self.formula, self.available, self.context).right
+
     def _design(self, frame: Any) -> FloatArray:
         formulaic = library("formulaic", "for formulas")
-        parsed = parse_formula(self.formula, self.available, self.context).right
-        if self.from_file:
-            self._check_harmless(parsed)
+        parsed = self._right()
         kinds = library("formulaic.parser.types", "for formulas").Factor.Kind
         spec = formulaic.ModelSpec(
             formula=parsed,
