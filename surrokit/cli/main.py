@@ -191,10 +191,14 @@ def sample(
     catalogue = default_catalogue()
     files = {"path": path, "warm_start": warm_start or None, "keep": keep}
     sizes["progress"] = not quiet
-    with verdict_once(quiet=quiet):
-        run = _sample(exact, **specs_of(names, parts, catalogue), **files, **sizes)
-        wanted = compare and run.stopped != "interrupted"
-        baseline = _sample(exact, sampler=catalogue.pick("sampler"), **sizes) if wanted else None
+    specs = specs_of(names, parts, catalogue)
+    with verdict_once(quiet=quiet) as observers:
+        run = _sample(exact, **specs, **files, observers=observers, **sizes)
+    baseline = None
+    if compare and run.stopped != "interrupted":
+        plain = catalogue.pick("sampler")
+        with verdict_once(quiet=quiet) as observers:
+            baseline = _sample(exact, sampler=plain, observers=observers, **sizes)
     if not quiet:
         print_run(run, baseline, wide=wide)
     if json_path is not None:
@@ -252,8 +256,8 @@ def resume(
 
     own = parse_settings(settings).get("target", {})
     exact = resolve_target(target, own, one_by_one=one_by_one)
-    with verdict_once(quiet=quiet):
-        run = go_on(file, exact, progress=not quiet, **sizes)
+    with verdict_once(quiet=quiet) as observers:
+        run = go_on(file, exact, progress=not quiet, observers=observers, **sizes)
     if not quiet:
         print_run(run, wide=wide)
     if json_path is not None:

@@ -132,15 +132,24 @@ _COSTS: dict[str, Callable[[Run], str]] = {
 
 
 @contextmanager
-def verdict_once(*, quiet: bool) -> Iterator[None]:
-    """Leave the warnings of a run to the table that follows it, if one does.
+def verdict_once(*, quiet: bool) -> Iterator[list[object]]:
+    """Yield observers of a run, by which its verdict comes with its table and not as warnings too.
+
+    What is warned of before the run has ended is shown at once.
 
     Parameters
     ----------
     quiet
-        Whether there is no table, so that warnings are shown as they come.
+        Whether there is no table, so that the verdict is warned of.
     """
     with warnings.catch_warnings():
-        if not quiet:
-            warnings.simplefilter("ignore", SamplingWarning)
-        yield
+        yield [] if quiet else [_VerdictInTable()]
+
+
+class _VerdictInTable:
+    """Observes the end of a run, after which all that is warned of is its verdict."""
+
+    def surrokit_run_finished(self, run: object, outcome: object) -> None:
+        """Keep back warnings from here on."""
+        del run, outcome
+        warnings.simplefilter("ignore", SamplingWarning)
