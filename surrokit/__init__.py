@@ -5,7 +5,7 @@ Importing this package reads no entry points and loads no plugin; the first look
 
 from importlib.metadata import PackageNotFoundError, version
 
-from surrokit.compose import make, rows_potential, sample
+from surrokit.compose import make, sample
 from surrokit.contracts.learner import Evaluations
 from surrokit.coordinates.declarations import (
     circular,
@@ -24,6 +24,7 @@ from surrokit.ledger.reader import Ledger
 from surrokit.plan.safety import Safety
 from surrokit.programs.potential import command_potential
 from surrokit.registry.components import Component, Part
+from surrokit.registry.elsewhere import say_where_plugins_are
 from surrokit.registry.hooks import hookimpl
 from surrokit.result.run import Run
 from surrokit.sessions import open_run, resume
@@ -31,6 +32,7 @@ from surrokit.sharpening import sharpen
 from surrokit.studies.study import study
 from surrokit.surrogate.batch import batch_surrogate
 from surrokit.tables.glm import glm
+from surrokit.tables.rows import rows_potential
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.check import check_gradient
 from surrokit.targets.forward import forward_potential
@@ -44,6 +46,8 @@ try:
     __version__ = version("surrokit")
 except PackageNotFoundError:  # a bare checkout on the path
     __version__ = "0+unknown"
+
+say_where_plugins_are()
 
 __all__ = [
     # targets

@@ -1,10 +1,10 @@
-"""From names and settings to objects: ``sample``, ``make`` and ``rows_potential``."""
+"""From names and settings to objects: ``sample`` and ``make``."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import attrs
 import numpy as np
@@ -14,7 +14,6 @@ from surrokit.arguments import check_flag
 from surrokit.contracts.explorer import Explorer
 from surrokit.contracts.learner import Evaluations, Surrogate
 from surrokit.contracts.potential import Potential
-from surrokit.contracts.rows import SummedPotential
 from surrokit.contracts.sampler import Correction, Sampler
 from surrokit.contracts.schedule import Schedule
 from surrokit.cost.budget import Budget
@@ -33,7 +32,7 @@ from surrokit.plan.safety import Safety, check_safety
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.composer import Composer, Spec, describe, name_and_settings
 from surrokit.registry.kinds import Kind
-from surrokit.registry.purposes import DIFFERENCES, OWN_SUMS, PARTITIONED_SUMS, SUMS_OF_ROWS
+from surrokit.registry.purposes import DIFFERENCES
 from surrokit.result.run import Run
 from surrokit.run.observers import list_observers
 from surrokit.sessions import let_extend, new_file, observed
@@ -64,64 +63,6 @@ def make(kind: Kind, name: str, **settings: Any) -> Any:
         If a setting is unknown, missing or out of range.
     """
     return Composer(default_catalogue()).make(kind, (name, settings))
-
-
-def rows_potential(terms: Any, data: Any, response: Any = None, **settings: Any) -> SummedPotential:
-    """Return a target for a likelihood that sums over rows of data.
-
-    Exact decisions may then be made by a few rows (correction ``subsampled``), and surrogates may
-    copy the rows that matter (surrogate ``rows``).
-
-    Parameters
-    ----------
-    terms
-        The family of a regression: ``"gaussian"``, ``"student"``, ``"logistic-errors"``,
-        ``"logistic"``, ``"probit"``, ``"multinomial"``, ``"ordinal"``, ``"poisson"``,
-        ``"negative-binomial"``, ``"gamma"``, ``"exponential"`` or ``"weibull"``, or an object that
-        the part for regressions takes. Or a function ``terms(q, rows)`` that returns the log
-        likelihood of each of m rows at one position, shape (m,).
-    data : array_like or SciPy sparse matrix of shape (n_rows, dim), or path
-        Covariates of a regression, a column of ones included for an intercept (not of an ordinal
-        one). For a function: an array with a row for each term, or several by name or place.
-    response : array_like of shape (n_rows,), or path
-        Of a regression, one for each row.
-    **settings
-        ``prior``: a normal one as :func:`gaussian_prior` makes it, or the standard deviation of all
-        coefficients; flat unless given. Of regressions: ``offset`` and ``weights``, one for each
-        row; ``event``, whether each time of a survival model is that of an event; ``scale``,
-        ``degrees``, ``size`` and ``shape`` of the family. Of functions: ``dim``; ``gradient`` and
-        ``hessian`` of the terms, or ``derivatives="jax"``; ``bound`` of third derivatives, without
-        which all rows decide. ``surrokit plugins regression`` and ``row-terms`` say more.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such family or setting, or numbers make no sense; or if no plugin offers such
-        targets.
-    ShapeError
-        If shapes do not agree.
-    TargetError
-        If a file cannot be read, or something is not numbers.
-    """
-    given = {"data": data} if callable(terms) else {"design": data, "response": response}
-    given["terms" if callable(terms) else "family"] = terms
-    if callable(terms) and response is not None:
-        raise ConfigurationError(
-            "response goes with the family of a regression, got it beside a function of terms; put "
-            "all that the function needs into data"
-        )
-    purpose = OWN_SUMS if callable(terms) else SUMS_OF_ROWS
-    if hasattr(data, "__dask_graph__"):
-        purpose = PARTITIONED_SUMS
-    catalogue = default_catalogue()
-    part = catalogue.serving("potential", purpose)
-    if part is None:
-        raise ConfigurationError(
-            f"rows_potential needs a plugin with a potential that serves {purpose!r}, got none "
-            "that is switched on; install one, or give the target by surrokit.potential"
-        )
-    made = Composer(catalogue).make("potential", (part.name, {**given, **settings}))
-    return cast(SummedPotential, made)
 
 
 def sample(

@@ -14,7 +14,7 @@ import numpy as np
 
 from surrokit.arguments import check_flag
 from surrokit.contracts.learner import Surrogate
-from surrokit.contracts.potential import Potential
+from surrokit.contracts.potential import Potential, predictor_of
 from surrokit.contracts.sampler import Correction, Sampler
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, LedgerError
@@ -58,7 +58,11 @@ from surrokit.result.verdict import judge
 from surrokit.result.weights import Weights
 from surrokit.run.observers import Observers, list_observers
 from surrokit.settings import is_whole
+from surrokit.tables.new_rows import read_predictor, write_predictor
 from surrokit.targets.scaling.choice import scaled
+
+PREDICTOR = "predictor"
+"""The fact that holds how predictions are made of a run's draws."""
 
 AS_BEFORE: Final = "as before"
 """Stands for a limit that is not changed."""
@@ -211,7 +215,8 @@ def open_run(path: str | os.PathLike[str]) -> Run:
             asked = read_arguments(ledger.store)
         with reading(ledger.path):
             run = _opened(ledger.parameters, warmup, kept, weights, account)
-    return attrs.evolve(run, asked=asked)
+            predictor = read_predictor(ledger.facts.get(PREDICTOR))
+    return attrs.evolve(run, asked=asked, predictor=predictor)
 
 
 @attrs.frozen
@@ -289,6 +294,7 @@ def new_file(
             write_fingerprint(store, asked.exact, version)
             write_settings(store, asked)
             write_generator(store, rng)
+            store.write_facts({PREDICTOR: write_predictor(predictor_of(asked.exact))})
         return Store.open(path, write=True)
 
     with held(Path(path), make, is_new=True) as (store, lock):

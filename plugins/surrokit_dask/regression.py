@@ -11,6 +11,7 @@ from surrokit import gaussian_prior
 from surrokit.contracts.potential import Potential, unnormalized_of
 from surrokit.contracts.rows import Ball, SummedPotential
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.predictive.rows import RowPredictor
 from surrokit.shapes import check_positions
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
@@ -59,6 +60,7 @@ class DaskRegression(ShownTarget):
         self.dim: int = like.dim
         self.unnormalized = unnormalized_of(like)
         """What may lack its normalising constant."""
+        self._predictor: RowPredictor | None = getattr(like, "predictor", None)
         self._capabilities = (like.capabilities & _OFFERED) | {can.ROWS_DRAWN}
         self._rest = _rest(prior, self.dim)
 
@@ -66,6 +68,11 @@ class DaskRegression(ShownTarget):
     def n_rows(self) -> int:
         """Number of terms."""
         return self._partitions.n_rows
+
+    @property
+    def predictor(self) -> RowPredictor | None:
+        """What predicts responses of new rows, as arrays in memory."""
+        return self._predictor
 
     @property
     def capabilities(self) -> Capabilities:

@@ -1,4 +1,4 @@
-"""The command line: ``plugins``, ``sample``, ``glm``, ``resume``, ``show`` and ``reproduce``."""
+"""The command line: ``plugins``, ``sample``, ``resume``, ``show``, ``reproduce`` and others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surrokit.cli.exit_status import INTERRUPTED
-from surrokit.cli.glm import glm_command
+from surrokit.cli.glm import glm_command, predict
 from surrokit.cli.pages import PAGES, check_outputs, with_outputs, write_outputs
 from surrokit.cli.types import NAMED, Limit, PartName, TargetName, with_parts
 from surrokit.cli.workers import with_workers
@@ -30,6 +30,12 @@ QUIET = click.option(
     "--quiet", is_flag=True, help="Show no bar and no table; warnings are shown all the same."
 )
 
+WIDE = click.option(
+    "--wide",
+    is_flag=True,
+    help="Show all columns, and not those alone that 80 characters hold.",
+)
+
 _LIMIT = Limit()
 _LIMIT_HELP = "Of the whole run, from where it goes on; none removes it.  [default: as before]"
 
@@ -40,7 +46,7 @@ def cli() -> None:
     """Exact posterior draws from expensive models, driven by cheap learned surrogates."""
 
 
-for _command in (*COMMANDS, *PAGES, new):
+for _command in (*COMMANDS, *PAGES, new, predict):
     cli.add_command(_command)
 
 
@@ -133,6 +139,7 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
 )
 @with_workers
 @QUIET
+@WIDE
 @click.option("--compare", is_flag=True, help="Also run plain HMC, and show its cost.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
 @with_outputs
@@ -144,6 +151,7 @@ def sample(
     keep: str,
     one_by_one: bool,
     quiet: bool,
+    wide: bool,
     compare: bool,
     json_path: Path | None,
     out: Path | None,
@@ -155,7 +163,7 @@ def sample(
     The target decides every acceptance exactly; a surrogate only proposes. Where neither a sampler
     nor a surrogate is named, the cost of the target's calls decides which parts are picked.
     """
-    from surrokit.cli.report import print_run
+    from surrokit.cli.report import print_run, verdict_once
     from surrokit.cli.settings import parse_settings, specs_of
     from surrokit.cli.target import resolve_target
     from surrokit.output.json import write_json
@@ -171,11 +179,16 @@ def sample(
     catalogue = default_catalogue()
     files = {"path": path, "warm_start": warm_start or None, "keep": keep}
     sizes["progress"] = not quiet
-    run = _sample(exact, **specs_of(names, parts, catalogue), **files, **sizes)
-    wanted = compare and run.stopped != "interrupted"
-    baseline = _sample(exact, sampler=catalogue.pick("sampler"), **sizes) if wanted else None
+    specs = specs_of(names, parts, catalogue)
+    with verdict_once(quiet=quiet) as observers:
+        run = _sample(exact, **specs, **files, observers=observers, **sizes)
+    baseline = None
+    if compare and run.stopped != "interrupted":
+        plain = catalogue.pick("sampler")
+        with verdict_once(quiet=quiet) as observers:
+            baseline = _sample(exact, sampler=plain, observers=observers, **sizes)
     if not quiet:
-        print_run(run, baseline)
+        print_run(run, baseline, wide=wide)
     if json_path is not None:
         figures = run.to_dict()
         if baseline is not None:
@@ -209,6 +222,7 @@ cli.add_command(glm_command(sample))
 @with_parts
 @with_workers
 @QUIET
+@WIDE
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
 def resume(
     file: Path,
@@ -216,6 +230,7 @@ def resume(
     settings: tuple[str, ...],
     one_by_one: bool,
     quiet: bool,
+    wide: bool,
     json_path: Path | None,
     **sizes: Any,
 ) -> None:
@@ -224,7 +239,7 @@ def resume(
     TARGET is given as to "surrokit sample": a file is data, and no code is ever run from it. Parts
     are in the file, but for those with settings that are more than plain data.
     """
-    from surrokit.cli.report import print_run
+    from surrokit.cli.report import print_run, verdict_once
     from surrokit.cli.settings import parse_settings, specs_of
     from surrokit.cli.target import resolve_target
     from surrokit.output.json import write_json
@@ -235,9 +250,10 @@ def resume(
     exact = resolve_target(target, parts.pop("target", {}), one_by_one=one_by_one)
     names = {kind: sizes.pop(kind) for kind in NAMED}
     again = specs_of(names, parts, default_catalogue())
-    run = go_on(file, exact, progress=not quiet, **again, **sizes)
+    with verdict_once(quiet=quiet) as observers:
+        run = go_on(file, exact, progress=not quiet, observers=observers, **again, **sizes)
     if not quiet:
-        print_run(run)
+        print_run(run, wide=wide)
     if json_path is not None:
         write_json(json_path, run.to_dict())
     if run.stopped == "interrupted":
@@ -259,7 +275,8 @@ def resume(
     metavar="TABLE",
     help="Write all evaluations as a table (.csv, .parquet).",
 )
-def show(file: Path, follow: bool, salvage: Path | None, export: Path | None) -> None:
+@WIDE
+def show(file: Path, follow: bool, salvage: Path | None, export: Path | None, wide: bool) -> None:
     """Show a run so far, from the FILE that it writes."""
     from surrokit.cli.show import export_table, salvage_to, show_run
 
@@ -268,7 +285,7 @@ def show(file: Path, follow: bool, salvage: Path | None, export: Path | None) ->
     elif export is not None:
         export_table(file, export)
     else:
-        show_run(file, follow=follow)
+        show_run(file, follow=follow, wide=wide)
 
 
 @cli.command()

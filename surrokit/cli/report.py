@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surrokit.errors import SamplingWarning
 from surrokit.output.console import plain_table, terminal
-from surrokit.result.summary import MISSING, format_figure
+from surrokit.result.summary import MISSING
 
 if TYPE_CHECKING:
     from surrokit.result.run import Run
@@ -36,13 +39,23 @@ _OF_WEIGHTS = {
 }
 
 
-def print_run(run: Run, baseline: Run | None = None) -> None:
-    """Print the summary and the costs of a run, next to the costs of a baseline if there is one."""
+def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> None:
+    """Print the summary, the costs and the verdict of a run.
+
+    Parameters
+    ----------
+    run
+        The run.
+    baseline
+        Another one, whose costs stand beside; None for none.
+    wide
+        Whether all columns of the summary are printed, instead of those that fit 80 characters.
+    """
     console = terminal()
     if run.choice is not None:
         console.print(f"Picked: {run.choice}", soft_wrap=True)
         console.print()
-    console.print(_summary_table(run))
+    console.print(_summary_table(run, wide=wide), soft_wrap=True)
     console.print()
     console.print(_cost_table(run, baseline))
     for finding in run.verdict:
@@ -50,14 +63,17 @@ def print_run(run: Run, baseline: Run | None = None) -> None:
             console.print(f"Warning: {finding.message}.", style="yellow", soft_wrap=True)
         else:
             console.print(f"Note: {finding.message}.")
+    for finding in () if baseline is None else baseline.verdict.warnings:
+        message = f"Warning, of plain HMC: {finding.message}."
+        console.print(message, style="yellow", soft_wrap=True)
 
 
-def _summary_table(run: Run) -> Any:
-    columns = _COLUMNS if run.exact else _OF_WEIGHTS
-    table = plain_table(["parameter"], list(columns.values()))
-    for label, row in run.summary().rows():
-        table.add_row(label, *(format_figure(column, row[column]) for column in columns))
-    return table
+def _summary_table(run: Run, *, wide: bool) -> str:
+    summary = run.summary(wide=wide)
+    titles = _COLUMNS if run.exact else _OF_WEIGHTS
+    if wide:
+        titles = {name: titles.get(name, name) for name in summary.columns}
+    return summary.table(titles, "parameter")
 
 
 def _cost_table(run: Run, baseline: Run | None) -> Any:
@@ -113,3 +129,27 @@ _COSTS: dict[str, Callable[[Run], str]] = {
     "exact calls ahead, for nothing": lambda run: str(run.vain_calls) if run.vain_calls else "-",
     "exact calls per effective draw": lambda run: _figure(run.calls_per_effective_draw(), 2),
 }
+
+
+@contextmanager
+def verdict_once(*, quiet: bool) -> Iterator[list[object]]:
+    """Yield observers of a run, by which its verdict comes with its table and not as warnings too.
+
+    What is warned of before the run has ended is shown at once.
+
+    Parameters
+    ----------
+    quiet
+        Whether there is no table, so that the verdict is warned of.
+    """
+    with warnings.catch_warnings():
+        yield [] if quiet else [_VerdictInTable()]
+
+
+class _VerdictInTable:
+    """Observes the end of a run, after which all that is warned of is its verdict."""
+
+    def surrokit_run_finished(self, run: object, outcome: object) -> None:
+        """Keep back warnings from here on."""
+        del run, outcome
+        warnings.simplefilter("ignore", SamplingWarning)

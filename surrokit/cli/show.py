@@ -16,7 +16,7 @@ SECONDS = 2.0
 """Between two looks at a run that is followed."""
 
 
-def show_run(path: Path, *, follow: bool = False) -> None:
+def show_run(path: Path, *, follow: bool = False, wide: bool = False) -> None:
     """Print the summary, the costs and the verdict of a run so far.
 
     Parameters
@@ -25,6 +25,8 @@ def show_run(path: Path, *, follow: bool = False) -> None:
         Its file.
     follow
         Whether to print them again until the run ends.
+    wide
+        Whether all columns of the summary are printed.
 
     Raises
     ------
@@ -37,14 +39,14 @@ def show_run(path: Path, *, follow: bool = False) -> None:
             account = ledger.account or {}
         state, iteration = account.get("state", "starting"), account.get("iteration", 0)
         if iteration != seen or state != "running":
-            _print(path, state, iteration)
+            _print(path, state, iteration, wide=wide)
         if not follow or state not in ("starting", "running"):
             return
         seen = iteration
         time.sleep(SECONDS)
 
 
-def _print(path: Path, state: str, iteration: int) -> None:
+def _print(path: Path, state: str, iteration: int, *, wide: bool) -> None:
     say(f"{path}: {state}, {iteration} iterations")
     try:
         run = open_run(path)
@@ -52,7 +54,7 @@ def _print(path: Path, state: str, iteration: int) -> None:
         say(str(error))
         return
     if len(run.kept) > 1:
-        print_run(run)
+        print_run(run, wide=wide)
     else:
         paid = ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n)
         say(f"no draws yet; exact calls: {paid or 'none'}")

@@ -6,7 +6,7 @@ Matrices are in :mod:`surrokit.contracts.matrices`, forward maps in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import attrs
@@ -86,12 +86,10 @@ def observed_data_of(potential: Potential) -> Mapping[str, Any]:
     potential
         A target.
     """
-    asked: Any = potential
-    while asked is not None:
+    for asked in _from_the_outside(potential):
         found = getattr(asked, "observed_data", None)
         if isinstance(found, Mapping):
             return found
-        asked = getattr(asked, "inner", None)
     return {}
 
 
@@ -106,13 +104,35 @@ def unnormalized_of(potential: Potential) -> tuple[str, ...]:
     potential
         A target.
     """
-    asked: Any = potential
-    while asked is not None:
+    for asked in _from_the_outside(potential):
         found = getattr(asked, "unnormalized", None)
         if isinstance(found, tuple):
             return found
-        asked = getattr(asked, "inner", None)
     return ("the density",)
+
+
+def predictor_of(potential: Potential) -> Any:
+    """Return what makes predictions of draws; None where a potential has nothing of the kind.
+
+    A potential may have an attribute ``predictor``. The one that it wraps is asked if it has none
+    at all; None there means that nothing is predicted.
+
+    Parameters
+    ----------
+    potential
+        A target.
+    """
+    for asked in _from_the_outside(potential):
+        if hasattr(asked, "predictor"):
+            return asked.predictor
+    return None
+
+
+def _from_the_outside(potential: Any) -> Iterator[Any]:
+    """Yield a potential, the one that it wraps, and so on."""
+    while potential is not None:
+        yield potential
+        potential = getattr(potential, "inner", None)
 
 
 Offering = TypeVar("Offering", bound=Potential, covariant=True)

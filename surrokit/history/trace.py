@@ -79,6 +79,24 @@ class Trace:
     def __len__(self) -> int:
         return len(self.seconds)
 
+    def chosen(self, places: IntArray) -> Trace:
+        """Return the iterations at some places as those of one chain.
+
+        Parameters
+        ----------
+        places : ndarray of int, shape (n,)
+            Counted through all chains, one after another.
+        """
+        when = places % max(1, len(self))
+        found: dict[str, Any] = {
+            **{name: _flat(getattr(self, name))[places][None] for name in (*_PLACES, *DTYPES)},
+            **{name: getattr(self, name)[when] for name in ("step_size", "seconds", "failures")},
+            "outputs": None if self.outputs is None else _flat(self.outputs)[places][None],
+            "calls": {kind: counts[when] for kind, counts in self.calls.items()},
+            "ends": None,
+        }
+        return attrs.evolve(self, **found)
+
     def path_failures(self) -> dict[str, int]:
         """Return the number of paths that failed, all chains together, by kind of failure.
 
@@ -112,6 +130,8 @@ class Trace:
             **({} if log_weights is None else {"log_weight": log_weights}),
         }
 
+
+_PLACES = ("draws", "positions")
 
 DTYPES = {
     "values": np.float64,
@@ -164,6 +184,11 @@ def trace_of(
         transform=transform,
         ends=None if ends is None else _to_bounded(ends, transform, scratch),
     )
+
+
+def _flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array (chains, iterations, ...) with chains one after another."""
+    return array.reshape(-1, *array.shape[2:])
 
 
 def _to_bounded(positions: FloatArray, transform: CoordinateMap, scratch: Scratch) -> FloatArray:

@@ -7,12 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from surrokit.coordinates.models import Reported
 from surrokit.coordinates.parameters import Parameter
 from surrokit.errors import MissingDependencyError
-from surrokit.output.groups import Group, attributes_of, groups_of
+from surrokit.output.groups import Group, attributes_of, equally_weighted, groups_of
 from surrokit.types import FloatArray
+from surrokit.weighted.resampling import effective
 
 _OF_PARAMETERS = ("posterior", "warmup_posterior")
 
@@ -47,7 +49,7 @@ class Draws:
 
     @classmethod
     def of(cls, run: Any) -> Draws:
-        """Return those of a :class:`~surrokit.result.run.Run`."""
+        """Return those of a :class:`~surrokit.result.run.Run`, with any weights beside them."""
         dims, coords = axes_of(run.parameters.specs)
         return cls(
             dims=dims,
@@ -57,6 +59,23 @@ class Draws:
             groups=groups_of(run),
             attributes=attributes_of(run),
         )
+
+    @classmethod
+    def unweighted(cls, run: Any, seed: int | np.random.Generator) -> Draws:
+        """Return those of a run, each of equal weight: ArviZ knows nothing of weights.
+
+        Parameters
+        ----------
+        run
+            Whose weighted draws are drawn anew by their weights.
+        seed
+            By which they are drawn.
+        """
+        if run.log_weights is None:
+            return cls.of(run)
+        worth = {"resampled": 1, "weights_worth": effective(run.log_weights)}
+        even = cls.of(equally_weighted(run, seed))
+        return attrs.evolve(even, attributes={**attributes_of(run), **worth})
 
     def with_free_names(self, *, slashes: bool = False) -> Draws:
         """Return draws none of whose parameters has the name of an axis, and would be lost for it.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import Any, TypeAlias
 
+import attrs
 import numpy as np
 
 from surrokit.capabilities import ROWS
@@ -14,6 +15,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import with_rows
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.types import FloatArray
+from surrokit.weighted.resampling import resampled_rows
 
 Group: TypeAlias = Mapping[str, np.ndarray]
 """Name to an array of shape (chains, draws, ...); data that were observed have any shape."""
@@ -52,6 +54,22 @@ def groups_of(run: Any) -> dict[str, Group]:
     if observed:
         groups["observed_data"] = observed
     return groups
+
+
+def equally_weighted(run: Any, seed: int | np.random.Generator) -> Any:
+    """Return a run with draws of equal weight, in one chain, in place of weighted ones.
+
+    Parameters
+    ----------
+    run
+        A :class:`~surrokit.result.run.Run`.
+    seed
+        By which its draws are drawn anew; a run without weights is returned as it is.
+    """
+    if run.log_weights is None:
+        return run
+    places = resampled_rows(run.log_weights, np.random.default_rng(seed))
+    return attrs.evolve(run, kept=run.kept.chosen(places), weights=None)
 
 
 def _is_small(array: np.ndarray) -> bool:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -20,13 +20,15 @@ Columns: TypeAlias = dict[str, FloatArray | IntArray]
 """Name to one number for each draw of each chain."""
 
 
-def save(draws: Draws, path: str | os.PathLike[str]) -> None:
+def save(run: Any, path: str | os.PathLike[str], seed: int | np.random.Generator) -> None:
     """Write draws to a file; an existing file is replaced only when all is written.
 
     Parameters
     ----------
-    draws
-        The draws of a run.
+    run
+        A :class:`~surrokit.result.run.Run`.
+    seed
+        By which weighted draws are drawn anew for the forms that know of no weights.
     path
         Its ending is one of ``.nc``, ``.csv``, ``.parquet`` and ``.zarr``. In ``.nc`` and
         ``.zarr``, names of parameters have ÷ for each slash, which these forms refuse, and an
@@ -40,10 +42,11 @@ def save(draws: Draws, path: str | os.PathLike[str]) -> None:
         If a library that the form needs is not installed.
     """
     check_can_save(path)
-    path = Path(path)
+    path, form = Path(path), _form(Path(path))
+    draws = Draws.of(run) if form.holds_weights else Draws.unweighted(run, seed)
     written = path if path.suffix.lower() == ".zarr" else _beside(path)
     try:
-        _form(path).write(draws, written)
+        form.write(draws, written)
         if written != path:
             written.replace(path)
     except OSError as error:
@@ -131,6 +134,7 @@ class _Form:
 
     name: str
     write: Callable[[Draws, Path], None]
+    holds_weights: bool = True
     needs: tuple[str, ...] = ()
     install: str = ""
 
@@ -178,6 +182,7 @@ _FORMS = {
     ".nc": _Form(
         name="netCDF for ArviZ",
         write=_write_netcdf,
+        holds_weights=False,
         needs=("arviz", "h5netcdf", "h5py"),
         install="'surrokit[arviz]'",
     ),
@@ -186,6 +191,7 @@ _FORMS = {
     ".zarr": _Form(
         name="Zarr for ArviZ",
         write=_write_zarr,
+        holds_weights=False,
         needs=("arviz", "zarr"),
         install="'surrokit[arviz]' zarr",
     ),

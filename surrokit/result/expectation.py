@@ -16,6 +16,7 @@ from surrokit.settings import is_whole
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.estimate import Estimate
+from surrokit.weighted.resampling import shares
 from surrokit.weighted.sharpened import Sharpened
 
 RULE_OF_THREE = 3.0
@@ -102,9 +103,8 @@ def resample(
             f"n must be a whole number of at least 1, and there must be draws, got n={n!r} and "
             f"{len(flat)} draws"
         )
-    logs = np.zeros(len(flat)) if log_weights is None else log_weights.ravel()
-    weights = np.exp(logs - logs.max())
-    rows = np.random.default_rng(rng).choice(len(flat), int(n), p=weights / weights.sum())
+    logs = np.zeros(len(flat)) if log_weights is None else log_weights
+    rows = np.random.default_rng(rng).choice(len(flat), int(n), p=shares(logs))
     return np.asarray(flat[rows])
 
 

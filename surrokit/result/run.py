@@ -111,6 +111,8 @@ class Run(Views):
         them.
     observed_data
         What was observed, by name, as far as the target tells; empty of a run that was opened.
+    predictor
+        Makes predictions of draws, as far as the target knows how.
     asked
         What :func:`surrokit.sample` was given, by name, an ellipsis for each object. The seed is
         one that makes the same draws, also where none was given. None of a run made otherwise.
@@ -144,6 +146,7 @@ class Run(Views):
     more: Callable[..., Run] | None = None
     sharpened: Sharpened | None = None
     observed_data: Mapping[str, Any] = attrs.field(factory=dict)
+    predictor: Any = None
     asked: Mapping[str, Any] | None = None
 
     @property
@@ -333,7 +336,11 @@ class Run(Views):
         return float(self.total_calls / np.min(self.ess()))
 
     def summary(
-        self, parameters: Iterable[str] | None = None, interval: float | None = None
+        self,
+        parameters: Iterable[str] | None = None,
+        interval: float | None = None,
+        *,
+        wide: bool = False,
     ) -> Summary:
         """Return mean, sd, quantiles, ESS, R-hat, Monte Carlo error and cost of each number.
 
@@ -344,6 +351,9 @@ class Run(Views):
         interval
             Probability of highest-density intervals, such as 0.9, whose ends are the columns
             ``hdi_low`` and ``hdi_high``; None for none.
+        wide
+            Whether all columns are printed, instead of eight in 80 characters; the summary holds
+            all of them either way.
 
         Raises
         ------
@@ -362,7 +372,7 @@ class Run(Views):
             summary = Summary.of_figures(*figures, rhat=self.rhat()).only(rows)
         if interval is not None:
             summary = summary.with_interval(self.highest_density(interval)[rows])
-        return attrs.evolve(summary, remarks=str(self.verdict))
+        return attrs.evolve(summary, remarks=str(self.verdict), wide=wide)
 
     def highest_density(self, probability: float = 0.9) -> FloatArray:
         """Return the shortest interval of each number that holds so much, shape (dim, 2).

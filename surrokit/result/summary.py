@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -14,12 +14,22 @@ from surrokit.weighted.figures import Figures
 MISSING = "missing"
 """Stands in a table for NaN."""
 
+WIDTH = 80
+"""Characters of a line that a terminal holds."""
+
 _GAP = "  "
+_SHORT = ("mean", "sd", "q05", "q50", "q95", "ess", "rhat", "mcse")
+_WITH_INTERVAL = ("mean", "sd", "hdi_low", "q50", "hdi_high", "ess", "rhat", "mcse")
+_LAST = ("ess_bulk", "q50", "mcse", "hdi_high", "hdi_low", "q95", "q05", "rhat", "ess")
+"""What is left out where lines are too long, one after the other."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Summary:
-    """Statistics of each number of a position; ``print`` shows the table.
+    """Statistics of each number of a position; ``print`` shows eight columns, or all if ``wide``.
+
+    Lines that are printed hold 80 characters, unless ``wide``; where names are long, fewer columns
+    are shown, and a line below tells which ones are left out.
 
     Parameters
     ----------
@@ -36,11 +46,14 @@ class Summary:
         and ``hdi_high`` are ends of highest-density intervals, where these are asked for.
     remarks
         What stands below the table.
+    wide
+        Whether all columns are printed.
     """
 
     labels: list[str]
     columns: dict[str, FloatArray]
     remarks: str = ""
+    wide: bool = False
 
     @classmethod
     def of(cls, draws: FloatArray, labels: list[str], calls: float) -> Summary:
@@ -123,14 +136,35 @@ class Summary:
         """Return name to statistics, for JSON."""
         return dict(self.rows())
 
+    def table(self, titles: Mapping[str, str], corner: str = "") -> str:
+        """Return the table as text.
+
+        Parameters
+        ----------
+        titles
+            Columns that are shown, in their order, each with what stands above it.
+        corner
+            What stands above the names.
+        """
+        names = _align([corner, *self.labels], "<")
+        cells = {
+            name: _align(
+                [title, *(format_figure(name, float(value)) for value in self.columns[name])], ">"
+            )
+            for name, title in titles.items()
+        }
+        left_out = [] if self.wide else _too_many(len(names[0]), cells)
+        columns = [names, *(each for name, each in cells.items() if name not in left_out)]
+        lines = [_GAP.join(line) for line in zip(*columns, strict=True)]
+        if left_out:
+            shown = ", ".join(titles[name] for name in titles if name in left_out)
+            lines.append(f"(left out to fit the line: {shown}; wide shows all)")
+        return "\n".join(lines)
+
     def __str__(self) -> str:
-        names = ["", *self.labels]
-        cells = [
-            [name, *(format_figure(name, float(value)) for value in column)]
-            for name, column in self.columns.items()
-        ]
-        lines = zip(_align(names, "<"), *(_align(column, ">") for column in cells), strict=True)
-        table = "\n".join(_GAP.join(line) for line in lines)
+        short = _WITH_INTERVAL if "hdi_low" in self.columns else _SHORT
+        shown = self.columns if self.wide else [name for name in short if name in self.columns]
+        table = self.table({name: name for name in shown})
         return f"{table}\n\n{self.remarks}" if self.remarks else table
 
     def _repr_html_(self) -> str:
@@ -168,6 +202,17 @@ def _moments(draws: FloatArray) -> dict[str, FloatArray]:
         **dict(zip(QUANTILES, quantiles, strict=True)),
     }
     return {name: unit * column for name, column in found.items()}
+
+
+def _too_many(width: int, cells: Mapping[str, list[str]]) -> list[str]:
+    """Return the columns that do not fit beside names of some width, the least important ones."""
+    left_out: list[str] = []
+    for name in _LAST:
+        shown = [len(each[0]) for column, each in cells.items() if column not in left_out]
+        if width + sum(shown) + len(_GAP) * len(shown) <= WIDTH:
+            break
+        left_out += [name] if name in cells else []
+    return left_out
 
 
 def _align(cells: list[str], side: str) -> list[str]:

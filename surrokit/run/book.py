@@ -13,7 +13,7 @@ import numpy as np
 from surrokit.capabilities import ROWS
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
-from surrokit.contracts.potential import Potential, observed_data_of
+from surrokit.contracts.potential import Potential, observed_data_of, predictor_of
 from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Moment, Stage
 from surrokit.cost.budget import BudgetSpent
@@ -317,6 +317,7 @@ class Book:
             modes=None if modes is None else modes.tell(transform),
             weights=self.weights,
             observed_data=observed_data_of(exact.target),
+            predictor=predictor_of(exact.target),
             asked=arguments_of(self._asked),
         )
         return attrs.evolve(run, verdict=judge(run))

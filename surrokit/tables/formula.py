@@ -23,6 +23,9 @@ _QUOTED = re.compile(r"`([^`]*)`")
 INTERCEPT = "Intercept"
 """How Formulaic calls the column of ones."""
 
+_BY_GROUP = re.compile(r"(?<![\w.])\([^()|]*\|{1,2}[^()|]*\)")
+_QUOTED = re.compile(r"`[^`]*`|\{[^}]*\}")
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class Matrices:
@@ -42,6 +45,10 @@ class Matrices:
         What the response is called.
     offset : ndarray of shape (n_rows,), optional
         Sum of the terms ``offset(...)``; None without any.
+    factors
+        Of each factor of the covariates its levels; None for numbers.
+    transforms
+        What transforms, such as ``center``, remember of the table.
     """
 
     design: FloatArray
@@ -50,6 +57,8 @@ class Matrices:
     levels: tuple[str, ...]
     label: str
     offset: FloatArray | None = None
+    factors: Mapping[str, list[Any] | None] = attrs.field(factory=dict)
+    transforms: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -62,13 +71,28 @@ class ParsedFormula:
         As it was given.
     columns
         Those of the table that it asks for.
+    available
+        Those that a dot may stand for.
+    context
+        Functions and values that it uses besides.
     """
 
     text: str
     columns: tuple[str, ...]
+    available: tuple[str, ...]
+    context: Mapping[str, Any]
+    offsets: frozenset[str]
     _parsed: Any
-    _context: Mapping[str, Any]
-    _offsets: frozenset[str] = frozenset()
+
+    @property
+    def right(self) -> Any:
+        """Formulaic's terms of the covariates."""
+        return self._parsed.rhs
+
+    @property
+    def functions(self) -> dict[str, Any]:
+        """Functions and values that terms are evaluated with, by name."""
+        return {_OFFSET: _as_it_is, **self.context}
 
     def matrices(self, frame: Any) -> Matrices:
         """Return design and response.
@@ -87,11 +111,14 @@ class ParsedFormula:
         for side, check in ((self._parsed.lhs, check_no_dates), (self._parsed.rhs, check_kinds)):
             alone = _alone(side)
             check(frame, [name for name in frame.columns if name in alone])
-        context = {_OFFSET: _as_it_is, **self._context}
         try:
             with np.errstate(all="ignore"):  # what is not finite is told below, by its column
                 made = formulaic.model_matrix(
-                    self._parsed, frame, context=context, na_action="ignore", output="numpy"
+                    self._parsed,
+                    frame,
+                    context=self.functions,
+                    na_action="ignore",
+                    output="numpy",
                 )
         except (
             Exception,
@@ -103,7 +130,7 @@ class ParsedFormula:
             ) from error
         columns = tuple(map(str, made.rhs.model_spec.column_names))
         design = np.ascontiguousarray(np.asarray(made.rhs), dtype=np.float64)
-        known = [k for k, name in enumerate(columns) if name in self._offsets]
+        known = [k for k, name in enumerate(columns) if name in self.offsets]
         offset = number_column(design[:, known].sum(axis=1), "the offset") if known else None
         if known:
             kept = [k for k in range(len(columns)) if k not in known]
@@ -117,6 +144,7 @@ class ParsedFormula:
             number_column(column, f"column {name!r} of the design")
         response, levels = self._response(made.lhs)
         label = self.text.partition("~")[0].strip()
+        spec = made.rhs.model_spec
         return Matrices(
             design=design,
             columns=columns,
@@ -124,6 +152,10 @@ class ParsedFormula:
             levels=levels,
             label=label,
             offset=offset,
+            factors={
+                name: state.get("categories") for name, (_, state) in spec.encoder_state.items()
+            },
+            transforms=spec.transform_state,
         )
 
     def _response(self, side: Any) -> tuple[FloatArray, tuple[str, ...]]:
@@ -169,13 +201,14 @@ def parse_formula(
     formulaic = library("formulaic", "for formulas")
     if not isinstance(text, str):
         raise ConfigurationError(f"formula must be text such as 'y ~ x', got {text!r}")
+    _check_no_groups(text)
     known = dict(context or {})
     try:
         parsed = formulaic.Formula.from_spec(
             text, context={**known, "__formulaic_variables_available__": list(columns)}
         )
         variables = {str(name) for name in parsed.required_variables}
-    except formulaic.errors.FormulaicError as error:
+    except (formulaic.errors.FormulaicError, SyntaxError) as error:
         raise ConfigurationError(
             f"formula {text!r} cannot be read: {_plain(error)}; write it such as 'y ~ x + C(group)'"
         ) from error
@@ -188,13 +221,31 @@ def parse_formula(
         raise ConfigurationError(
             f"formula {text!r} has several parts; write one response, one ~ and terms with +"
         )
-    variables |= {name for side in (left, right) for name in _names_in(side) if name in columns}
+    variables |= {name for side in (left, right) for name in names_in(side) if name in columns}
     offsets = frozenset() if _OFFSET in known else _offsets_of(right, text)
-    if offsets and _OFFSET not in _alone(right) | _alone(left) | _names_in(right):
+    if offsets and _OFFSET not in _alone(right) | _alone(left) | names_in(right):
         variables.discard(_OFFSET)  # the function, whatever columns there are
     check_columns(variables - set(known), columns, f"formula {text!r}")
-    used = tuple(name for name in columns if name in variables)
-    return ParsedFormula(text=text, columns=used, parsed=parsed, context=known, offsets=offsets)
+    return ParsedFormula(
+        text=text,
+        columns=tuple(name for name in columns if name in variables),
+        available=tuple(columns),
+        context=known,
+        parsed=parsed,
+        offsets=offsets,
+    )
+
+
+def _check_no_groups(text: str) -> None:
+    """Raise if a formula has effects that vary by group, which Formulaic cannot read."""
+    found = _BY_GROUP.search(_QUOTED.sub("q", text))
+    if found:
+        raise ConfigurationError(
+            f"formula {text!r} has {found[0]!r}, effects that vary by group, which surrokit.glm "
+            "does not offer. Write the model with Bambi, model = bambi.Model(formula, data), and "
+            "sample it by surrokit.sample(('bambi', {'model': model})); or give each group a "
+            "coefficient of its own by C(group)"
+        )
 
 
 def _factors(side: Any) -> Iterator[Any]:
@@ -207,7 +258,7 @@ def _alone(side: Any) -> set[str]:
     return {str(each.expr) for each in _factors(side) if each.eval_method.value == "lookup"}
 
 
-def _names_in(side: Any) -> set[str]:
+def names_in(side: Any) -> set[str]:
     """Return the names that occur in a side's expressions, those inside calls among them.
 
     Formulaic leaves out what stands in a call of one of its own transforms, such as a spline.

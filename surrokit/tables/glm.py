@@ -9,9 +9,10 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import matched
-from surrokit.compose import rows_potential
 from surrokit.contracts.rows import SummedPotential
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.predictive.names import read_name
+from surrokit.predictive.rows import RowPredictor
 from surrokit.settings import is_number
 from surrokit.tables.formula import Matrices, parse_formula
 from surrokit.tables.frames import (
@@ -23,8 +24,10 @@ from surrokit.tables.frames import (
     read_columns,
 )
 from surrokit.tables.kinds import with_numbers
+from surrokit.tables.new_rows import FormulaReader
 from surrokit.tables.ordinal import ORDINAL, check_decided, cutpoints_of, order_levels
 from surrokit.tables.priors import ByName, One, check_rank, flat_columns, prior_by_name
+from surrokit.tables.rows import rows_potential
 from surrokit.tables.separation import check_separation
 from surrokit.targets.named import NamedPotential
 from surrokit.types import BoolArray, FloatArray
@@ -111,6 +114,7 @@ def glm(
     beside = _Beside.read({"offset": offset, "weights": weights, "event": event}, columns, data)
     free = [name for name in columns if name not in beside.columns.values()]
     asks = parse_formula(formula, free if _has_dot(formula) else columns, context)
+    family, settings = read_name(family, settings)
     _check_scale(family, settings)
     named = [name for name in columns if name in {*asks.columns, *beside.columns.values()}]
     frame = read_columns(data, named)
@@ -139,7 +143,8 @@ def glm(
     else:
         came = numbers.get("event", made.response)  # of times: whether it came
         check_separation(family, design, came[counts], made.columns, flat)
-    return cast(SummedPotential, NamedPotential.of(target, names))
+    reader = FormulaReader.of(asks, made, beside.column_of("offset"))
+    return cast(SummedPotential, NamedPotential.of(target, names, _predictor(target, reader, made)))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -158,6 +163,10 @@ class _Beside:
         arrays = {k: v for k, v in given.items() if v is not None and k not in named}
         return cls(columns=named, arrays=arrays, data=data)
 
+    def column_of(self, key: str) -> str | None:
+        """Return the column of one of them; empty if it is an array, None if it is not given."""
+        return self.columns.get(key, "" if key in self.arrays else None)
+
     def numbers(self, frame: Any, kept: BoolArray) -> dict[str, FloatArray]:
         """Return those that are given, each with a number for every row that was kept."""
         found = {
@@ -173,6 +182,12 @@ class _Beside:
                 )
             found[key] = number_column(array[kept], key)
         return found
+
+
+def _predictor(target: Any, reader: FormulaReader, made: Matrices) -> RowPredictor | None:
+    """Return what predicts for new tables, as far as the regression tells it for arrays."""
+    own = getattr(target, "predictor", None)
+    return None if own is None else attrs.evolve(own, reader=reader, levels=made.levels)
 
 
 def _has_dot(formula: object) -> bool:

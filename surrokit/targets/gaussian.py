@@ -229,6 +229,13 @@ class GaussianEnergy:
         """The data, beside the outputs."""
         return {"outputs": self.data}
 
+    def draw_data(
+        self, rng: np.random.Generator, outputs: FloatArray, positions: FloatArray
+    ) -> FloatArray:
+        """Return data with their errors, shape (n, m), for outputs of that shape."""
+        del positions
+        return np.asarray(rng.normal(outputs, self.noise_sd))
+
     @property
     def capabilities(self) -> Capabilities:
         """``curvatures``, unless there is a prior without a metric.

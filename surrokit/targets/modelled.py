@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import attrs
 import numpy as np
@@ -54,6 +54,9 @@ class ModelledPotential(ShownTarget):
     observed_data: Mapping[str, Any] = attrs.field(factory=dict)
     missing: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     unnormalized: tuple[str, ...] = ("the model",)
+
+    predictor: ClassVar[None] = None
+    """Nothing is predicted: rows inside go by the line's numbers, and draws by the model's."""
 
     def __attrs_post_init__(self) -> None:
         if self.transform.own.dim != self.inner.dim:

@@ -27,6 +27,8 @@ class NamedPotential(ShownTarget):
         The potential.
     parameters
         Names; no bounds.
+    predictor
+        Makes predictions of draws, by these names' data; None for nothing.
 
     Raises
     ------
@@ -36,6 +38,7 @@ class NamedPotential(ShownTarget):
 
     inner: Potential
     parameters: Parameters
+    predictor: Any = attrs.field(default=None, repr=False)
 
     def __attrs_post_init__(self) -> None:
         if self.parameters.dim != self.inner.dim:
@@ -45,7 +48,7 @@ class NamedPotential(ShownTarget):
             )
 
     @classmethod
-    def of(cls, inner: Potential, names: Sequence[str]) -> NamedPotential:
+    def of(cls, inner: Potential, names: Sequence[str], predictor: Any = None) -> NamedPotential:
         """Return the potential with these names.
 
         Raises
@@ -53,7 +56,7 @@ class NamedPotential(ShownTarget):
         ShapeError
             If there are not as many names as numbers.
         """
-        return cls(inner, Parameters.declare({name: Parameter() for name in names}))
+        return cls(inner, Parameters.declare({name: Parameter() for name in names}), predictor)
 
     @property
     def dim(self) -> int:

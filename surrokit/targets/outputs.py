@@ -55,6 +55,11 @@ class PotentialOfOutputs(ShownTarget, ABC):
         told: Mapping[str, FloatArray] = getattr(self.energy, "observed_data", {})
         return told
 
+    @property
+    def predictor(self) -> Energy | None:
+        """The energy, if it can draw data: it then has ``draw_data``."""
+        return self.energy if hasattr(self.energy, "draw_data") else None
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
         q = check_positions(positions, self.dim)

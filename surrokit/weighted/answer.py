@@ -12,7 +12,6 @@ from surrokit.types import FloatArray
 from surrokit.weighted.answering import Answering, Function, quantile_of
 from surrokit.weighted.combination import combine_degrees, count_rounds
 from surrokit.weighted.correction import Values, added_shares, correct, correct_means
-from surrokit.weighted.distribution import Distribution
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.round import Round, thin_as
 
@@ -118,16 +117,16 @@ class Answer(Answering):
             found.append([scores, Values(draws=scores.draws**2, paid=scores.paid**2)])
         return found
 
-    @functools.cached_property
-    def distribution(self) -> Distribution:
-        """Distribution functions by all draws, with those paid for as corrections."""
+    @property
+    def with_masses(self) -> tuple[FloatArray, FloatArray]:
+        """All draws, with those that were evaluated exactly as corrections."""
         points, masses = [], []
         for count, each in zip(self.counts, self.rounds, strict=True):
             even, tilt = np.full(len(each.flat), 1.0 / len(each.flat)), (each.tilt - 1.0).ravel()
             tilted = thin_as(each.tilt, each.draws).reshape(len(tilt), -1)
             points += [each.flat, tilted, each.paid]
             masses += [count * even, count * tilt / len(tilt), count * added_shares(each)]
-        return Distribution.of(np.concatenate(points), np.concatenate(masses))
+        return np.concatenate(points), np.concatenate(masses)
 
 
 def _scores(ordered: FloatArray, positions: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
@@ -41,8 +42,13 @@ class Answering(ABC):
 
     @property
     @abstractmethod
+    def with_masses(self) -> tuple[FloatArray, FloatArray]:
+        """Draws (n, dim) with masses (n,) of sum one, perhaps negative: all that is known."""
+
+    @functools.cached_property
     def distribution(self) -> Distribution:
         """Distribution functions of all numbers of a position, without errors."""
+        return Distribution.of(*self.with_masses)
 
     def mean(self) -> Estimate:
         """Return the mean of each number of a position."""

@@ -90,14 +90,14 @@ class Sharpened(Answering):
         """Mean, sd and quantiles of each number."""
         return Figures.of(self)
 
-    @functools.cached_property
-    def distribution(self) -> Distribution:
-        """Distribution functions, with a slope of one for all parts."""
+    @property
+    def with_masses(self) -> tuple[FloatArray, FloatArray]:
+        """All draws, with a slope of one for all parts."""
         known, n = self._known.ravel(), self._known.size
         flat = [each.reshape(-1, self.draws.shape[2]) for each in self._all]
         m = len(self.moves)
         masses = [np.full(n, 1.0 / n), np.tile(known / (n * m), m), -1.0 / n * known]
-        return Distribution.of(np.concatenate(flat), np.concatenate(masses))
+        return np.concatenate(flat), np.concatenate(masses)
 
     @functools.cached_property
     def _of_moves(self) -> Distribution:

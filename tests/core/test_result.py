@@ -254,12 +254,13 @@ def test_rows_are_parameters(bounded_run):
 
 
 def test_the_printed_table_has_a_line_for_each_parameter(bounded_run):
-    lines = str(bounded_run.summary()).splitlines()
+    summary = bounded_run.summary(wide=True)
+    lines = str(summary).splitlines()
     assert lines[0].split() == COLUMNS
     assert [line.split()[0] for line in lines[1:5]] == bounded_run.labels
     assert "\n".join(lines[6:]) == str(judge(bounded_run))
     assert len({len(line) for line in lines[:5]}) == 1
-    assert repr(bounded_run.summary()).startswith("<Summary of 4 parameters>\n")
+    assert repr(summary).startswith("<Summary of 4 parameters>\n")
 
 
 def test_columns_of_huge_numbers_and_long_names_do_not_run_together(bounded_run):
@@ -267,7 +268,7 @@ def test_columns_of_huge_numbers_and_long_names_do_not_run_together(bounded_run)
     draws[..., 1] *= -1.0
     names = ["a", "a_name_that_is_longer_than_any_column_is_wide", "b", "c"]
     calls = 3 * 10**17
-    lines = str(Summary.of(draws, names, calls)).splitlines()
+    lines = str(attrs.evolve(Summary.of(draws, names, calls), wide=True)).splitlines()
     assert lines[0].split() == COLUMNS
     assert [len(line.split()) for line in lines[1:]] == [1 + len(COLUMNS)] * 4
     assert len({len(line) for line in lines[:5]}) == 1
@@ -287,7 +288,7 @@ def test_statistics_do_not_depend_on_units(bounded_run, power):
 def test_a_figure_that_cannot_be_had_is_missing(bounded_run):
     still = np.tile(bounded_run.draws[:, :1], (1, 50, 1))
     stuck = changed(bounded_run, draws=still)
-    lines = str(stuck.summary()).splitlines()
+    lines = str(stuck.summary(wide=True)).splitlines()
     assert [line.split().count("missing") for line in lines[:5]] == [0, 7, 7, 7, 7]
     assert stuck.to_dict()["rhat_max"] is None
     told = [note for note in judge(stuck).messages if "R-hat" in note]

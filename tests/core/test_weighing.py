@@ -797,11 +797,22 @@ def test_tables_have_log_weights(healthy, tmp_path):
     assert_array_equal([float(row["a"]) for row in rows], healthy["a"].ravel())
 
 
-def test_arviz_has_log_weights(healthy):
+def test_arviz_has_draws_of_equal_weight(healthy):
+    """ArviZ knows no weights: averages over what it gets are those under the weights."""
     pytest.importorskip("arviz")
-    stats = healthy.to_arviz().sample_stats
-    assert_array_equal(stats["log_weight"].values, healthy.log_weights)
-    assert healthy.to_arviz().attrs["exact"] == 0
+    tree, weights = healthy.to_arviz(), np.exp(healthy.log_weights)
+    n = healthy.log_weights.size
+    values = tree.posterior["a"].values
+    assert values.shape == (1, n)
+    assert "log_weight" not in tree.sample_stats
+    assert tree.attrs["exact"] == 0
+    assert tree.attrs["resampled"] == 1
+    assert tree.attrs["weights_worth"] == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    times = (values.ravel() == healthy["a"].ravel()[:, None]).sum(axis=1)
+    shares = n * weights.ravel() / weights.sum()
+    assert (np.abs(times - shares) < 1.0).all()  # as often as the weight says, but for a part
+    assert_array_equal(values, healthy.to_arviz().posterior["a"].values)
+    assert (healthy.to_arviz(seed=1).posterior["a"].values != values).any()
 
 
 def test_the_command_prints_errors(healthy, capsys):

@@ -10,6 +10,7 @@ import numpy as np
 
 from surrokit.contracts.rows import USUAL_ORDER, Ball, check_ball
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.predictive.rows import RowPredictor
 from surrokit.shown.target import ShownTarget
 from surrokit.types import FloatArray, IntArray
 from surrokit_problems.data.design import Design, blocks, gram, squared_norms
@@ -57,6 +58,14 @@ class LinearRows(ShownTarget, ABC):
     def unnormalized(self) -> tuple[str, ...]:
         """What may lack its normalising constant: terms of one's own, or a flat prior."""
         return self._terms.unnormalized + self._prior.unnormalized
+
+    @property
+    def predictor(self) -> RowPredictor | None:
+        """What predicts responses of new rows; None of a family that says nothing of them."""
+        predicts, has_offset = self.family.predicts, self._terms.offset is not None
+        if predicts is None:
+            return None
+        return RowPredictor.of(predicts, self.dim, has_offset=has_offset)
 
     @property
     def family(self) -> Family:

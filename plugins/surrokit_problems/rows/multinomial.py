@@ -11,6 +11,8 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.predictive.classes import MultinomialClasses
+from surrokit.predictive.rows import RowPredictor
 from surrokit.shapes import check_positions, check_vectors
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
@@ -102,6 +104,12 @@ class MultinomialLogit(ShownTarget):
     def observed_data(self) -> dict[str, IntArray]:
         """The response of each row."""
         return {"row": self._rows.response}
+
+    @property
+    def predictor(self) -> RowPredictor:
+        """What predicts classes of new rows."""
+        n_columns = self._rows.design.shape[1]
+        return RowPredictor.of(MultinomialClasses(), n_columns, has_offset=False)
 
     @property
     def capabilities(self) -> Capabilities:

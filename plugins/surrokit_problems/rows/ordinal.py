@@ -7,10 +7,11 @@ from typing import Any
 import attrs
 import numpy as np
 from scipy import sparse
-from scipy.special import expit
 
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.predictive.classes import OrdinalClasses
+from surrokit.predictive.rows import RowPredictor
 from surrokit.shapes import check_positions
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.targets.summed.rest import SumAndRest
@@ -43,6 +44,8 @@ class OrdinalLogit(SumAndRest):
         Of the responses that are at most 0, ..., m - 1.
     sizes : ndarray of shape (n_columns,)
         Largest absolute numbers of the columns.
+    has_offset
+        Whether parts of the predictors are known.
 
     Notes
     -----
@@ -61,6 +64,12 @@ class OrdinalLogit(SumAndRest):
     n_columns: int
     shares: FloatArray
     sizes: FloatArray
+    has_offset: bool
+
+    @property
+    def predictor(self) -> RowPredictor:
+        """What predicts classes of new rows."""
+        return RowPredictor.of(OrdinalClasses(), self.n_columns, has_offset=self.has_offset)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -103,12 +112,7 @@ class OrdinalLogit(SumAndRest):
         known = np.zeros(x.shape[0]) if offset is None else np.asarray(offset, dtype=np.float64)
         if known.shape != (x.shape[0],):
             raise ShapeError(f"offset must have shape {(x.shape[0],)}, got {known.shape}")
-        predictors = np.asarray(x @ q[:, : self.n_columns].T).T + known
-        upper = q[:, None, self.n_columns :] - predictors[..., None]
-        below = np.pad(expit(upper), ((0, 0), (0, 0), (1, 1)), constant_values=(0.0, 1.0))
-        above = np.pad(expit(-upper), ((0, 0), (0, 0), (1, 1)), constant_values=(1.0, 0.0))
-        # from the nearer end, or small probabilities lose their digits
-        return np.where(below[..., 1:] < 0.5, np.diff(below, axis=2), -np.diff(above, axis=2))
+        return OrdinalClasses().probabilities(q, x, known)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -234,6 +238,7 @@ def ordinal(
         n_columns=x.shape[1],
         shares=np.cumsum(counts)[:-1] / counts.sum(),
         sizes=np.where(sizes > 0.0, sizes, 1.0).reshape(x.shape[1]),
+        has_offset=known is not None,
     )
 
 

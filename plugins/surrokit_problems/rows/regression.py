@@ -11,6 +11,7 @@ import numpy as np
 from surrokit import gaussian_prior
 from surrokit.arguments import matched_rows
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.predictive.names import suggest
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import FloatArray
 from surrokit_problems.data.data_file import array_from, design_from
@@ -147,9 +148,10 @@ def _family(family: str | Family, settings: dict[str, float]) -> Family:
         _refuse(family.name, settings)
         return family
     if not isinstance(family, str) or family not in _NAMED:
+        names = sorted([*_NAMED, MULTINOMIAL, ORDINAL])
         raise ConfigurationError(
-            f"family must be one of {', '.join(sorted([*_NAMED, MULTINOMIAL, ORDINAL]))}, or a "
-            f"Family, got {family!r}"
+            f"family must be one of {', '.join(names)}, or a Family, got {family!r}"
+            f"{suggest(family, names)}"
         )
     named = _NAMED[family]
     _refuse(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -11,12 +11,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from surrokit.compose import rows_potential
+from surrokit import rows_potential
 from surrokit.contracts.potential import Potential
 from surrokit.errors import SurrokitError
 from surrokit.settings import is_number
 from surrokit.tables.priors import check_rank
 from surrokit.targets.gaussian import GaussianPrior, gaussian_prior
+from surrokit.targets.named import NamedPotential
 from surrokit.targets.scaling.choice import scaled, scaling_of
 from surrokit.types import FloatArray, IntArray
 from surrokit_sklearn.posteriors.columns import Columns
@@ -85,11 +86,14 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         prior = self._prior(columns, n_predictors, unit=unit, level=centre)
         self._check_decided(columns, design, prior)
 
+        names = self._names_of_coefficients(n_predictors)
+
         def plain(rows: Any) -> Potential:
             more = {} if weights is None else {"weights": weights[rows]}
-            return rows_potential(
+            rows = rows_potential(
                 family, design[rows], response[rows], prior=prior, **more, **settings
             )
+            return NamedPotential.of(rows, names)
 
         scaling = scaling_of(plain(slice(None)))
 
@@ -123,6 +127,18 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         names = ["the intercept", *names] if columns.intercept else names
         flat = np.isinf(prior.sd.reshape(-1, columns.count)).any(axis=0)
         check_rank(design, names, np.asarray(flat))
+
+    def _names_of_coefficients(self, n_predictors: int) -> list[str]:
+        """Return a name for each coefficient: its feature, behind its class if there are several.
+
+        Features without names are called x0, x1, ..., as scikit-learn does.
+        """
+        given = getattr(self, "feature_names_in_", None)
+        features = [f"x{k}" for k in range(self.n_features_in_)] if given is None else list(given)
+        columns = ["Intercept", *features] if self.fit_intercept else features
+        if n_predictors > 1:
+            columns = [f"{label}: {column}" for label in self.classes_[1:] for column in columns]
+        return unlike(map(str, columns))
 
     def _columns(self, inputs: FloatArray, weights: FloatArray | None) -> Columns:
         return Columns.of(
@@ -161,6 +177,17 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         for first in range(0, len(inputs), size):
             rows = slice(first, first + size)
             yield rows, inputs[rows]
+
+
+def unlike(names: Iterable[str]) -> list[str]:
+    """Return names of which none comes twice: a later one of two that are alike is numbered."""
+    found: list[str] = []
+    for name in names:
+        again, k = name, 2
+        while again in found:
+            again, k = f"{name} ({k})", k + 1
+        found.append(again)
+    return found
 
 
 def check_level(level: object) -> tuple[float, float]:

@@ -11,10 +11,11 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
 from surrokit.errors import ConfigurationError
+from surrokit.predictive.families import ResponseFamily, response_family
+from surrokit.predictive.names import read_name, suggest
 from surrokit.types import FloatArray
 from surrokit_sklearn.posteriors.estimator import PosteriorEstimator, as_value_error, check_level
 from surrokit_sklearn.posteriors.gaussian_errors import GaussianErrors
-from surrokit_sklearn.posteriors.responses import ResponseFamily, read_family
 from surrokit_sklearn.posteriors.sampling import MANY, sample_by
 from surrokit_sklearn.regressors.validation import (
     check_rows,
@@ -25,6 +26,7 @@ from surrokit_sklearn.regressors.validation import (
 
 _SPREADS = 2.5
 _POSITIVE = ("poisson", "negative-binomial", "gamma", "exponential", "weibull")
+_FAMILIES = ("gaussian", "student", *_POSITIVE)
 _NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -41,9 +43,10 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
     Parameters
     ----------
     family
-        ``"gaussian"`` and ``"student"`` with means x . b; ``"poisson"``, ``"negative-binomial"``
-        and ``"gamma"`` with means exp(x . b); ``"exponential"`` and ``"weibull"`` times with
-        hazards in proportion to exp(x . b).
+        ``"gaussian"``, ``"student"`` and ``"cauchy"`` with means x . b; ``"poisson"``,
+        ``"negative-binomial"`` and ``"gamma"`` with means exp(x . b); ``"exponential"`` and
+        ``"weibull"`` times with hazards in proportion to exp(x . b). Names of other libraries do as
+        well, as in :func:`surrokit.rows_potential`.
     settings : mapping, optional
         Known numbers of the family: ``scale``, ``degrees``, ``size`` and ``shape``, as in
         :func:`surrokit.rows_potential`. The scale of ``"gaussian"`` is inferred unless given, with
@@ -78,12 +81,12 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: which responses there may be."""
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.family in _POSITIVE
+        tags.target_tags.positive_only = read_name(self.family, {})[0] in _POSITIVE
         return tags
 
     def _more_tags(self) -> dict[str, Any]:
         """Return them as scikit-learn 1.5 wants them."""
-        return {"requires_positive_y": self.family in _POSITIVE}
+        return {"requires_positive_y": read_name(self.family, {})[0] in _POSITIVE}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Draw from the posterior of the coefficients.
@@ -113,8 +116,8 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         if len(inputs) < MANY:
             inputs, response, weights = merge_rows(inputs, response, weights)
         try:
-            family = read_family(self.family, self.settings)
-            self._fit_family(family, inputs, response, weights)
+            family, settings = _read_family(self.family, self.settings)
+            self._fit_family(family, settings, inputs, response, weights)
         except ConfigurationError as error:
             raise as_value_error(type(self).__name__, error) from error
         self.intercept_ = float(self.intercept_draws_.mean())
@@ -192,16 +195,16 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
     def _fit_family(
         self,
         family: ResponseFamily,
+        settings: Mapping[str, Any],
         inputs: FloatArray,
         response: FloatArray,
         weights: FloatArray | None,
     ) -> None:
-        settings = {k: v for k, v in dict(self.settings or {}).items() if v is not None}
         for name in ("scale_", "scale_draws_"):
             if hasattr(self, name):
                 delattr(self, name)
         self._family = family
-        if self.family == "gaussian" and "scale" not in settings:
+        if family.name == "gaussian" and "scale" not in settings:
             self._fit_gaussian(inputs, response, weights)
             return
         mean = float(np.average(response, weights=weights))
@@ -210,7 +213,7 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         )
         unit = _spread(response, weights) if family.of_errors else 1.0
         intercepts, coefficients = self._sample(
-            self.family,
+            family.name,
             inputs,
             response,
             weights,
@@ -253,6 +256,31 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
     def _predictors(self, inputs: FloatArray) -> FloatArray:
         """Return linear predictors by each draw, shape (n, n_draws)."""
         return np.asarray(inputs @ self.coef_draws_.T + self.intercept_draws_)
+
+
+def _read_family(
+    name: object, given: Mapping[str, Any] | None
+) -> tuple[ResponseFamily, dict[str, Any]]:
+    """Return a family and its settings.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such family, it has no such setting, or lacks one.
+    """
+    known, settings = read_name(name, given or {})
+    settings = {key: value for key, value in settings.items() if value is not None}
+    if known not in _FAMILIES:
+        raise ConfigurationError(
+            f"family must be one of {', '.join(_FAMILIES)}, got {name!r}{suggest(name, _FAMILIES)}"
+        )
+    family = response_family(known, settings)
+    if known == "student" and "scale" not in settings:
+        raise ConfigurationError(
+            f"the family {name!r} needs scale, that of its errors, which is not inferred; give "
+            "settings={'scale': ...}, such as the residuals' standard deviation"
+        )
+    return family, settings
 
 
 def _spread(response: FloatArray, weights: FloatArray | None) -> float:

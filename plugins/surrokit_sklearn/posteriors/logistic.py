@@ -61,7 +61,7 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
     coef_draws_, intercept_draws_ : ndarray of shape (n_draws, ...)
         Draws of both, all chains one after another.
     run_ : surrokit.Run
-        The run, of coefficients of standardised features, with its verdict.
+        The run, with its verdict: of coefficients of standardised features, called by these.
     n_features_in_ : int
         Features in the fit.
     feature_names_in_ : ndarray of shape (n_features,)

@@ -80,6 +80,21 @@ class ObservedEnergy:
         """The data of all blocks, beside the outputs."""
         return {"outputs": np.concatenate([block.data for block in self.blocks])}
 
+    def draw_data(
+        self, rng: np.random.Generator, outputs: FloatArray, positions: FloatArray
+    ) -> FloatArray:
+        """Return data with their errors, shape (n, m), for outputs of that shape.
+
+        Raises
+        ------
+        ShapeError
+            If the forward map does not give one output for each datum.
+        """
+        found = np.empty_like(outputs)
+        for block, where, own in self._each(outputs):
+            found[:, where] = block.family.draw(rng, own, block.scales(positions))
+        return found
+
     @property
     def unnormalized(self) -> tuple[str, ...]:
         """What of the prior may lack its constant."""

@@ -59,6 +59,9 @@ class ErrorFamily(Protocol):
         The information of a scale does not change with the output.
         """
 
+    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return data for these outputs."""
+
 
 class _Errors:
     """Errors of a location and a scale: -log p = log s + g((f - y) / s)."""
@@ -121,6 +124,10 @@ class NormalErrors(_Errors):
 
     name: ClassVar[str] = "gaussian"
 
+    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return data about the outputs."""
+        return np.asarray(rng.normal(outputs, scale))
+
     def _unit_information(self) -> tuple[float, float]:
         return 1.0, 2.0
 
@@ -146,6 +153,10 @@ class StudentErrors(_Errors):
     name: ClassVar[str] = "student"
 
     degrees: float
+
+    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return data about the outputs."""
+        return np.asarray(outputs + scale * rng.standard_t(self.degrees, size=outputs.shape))
 
     def _unit_information(self) -> tuple[float, float]:
         more = self.degrees + 3.0
@@ -186,6 +197,10 @@ class LognormalErrors:
     def spread(self, data: FloatArray) -> FloatArray:
         """Return logarithms."""
         return np.log(data)
+
+    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return data whose logarithms are about those of the outputs."""
+        return np.asarray(np.exp(rng.normal(_log(outputs), scale)))
 
     def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
         """Return log s + r^2 / 2 + log sqrt(2 pi) + log y with r = (log f - log y) / s."""
@@ -245,6 +260,12 @@ class PoissonCounts:
     def spread(self, data: FloatArray) -> FloatArray:
         """Return data."""
         return data
+
+    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return counts."""
+        del scale
+        means = np.exp(outputs) if self.link == "log" else outputs
+        return np.asarray(rng.poisson(means), dtype=np.float64)
 
     def value(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> FloatArray:
         """Return m - y log m + log y!, with m the mean."""

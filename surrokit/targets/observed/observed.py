@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from surrokit.arguments import numbers
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.predictive.names import read_name, suggest
 from surrokit.settings import is_number
 from surrokit.targets.observed.families import (
     ErrorFamily,
@@ -22,7 +23,7 @@ from surrokit.targets.observed.families import (
 from surrokit.targets.observed.scales import Estimated, estimated
 from surrokit.types import FloatArray
 
-FamilyName: TypeAlias = Literal["gaussian", "student", "lognormal", "poisson"]
+FamilyName: TypeAlias = Literal["gaussian", "normal", "student", "cauchy", "lognormal", "poisson"]
 """Names of families of errors."""
 
 Scale: TypeAlias = npt.ArrayLike | str | Estimated
@@ -55,7 +56,8 @@ def observed(
     family
         ``"gaussian"``: the scale is the standard deviation; ``"student"``: it is that of Student's
         t; ``"lognormal"``: data and outputs are positive, and it is the standard deviation of
-        log data about log outputs; ``"poisson"``: data are counts.
+        log data about log outputs; ``"poisson"``: data are counts. ``"normal"`` is the first one,
+        and ``"cauchy"`` Student's t with one degree of freedom.
     degrees
         Degrees of freedom of ``"student"``; 4 unless given.
     link
@@ -107,11 +109,13 @@ class Observed:
     scale: FloatArray | Estimated
 
 
-def _read_family(family: object, degrees: Any, link: Any) -> ErrorFamily:
+def _read_family(given: object, degrees: Any, link: Any) -> ErrorFamily:
+    family, settings = read_name(given, {} if degrees is None else {"degrees": degrees})
+    degrees = settings.get("degrees")
     if family not in _FAMILIES:
+        near = suggest(given, _FAMILIES) or "; for another, write an energy"
         raise ConfigurationError(
-            f"family of errors must be one of {', '.join(_FAMILIES)}, got {family!r}; for another, "
-            "write an energy"
+            f"family of errors must be one of {', '.join(_FAMILIES)}, got {given!r}{near}"
         )
     if degrees is not None and family != "student":
         raise ConfigurationError(f"degrees are of the family 'student', not of {family!r}")

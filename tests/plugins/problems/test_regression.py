@@ -291,6 +291,6 @@ def test_bounds_that_hold_in_balls_alone_need_one():
 
 def test_without_a_plugin_it_says_what_to_do(monkeypatch):
     nothing = Catalogue(entries={})
-    monkeypatch.setattr("surrokit.compose.default_catalogue", lambda: nothing)
+    monkeypatch.setattr("surrokit.tables.rows.default_catalogue", lambda: nothing)
     with pytest.raises(ConfigurationError, match="plugin with a potential that serves 'rows', got"):
         target("poisson")

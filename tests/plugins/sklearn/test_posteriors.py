@@ -397,7 +397,7 @@ def test_findings_on_the_draws_are_warnings():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"family": "cauchy"}, "family must be one of gaussian, student, poisson"),
+        ({"family": "tweedie"}, "family must be one of gaussian, student, poisson"),
         (
             {"family": "poisson", "settings": {"size": 1}},
             "'poisson' has no setting size; it has no",

@@ -14,6 +14,7 @@ import numpy as np
 
 from surrokit.contracts.rows import USUAL_ORDER
 from surrokit.errors import ConfigurationError
+from surrokit.predictive.families import ResponseFamily
 from surrokit.types import FloatArray
 from surrokit_problems.rows.families.responses import Responses
 
@@ -74,6 +75,8 @@ class Family:
         it counts in the evidence alone. None where that is not known.
     prepare
         Makes of e and y what remainders need besides, once for all steps from there.
+    predicts
+        Means and draws of responses, for predictions of new rows; None for no predictions.
 
     Raises
     ------
@@ -96,6 +99,7 @@ class Family:
     third_order_remainder: Remainder | None = None
     prepare: Preparation | None = None
     constant: Callable[[FloatArray], FloatArray] | None = None
+    predicts: ResponseFamily | None = None
 
     def __attrs_post_init__(self) -> None:
         self._check_bound("third", self.third_bound)

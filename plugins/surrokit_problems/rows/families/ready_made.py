@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from surrokit.errors import ConfigurationError
+from surrokit.predictive.families import ResponseFamily, response_family
 from surrokit.types import FloatArray
 from surrokit_problems.rows.families import logistic_terms, probit_terms
 from surrokit_problems.rows.families.error_terms import LogisticErrors, StudentErrors
@@ -31,6 +32,7 @@ LOGISTIC = Family(
     third=logistic_terms.third,
     fourth_bound=logistic_terms.FOURTH_BOUND,
     constant=np.zeros_like,
+    predicts=response_family("logistic"),
 )
 """Responses 0 and 1 with probability 1 / (1 + exp(-e)) of 1."""
 
@@ -49,6 +51,7 @@ PROBIT = Family(
     responses="binary",
     remainder=probit_terms.remainder,
     constant=np.zeros_like,
+    predicts=response_family("probit"),
 )
 """Responses 0 and 1 with probability Phi(e) of 1."""
 
@@ -85,6 +88,7 @@ def student_errors(degrees: float = 4.0, scale: float = 1.0) -> Family:
         third_bound=bound / scale**3,
         remainder=errors.remainder,
         constant=errors.constant,
+        predicts=response_family("student", {"scale": scale, "degrees": degrees}),
     )
 
 
@@ -115,6 +119,7 @@ def logistic_errors(scale: float = 1.0) -> Family:
         convex=True,
         remainder=errors.remainder,
         constant=errors.constant,
+        predicts=response_family("logistic-errors", {"scale": scale}),
     )
 
 
@@ -147,12 +152,14 @@ def gaussian(scale: float = 1.0) -> Family:
         fourth_bound=0.0,
         third_order_remainder=errors.remainder,
         constant=errors.constant,
+        predicts=response_family("gaussian", {"scale": scale}),
     )
 
 
 def poisson() -> Family:
     """Return the family of counts with a Poisson distribution of mean exp(e)."""
-    return _exponential("poisson", ExponentialTerms(_ones, _response), "count", _log_factorial)
+    terms = ExponentialTerms(_ones, _response)
+    return _exponential("poisson", terms, "count", response_family("poisson"), _log_factorial)
 
 
 def negative_binomial(size: float = 1.0) -> Family:
@@ -184,6 +191,7 @@ def negative_binomial(size: float = 1.0) -> Family:
         third_order_remainder=terms.third_order_remainder,
         prepare=terms.prepare,
         constant=terms.constant,
+        predicts=response_family("negative-binomial", {"size": size}),
     )
 
 
@@ -203,7 +211,8 @@ def gamma(shape: float = 1.0) -> Family:
     _check_positive(shape=shape)
     terms = ExponentialTerms(partial(_multiple, shape), partial(_constant, -shape), sign=-1.0)
     constant = partial(_constant_of_gamma, shape)
-    return _exponential(f"gamma, shape {shape:g}", terms, "positive", constant)
+    predicts = response_family("gamma", {"shape": shape})
+    return _exponential(f"gamma, shape {shape:g}", terms, "positive", predicts, constant)
 
 
 def exponential() -> Family:
@@ -211,7 +220,9 @@ def exponential() -> Family:
 
     A time that was censored is given as minus itself.
     """
-    return _exponential("exponential", ExponentialTerms(np.abs, _came), "time", np.zeros_like)
+    terms = ExponentialTerms(np.abs, _came)
+    predicts = response_family("exponential")
+    return _exponential("exponential", terms, "time", predicts, np.zeros_like)
 
 
 def weibull(shape: float = 1.0) -> Family:
@@ -233,14 +244,20 @@ def weibull(shape: float = 1.0) -> Family:
     _check_positive(shape=shape)
     terms = ExponentialTerms(partial(_power, shape), _came)
     constant = partial(_constant_of_weibull, shape)
-    return _exponential(f"weibull, shape {shape:g}", terms, "time", constant)
+    predicts = response_family("weibull", {"shape": shape})
+    return _exponential(f"weibull, shape {shape:g}", terms, "time", predicts, constant)
 
 
 def _exponential(
-    name: str, terms: ExponentialTerms, responses: Responses, constant: OfResponses
+    name: str,
+    terms: ExponentialTerms,
+    responses: Responses,
+    predicts: ResponseFamily,
+    constant: OfResponses,
 ) -> Family:
     return Family(
         name=name,
+        predicts=predicts,
         value=terms.value,
         first=terms.first,
         second=terms.second,

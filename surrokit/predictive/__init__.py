@@ -1,0 +1,1 @@
+"""What draws predict: means of responses, probabilities of classes, and responses themselves."""

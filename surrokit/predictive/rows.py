@@ -1,0 +1,237 @@
+"""What regressions predict of rows: a family, and the design of new data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeAlias
+
+import attrs
+import numpy as np
+
+from surrokit.arguments import numbers
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.predictive.classes import MULTINOMIAL, ORDINAL, MultinomialClasses, OrdinalClasses
+from surrokit.predictive.families import ResponseFamily, response_family
+from surrokit.types import FloatArray
+
+Family: TypeAlias = ResponseFamily | MultinomialClasses | OrdinalClasses
+"""Of responses that are numbers, or classes."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Rows:
+    """New rows of data.
+
+    Parameters
+    ----------
+    design : ndarray of shape (n_rows, n_columns)
+        Covariates.
+    offset : ndarray of shape (n_rows,)
+        Known parts of the predictors.
+    index
+        What a table calls its rows; None where data are an array.
+    """
+
+    design: FloatArray
+    offset: FloatArray
+    index: Any = None
+
+
+class Reader(Protocol):
+    """Makes rows of new data."""
+
+    def read(self, new: Any, offset: Any) -> Rows:
+        """Return the rows of new data, as the data of the fit were given.
+
+        Parameters
+        ----------
+        new
+            The data.
+        offset
+            Known parts of the predictors, as they are given; None for those of the fit's kind.
+        """
+
+    def to_plain(self) -> dict[str, Any] | None:
+        """Return it as plain data, or None if it cannot be written."""
+
+
+@attrs.frozen(kw_only=True)
+class ArrayReader:
+    """Reads designs that are arrays.
+
+    Parameters
+    ----------
+    n_columns
+        Of the design.
+    has_offset
+        Whether the fit had known parts of the predictors.
+    """
+
+    n_columns: int
+    has_offset: bool
+
+    def read(self, new: Any, offset: Any) -> Rows:
+        """Return the rows of a design (n_rows, n_columns), with offsets (n_rows,).
+
+        Raises
+        ------
+        ShapeError
+            If shapes do not agree.
+        ConfigurationError
+            If the fit had offsets and none are given, or a number is not finite.
+        """
+        x = numbers("new data", new.toarray() if hasattr(new, "toarray") else new)
+        if x.ndim != 2 or x.shape[1] != self.n_columns:
+            raise ShapeError(
+                f"new data must have shape (n_rows, {self.n_columns}), a column for each one of "
+                f"the design of the fit, got {x.shape}"
+            )
+        if not np.isfinite(x).all():
+            raise ConfigurationError("new data must be finite, got infinities or NaN; drop rows")
+        known = read_offset(offset, len(x), needed=self.has_offset)
+        return Rows(design=x, offset=known, index=getattr(new, "index", None))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"n_columns": self.n_columns, "has_offset": self.has_offset}
+
+
+def read_offset(offset: Any, n_rows: int, *, needed: bool) -> FloatArray:
+    """Return known parts of predictors, shape (n_rows,); zeros where there are none.
+
+    Raises
+    ------
+    ConfigurationError
+        If the fit had some and none are given, or one is not finite.
+    ShapeError
+        If there is not one for each row.
+    """
+    if offset is None:
+        if needed:
+            raise ConfigurationError(
+                "the fit had an offset for each row, and predictions need one for each new row; "
+                "give offset=..., such as zeros for an exposure of one"
+            )
+        return np.zeros(n_rows)
+    known = np.broadcast_to(numbers("offset", offset), (n_rows,)) if np.ndim(offset) == 0 else None
+    array = numbers("offset", offset) if known is None else known
+    if array.shape != (n_rows,):
+        raise ShapeError(
+            f"offset must be one number or have shape ({n_rows},), one for each new row, got "
+            f"{array.shape}"
+        )
+    if not np.isfinite(array).all():
+        raise ConfigurationError("offset must be finite, got infinities or NaN; fill them in")
+    return np.asarray(array)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RowPredictor:
+    """Predictions of a regression.
+
+    Parameters
+    ----------
+    family
+        Of the responses.
+    n_columns
+        Of the design.
+    reader
+        Makes rows of new data.
+    levels
+        Names of the classes in their order; empty where they are numbers.
+    """
+
+    family: Family
+    n_columns: int
+    reader: Reader
+    levels: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, family: Family, n_columns: int, *, has_offset: bool) -> RowPredictor:
+        """Return that of a regression whose design is an array."""
+        reader = ArrayReader(n_columns=n_columns, has_offset=has_offset)
+        return cls(family=family, n_columns=n_columns, reader=reader)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether responses are classes, each with a probability of its own."""
+        return not isinstance(self.family, ResponseFamily)
+
+    def classes(self, dim: int) -> tuple[str, ...]:
+        """Return the names of the classes, for positions of ``dim`` numbers.
+
+        Raises
+        ------
+        ConfigurationError
+            If responses are no classes.
+        """
+        if isinstance(self.family, ResponseFamily):
+            if not self.family.binary:
+                raise ConfigurationError(
+                    f"the family {self.family.name!r} has no classes and so no probabilities of "
+                    "them; call predict for means and intervals"
+                )
+            return self.levels or ("0", "1")
+        n_classes = self.family.count(dim, self.n_columns)
+        return self.levels or tuple(map(str, range(n_classes)))
+
+    def means(self, positions: FloatArray, rows: Rows, part: slice) -> FloatArray:
+        """Return means of responses, shape (n, k), or probabilities of classes, (n, k, classes).
+
+        Parameters
+        ----------
+        positions : ndarray of shape (n, dim)
+            Draws.
+        rows
+            New data, of which ``part`` is taken.
+        part
+            k rows.
+        """
+        design, offset = rows.design[part], rows.offset[part]
+        if isinstance(self.family, ResponseFamily):
+            return self.family.mean(positions @ design.T + offset)
+        return self.family.probabilities(positions, design, offset)
+
+    def probabilities(self, positions: FloatArray, rows: Rows, part: slice) -> FloatArray:
+        """Return probabilities of classes, also of two, shape (n, k, classes)."""
+        found = self.means(positions, rows, part)
+        return found if found.ndim == 3 else np.stack([1.0 - found, found], axis=2)
+
+    def draw(
+        self, rng: np.random.Generator, positions: FloatArray, rows: Rows, part: slice
+    ) -> FloatArray:
+        """Return a response of each row at each draw, shape (n, k): numbers, of classes from 0."""
+        design, offset = rows.design[part], rows.offset[part]
+        if isinstance(self.family, ResponseFamily):
+            return self.family.draw(rng, positions @ design.T + offset, self.family.scale)
+        below = np.cumsum(self.family.probabilities(positions, design, offset), axis=2)
+        uniforms = rng.random(below.shape[:2])[..., None]
+        return np.asarray((uniforms > below[..., :-1]).sum(axis=2), dtype=np.float64)
+
+    def to_plain(self) -> dict[str, Any] | None:
+        """Return it as plain data, or None if it cannot be written."""
+        reader = self.reader.to_plain()
+        by_name = self.has_classes or getattr(self.family, "built_in", False)
+        if reader is None or not by_name:
+            return None
+        return {
+            "kind": "rows",
+            "family": self.family.name,
+            "settings": dict(getattr(self.family, "settings", {})),
+            "n_columns": self.n_columns,
+            "levels": list(self.levels),
+            "reader": reader,
+        }
+
+
+def family_of(name: str, settings: Mapping[str, float]) -> Family:
+    """Return a family of responses by its name.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none, or it has no such setting.
+    """
+    if name == MULTINOMIAL:
+        return MultinomialClasses()
+    return OrdinalClasses() if name == ORDINAL else response_family(name, settings)

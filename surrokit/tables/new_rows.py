@@ -1,0 +1,309 @@
+"""The design that a formula makes of new rows, with levels and transforms of the fit."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from surrokit.errors import ConfigurationError
+from surrokit.predictive.rows import ArrayReader, RowPredictor, Rows, family_of, read_offset
+from surrokit.tables.formula import Matrices, ParsedFormula, names_in, parse_formula
+from surrokit.tables.frames import (
+    check_columns,
+    column_names,
+    keep_rows,
+    library,
+    number_column,
+    read_columns,
+)
+from surrokit.tables.kinds import with_numbers
+from surrokit.types import FloatArray
+
+_FUNCTIONS = (
+    *("C", "I", "bs", "cc", "center", "cr", "cs", "exp", "exp10", "exp2", "lag", "log", "log10"),
+    *("log2", "offset", "poly", "scale", "standardize", "Q"),
+    *("Treatment", "Poly", "Sum", "Helmert", "Diff"),
+)
+_MODULES = ("np", "contr")
+_HARMLESS = (
+    *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.Tuple, ast.List),
+    *(ast.operator, ast.unaryop, ast.cmpop, ast.expr_context, ast.keyword),
+)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class FormulaReader:
+    """Reads tables by the formula of a fit.
+
+    Parameters
+    ----------
+    formula
+        As it was given.
+    available
+        Columns that the formula was read with: a dot stands for them.
+    columns
+        Those of the design, in their order.
+    factors
+        Of each factor of the formula its levels; None for numbers.
+    transforms
+        What transforms of the formula, such as ``center``, remember of the fit's data.
+    offset
+        The column of offsets, if the fit had one; empty if it had an array of them.
+    context
+        Functions and values that the formula uses besides.
+    from_file
+        Whether the formula was read from a file. Then it is evaluated only if it is made of
+        Formulaic's own functions and arithmetic: files hold data, and nothing in them is run.
+    """
+
+    formula: str
+    available: tuple[str, ...]
+    columns: tuple[str, ...]
+    factors: Mapping[str, Sequence[Any] | None]
+    transforms: Mapping[str, Any]
+    offset: str | None
+    context: Mapping[str, Any] = attrs.field(factory=dict)
+    from_file: bool = False
+
+    @classmethod
+    def of(cls, asked: ParsedFormula, made: Matrices, offset: str | None) -> FormulaReader:
+        """Return that of a formula and what it made of the table of the fit."""
+        return cls(
+            formula=asked.text,
+            available=asked.available,
+            columns=made.columns,
+            factors=made.factors,
+            transforms=made.transforms,
+            offset=offset,
+            context=asked.context,
+        )
+
+    def read(self, new: Any, offset: Any) -> Rows:
+        """Return the rows of a table, with offsets from its column or as given.
+
+        Raises
+        ------
+        ConfigurationError
+            If a column is absent or lacks values, a level is new, or the formula cannot be
+            evaluated.
+        ShapeError
+            If there is not one offset for each row.
+        """
+        names, used = column_names(new), self._used()
+        wanted = self.offset if offset is None else offset
+        named = wanted if isinstance(wanted, str) and wanted else None
+        check_columns({*used, *([named] if named else [])}, names, "the prediction")
+        asked = [name for name in names if name in used or name == named]
+        if not asked:  # an intercept alone
+            asked = names[:1]
+        frame = with_numbers(read_columns(new, asked))
+        keep_rows(frame[[name for name in asked if name in used or name == named]], "raise")
+        if named:
+            known = number_column(frame[named], f"column {named!r}, the offset,")
+        else:
+            missing = isinstance(wanted, str)  # the fit had an array, and none is given
+            known = read_offset(None if missing else wanted, len(frame), needed=missing)
+        index = new.index if hasattr(new, "iloc") else None
+        design, of_terms = self._design(frame)
+        return Rows(design=design, offset=known + of_terms, index=index)
+
+    def _used(self) -> set[str]:
+        right = self._asked().right
+        required = {str(name) for name in right.required_variables} - set(self.context)
+        return (required | names_in(right)) & set(self.available)
+
+    def _asked(self) -> ParsedFormula:
+        if self.from_file:  # before anything else looks at them
+            formulaic = library("formulaic", "for formulas")
+            available = {"__formulaic_variables_available__": list(self.available)}
+            read = formulaic.Formula.from_spec(self.formula, context=available)
+            for side in (read.lhs, read.rhs):
+                self._check_harmless(side)
+        return parse_formula(self.formula, self.available, self.context)
+
+    def _design(self, frame: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the design (n, k), and the sum (n,) of the terms ``offset(...)``."""
+        formulaic = library("formulaic", "for formulas")
+        asked = self._asked()
+        kinds = library("formulaic.parser.types", "for formulas").Factor.Kind
+        spec = formulaic.ModelSpec(
+            formula=asked.right,
+            na_action="ignore",
+            output="numpy",
+            transform_state=_copied(self.transforms),
+            encoder_state={
+                name: (kinds.NUMERICAL, {})
+                if levels is None
+                else (kinds.CATEGORICAL, {"categories": list(levels)})
+                for name, levels in self.factors.items()
+            },
+        )
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                # a level that the fit has not seen would silently count as the first one
+                warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
+                made = spec.get_model_matrix(frame, context=asked.functions)
+        except formulaic.errors.DataMismatchWarning as error:
+            raise ConfigurationError(
+                f"new data have levels that never occurred in the fit, for formula "
+                f"{self.formula!r}; known are {self._levels()}. Drop those rows, or fit with them"
+            ) from error
+        except Exception as error:  # terms are the user's own code, and may raise anything
+            raise ConfigurationError(
+                f"formula {self.formula!r} cannot be evaluated on new data: "
+                f"{str(error).strip().partition(chr(10))[0].rstrip('.')}; give columns of the same "
+                "kinds as in the fit"
+            ) from error
+        found = dict(zip(map(str, made.model_spec.column_names), np.asarray(made).T, strict=True))
+        if not set(self.columns) <= set(found):
+            raise ConfigurationError(
+                f"formula {self.formula!r} makes other columns of new data than of those of the "
+                f"fit, {', '.join(self.columns)}; give columns of the same kinds"
+            )
+        design = np.column_stack([found[name] for name in self.columns]).astype(np.float64)
+        for name, column in zip(self.columns, design.T, strict=True):
+            number_column(column, f"column {name!r} of the design of new data")
+        offset = np.zeros(len(design)) + sum(found[name] for name in asked.offsets)
+        return design, number_column(offset, "the offset of new data")
+
+    def _levels(self) -> str:
+        told = [
+            f"{', '.join(map(str, list(levels)[:10]))} of {name}"
+            for name, levels in self.factors.items()
+            if levels is not None
+        ]
+        return "; ".join(told) or "none"
+
+    def _check_harmless(self, parsed: Any) -> None:
+        """Raise unless a formula from a file is made of known functions and columns alone."""
+        code = library("formulaic.parser.types", "for formulas").Factor.EvalMethod.PYTHON
+        variables = {*self.available, *_FUNCTIONS}
+        for factor in {factor for term in parsed for factor in term.factors}:
+            if factor.eval_method is code and not _is_harmless(factor.expr, variables):
+                raise ConfigurationError(
+                    f"the term {factor.expr!r} of the formula in this file is Python code of its "
+                    "own, and no code is ever run from a file; take up the run with its target, "
+                    "run = surrokit.resume(path, target), and call run.predict"
+                )
+
+    def to_plain(self) -> dict[str, Any] | None:
+        """Return it as plain data, or None if it needs functions of the user's."""
+        if self.context:
+            return None
+        try:
+            return {
+                "formula": self.formula,
+                "available": list(self.available),
+                "columns": list(self.columns),
+                "factors": _to_plain(dict(self.factors)),
+                "transforms": _to_plain(dict(self.transforms)),
+                "offset": self.offset,
+            }
+        except _NotPlainError:
+            return None
+
+
+def _is_harmless(expression: str, variables: set[str]) -> bool:
+    """Return whether an expression is arithmetic of columns and calls of known functions."""
+    try:
+        tree = ast.parse(expression, mode="eval")
+    except SyntaxError:
+        return False
+    modules = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            if node.id not in variables and not (id(node) in modules and node.id in _MODULES):
+                return False
+        elif isinstance(node, ast.Attribute):
+            if not _is_harmless_attribute(node):
+                return False
+        elif isinstance(node, ast.Call):
+            is_name = isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS
+            if not is_name and not isinstance(node.func, ast.Attribute):
+                return False
+        elif not isinstance(node, _HARMLESS):
+            return False
+    return True
+
+
+def _is_harmless_attribute(node: ast.Attribute) -> bool:
+    """Return whether an attribute is one of NumPy's functions of numbers, or a contrast."""
+    if not isinstance(node.value, ast.Name) or node.attr.startswith("_"):
+        return False
+    if node.value.id == "np":
+        return isinstance(getattr(np, node.attr, None), np.ufunc)
+    return node.value.id == "contr"
+
+
+def read_predictor(plain: Mapping[str, Any] | None) -> RowPredictor | None:
+    """Return what predicts, as a file holds it; None if it holds nothing.
+
+    Parameters
+    ----------
+    plain
+        As ``to_plain`` returned it.
+
+    Raises
+    ------
+    KeyError, TypeError, ConfigurationError
+        If it is damaged.
+    """
+    if plain is None:
+        return None
+    given, reader = dict(plain["reader"]), None
+    if "formula" in given:
+        given |= {name: tuple(given[name]) for name in ("available", "columns")}
+        given |= {name: _from_plain(given[name]) for name in ("factors", "transforms")}
+        reader = FormulaReader(**given, from_file=True)
+    return RowPredictor(
+        family=family_of(plain["family"], plain["settings"]),
+        n_columns=int(plain["n_columns"]),
+        reader=ArrayReader(**given) if reader is None else reader,
+        levels=tuple(plain["levels"]),
+    )
+
+
+def write_predictor(predictor: Any) -> dict[str, Any] | None:
+    """Return what predicts as plain data, or None if that is not enough to make it again."""
+    return predictor.to_plain() if isinstance(predictor, RowPredictor) else None
+
+
+class _NotPlainError(Exception):
+    """What a transform remembers cannot be written."""
+
+
+def _to_plain(value: Any) -> Any:
+    """Return a value for JSON, whose keys are texts: dictionaries become pairs."""
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist()}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_to_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {"pairs": [[_to_plain(key), _to_plain(each)] for key, each in value.items()]}
+    raise _NotPlainError
+
+
+def _from_plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_from_plain(each) for each in value]
+    if isinstance(value, dict) and "array" in value:
+        return np.asarray(value["array"])
+    if isinstance(value, dict):
+        return {_from_plain(key): _from_plain(each) for key, each in value["pairs"]}
+    return value
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of what transforms remember, which they may change."""
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    return list(value) if isinstance(value, list) else value

@@ -1,0 +1,289 @@
+"""Predictions from draws: means and intervals of new rows, classes, and data of forward models."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from numpy.testing import assert_allclose, assert_array_equal
+
+import surrokit as sk
+from surrokit.cli.main import cli
+from surrokit.errors import ConfigurationError, ShapeError
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("formulaic")
+
+# runs are too short for their verdicts
+pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+
+QUICK = {"sampler": "hmc", "warmup": 200, "draws": 250, "progress": False}
+
+
+def table(n=200):
+    rng = np.random.default_rng(1)
+    age, clinic = rng.normal(40.0, 10.0, n), np.array(list("abc"))[rng.integers(0, 3, n)]
+    exposure = rng.uniform(0.5, 3.0, n)
+    visits = rng.poisson(exposure * np.exp(-0.5 + 0.02 * age + 0.4 * (clinic == "b")))
+    ill = np.where(rng.random(n) < 1.0 / (1.0 + np.exp(0.1 * (40.0 - age))), "yes", "no")
+    grade = np.array(["low", "mid", "top"])[np.digitize(age + rng.normal(0, 8, n), [35, 45])]
+    columns = {"age": age, "clinic": clinic, "visits": visits, "ill": ill, "grade": grade}
+    return pandas.DataFrame({**columns, "log_exposure": np.log(exposure)})
+
+
+FRAME = table()
+NEW = FRAME.iloc[[3, 50, 120]]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("predict") / "run.surrokit"
+
+
+@pytest.fixture(scope="module")
+def counts(path):
+    formula = "visits ~ center(age) + C(clinic)"
+    target = sk.glm(formula, FRAME, "poisson", prior=2.5, offset="log_exposure")
+    return sk.sample(target, path=path, seed=1, **QUICK)
+
+
+def predictors(run, rows):
+    """Return linear predictors by hand, shape (n_draws, n_rows)."""
+    b = run.draws.reshape(-1, run.draws.shape[2])
+    x = np.stack(
+        [
+            np.ones(len(rows)),
+            rows.age - FRAME.age.mean(),
+            rows.clinic == "b",
+            rows.clinic == "c",
+        ]
+    )
+    return b @ x.astype(float) + rows.log_exposure.to_numpy()
+
+
+def test_means_and_intervals_are_those_of_the_draws(counts):
+    found, means = counts.predict(NEW, interval=0.8), np.exp(predictors(counts, NEW))
+    assert list(found.columns) == ["mean", "sd", "lower", "upper"]
+    assert_array_equal(found.index, NEW.index)
+    assert_allclose(found["mean"], means.mean(axis=0))
+    assert_allclose(found["sd"], means.std(axis=0))
+    assert_allclose(found[["lower", "upper"]].T, np.quantile(means, [0.1, 0.9], axis=0))
+    assert list(counts.predict(NEW, interval=None).columns) == ["mean", "sd"]
+
+
+def test_new_responses_scatter_as_their_family_does(counts):
+    found = counts.predict(NEW, kind="response", seed=1)
+    mean = counts.predict(NEW)
+    assert_allclose(found["mean"], mean["mean"], rtol=0.15)
+    assert_allclose(found["sd"], np.sqrt(mean["mean"] + mean["sd"] ** 2), rtol=0.15)
+    assert (found["upper"] - found["lower"] > mean["upper"] - mean["lower"]).all()
+    assert found.equals(counts.predict(NEW, kind="response", seed=1))
+    drawn = counts.posterior_predictive(NEW, seed=1)
+    assert drawn.shape == (4, 250, 3)
+    assert_array_equal(drawn, np.round(drawn))
+
+
+def test_an_offset_that_was_an_array_is_asked_for():
+    target = sk.glm("visits ~ age", FRAME, "poisson", prior=2.5, offset=FRAME.log_exposure)
+    run = sk.sample(target, seed=1, **QUICK)
+    with pytest.raises(ConfigurationError, match="predictions need one for each new row"):
+        run.predict(NEW)
+    assert len(run.predict(NEW, offset=NEW.log_exposure)) == 3
+
+
+def test_an_offset_is_read_from_the_new_rows_or_given(counts):
+    given = counts.predict(NEW, offset=np.zeros(3))["mean"]
+    assert_allclose(counts.predict(NEW, offset=0.0)["mean"], given)
+    assert_allclose(counts.predict(NEW)["mean"], given * np.exp(NEW.log_exposure))
+    with pytest.raises(ConfigurationError, match="asks for 'log_exposure'"):
+        counts.predict(NEW.drop(columns="log_exposure"))
+
+
+def test_transforms_go_by_the_data_of_the_fit(counts):
+    one = counts.predict(NEW.iloc[[0]])
+    assert_allclose(one["mean"], counts.predict(NEW)["mean"].iloc[[0]])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda rows: rows.assign(clinic="d"), "levels that never occurred in the fit"),
+        (lambda rows: rows.drop(columns="age"), "asks for 'age'"),
+        (lambda rows: rows.assign(age=np.nan), "data lacks values: 3 in 'age'"),
+        (lambda rows: rows.assign(age="old"), "cannot be evaluated on new data"),
+        (lambda rows: 3, "data must be a table in memory"),
+    ],
+)
+def test_rows_that_are_none_of_the_fits_are_refused(counts, change, said):
+    with pytest.raises(ConfigurationError, match=said):
+        counts.predict(change(NEW))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"kind": "median"}, "kind must be 'mean' or 'response'"),
+        ({"interval": 1.5}, "between"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(counts, arguments, said):
+    with pytest.raises(ConfigurationError, match=said):
+        counts.predict(NEW, **arguments)
+
+
+def test_a_file_predicts_as_its_run(counts, path):
+    assert sk.open_run(path).predict(NEW).equals(counts.predict(NEW))
+
+
+def test_the_command_predicts_rows_of_a_table(counts, path, tmp_path):
+    new, out = tmp_path / "new.csv", tmp_path / "out.csv"
+    NEW.to_csv(new, index=False)
+    shown = CliRunner().invoke(cli, ["predict", str(path), str(new)], catch_exceptions=False)
+    assert shown.output.splitlines()[0].split() == ["row", "mean", "sd", "lower", "upper"]
+    arguments = ["predict", str(path), str(new), "--interval", "0.5", "--out", str(out)]
+    CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    expected = counts.predict(NEW.reset_index(drop=True), interval=0.5)
+    assert_allclose(pandas.read_csv(out, index_col="row"), expected)
+
+
+def test_no_code_is_run_from_a_file(counts, path, tmp_path):
+    """A term that is made up in the file is refused, also if it is called a column there."""
+    bad = tmp_path / "bad.surrokit"
+    bad.write_bytes(path.read_bytes())
+    mark = tmp_path / "mark"
+    term = f"__import__('pathlib').Path({str(mark)!r}).write_text('x')"
+    with sqlite3.connect(bad) as store:
+        (text,) = store.execute("SELECT value FROM facts WHERE name = 'predictor'").fetchone()
+        plain = json.loads(text)
+        plain["reader"]["formula"] = f"visits ~ age + {{{term}}}"
+        plain["reader"]["available"] += [term, "__import__('pathlib')"]
+        query = "UPDATE facts SET value = ? WHERE name = 'predictor'"
+        store.execute(query, (json.dumps(plain),))
+    store.close()
+    with pytest.raises(ConfigurationError, match="no code is ever run from a file"):
+        sk.open_run(bad).predict(NEW)
+    assert not mark.exists()
+
+
+def test_functions_of_the_users_are_not_written(tmp_path):
+    path = tmp_path / "run.surrokit"
+    target = sk.glm("visits ~ f(age)", FRAME, "poisson", prior=2.5, context={"f": np.sqrt})
+    run = sk.sample(target, path=path, seed=1, **QUICK)
+    assert run.predict(NEW)["mean"].min() > 0.0
+    with pytest.raises(ConfigurationError, match=r"surrokit\.resume\(path, target\)"):
+        sk.open_run(path).predict(NEW)
+
+
+def test_two_levels_have_probabilities():
+    run = sk.sample(sk.glm("ill ~ age", FRAME, "binomial", prior=2.5), seed=1, **QUICK)
+    both = run.predict_proba(NEW)
+    assert both.shape == (3, 2)
+    assert_allclose(both.sum(axis=1), 1.0)
+    assert_allclose(both[:, 1], run.predict(NEW)["mean"])
+    assert set(np.unique(run.posterior_predictive(NEW, seed=1))) == {"no", "yes"}
+
+
+@pytest.mark.parametrize("family", ["multinomial", "ordinal"])
+def test_classes_have_a_row_for_each_level(family):
+    levels = {"levels": ["low", "mid", "top"]} if family == "ordinal" else {}
+    target = sk.glm("grade ~ age", FRAME, family, prior=2.5, **levels)
+    run = sk.sample(target, seed=1, **QUICK)
+    found, probabilities = run.predict(NEW), run.predict_proba(NEW)
+    assert list(found["level"]) == ["low", "mid", "top"] * 3
+    assert_array_equal(found.index, np.repeat(NEW.index, 3))
+    assert_allclose(found["mean"].to_numpy().reshape(3, 3), probabilities)
+    assert_allclose(probabilities.sum(axis=1), 1.0)
+    drawn = run.posterior_predictive(NEW, seed=1)
+    shares = [(drawn == level).mean(axis=(0, 1)) for level in ("low", "mid", "top")]
+    assert_allclose(np.array(shares).T, probabilities, atol=0.06)
+    with pytest.raises(ConfigurationError, match="which have no mean and no interval"):
+        run.predict(NEW, kind="response")
+
+
+def test_counts_have_no_classes(counts):
+    with pytest.raises(ConfigurationError, match="'poisson' has no classes"):
+        counts.predict_proba(NEW)
+
+
+RNG = np.random.default_rng(2)
+DESIGN = np.column_stack([np.ones(150), RNG.normal(size=(150, 2))])
+ANSWER = RNG.poisson(np.exp(DESIGN @ [0.2, 0.5, -0.3]))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return sk.rows_potential("poisson", DESIGN, ANSWER, prior=3.0)
+
+
+def test_arrays_are_predicted_as_arrays(rows):
+    run = sk.sample(rows, seed=1, **QUICK)
+    found = run.predict(DESIGN[:4])
+    means = np.exp(run.draws.reshape(-1, 3) @ DESIGN[:4].T)
+    assert_allclose(found["mean"], means.mean(axis=0))
+    with pytest.raises(ShapeError, match=r"must have shape \(n_rows, 3\)"):
+        run.predict(DESIGN[:, :2])
+    with pytest.raises(ConfigurationError, match="takes new rows, got none"):
+        run.posterior_predictive()
+
+
+def test_weighted_answers_predict_the_target_and_not_the_surrogate(rows):
+    """Unweighted, the surrogate's draws are half as wide again."""
+    exact = sk.sample(rows, seed=1, **{**QUICK, "draws": 1000}).predict(DESIGN[:4])
+    run = sk.sample(rows, correction="weights", max_calls=150, seed=1, progress=False)
+    found = run.predict(DESIGN[:4])
+    for name in ("mean", "lower", "upper"):
+        assert_allclose(found[name], exact[name], atol=0.1 * exact["sd"].max())
+    assert_allclose(found["sd"], exact["sd"], rtol=0.1)
+    drawn = run.posterior_predictive(DESIGN[:4], seed=1)
+    assert drawn.shape == (1, run.log_weights.size, 4)
+
+
+TIMES = np.arange(3.0, 31.0, 3.0)
+
+
+def cooling(q):
+    return q[1] + 60.0 * np.exp(-q[0] * TIMES)
+
+
+def cooling_slopes(q):
+    return np.stack([-60.0 * TIMES * np.exp(-q[0] * TIMES), np.ones(10)], axis=1)
+
+
+def cooled(**observed):
+    data = 20.0 + 60.0 * np.exp(-0.08 * TIMES) + np.random.default_rng(3).normal(0.0, 1.5, 10)
+    parameters = {"rate": (0.0, None), "room": (0.0, 40.0)}
+    observed = {"data": sk.observed(data, **observed)}
+    return sk.forward_potential(cooling, cooling_slopes, parameters=parameters, **observed)
+
+
+@pytest.mark.parametrize("family", ["normal", "student", "lognormal"])
+def test_data_of_forward_models_scatter_with_their_noise(family):
+    scale = 0.05 if family == "lognormal" else 1.5
+    run = sk.sample(cooled(scale=scale, family=family), seed=1, **QUICK)
+    found = run.posterior_predictive(seed=1)
+    assert found.shape == run.outputs.shape
+    apart = np.log(found / run.outputs) if family == "lognormal" else found - run.outputs
+    # half of errors are within 0.674 sd of normal ones, and 0.741 scales of Student's t with 4
+    within = {"student": 0.741}.get(family, 0.674) * scale
+    assert (np.abs(apart) < within).mean() == pytest.approx(0.5, abs=0.02)
+
+
+def test_unknown_noise_varies_with_its_draws():
+    run = sk.sample(cooled(scale="estimate"), seed=1, **QUICK)
+    found = (run.posterior_predictive(seed=1) - run.outputs) / run["scale"][..., None]
+    assert found.std() == pytest.approx(1.0, abs=0.03)
+    with pytest.raises(ConfigurationError, match="leave new rows and offset out"):
+        run.posterior_predictive([1.0])
+    with pytest.raises(ConfigurationError, match=r"call run\.posterior_predictive"):
+        run.predict([1.0])
+
+
+def test_targets_without_predictions_say_which_have_them():
+    run = sk.sample("banana", seed=1, **QUICK)
+    with pytest.raises(ConfigurationError, match="the target of this run has no predictions"):
+        run.predict([[1.0]])
+    with pytest.raises(ConfigurationError, match="the target of this run has no predictions"):
+        run.posterior_predictive()
