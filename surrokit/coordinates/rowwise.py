@@ -109,17 +109,16 @@ def as_failure(error: BaseException) -> Exception:
 
     Raises
     ------
-    KeyboardInterrupt, SystemExit
-        If it is an interrupt, or an exit by which a handler of signals ends the process.
+    BaseException
+        The error itself if it is an interrupt, the end of a run, or an exit by which a handler of
+        signals ends the process.
     """
     if isinstance(error, Exception):
         return error
-    if isinstance(error, KeyboardInterrupt) or _is_from_signal(error):
+    if not isinstance(error, SystemExit) or _is_from_signal(error):
         raise error
-    what = f"{type(error).__name__}: {error}"  # a panic of compiled code, say
-    if isinstance(error, SystemExit):
-        code = "" if error.code is None else repr(error.code)
-        what = f"a function called sys.exit({code}), which would end the whole process"
+    code = "" if error.code is None else repr(error.code)
+    what = f"a function called sys.exit({code}), which would end the whole process"
     return RuntimeError(what).with_traceback(error.__traceback__)
 
 
