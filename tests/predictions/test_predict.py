@@ -102,6 +102,15 @@ def test_an_offset_is_read_from_the_new_rows_or_given(counts):
         counts.predict(NEW.drop(columns="log_exposure"))
 
 
+def test_an_offset_in_the_formula_counts_in_new_rows_too(counts, tmp_path):
+    formula = "visits ~ center(age) + C(clinic) + offset(log_exposure)"
+    path = tmp_path / "run.surrokit"
+    run = sk.sample(sk.glm(formula, FRAME, "poisson", prior=2.5), path=path, seed=1, **QUICK)
+    expected = counts.predict(NEW)
+    assert_allclose(run.predict(NEW), expected)
+    assert_allclose(sk.open_run(path).predict(NEW), expected)
+
+
 def test_transforms_go_by_the_data_of_the_fit(counts):
     one = counts.predict(NEW.iloc[[0]])
     assert_allclose(one["mean"], counts.predict(NEW)["mean"].iloc[[0]])
