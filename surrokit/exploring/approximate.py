@@ -27,6 +27,10 @@ TRANSITIONS = 250
 FEWEST = 20
 """Iterations of a warm-up by exact transitions whose second half is returned at least."""
 
+MANY = 1000
+"""Dimensions from which on no surrogate is fitted any more, as a single factorisation of matrices
+takes longer than the time that is held back."""
+
 _NEAR = (10.0, 20.0)  # times, of as many nats and one for each dimension above the least, is near
 
 
@@ -122,8 +126,10 @@ def fit_near(
     times, more = _NEAR
     least = np.min(rows.values, initial=np.inf)
     near = rows.take(np.asarray(rows.values <= least + times * (rows.positions.shape[1] + more)))
+    if not np.isfinite(least) or near.positions.shape[1] > MANY:
+        return None, near
     try:
-        return (fit(near) if np.isfinite(least) else None), near
+        return fit(near), near
     except (SurrogateFitError, BudgetSpent):
         return None, near
 

@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 
 from surrokit.errors import SurrogateFitError
+from surrokit.limits.deadline import check_deadline
 from surrokit.types import FloatArray
 
 _JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
@@ -148,6 +149,7 @@ class Whitening:
         away, turned = positions, gradients
         added, passes = _AMPLE if len(positions) > positions.shape[1] else _SCARCE
         for _ in range(passes):
+            check_deadline()
             shift, change = _balance(away, turned, shares, added)
             mean, factor = mean + factor @ shift, factor @ change
             away = np.asarray(np.linalg.solve(change, (away - shift).T).T, dtype=np.float64)

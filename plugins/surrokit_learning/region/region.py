@@ -8,6 +8,7 @@ from scipy.linalg import solve_triangular
 
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
+from surrokit.limits.deadline import check_deadline
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_learning.region.independence import temperature_of
@@ -22,6 +23,8 @@ Draws of a normal target lie dim / 2 above it on average; the rest is for surrog
 lies about it.
 """
 
+
+_MANY, _SOUND = 500, 1e-3  # dimensions, and the least on the diagonal of a sound factor
 
 COUNTED = 1.5
 """Points for each dimension that must count at the temperature of draws from a surrogate of values,
@@ -143,12 +146,24 @@ def cholesky_factor(covariance: FloatArray) -> FloatArray:
     """Return a lower triangular L with L L^T = covariance (dim, dim), but for rounding."""
     scales = np.sqrt(np.diag(covariance))
     correlation = covariance / scales / scales[:, None]
+    check_deadline()
+    if len(scales) > _MANY and (factor := _factor_if_sound(correlation)) is not None:
+        return np.asarray(scales[:, None] * factor)
     eigenvalues, vectors = np.linalg.eigh(correlation)
     least = 1e-12 * eigenvalues[-1]
     if eigenvalues[0] < least:
         correlation = (vectors * np.maximum(eigenvalues, least)) @ vectors.T
         correlation += least * np.eye(len(scales))
     return np.asarray(scales[:, None] * np.linalg.cholesky(correlation))
+
+
+def _factor_if_sound(correlation: FloatArray) -> FloatArray | None:
+    """Return the factor of a correlation that is far from singular, at a tenth of the cost."""
+    try:
+        factor = np.linalg.cholesky(correlation)
+    except np.linalg.LinAlgError:
+        return None
+    return factor if np.diag(factor).min() > _SOUND else None
 
 
 def plausible(values: FloatArray, dim: int) -> BoolArray:
