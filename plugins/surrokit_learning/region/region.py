@@ -148,7 +148,7 @@ def cholesky_factor(covariance: FloatArray) -> FloatArray:
     correlation = covariance / scales / scales[:, None]
     check_deadline()
     if len(scales) > _MANY and (factor := _factor_if_sound(correlation)) is not None:
-        return np.asarray(scales[:, None] * factor)
+        return scales[:, None] * factor
     eigenvalues, vectors = np.linalg.eigh(correlation)
     least = 1e-12 * eigenvalues[-1]
     if eigenvalues[0] < least:
@@ -163,7 +163,7 @@ def _factor_if_sound(correlation: FloatArray) -> FloatArray | None:
         factor = np.linalg.cholesky(correlation)
     except np.linalg.LinAlgError:
         return None
-    return factor if np.diag(factor).min() > _SOUND else None
+    return np.asarray(factor, np.float64) if np.diag(factor).min() > _SOUND else None
 
 
 def plausible(values: FloatArray, dim: int) -> BoolArray:
