@@ -10,7 +10,7 @@ import numpy as np
 from surrokit.diagnostics import mean_error
 from surrokit.types import BoolArray, FloatArray
 from surrokit.weighted.answering import Answering, Function, bounded_by, quantile_of
-from surrokit.weighted.correction import LEAST_DEGREES, chain_variance, is_heavy
+from surrokit.weighted.correction import LEAST_DEGREES, is_heavy, measure_degrees
 from surrokit.weighted.distribution import Distribution
 from surrokit.weighted.estimate import Estimate
 from surrokit.weighted.figures import Figures
@@ -62,17 +62,16 @@ class Sharpened(Answering):
         sharp, variance, n = x + c * control, x.var(axis=(0, 1)), x[..., 0].size
         # one rejection more or less is not to be excluded
         least = np.where(control.any(axis=(0, 1)), 2.0 * variance / n**2, 0.0)
-        squared, degrees = chain_variance(sharp)
-        heavy = is_heavy(x, chain_variance(x)[0])
-        squared = np.maximum(squared, self._variance_in_parts(sharp))
-        squared = np.maximum(squared, np.square(c) * least)
+        squared = np.maximum(self._variance(sharp), np.square(c) * least)
+        heavy = is_heavy(x, self._variance(x))
+        apart = (sharp - sharp.mean(axis=(0, 1))).reshape(n, -1)
         with np.errstate(divide="ignore", invalid="ignore"):
             effective = variance / squared
         return Estimate(
             value=centre + sharp.mean(axis=(0, 1)),
             error=np.sqrt(squared),
             effective=np.where(squared == 0.0, np.inf, effective),
-            degrees=np.where(heavy, LEAST_DEGREES, degrees),
+            degrees=np.where(heavy, LEAST_DEGREES, measure_degrees(apart)),
             calls=self.calls,
         )
 
@@ -130,8 +129,8 @@ class Sharpened(Answering):
         draws, moves, ends = self._all
         return apply(draws), apply(moves).mean(axis=0), apply(ends)
 
-    def _variance_in_parts(self, values: FloatArray) -> FloatArray:
-        """Return the variance of means of values (chains, n, k), by two parts of them, shape (k,).
+    def _variance(self, values: FloatArray) -> FloatArray:
+        """Return the variance of means of values (chains, n, k), shape (k,).
 
         A part that changes slowly, such as that of a mode, may be small beside noise without a
         memory, which then hides its autocorrelations. What follows the position is looked at alone.
@@ -141,8 +140,10 @@ class Sharpened(Answering):
         flat = values.reshape(len(numbers), -1)
         fit = numbers @ np.linalg.lstsq(numbers, flat - flat.mean(axis=0), rcond=None)[0]
         slow = fit.reshape(values.shape)
-        errors = [np.nan_to_num(mean_error(each)) for each in (slow, values - slow)]
-        return np.asarray(np.square(errors).sum(axis=0))
+        whole, *parts = (
+            np.square(np.nan_to_num(mean_error(each))) for each in (values, slow, values - slow)
+        )
+        return np.asarray(np.maximum(whole, sum(parts)))
 
 
 def _slope(x: FloatArray, control: FloatArray) -> FloatArray:

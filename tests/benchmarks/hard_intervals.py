@@ -24,6 +24,7 @@ from surrokit.weighted.figures import Figures
 
 FIGURES = ("mean", "sd", "q05", "q50", "q95")
 DIRECT, MOVES, CHAINS, CHAINS_ON_V = 4_000_000, 16_000, 4, 32
+FEW_DEGREES = 2.0
 
 
 def mixture(shares, centres):
@@ -245,24 +246,26 @@ def _exponentials(potential):
     return target, sk.batch_surrogate(lambda evaluations, rng: potential)
 
 
-def tell(name: str, truth: np.ndarray, answers: Iterable[Answering]) -> None:
-    """Print how often intervals hold, and of how many figures the error has one degree only."""
+def count(truth: np.ndarray, answers: Iterable[Answering]) -> tuple[np.ndarray, np.ndarray]:
+    """Return which intervals hold, and have less than two degrees, (repeats, figures, dim)."""
     hits, wide = [], []
     for answer in answers:
-        figures = Figures.of(answer).named
-        ends = [figures[each].interval() for each in FIGURES]
-        hits.append(
-            [(low <= at) & (at <= high) for at, (low, high) in zip(truth, ends, strict=True)]
-        )
-        wide.append([figures[each].degrees < 2.0 for each in FIGURES])
-    if not hits:
+        figures = [Figures.of(answer).named[each] for each in FIGURES]
+        ends = zip(truth, (each.interval() for each in figures), strict=True)
+        hits.append([(low <= at) & (at <= high) for at, (low, high) in ends])
+        wide.append([each.degrees < FEW_DEGREES for each in figures])
+    return np.array(hits), np.array(wide)
+
+
+def tell(name: str, held: np.ndarray, wide: np.ndarray) -> None:
+    """Print how often intervals hold, and of how many figures the error is hardly known."""
+    if not held.size:
         click.echo(f"{name}: refused")
         return
-    held, few = np.array(hits), np.array(wide)
     click.echo(
         f"{name}: {held.mean():.1%} of {held.size} intervals hold in {len(held)} repeats, "
-        f"{held[~few].mean():.1%} of those with more than two degrees of freedom, "
-        f"{few.mean():.1%} have fewer"
+        f"{held[~wide].mean():.1%} of those with two degrees of freedom or more; "
+        f"{wide.mean():.1%} have fewer"
     )
     for i, figure in enumerate(FIGURES):
         click.echo(f"    {figure:5} {', '.join(f'{part:.3f}' for part in held[:, i].mean(axis=0))}")
@@ -280,7 +283,7 @@ def main(names: tuple[str, ...], repeats: int, draws: int, effective: int, seed:
     for name in names or CASES:
         case = CASES[name]
         size = effective if case.weighted else draws
-        tell(name, case.truth(), repeat(case, seed, repeats, size))
+        tell(name, *count(case.truth(), repeat(case, seed, repeats, size)))
 
 
 if __name__ == "__main__":

@@ -83,7 +83,22 @@ def test_sharpened_means_are_right_where_the_surrogate_errs_along_a_slow_directi
     assert found.error < 0.04  # it is no worse than that of draws alone
 
 
-def test_weighted_answers_warn_of_a_heavy_tail_whose_draws_are_few():
+def test_weighted_answers_warn_of_a_heavy_tail():
+    """Squares of Student's t with three degrees of freedom have no variance."""
+
+    def both(q):
+        far = 1.0 + np.square(q).sum(axis=1) / 3.0
+        return 2.5 * np.log(far), 5.0 / 3.0 * q / far[:, None]
+
+    student = sk.potential(value_and_gradient=both, dim=2, batched=True)
+    weighed = {"explorer": "rounds", "correction": FEW, "max_calls": 150, "sampler": "hmc"}
+    run = sk.sample(student, surrogate=as_surrogate(student), seed=1, progress=False, **weighed)
+    found = run.verdict.named("heavy_tails")
+    assert all(finding.warns for finding in found)
+    assert any("the standard deviation of 'q[0]', 'q[1]'" in each.message for each in found)
+
+
+def test_few_draws_of_a_heavy_tail_leave_few_degrees():
     run = sk.sample(
         decay(),
         surrogate=as_surrogate(decay()),
@@ -157,6 +172,7 @@ def test_an_event_that_no_draw_saw_has_an_upper_bound():
         assert never.interval()[1] == pytest.approx(3.0 / n, rel=1e-3)
         assert always.interval()[0] == pytest.approx(1.0 - 3.0 / n, rel=1e-3)
         assert never.effective == pytest.approx(n)
+        assert not run.verdict.named("heavy_tails")
 
 
 def extended(tmp_path, **options):
