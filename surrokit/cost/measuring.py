@@ -105,7 +105,8 @@ def measure_starts(
         return positions, state
 
     with target.remembering():
-        starts = start(begin, target.target, initial, chains, rng, target.exact.account)
+        given = (target.target, initial, chains, rng)
+        starts = start(begin, *given, target.exact.account, target.value)
         target.drain()
     stairs = _find_stairs(target, state)
     one, seen = starts[:1], list[float]()

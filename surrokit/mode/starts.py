@@ -40,6 +40,8 @@ _CENTRING = 500  # starts drawn from a target to estimate their centre
 ATTEMPTS = 100
 """Draws of a chain's start before the run gives up, where the target is not finite."""
 
+_REDRAWS = 10  # by values, before all chains begin again
+
 
 def given_positions(
     initial: Mapping[str, Any] | npt.ArrayLike, target: Potential, chains: int
@@ -147,6 +149,7 @@ def start(
     chains: int,
     rng: np.random.Generator,
     failures: FailureAccount,
+    value: Callable[[FloatArray], FloatArray],
 ) -> Began:
     """Return what ``begin`` returns at positions where the target is finite.
 
@@ -165,6 +168,8 @@ def start(
         Generator for the positions.
     failures
         Where failures of the target are counted.
+    value
+        Evaluates U at positions (n, dim), by which positions are drawn again.
 
     Raises
     ------
@@ -184,11 +189,30 @@ def start(
         if initial is not None:
             raise TargetError(_complaint(state, bad, target, failures))
         positions = positions.copy()
-        positions[bad] = draw_positions(target, rng, int(bad.sum()))
+        positions[bad] = _draw_where_finite(target, value, rng, int(bad.sum()))
     raise TargetError(
         f"no start was found in {ATTEMPTS} attempts at which the target is finite: "
         f"{_complaint(state, bad, target, failures)}; pass initial=..."
     )
+
+
+def _draw_where_finite(
+    target: Potential,
+    value: Callable[[FloatArray], FloatArray],
+    rng: np.random.Generator,
+    n: int,
+) -> FloatArray:
+    """Return new positions (n, dim), the target finite and no penalty at most of them.
+
+    A value decides, as what chains begin with may take many calls: that is evaluated once for all.
+    """
+    positions = draw_positions(target, rng, n)
+    for _ in range(_REDRAWS):
+        bad = ~(value(positions) < PENALTY)
+        if not bad.any():
+            break
+        positions[bad] = draw_positions(target, rng, int(bad.sum()))
+    return positions
 
 
 def _is_penalty(target: Potential, state: ChainState, before: list[float]) -> BoolArray:

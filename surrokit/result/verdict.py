@@ -54,8 +54,10 @@ def judge(run: Run) -> Verdict:
     """
     found = [*unchecked_findings(run), *endless_findings(run), *weights_findings(run)]
     if run.exact:
-        found += [Finding(name="draws", message=message, warns=True) for message in advice(run)]
-        found += [*_mixing(run), *_energy(run)] if len(run.kept) else []
+        stuck = [Finding(name="draws", message=message, warns=True) for message in advice(run)]
+        mixing = [*_mixing(run), *_energy(run)] if len(run.kept) else []
+        slow = any(each.warns for each in mixing) and not stuck
+        found += [*stuck, *mixing, *(_heavy_tails(run) if slow else [])]
     found += [
         *_ending(run),
         *(_note("noticed", each) for each in run.noticed),
@@ -79,8 +81,7 @@ def _mixing(run: Run) -> list[Finding]:
         return [Finding(name="r_hat", message=message, warns=limited)]
     warns = limited or len(run.kept) >= FEWEST_ITERATIONS
     found = _disagreement(run, run.rhat(), warns=warns)
-    found += _few_effective(run) if warns else []
-    return found + (_heavy_tails(run) if any(each.warns for each in found) else [])
+    return found + (_few_effective(run) if warns else [])
 
 
 def _disagreement(run: Run, rhat: FloatArray, *, warns: bool) -> list[Finding]:

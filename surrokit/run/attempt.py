@@ -369,8 +369,9 @@ class Attempt:
             check_start(self._target, self._moves.state)
 
     def _start(self, begin: Callable[[FloatArray], tuple[Began, ChainState]]) -> Began:
-        asked, failures = self.recipe, self._target.exact.account
-        return start(begin, asked.exact, asked.initial, asked.chains, self._rng, failures)
+        asked, target = self.recipe, self._target
+        given = (asked.exact, asked.initial, asked.chains, self._rng)
+        return start(begin, *given, target.exact.account, target.value)
 
     def adaptation(self) -> Adaptation:
         """Return what changed so far."""

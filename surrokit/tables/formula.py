@@ -107,27 +107,7 @@ class ParsedFormula:
         ConfigurationError
             If a term cannot be evaluated, or is not finite, or there is no column on a side.
         """
-        formulaic = library("formulaic", "for formulas")
-        for side, check in ((self._parsed.lhs, check_no_dates), (self._parsed.rhs, check_kinds)):
-            alone = _alone(side)
-            check(frame, [name for name in frame.columns if name in alone])
-        try:
-            with np.errstate(all="ignore"):  # what is not finite is told below, by its column
-                made = formulaic.model_matrix(
-                    self._parsed,
-                    frame,
-                    context=self.functions,
-                    na_action="ignore",
-                    output="numpy",
-                )
-        except (
-            Exception,
-            SystemExit,
-        ) as error:  # terms are the user's own code, and may raise anything
-            raise ConfigurationError(
-                f"formula {self.text!r} cannot be evaluated: {_plain(error)}; check its terms, and "
-                "give functions of your own by context={'name': function}"
-            ) from error
+        made = self._evaluate(frame)
         columns = tuple(map(str, made.rhs.model_spec.column_names))
         design = np.ascontiguousarray(np.asarray(made.rhs), dtype=np.float64)
         known = [k for k, name in enumerate(columns) if name in self.offsets]
@@ -157,6 +137,22 @@ class ParsedFormula:
             },
             transforms=spec.transform_state,
         )
+
+    def _evaluate(self, frame: Any) -> Any:
+        """Return Formulaic's matrices of both sides."""
+        formulaic = library("formulaic", "for formulas")
+        for side, check in ((self._parsed.lhs, check_no_dates), (self._parsed.rhs, check_kinds)):
+            alone = _alone(side)
+            check(frame, [name for name in frame.columns if name in alone])
+        given = {"context": self.functions, "na_action": "ignore", "output": "numpy"}
+        try:
+            with np.errstate(all="ignore"):  # what is not finite is told later, by its column
+                return formulaic.model_matrix(self._parsed, frame, **given)
+        except (Exception, SystemExit) as error:  # terms are the user's code, and raise anything
+            raise ConfigurationError(
+                f"formula {self.text!r} cannot be evaluated: {_plain(error)}; check its terms, and "
+                "give functions of your own by context={'name': function}"
+            ) from error
 
     def _response(self, side: Any) -> tuple[FloatArray, tuple[str, ...]]:
         """Return numbers, or numbers of levels and these levels."""

@@ -19,6 +19,7 @@ from surrokit.errors import ConfigurationError, SamplingWarning
 from surrokit.plan import stopping as stopping_file
 from surrokit.plan.stopping import FIRST_LOOK, Stopping
 from surrokit.result.advice import advice
+from surrokit.result.choice import Choice
 from surrokit.result.verdict import judge
 from surrokit.targets.bounds import transform_of
 from surrokit.testing.targets.counting import CountingPotential
@@ -337,7 +338,9 @@ def test_an_empty_run_is_plain_data_and_can_be_exported(empty):
 def test_the_reason_is_exported(bounded_run):
     pytest.importorskip("arviz")
     assert bounded_run.to_arviz().attrs["stopped"] == "draws"
-    picked = attrs.evolve(bounded_run, choice="sampler='hmc': because")
+    picked = attrs.evolve(
+        bounded_run, chosen=Choice(parts={"sampler": "'hmc'"}, reasons=("because",))
+    )
     assert picked.to_arviz().attrs["choice"] == "sampler='hmc': because"
     assert "choice" not in bounded_run.to_arviz().attrs
 

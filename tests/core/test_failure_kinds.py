@@ -416,9 +416,9 @@ def test_a_model_that_fails_by_position_is_not_taken_for_one():
 def test_a_model_that_never_fails_pays_for_no_doubt():
     seen = []
     target = sk.potential(lambda q: seen.append(1) or value(q), dim=2)
-    run = quietly(target)
+    run = quietly(target, chains=1)
     assert run.recheck.tried == 0
-    assert run.calls["value"] == len(seen) == 4 * (1 + 200)
+    assert run.calls["value"] == len(seen) == 1 + 200
 
 
 @pytest.mark.parametrize("limit", [403, 804, 806])

@@ -13,7 +13,7 @@ from surrokit.errors import CapabilityError, GradientWarning, SamplingWarning, S
 
 SCALE = np.array([1.0, 5.0, 0.2])
 AT = np.array([1.5, -0.7, 2.0])
-RUN = {"chains": 2, "warmup": 20, "draws": 2, "seed": 1, "progress": False, "initial": AT}
+RUN = {"chains": 4, "warmup": 20, "draws": 2, "seed": 1, "progress": False, "initial": AT}
 
 
 def value(q):

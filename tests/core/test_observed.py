@@ -424,7 +424,7 @@ def test_a_map_of_one_output_may_return_a_number(q):
         (([1.0, np.nan], 1.0, {}), r"data must be finite, got nan at \[1\]"),
         (([1.0], None, {}), "'gaussian' needs scale, that of the errors; give scale='estimate'"),
         (([1.0], 1.0, {"family": "poisson"}), "scale is given, but the family 'poisson' has none"),
-        (([1.0], 1.0, {"family": "cauchy"}), "one of gaussian, student, lognormal, poisson, got"),
+        (([1.0], 1.0, {"family": "tweedie"}), "one of gaussian, student, lognormal, poisson, got"),
         (([1.0], 1.0, {"degrees": 3.0}), "degrees are of the family 'student', not of 'gaussian'"),
         (([1.0], 1.0, {"family": "student", "degrees": 0.0}), "degrees must be a positive"),
         (([1.0], 1.0, {"link": "log"}), "link is of the family 'poisson', not of 'gaussian'"),

@@ -84,3 +84,20 @@ def test_a_high_start_on_a_slope_is_no_penalty():
         warnings.simplefilter("ignore", SamplingWarning)
         run = sk.sample(target, seed=1, progress=False, draws=50)
     np.testing.assert_allclose(run.draws.mean(axis=(0, 1)), 3.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_starts_outside_the_support_cost_few_calls(seed):
+    t, y = 0.5 * np.arange(6), np.array([2.13, 1.49, 1.24, 0.95, 0.74, 0.55])
+
+    def log_density(q):
+        if not (0.0 < q[0] < 10.0 and 0.0 < q[1] < 10.0):  # three of four starts
+            return -math.inf
+        return -0.5 * float(np.sum((y - q[0] * np.exp(-q[1] * t)) ** 2)) / 0.1**2
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)
+        target = sk.potential(log_density=log_density, dim=2)
+        run = sk.sample(target, seed=seed, max_calls=600, progress=False)
+    np.testing.assert_allclose(run.draws.mean(axis=(0, 1)), [2.08, 0.537], atol=0.05)
+    assert run.ess().min() > 50.0

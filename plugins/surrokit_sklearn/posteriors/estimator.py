@@ -85,7 +85,6 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         design = columns.design(inputs)
         prior = self._prior(columns, n_predictors, unit=unit, level=centre)
         self._check_decided(columns, design, prior)
-
         names = self._names_of_coefficients(n_predictors)
 
         def plain(rows: Any) -> Potential:
@@ -117,8 +116,7 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
             rng=self._generator(),
             settings=self.sampling,
         )
-        draws = self.run_.draws.reshape(-1, n_predictors, columns.count)
-        return columns.undo(draws)
+        return columns.undo(self.run_.draws.reshape(-1, n_predictors, columns.count))
 
     def _check_decided(self, columns: Columns, design: FloatArray, prior: GaussianPrior) -> None:
         """Raise if columns with flat priors are linearly dependent; the error names them."""
