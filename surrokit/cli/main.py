@@ -150,7 +150,7 @@ def sample(
     """
     from surrokit.cli.report import print_run
     from surrokit.cli.settings import parse_settings, specs_of
-    from surrokit.cli.target import resolve_target
+    from surrokit.cli.target import name_or_target
     from surrokit.output.json import write_json
     from surrokit.output.saving import check_folder
     from surrokit.registry.catalogue import default_catalogue
@@ -159,7 +159,7 @@ def sample(
     if json_path is not None:
         check_folder(json_path)
     check_outputs(out, report)
-    exact = resolve_target(target, parts.pop("target", {}), one_by_one=one_by_one)
+    exact = name_or_target(target, parts.pop("target", {}), one_by_one=one_by_one)
     names = {kind: sizes.pop(kind) for kind in NAMED}
     catalogue = default_catalogue()
     files = {"path": path, "warm_start": warm_start or None, "keep": keep}
@@ -184,7 +184,7 @@ cli.add_command(glm_command(sample))
 
 @cli.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.argument("target", type=TargetName())
+@click.argument("target", type=TargetName(), required=False)
 @click.option("--draws", type=int, default=None, help="Draws of each chain in all.")
 @click.option("--max-calls", type=_LIMIT, default=AS_BEFORE, help=_LIMIT_HELP)
 @click.option("--max-seconds", type=_LIMIT, default=AS_BEFORE, help=_LIMIT_HELP)
@@ -205,7 +205,7 @@ cli.add_command(glm_command(sample))
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
 def resume(
     file: Path,
-    target: str,
+    target: str | None,
     settings: tuple[str, ...],
     one_by_one: bool,
     quiet: bool,
@@ -214,18 +214,19 @@ def resume(
 ) -> None:
     """Go on with the run that wrote FILE, or extend it by --draws.
 
-    TARGET is given as to "surrokit sample": a file is data, and no code is ever run from it. Parts
-    are in the file, but for those with settings that are more than plain data.
+    TARGET is given as to "surrokit sample", and may be left out where it was a registered name: a
+    file is data, and no code is ever run from it. Parts are in the file, except those with settings
+    that are more than plain data.
     """
     from surrokit.cli.report import print_run
     from surrokit.cli.settings import parse_settings, specs_of
-    from surrokit.cli.target import resolve_target
+    from surrokit.cli.target import name_or_target
     from surrokit.output.json import write_json
     from surrokit.registry.catalogue import default_catalogue
     from surrokit.sessions import resume as go_on
 
     parts = parse_settings(settings)
-    exact = resolve_target(target, parts.pop("target", {}), one_by_one=one_by_one)
+    exact = name_or_target(target, parts.pop("target", {}), one_by_one=one_by_one)
     names = {kind: sizes.pop(kind) for kind in NAMED}
     again = specs_of(names, parts, default_catalogue())
     run = go_on(file, exact, progress=not quiet, **again, **sizes)

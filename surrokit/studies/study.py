@@ -17,6 +17,7 @@ from surrokit.arguments import check_flag, numbers
 from surrokit.compose import sample
 from surrokit.coordinates.parameters import Bounds, Parameter
 from surrokit.errors import ConfigurationError, EvaluationWarning, LedgerError, SamplingWarning
+from surrokit.ledger.file import held
 from surrokit.ledger.fingerprint import read_parameters
 from surrokit.ledger.lock import Lock, made_beside
 from surrokit.ledger.store import Store, reading
@@ -26,7 +27,7 @@ from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import ANSWERS, DEFAULT, ON_SURROGATE
 from surrokit.result.run import Run
-from surrokit.sessions import held, resume
+from surrokit.sessions import resume
 from surrokit.shapes import check_positions
 from surrokit.studies.description import Description
 from surrokit.studies.told import Told, key_of
