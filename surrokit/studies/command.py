@@ -41,19 +41,23 @@ class _Declared(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return name, limits
 
 
-@click.command("study")
+@click.command("study", short_help="Begin a study of a model that cannot be called.")
 @_FILE
 @click.argument("parameters", nargs=-1, required=True, type=_Declared())
-@click.option("--gradients", is_flag=True, help="Each log density comes with its gradient.")
-@click.option("--max-calls", type=int, default=None, help="Evaluations of the model at most.")
+@click.option("--gradients", is_flag=True, help="Ask for the gradient of each log density too.")
+@click.option(
+    "--max-calls", type=int, default=None, help="Ask for so many evaluations of the model at most."
+)
 @click.option(
     "--target-mcse",
     type=float,
     default=None,
-    help="Largest error, in posterior sds.",
+    help="Stop when no mean, sd or quantile has a larger error, in posterior sds.",
 )
-@click.option("--chains", type=int, default=4, show_default=True, help="Number of chains.")
-@click.option("--seed", type=int, default=None, help="Seed of all randomness.")
+@click.option("--chains", type=int, default=4, show_default=True, help="Run so many chains.")
+@click.option(
+    "--seed", type=int, default=None, help="Seed the random numbers, for reproducible draws."
+)
 def study_command(file: Path, parameters: tuple[Any, ...], **settings: Any) -> None:
     """Begin a study: FILE keeps it, and each of PARAMETERS is a number of the model."""
     from surrokit.studies.study import study
@@ -63,7 +67,7 @@ def study_command(file: Path, parameters: tuple[Any, ...], **settings: Any) -> N
     _say(study(file, parameters=dict(parameters), **settings))
 
 
-@click.command("ask")
+@click.command("ask", short_help="Print positions at which a study wants results.")
 @_FILE
 @click.option("--n", type=int, default=None, help="Positions at most.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the table here.")
@@ -83,7 +87,7 @@ def ask_command(file: Path, n: int | None, out: Path | None) -> None:
     _say(study, err=True)
 
 
-@click.command("tell")
+@click.command("tell", short_help="Read results for a study from a table.")
 @_FILE
 @click.argument("table", type=click.Path(path_type=Path))
 def tell_command(file: Path, table: Path) -> None:
