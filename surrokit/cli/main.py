@@ -13,6 +13,7 @@ import click
 from surrokit.cli.exit_status import INTERRUPTED
 from surrokit.cli.glm import glm_command
 from surrokit.cli.pages import PAGES, check_outputs, with_outputs, write_outputs
+from surrokit.cli.parts import bench
 from surrokit.cli.types import (
     FIRST,
     NAMED,
@@ -47,7 +48,7 @@ def cli() -> None:
     """Exact posterior draws from expensive models, driven by cheap learned surrogates."""
 
 
-for _command in (*COMMANDS, *PAGES, new):
+for _command in (*COMMANDS, *PAGES, new, bench):
     cli.add_command(_command)
 
 

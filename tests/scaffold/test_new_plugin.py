@@ -17,7 +17,6 @@ from surrokit.registry.kinds import KINDS
 from surrokit.scaffold.distribution import SUMMARIES, Distribution
 from surrokit.testing import check_plugin
 
-
 IN_PYTHON = ("surrogate", "sampler", "potential")
 """Kinds whose tests are run as their users run them."""
 
