@@ -11,6 +11,7 @@ from surrokit.ledger.copies import salvage
 from surrokit.ledger.reader import Ledger
 from surrokit.output.console import say
 from surrokit.sessions import open_run
+from surrokit.studies.waiting import waits_for
 
 SECONDS = 2.0
 """Between two looks at a run that is followed."""
@@ -34,7 +35,11 @@ def show_run(path: Path, *, follow: bool = False) -> None:
     state, seen = "running", -1
     while True:
         with Ledger(path) as ledger:
-            account = ledger.facts.get("account", {})
+            account, waits = ledger.facts.get("account", {}), waits_for(ledger)
+        if waits is not None:
+            say(f"{path}: {waits}")
+            _print_run(path)
+            return
         state, iteration = account.get("state", "starting"), account.get("iteration", 0)
         if iteration != seen or state != "running":
             _print(path, state, iteration)
@@ -46,6 +51,10 @@ def show_run(path: Path, *, follow: bool = False) -> None:
 
 def _print(path: Path, state: str, iteration: int) -> None:
     say(f"{path}: {state}, {iteration} iterations")
+    _print_run(path)
+
+
+def _print_run(path: Path) -> None:
     try:
         run = open_run(path)
     except LedgerError as error:

@@ -69,15 +69,25 @@ def study_command(file: Path, parameters: tuple[Any, ...], **settings: Any) -> N
 
 @click.command("ask", short_help="Print positions at which a study wants results.")
 @_FILE
-@click.option("--n", type=int, default=None, help="Positions at most.")
+@click.option(
+    "--n",
+    type=int,
+    default=None,
+    help="Print so many positions.  [default: all that are wanted by now]",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the table here.")
 def ask_command(file: Path, n: int | None, out: Path | None) -> None:
-    """Print a table of positions at which the model is to be evaluated, or write it to a file."""
+    """Print a table of positions at which the model is to be evaluated, or write it to a file.
+
+    With --n, positions are added while the study explores, so that as many evaluations go on at
+    once; its surrogate learns from all of them.
+    """
     study = _open(file)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(study.description.parameters.labels)
-    writer.writerows(study.ask(n).tolist())
+    asked = study.ask(n)
+    writer.writerows(asked.tolist())
     if out is None:
         # the names of columns are asked for again: they are changed for a screen alone
         print_text = say if sys.stdout.isatty() else click.echo
@@ -85,6 +95,12 @@ def ask_command(file: Path, n: int | None, out: Path | None) -> None:
     else:
         out.write_text(table.getvalue(), encoding="utf-8")
     _say(study, err=True)
+    if n is not None and not study.done and len(asked) < n:
+        say(
+            f"{n} were asked for, and {len(asked)} are of use now: what comes next depends on "
+            "them. Positions are added only before the first draw, up to half of max_calls",
+            err=True,
+        )
 
 
 @click.command("tell", short_help="Read results for a study from a table.")

@@ -12,7 +12,7 @@ from surrokit.arguments import numbers
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.studies.told import Told
+from surrokit.studies.told import Nearest, Told
 from surrokit.targets.forward import forward_potential
 from surrokit.targets.functions import potential
 from surrokit.targets.gaussian import GaussianPrior
@@ -100,7 +100,7 @@ class Description:
             found[name] = array
         return found
 
-    def target(self, told: Told) -> Potential:
+    def target(self, told: Told | Nearest) -> Potential:
         """Return the target, whose model is what was told."""
         named: dict[str, Any] = {
             "parameters": dict(self.parameters.specs),
