@@ -6,7 +6,7 @@ import signal
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -202,7 +202,7 @@ def sample(
         sys.exit(INTERRUPTED)
 
 
-cli.add_command(glm_command(sample))
+cli.add_command(glm_command(cast(GroupedCommand, sample)))
 
 
 @cli.command(cls=GroupedCommand, first=("draws", "max_calls", "max_seconds", "workers"))

@@ -213,10 +213,10 @@ def _combinations(
                 default_catalogue().entry(cast(Kind, kind), name)  # or an error, before long runs
     parts = {}
     for chosen in product(*named.values()):
-        names = dict(zip(named, chosen, strict=True))
-        label = " ".join(name for kind, name in names.items() if name and len(named[kind]) > 1)
+        one = dict(zip(named, chosen, strict=True))
+        label = " ".join(name for kind, name in one.items() if name and len(named[kind]) > 1)
         label = label or " ".join(filter(None, chosen))
-        parts[label] = specs_of(names, settings, default_catalogue())
+        parts[label] = specs_of(one, settings, default_catalogue())
     return parts
 
 

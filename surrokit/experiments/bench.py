@@ -105,7 +105,7 @@ def compare(
     for target, exact in targets.items():
         for name, given in parts.items():
             for seed in seeds:
-                about = {"target": target, "parts": name, "seed": seed}
+                about: dict[str, Any] = {"target": target, "parts": name, "seed": seed}
                 try:
                     run = _quietly(exact, **given, seed=seed, **sizes)
                 except SurrokitError as error:

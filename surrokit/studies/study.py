@@ -255,7 +255,7 @@ class Study:
     @property
     def _explores(self) -> bool:
         """Whether a surrogate still learns before the first draw."""
-        learns = self.run.asked.get("surrogate") not in (None, "none")
+        learns = (self.run.asked or {}).get("surrogate") not in (None, "none")
         return learns and not len(self.run.kept) and self.run.answer is None
 
     def _beside(self, n: int) -> FloatArray:
@@ -363,7 +363,7 @@ class Study:
         rows = np.isfinite(values)
         gradients, outputs = (self._told.get(name) for name in ("gradients", "outputs"))
         settings = {
-            **{name: given for name, given in self.run.asked.items() if given is not ...},
+            **{name: given for name, given in (self.run.asked or {}).items() if given is not ...},
             **self._parts,
             "evaluations": Evaluations(
                 positions=positions[rows],
