@@ -155,3 +155,37 @@ class Description:
             noise_sd=arrays["noise_sd"] if data["has_data"] else None,
             prior=prior,
         )
+
+
+def observed(data: object, noise_sd: object, prior: object) -> dict[str, Any]:
+    """Return the fields of a description that say what was observed of outputs.
+
+    Parameters
+    ----------
+    data, noise_sd, prior
+        As for :func:`surrokit.forward_potential`; None where log densities are told.
+
+    Raises
+    ------
+    ConfigurationError
+        If one is missing, or the prior is no normal one.
+    """
+    if (data is None) != (noise_sd is None) or (prior is not None and data is None):
+        raise ConfigurationError(
+            "data and noise_sd belong together, and a prior to them; where log densities are told, "
+            "they hold the prior already"
+        )
+    if data is None:
+        return {}
+    if prior is not None and not isinstance(prior, GaussianPrior):
+        raise ConfigurationError(
+            f"the prior of a study must be surrokit.gaussian_prior(...) or None, got {prior!r}; "
+            "tell log densities instead, with any prior in them"
+        )
+    observed: Any = data
+    errors: Any = noise_sd
+    return {
+        "data": numbers("data", observed),
+        "noise_sd": numbers("noise_sd", errors),
+        "prior": prior,
+    }

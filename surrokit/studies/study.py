@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit.arguments import check_flag, numbers
-from surrokit.compose import sample
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Bounds, Parameter
-from surrokit.errors import ConfigurationError, EvaluationWarning, LedgerError, SamplingWarning
-from surrokit.ledger.file import held
+from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.ledger.fingerprint import read_parameters
 from surrokit.ledger.lock import Lock, made_beside
-from surrokit.ledger.store import Store, reading
+from surrokit.ledger.store import reading
 from surrokit.plan.asked import PARTS
 from surrokit.plan.plain import is_data
 from surrokit.registry.catalogue import default_catalogue
@@ -31,10 +26,11 @@ from surrokit.registry.purposes import ANSWERS, DEFAULT, ON_SURROGATE
 from surrokit.result.run import Run
 from surrokit.sessions import open_run, resume
 from surrokit.shapes import check_positions
-from surrokit.studies.description import Description
+from surrokit.studies.description import Description, observed
 from surrokit.studies.design import spread
 from surrokit.studies.told import Nearest, Told, key_of
 from surrokit.studies.waiting import ARRAYS, FACT, PENDING
+from surrokit.studies.writing import opened, quietly, write_study
 from surrokit.targets.bounds import transform_of
 from surrokit.targets.functions import declare_parameters
 from surrokit.targets.gaussian import GaussianPrior
@@ -123,52 +119,18 @@ def study(
         parameters=declare_parameters(dim, parameters),
         plausible=plausible,
         gradients=gradients,
-        **_data(data, noise_sd, prior),
+        **observed(data, noise_sd, prior),
     )
     settings = {**({} if any(kind in settings for kind in PURPOSES) else _parts()), **settings}
     lock = Lock(path)
     try:
         with made_beside(path) as new:
-            _write(new, description, Told({}), settings, settings.get("max_calls"), {})
+            write_study(new, description, Told({}), settings, settings.get("max_calls"), {})
     finally:
         lock.release()
     catalogue = default_catalogue()
     named = {name: settings[name] for name in _PARTS if name in settings}
     return Study(path, {n: part for n, part in named.items() if not is_data(n, part, catalogue)})
-
-
-def _write(
-    new: Path,
-    description: Description,
-    told: Told,
-    settings: Mapping[str, Any],
-    max_calls: int | None,
-    arrays: Mapping[str, FloatArray],
-) -> None:
-    """Write the file of a study whose run begins.
-
-    Parameters
-    ----------
-    new
-        Its name.
-    description, told
-        The target, and what is known of it.
-    settings
-        As for :func:`surrokit.sample`.
-    max_calls
-        Evaluations of the model at most, those included that the run has learnt from before.
-    arrays
-        By name, beside those of the description.
-    """
-    with _quietly():
-        sample(description.target(told), path=new, progress=False, **settings)
-    own = {ARRAYS + name: array for name, array in description.arrays().items()}
-    with _opened(new, write=True) as store:
-        with store.transaction():
-            store.write_facts({FACT: {**description.to_dict(), "max_calls": max_calls}})
-            for name, array in {**own, **arrays}.items():
-                store.write_array(name, array)
-        store.gather()
 
 
 class Study:
@@ -196,7 +158,7 @@ class Study:
 
     def __init__(self, path: Path, parts: Mapping[str, Any] | None = None) -> None:
         self.path, self._parts = path, dict(parts or {})
-        with _opened(path, write=False) as store:
+        with opened(path, write=False) as store:
             facts, arrays, (parameters, _) = store.facts(), store.arrays(), read_parameters(store)
         if FACT not in facts:
             raise LedgerError(f"{path} is no study's; give a file that surrokit.study has made")
@@ -316,7 +278,7 @@ class Study:
             name: np.concatenate([self._told[name], array]) if self._told else array.copy()
             for name, array in fresh.items()
         }
-        with _opened(self.path, write=True) as store, store.transaction():
+        with opened(self.path, write=True) as store, store.transaction():
             for name, array in joined.items():
                 store.write_array(_TOLD + name, array)
         self._told = joined
@@ -336,7 +298,7 @@ class Study:
         beside = [key_of(row) in told for row in self._more]
         if any(key_of(row) not in learnt for row in self._more[beside]) and self._explores:
             self._begin_again(told)
-        with _quietly():
+        with quietly():
             target = self.description.target(told)
             run = resume(self.path, target, check=False, progress=False, **self._parts)
         self._pending = told.pending
@@ -380,13 +342,13 @@ class Study:
             with made_beside(self.path.with_name(f"{self.path.name}.again")) as new:
                 arrays = {ARRAYS + _MORE: self._more, ARRAYS + _LEARNT: positions}
                 arrays |= {_TOLD + name: array for name, array in self._told.items()}
-                _write(new, self.description, told, settings, self._max_calls, arrays)
+                write_study(new, self.description, told, settings, self._max_calls, arrays)
             os.replace(self.path.with_name(f"{self.path.name}.again"), self.path)
         finally:
             lock.release()
 
     def _keep(self, name: str, array: FloatArray) -> None:
-        with _opened(self.path, write=True) as store, store.transaction():
+        with opened(self.path, write=True) as store, store.transaction():
             store.write_array(ARRAYS + name, array)
 
     def _results(self) -> dict[bytes, tuple[FloatArray, ...]]:
@@ -420,48 +382,7 @@ class Study:
             )
 
 
-@contextmanager
-def _opened(path: Path, *, write: bool) -> Iterator[Store]:
-    """Yield a ledger that nobody else has meanwhile."""
-    with held(path, partial(Store.open, write=write)) as (store, lock):
-        yield store
-        store.close()
-        lock.release()
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Leave out what a run warns of that is not at its end; its verdict has all of it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SamplingWarning)
-        warnings.simplefilter("ignore", EvaluationWarning)
-        yield
-
-
 def _parts() -> dict[str, str]:
     catalogue = default_catalogue()
     serving = {kind: catalogue.serving(kind, purpose) for kind, purpose in PURPOSES.items()}
     return {str(kind): part.name for kind, part in serving.items() if part is not None}
-
-
-def _data(data: object, noise_sd: object, prior: object) -> dict[str, Any]:
-    """Return the fields of a description that tell of outputs."""
-    if (data is None) != (noise_sd is None) or (prior is not None and data is None):
-        raise ConfigurationError(
-            "data and noise_sd belong together, and a prior to them; where log densities are told, "
-            "they hold the prior already"
-        )
-    if data is None:
-        return {}
-    if prior is not None and not isinstance(prior, GaussianPrior):
-        raise ConfigurationError(
-            f"the prior of a study must be surrokit.gaussian_prior(...) or None, got {prior!r}; "
-            "tell log densities instead, with any prior in them"
-        )
-    observed: Any = data
-    errors: Any = noise_sd
-    return {
-        "data": numbers("data", observed),
-        "noise_sd": numbers("noise_sd", errors),
-        "prior": prior,
-    }
