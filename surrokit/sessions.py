@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -27,11 +27,12 @@ from surrokit.ledger.facts import (
     read_generator,
     read_sequels,
     read_settings,
+    read_target,
     write_generator,
     write_sequels,
     write_settings,
 )
-from surrokit.ledger.file import RunFile
+from surrokit.ledger.file import RunFile, held
 from surrokit.ledger.fingerprint import (
     check_fingerprint,
     check_row,
@@ -39,7 +40,6 @@ from surrokit.ledger.fingerprint import (
     write_fingerprint,
 )
 from surrokit.ledger.known import Known
-from surrokit.ledger.lock import Lock
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import Tape
@@ -72,7 +72,7 @@ Limit: TypeAlias = float | Literal["as before"] | None
 
 def resume(
     path: str | os.PathLike[str],
-    target: Potential | Spec,
+    target: Potential | Spec | None = None,
     *,
     draws: int | None = None,
     max_calls: Limit = AS_BEFORE,
@@ -108,7 +108,8 @@ def resume(
     path
         What :func:`surrokit.sample` was given as ``path``.
     target
-        The same target, which a file cannot hold.
+        The same target, which a file cannot hold. None for one that was given by a registered name,
+        with settings of plain data: the file has those.
     draws
         Draws of each chain in all, if more or fewer than before are wanted. Warm-up and tuning stay
         as they were, and so do all draws that there are. Where a goal such as ``target_ess`` has
@@ -169,9 +170,9 @@ def resume(
     check_flag("check", check)
     terms = Terms.check(executor, workers, timeout, prefetch)
     listening = list_observers(observers)
-    composer = Composer(default_catalogue())
+    composer, path = Composer(default_catalogue()), Path(path).absolute()
+    target = read_target(path) if target is None else target
     exact = check_target(composer.make("potential", target))
-    path = Path(path).absolute()
     if (scaling := read_scaling(path)) is not None:
         exact = scaled(exact, scaling)
     with terms.spread(exact) as (exact, ahead):
@@ -194,7 +195,8 @@ def resume(
 def open_run(path: str | os.PathLike[str]) -> Run:
     """Return a run as far as it is written, even while another process goes on with it.
 
-    It has draws, costs and a verdict, but no surrogate and no tuned sampler.
+    It has draws, costs and a verdict, but no surrogate and no tuned sampler. Where its file may
+    name the target, ``extend`` needs nothing more; else it takes ``target=...``.
 
     Parameters
     ----------
@@ -216,7 +218,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
         with reading(ledger.path):
             run = _opened(ledger.parameters, warmup, kept, weights, account)
             predictor = read_predictor(ledger.facts.get(PREDICTOR))
-    return attrs.evolve(run, asked=asked, predictor=predictor)
+    return attrs.evolve(run, asked=asked, predictor=predictor, more=partial(resume, path))
 
 
 @attrs.frozen
@@ -299,41 +301,6 @@ def new_file(
 
     with held(Path(path), make, is_new=True) as (store, lock):
         return RunFile(store, lock, Tape(store, known), keep=asked.keep, is_new=True)
-
-
-@contextmanager
-def held(
-    path: Path, get: Callable[[Path], Store], *, is_new: bool = False
-) -> Iterator[tuple[Store, Lock]]:
-    """Yield a ledger and the lock on it, which are given up only if the block raises.
-
-    Parameters
-    ----------
-    path
-        The file.
-    get
-        Makes it, or opens it.
-    is_new
-        Whether the file is then removed.
-
-    Raises
-    ------
-    LedgerError
-        If the file is in use, or cannot be had.
-    """
-    lock = Lock(path)
-    try:
-        store = get(path)
-        try:
-            yield store, lock
-        except BaseException:
-            store.close()
-            if is_new:
-                path.unlink(missing_ok=True)
-            raise
-    except BaseException:
-        lock.release()
-        raise
 
 
 @contextmanager

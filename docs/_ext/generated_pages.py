@@ -71,15 +71,17 @@ def hooks(group: str | None) -> str:
 
 
 def options(command: str | None) -> str:
-    """Return what ``surrokit COMMAND --help`` prints."""
+    """Return what ``surrokit COMMAND --help`` prints, or ``--help-all`` where there is that."""
     from click.testing import CliRunner
 
     from surrokit.cli.main import cli
 
     arguments = [] if command is None else [command]
-    result = CliRunner().invoke(cli, [*arguments, "--help"], prog_name="surrokit")
+    params = [] if command is None else cli.commands[command].params
+    option = "--help-all" if any("--help-all" in each.opts for each in params) else "--help"
+    result = CliRunner().invoke(cli, [*arguments, option], prog_name="surrokit")
     assert result.exit_code == 0, result.output
-    typed = " ".join(["$ surrokit", *arguments, "--help"])
+    typed = " ".join(["$ surrokit", *arguments, option])
     return f"```console\n{typed}\n{result.output.rstrip()}\n```"
 
 

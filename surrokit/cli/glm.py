@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from surrokit.cli.types import GroupedCommand
 from surrokit.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -16,32 +17,43 @@ _OWN: tuple[click.Parameter, ...] = (
     click.Argument(["formula"]),
     click.Argument(["data"], type=click.Path(path_type=Path)),
     click.Option(
-        ["--family"], required=True, help="Family of the response, such as poisson or logistic."
+        ["--family"],
+        required=True,
+        help="Give the response this family, such as poisson or logistic.",
     ),
     click.Option(
         ["--prior"],
         multiple=True,
         metavar="SD|NAME=[MEAN:]SD",
-        help="Normal prior of all coefficients but the intercept, or of one by name; repeatable.  "
+        help="Set a normal prior of all coefficients but the intercept, or of one; repeatable.  "
         "[default: flat]",
     ),
-    click.Option(["--intercept-prior"], metavar="[MEAN:]SD", help="Of the intercept."),
-    click.Option(["--offset"], metavar="COLUMN", help="Known parts of the predictors."),
-    click.Option(["--weights"], metavar="COLUMN", help="How often each row counts."),
-    click.Option(["--event"], metavar="COLUMN", help="1 where the event came, 0 where censored."),
     click.Option(
-        ["--levels"], metavar="LEVEL,LEVEL,...", help="Of an ordinal response, the lowest first."
+        ["--intercept-prior"],
+        metavar="[MEAN:]SD",
+        help="Set a normal prior of the intercept.  [default: flat]",
+    ),
+    click.Option(["--offset"], metavar="COLUMN", help="Add this column to the predictors."),
+    click.Option(["--weights"], metavar="COLUMN", help="Count each row so often."),
+    click.Option(
+        ["--event"],
+        metavar="COLUMN",
+        help="Read here whether a time is an event (1) or censored (0).",
+    ),
+    click.Option(
+        ["--levels"], metavar="LEVEL,LEVEL,...", help="Order the levels of an ordinal response so."
     ),
     click.Option(
         ["--drop-missing"], is_flag=True, help="Leave out rows that lack a value that is used."
     ),
 )
+_FIRST = ("family", "prior", "offset", "weights")
 _GIVEN = ("family", "offset", "weights", "event")
 _SHOWN = 20
 """Predictions that are printed."""
 
 
-def glm_command(sample: click.Command) -> click.Command:
+def glm_command(sample: GroupedCommand) -> GroupedCommand:
     """Return the command, with all options of ``surrokit sample``.
 
     Parameters
@@ -87,9 +99,16 @@ def glm_command(sample: click.Command) -> click.Command:
         others = tuple(item for item in settings if not item.startswith("target."))
         context.invoke(sample, target=target, settings=others, **rest)
 
-    own = {parameter.name for parameter in _OWN} | {"target"}
+    own = {parameter.name for parameter in _OWN} | {"target", "help_all"}
     shared = [parameter for parameter in sample.params if parameter.name not in own]
-    return click.Command("glm", params=[*_OWN, *shared], callback=glm, help=glm.__doc__)
+    return GroupedCommand(
+        "glm",
+        short_help="Draw the coefficients of a regression.",
+        first=(*_FIRST, *(name for name in sample.first if name != "surrogate")),
+        params=[*_OWN, *shared],
+        callback=glm,
+        help=glm.__doc__,
+    )
 
 
 def _priors(given: tuple[str, ...]) -> Any:

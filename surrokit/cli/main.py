@@ -7,14 +7,23 @@ import signal
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from surrokit.cli.exit_status import INTERRUPTED
 from surrokit.cli.glm import glm_command, predict
 from surrokit.cli.pages import PAGES, check_outputs, with_outputs, write_outputs
-from surrokit.cli.types import NAMED, Limit, PartName, TargetName, with_parts
+from surrokit.cli.parts import bench
+from surrokit.cli.types import (
+    FIRST,
+    NAMED,
+    GroupedCommand,
+    Limit,
+    PartName,
+    TargetName,
+    with_parts,
+)
 from surrokit.cli.workers import with_workers
 from surrokit.errors import NothingReportedError, SurrokitError
 from surrokit.output.console import say
@@ -37,7 +46,7 @@ WIDE = click.option(
 )
 
 _LIMIT = Limit()
-_LIMIT_HELP = "Of the whole run, from where it goes on; none removes it.  [default: as before]"
+_LIMIT_HELP = "Limit the whole run so from here on; none removes it.  [default: as before]"
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -46,11 +55,11 @@ def cli() -> None:
     """Exact posterior draws from expensive models, driven by cheap learned surrogates."""
 
 
-for _command in (*COMMANDS, *PAGES, new, predict):
+for _command in (*COMMANDS, *PAGES, new, predict, bench):
     cli.add_command(_command)
 
 
-@cli.command()
+@cli.command(short_help="List the parts, or show the settings of some.")
 @click.argument("names", nargs=-1, type=PartName())
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Also write JSON here.")
 def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
@@ -73,20 +82,25 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
         write_json(json_path, rows)
 
 
-@cli.command()
+@cli.command(cls=GroupedCommand, first=FIRST, short_help="Draw from a target.")
 @click.argument("target", type=TargetName())
 @with_parts
-@click.option("--chains", default=4, show_default=True, help="Chains, advanced as one batch.")
+@click.option("--chains", default=4, show_default=True, help="Run so many chains, as one batch.")
 @click.option(
-    "--warmup", type=int, default=None, help="Iterations before kept draws.  [default: 1000]"
+    "--warmup",
+    type=int,
+    default=None,
+    help="Tune in so many iterations, of which no draw is kept.  [default: 1000]",
 )
-@click.option("--draws", type=int, default=None, help="Draws kept of each chain.  [default: 1000]")
+@click.option(
+    "--draws", type=int, default=None, help="Keep so many draws of each chain.  [default: 1000]"
+)
 @click.option(
     "--max-calls",
     type=float,
     default=None,
     callback=lambda _, __, value: int(value) if value and value.is_integer() else value,
-    help="Stop before more exact calls; inf lifts the default limit.",
+    help="Stop before there are more exact calls; inf lifts the default limit.",
 )
 @click.option("--max-seconds", type=float, default=None, help="Stop after so many seconds.")
 @click.option("--target-ess", type=float, default=None, help="Stop when every ESS is this high.")
@@ -95,30 +109,36 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     "--target-mcse",
     type=float,
     default=None,
-    help="Stop when every mean, sd and quantile is this sure, in posterior sds.",
+    help="Stop when no mean, sd or quantile has a larger error, in posterior sds.",
 )
-@click.option("--step-size", type=float, default=None, help="Size of a step.  [default: tuned]")
-@click.option("--n-steps", type=int, default=None, help="Longest path.  [default: tuned]")
+@click.option(
+    "--step-size", type=float, default=None, help="Take steps of this size.  [default: tuned]"
+)
+@click.option(
+    "--n-steps", type=int, default=None, help="Take so many steps a path at most.  [default: tuned]"
+)
 @click.option(
     "--on-error",
     type=click.Choice(["reject", "raise", "retry"]),
     default="reject",
     show_default=True,
-    help="What to do where the target fails: reject and count, stop, or try again.",
+    help="Where the target fails, reject and count it, stop (raise), or try again (retry).",
 )
 @click.option(
     "--retries",
     type=int,
     default=None,
-    help="Times that a failed position is tried again, with --on-error retry.  [default: 2]",
+    help="Try a failed position again so often, with --on-error retry.  [default: 2]",
 )
-@click.option("--seed", type=int, default=None, help="Seed, for reproducible draws.")
+@click.option(
+    "--seed", type=int, default=None, help="Seed the random numbers, for reproducible draws."
+)
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting of a part, such as surrogate.n_nodes=500 or target.path=FILE; repeatable.",
+    help="Set a part's setting, as surrogate.n_nodes=500 or target.path=FILE; repeatable.",
 )
 @click.option(
     "--path",
@@ -129,19 +149,22 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
     "--warm-start",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Learn from the file of an earlier run, and pay for nothing in it again; repeatable.",
+    help="Learn from the file of an earlier run, and evaluate nothing in it again; repeatable.",
 )
 @click.option(
     "--keep",
     type=click.Choice(["memory", "file"]),
     default="memory",
-    help="Where draws are; a file beside that of --path has room for more.",
+    show_default=True,
+    help="Hold draws in memory, or in a file beside that of --path, which has room for more.",
 )
 @with_workers
 @QUIET
 @WIDE
 @click.option("--compare", is_flag=True, help="Also run plain HMC, and show its cost.")
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
+@click.option(
+    "--json", "json_path", type=click.Path(path_type=Path), help="Write the figures as JSON here."
+)
 @with_outputs
 def sample(
     target: str,
@@ -165,7 +188,7 @@ def sample(
     """
     from surrokit.cli.report import print_run, verdict_once
     from surrokit.cli.settings import parse_settings, specs_of
-    from surrokit.cli.target import resolve_target
+    from surrokit.cli.target import name_or_target
     from surrokit.output.json import write_json
     from surrokit.output.saving import check_folder
     from surrokit.registry.catalogue import default_catalogue
@@ -174,7 +197,7 @@ def sample(
     if json_path is not None:
         check_folder(json_path)
     check_outputs(out, report)
-    exact = resolve_target(target, parts.pop("target", {}), one_by_one=one_by_one)
+    exact = name_or_target(target, parts.pop("target", {}), one_by_one=one_by_one)
     names = {kind: sizes.pop(kind) for kind in NAMED}
     catalogue = default_catalogue()
     files = {"path": path, "warm_start": warm_start or None, "keep": keep}
@@ -199,13 +222,13 @@ def sample(
         sys.exit(INTERRUPTED)
 
 
-cli.add_command(glm_command(sample))
+cli.add_command(glm_command(cast(GroupedCommand, sample)))
 
 
-@cli.command()
+@cli.command(cls=GroupedCommand, first=("draws", "max_calls", "max_seconds", "workers"))
 @click.argument("file", type=click.Path(path_type=Path))
-@click.argument("target", type=TargetName())
-@click.option("--draws", type=int, default=None, help="Draws of each chain in all.")
+@click.argument("target", type=TargetName(), required=False)
+@click.option("--draws", type=int, default=None, help="Keep so many draws of each chain in all.")
 @click.option("--max-calls", type=_LIMIT, default=AS_BEFORE, help=_LIMIT_HELP)
 @click.option("--max-seconds", type=_LIMIT, default=AS_BEFORE, help=_LIMIT_HELP)
 @click.option("--target-ess", type=_LIMIT, default=AS_BEFORE, help=_LIMIT_HELP)
@@ -216,17 +239,19 @@ cli.add_command(glm_command(sample))
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting of the target, as given to the run, such as target.path=FILE; or of a part "
+    help="Set what the target was given, such as target.path=FILE, or a setting of a part "
     "that the file cannot hold, such as surrogate.estimator=NAME; repeatable.",
 )
 @with_parts
 @with_workers
 @QUIET
 @WIDE
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
+@click.option(
+    "--json", "json_path", type=click.Path(path_type=Path), help="Write the figures as JSON here."
+)
 def resume(
     file: Path,
-    target: str,
+    target: str | None,
     settings: tuple[str, ...],
     one_by_one: bool,
     quiet: bool,
@@ -236,18 +261,19 @@ def resume(
 ) -> None:
     """Go on with the run that wrote FILE, or extend it by --draws.
 
-    TARGET is given as to "surrokit sample": a file is data, and no code is ever run from it. Parts
-    are in the file, but for those with settings that are more than plain data.
+    TARGET is given as to "surrokit sample", and may be left out where it was a registered name: a
+    file is data, and no code is ever run from it. Parts are in the file, except those with settings
+    that are more than plain data.
     """
     from surrokit.cli.report import print_run, verdict_once
     from surrokit.cli.settings import parse_settings, specs_of
-    from surrokit.cli.target import resolve_target
+    from surrokit.cli.target import name_or_target
     from surrokit.output.json import write_json
     from surrokit.registry.catalogue import default_catalogue
     from surrokit.sessions import resume as go_on
 
     parts = parse_settings(settings)
-    exact = resolve_target(target, parts.pop("target", {}), one_by_one=one_by_one)
+    exact = name_or_target(target, parts.pop("target", {}), one_by_one=one_by_one)
     names = {kind: sizes.pop(kind) for kind in NAMED}
     again = specs_of(names, parts, default_catalogue())
     with verdict_once(quiet=quiet) as observers:
@@ -262,7 +288,7 @@ def resume(
 
 @cli.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--follow", is_flag=True, help="Show it anew every few seconds, until it ends.")
+@click.option("--follow", is_flag=True, help="Show the run anew every few seconds, until it ends.")
 @click.option(
     "--salvage",
     type=click.Path(path_type=Path),
@@ -295,15 +321,17 @@ def show(file: Path, follow: bool, salvage: Path | None, export: Path | None, wi
     default="reproduced",
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Folder for picture, figures and finished rows.",
+    help="Write picture, figures and finished rows to this folder.",
 )
-@click.option("--quick", is_flag=True, help="Smaller sizes: minutes instead of hours.")
-@click.option("--seed", default=1, show_default=True, help="Seed of all randomness.")
+@click.option(
+    "--quick", is_flag=True, help="Use smaller sizes, which take minutes instead of hours."
+)
+@click.option("--seed", default=1, show_default=True, help="Seed the random numbers.")
 @click.option(
     "--only",
     multiple=True,
     metavar="ROW",
-    help='Row to do, or the first words of several; with "all", EXPERIMENT or EXPERIMENT/ROW; '
+    help='Do this row, or those that begin so; with "all", EXPERIMENT or EXPERIMENT/ROW; '
     "repeatable.  [default: all]",
 )
 @click.option("--fresh", is_flag=True, help="Do finished rows again.")
@@ -311,14 +339,14 @@ def show(file: Path, follow: bool, salvage: Path | None, export: Path | None, wi
     "--data",
     envvar="SURROKIT_DATA",
     type=click.Path(path_type=Path),
-    help="Folder with data files, for experiments that need some.",
+    help="Find data files in this folder, for experiments that need some.",
 )
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help='A setting of the experiment, such as repeats=3; with "all", of every experiment that has '
+    help='Set a setting of the experiment, as repeats=3; with "all", of every experiment that has '
     "it; repeatable.",
 )
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Also write JSON here.")

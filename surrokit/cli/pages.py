@@ -99,14 +99,14 @@ def write_outputs(run: Run, out: Path | None, report: Path | None, *, quiet: boo
     "--out",
     type=click.Path(path_type=Path),
     metavar="PAGE",
-    help="Where to write it.  [default: beside FILE, with the ending .html]",
+    help="Write the page here.  [default: beside FILE, with the ending .html]",
 )
 @click.option(
     "--interval",
     type=float,
     default=0.9,
     show_default=True,
-    help="Probability of highest-density intervals.",
+    help="Show highest-density intervals of this probability.",
 )
 def report(file: Path, out: Path | None, interval: float) -> None:
     """Write a page about the run in FILE, which may be going on.
@@ -123,21 +123,21 @@ def report(file: Path, out: Path | None, interval: float) -> None:
     say(f"report written to {page}")
 
 
-@click.command()
+@click.command(short_help="Serve a page about a run while it goes on.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--port", type=int, default=0, help="Where to listen.  [default: a free one]")
+@click.option("--port", type=int, default=0, help="Listen at this port.  [default: a free one]")
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address of this machine on which to listen; 0.0.0.0 for all.",
+    help="Listen at this address of the machine; 0.0.0.0 is all of them.",
 )
 @click.option(
     "--every",
     type=click.FloatRange(min=0.1),
     default=5.0,
     show_default=True,
-    help="Seconds between two looks at FILE, at least.",
+    help="Wait so many seconds between two looks at FILE, at least.",
 )
 def watch(file: Path, port: int, host: str, every: float) -> None:
     """Serve a page about the run in FILE, while it goes on, until Ctrl-C.

@@ -1,11 +1,20 @@
-"""Tables of parts for the command line."""
+"""Parts on the command line: their tables, and ``surrokit bench``, which compares them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from surrokit.output.console import plain_table, terminal
+import attrs
+import click
+
+from surrokit.cli.settings import parse_settings, specs_of
+from surrokit.cli.target import name_or_target
+from surrokit.cli.types import NAMED, PartName, TargetName
+from surrokit.errors import ConfigurationError
+from surrokit.output.console import plain_table, say, terminal
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.docstrings import without_markup
 from surrokit.registry.kinds import KINDS, Kind
@@ -13,6 +22,7 @@ from surrokit.registry.settings import COMPUTED, REQUIRED, Setting
 
 if TYPE_CHECKING:
     from surrokit.registry.catalogue import Entry
+    from surrokit.result.run import Run
 
 
 def kind_and_names(words: tuple[str, ...]) -> tuple[Kind | None, tuple[str, ...]]:
@@ -97,3 +107,141 @@ def print_settings(rows: Iterable[dict[str, Any]]) -> None:
         if row["settings"]:
             console.print(table)
         console.print()
+
+
+def _compared(command: Any) -> Any:
+    """Give a command an option for each kind of part, all of which may be repeated."""
+    for kind in reversed(NAMED):
+        others = ["none"] if kind == "surrogate" else []
+        command = click.option(
+            f"--{kind}",
+            multiple=True,
+            type=PartName(kind, others),
+            help=f"Compare this {kind} with others; repeatable.",
+        )(command)
+    return command
+
+
+@click.command(short_help="Compare parts over targets and seeds.")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    required=True,
+    type=TargetName(),
+    help="Run on this target, given as to sample; repeatable.",
+)
+@_compared
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Repeat each run with so many seeds.",
+)
+@click.option("--max-calls", type=int, help="Stop each run before there are more exact calls.")
+@click.option("--warmup", type=int, help="Tune each run in so many iterations.  [default: 1000]")
+@click.option("--draws", type=int, help="Keep so many draws of each chain.  [default: 1000]")
+@click.option(
+    "--reference-draws",
+    type=click.IntRange(min=100),
+    default=2500,
+    show_default=True,
+    help="Keep so many draws of each chain in the exact run that others are compared to.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a part's setting in all runs, as surrogate.n_nodes=500; repeatable.",
+)
+@click.option("--picture", type=click.Path(path_type=Path), help="Draw the comparison here.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write all runs here.")
+def bench(
+    targets: tuple[str, ...],
+    seeds: int,
+    reference_draws: int,
+    settings: tuple[str, ...],
+    picture: Path | None,
+    json_path: Path | None,
+    **given: Any,
+) -> None:
+    """Compare parts over targets and seeds: which are right, and how many exact calls they take.
+
+    For example: surrokit bench --surrogate mine --surrogate additive --target lynx-hare --target
+    banana. Every combination of the parts named runs on every target. A run is right where its
+    means and standard deviations agree with those of a long exact run, which this command makes
+    first, within the errors of both; one run in a hundred is called wrong by chance.
+    """
+    from surrokit.experiments.bench import compare, draw_picture, rows_of
+    from surrokit.output.json import plain, write_json
+    from surrokit.output.saving import check_folder
+
+    for path in filter(None, (picture, json_path)):
+        check_folder(path)
+    set_by_kind = parse_settings(settings)
+    of_target = set_by_kind.pop("target", {})
+    parts = _combinations({kind: given.pop(kind) or (None,) for kind in NAMED}, set_by_kind)
+    exact = {name: name_or_target(name, of_target) for name in targets}
+    references = {name: _exact_run(name, exact[name], reference_draws) for name in exact}
+    sizes = {name: size for name, size in given.items() if size is not None}
+    outcomes = []
+    for each in compare(exact, parts, range(1, seeds + 1), references, **sizes):
+        outcomes.append(each)
+        found = each.failure or ("right" if each.right else f"wrong by {each.error:.2g} sd")
+        say(f"{each.target}, {each.parts}, seed {each.seed}: {found}", err=True)
+    _print_comparison(rows_of(outcomes))
+    if json_path is not None:
+        write_json(json_path, plain([attrs.asdict(each) for each in outcomes]))
+    if picture is not None:
+        draw_picture(outcomes, picture)
+        say(f"picture drawn to {picture}")
+
+
+def _combinations(
+    named: dict[str, tuple[str | None, ...]], settings: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Return keywords of a run for each combination of parts, by what differs in them."""
+    if all(names == (None,) for names in named.values()):
+        raise ConfigurationError(
+            "there is nothing to compare; name parts, such as --surrogate additive --surrogate rbf"
+        )
+    for kind, names in named.items():
+        for name in names:
+            if name not in (None, "none"):
+                default_catalogue().entry(cast(Kind, kind), name)  # or an error, before long runs
+    parts = {}
+    for chosen in product(*named.values()):
+        one = dict(zip(named, chosen, strict=True))
+        label = " ".join(name for kind, name in one.items() if name and len(named[kind]) > 1)
+        label = label or " ".join(filter(None, chosen))
+        parts[label] = specs_of(one, settings, default_catalogue())
+    return parts
+
+
+def _exact_run(name: str, target: Any, draws: int) -> Run:
+    """Return the run that others are compared to, and print what it took."""
+    from surrokit.experiments.bench import exact_run
+
+    run = exact_run(target, draws)
+    say(f"{name}: the exact run took {run.total_calls:.0f} calls", err=True)
+    for finding in run.verdict.warnings:
+        say(f"{name}: the exact run is not sure: {finding.message}", err=True)
+    return run
+
+
+def _print_comparison(rows: list[dict[str, Any]]) -> None:
+    """Print a row for each target and parts."""
+    titles = ("right", "warned", "wrong unwarned", "error", "calls", "calls/ESS", "seconds")
+    table = plain_table(("target", "parts"), titles)
+    for row in rows:
+        n = row["runs"]
+        counts = [f"{row[name]}/{n}" for name in ("right", "warned", "silently_wrong")]
+        figures = [f"{row['error']:.2f}", f"{row['calls']:.0f}", f"{row['calls_per_ess']:.3g}"]
+        table.add_row(row["target"], row["parts"], *counts, *figures, f"{row['seconds']:.1f}")
+    terminal().print(table)
+    for row in rows:
+        if row["failure"] is not None:
+            say(f"{row['target']}, {row['parts']}: {row['failure']}")
+    say("error: largest difference of a mean or sd, in posterior sds; medians over seeds")

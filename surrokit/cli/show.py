@@ -11,6 +11,7 @@ from surrokit.ledger.copies import salvage
 from surrokit.ledger.reader import Ledger
 from surrokit.output.console import say
 from surrokit.sessions import open_run
+from surrokit.studies.waiting import waits_for
 
 SECONDS = 2.0
 """Between two looks at a run that is followed."""
@@ -36,7 +37,11 @@ def show_run(path: Path, *, follow: bool = False, wide: bool = False) -> None:
     state, seen = "running", -1
     while True:
         with Ledger(path) as ledger:
-            account = ledger.account or {}
+            account, waits = ledger.account or {}, waits_for(ledger)
+        if waits is not None:
+            say(f"{path}: {waits}")
+            _print_run(path, wide=wide)
+            return
         state, iteration = account.get("state", "starting"), account.get("iteration", 0)
         if iteration != seen or state != "running":
             _print(path, state, iteration, wide=wide)
@@ -48,6 +53,10 @@ def show_run(path: Path, *, follow: bool = False, wide: bool = False) -> None:
 
 def _print(path: Path, state: str, iteration: int, *, wide: bool) -> None:
     say(f"{path}: {state}, {iteration} iterations")
+    _print_run(path, wide=wide)
+
+
+def _print_run(path: Path, *, wide: bool) -> None:
     try:
         run = open_run(path)
     except LedgerError as error:

@@ -39,12 +39,41 @@ def resolve_target(target: Any, settings: Mapping[str, Any], *, one_by_one: bool
     return in_single_rows(found) if one_by_one else found
 
 
+def name_or_target(
+    target: str | None, settings: Mapping[str, Any], *, one_by_one: bool = False
+) -> Any:
+    """Return a target as :func:`surrokit.sample` takes it; a registered one stays a name.
+
+    The file of a run then has the name, from which it can be resumed.
+
+    Parameters
+    ----------
+    target, settings, one_by_one
+        As for :func:`resolve_target`; None stands for the target that a file names.
+
+    Raises
+    ------
+    TargetError
+        As :func:`resolve_target` does; or if settings are given without a target.
+    """
+    if target is None and (settings or one_by_one):
+        given = "--one-by-one" if one_by_one else f"--set target.{next(iter(settings))}"
+        raise TargetError(f"{given} goes with a target; give TARGET after FILE, as to sample")
+    if one_by_one or not isinstance(target, str) or not _is_name(target):
+        return None if target is None else resolve_target(target, settings, one_by_one=one_by_one)
+    return (target, dict(settings)) if settings else target
+
+
+def _is_name(target: str) -> bool:
+    return not target.endswith(".toml") and ".py" not in target and ":" not in target
+
+
 def _resolve(target: str, settings: Mapping[str, Any]) -> Any:
     from surrokit.compose import make
 
     if target.endswith(".toml"):
         return read_program(Path(target), settings)
-    if ".py" not in target and ":" not in target:
+    if _is_name(target):
         return make("potential", target, **settings)
     path, colon, name = target.rpartition(":")
     if not colon or not path.endswith(".py"):

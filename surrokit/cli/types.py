@@ -1,11 +1,11 @@
 """Types of what the command line takes: parts and targets, which a shell completes, and limits.
 
-Also the options that name parts.
+Also the options that name parts, and commands whose help shows options in groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -97,31 +97,121 @@ class Limit(click.ParamType):  # type: ignore[type-arg, unused-ignore]
             self.fail(f"{value!r} is neither a number nor none", param, ctx)
 
 
+GROUPS = {
+    "What is sampled, and by what": (
+        *("family", "prior", "intercept_prior", "offset", "weights", "event", "levels"),
+        *("drop_missing", "sampler", "surrogate", "explorer", "schedule", "correction", "policy"),
+        *("step_size", "n_steps", "settings", "warm_start", "seed", "on_error", "retries"),
+    ),
+    "How long": (
+        *("max_calls", "max_seconds", "target_ess", "target_rhat", "target_mcse"),
+        *("draws", "warmup", "chains", "dry_run"),
+    ),
+    "Where": ("workers", "executor", "timeout", "prefetch", "one_by_one", "path", "keep"),
+    "Output": ("out", "report", "json_path", "compare", "quiet", "wide"),
+}
+"""Heading to the options under it, in this order; others come last."""
+
+FIRST = (
+    *("surrogate", "seed", "max_calls", "max_seconds", "target_ess", "draws", "chains"),
+    *("workers", "path", "out"),
+)
+"""Options of a run that people use first."""
+
+_SHOWS_ALL = "surrokit.help_all"
+
+
+class GroupedCommand(click.Command):
+    """A command whose help shows its options in groups, and at first the most used alone.
+
+    Parameters
+    ----------
+    first
+        Names of the options that ``--help`` shows; ``--help-all`` shows all.
+    *arguments, **settings
+        As for :class:`click.Command`.
+    """
+
+    def __init__(self, *arguments: Any, first: Sequence[str], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.first = tuple(first)
+        everything = click.Option(
+            ["--help-all"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_all,
+            help="Show all options and exit.",
+        )
+        self.params.append(everything)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their headings."""
+        *options, of_all, of_help = (
+            each for each in self.get_params(ctx) if isinstance(each, click.Option)
+        )
+        shows_all = ctx.meta.get(_SHOWS_ALL, False)
+        records = {
+            str(each.name): each.get_help_record(ctx)
+            for each in options
+            if shows_all or each.name in self.first
+        }
+        left = len(options) - len(records)
+        for heading, names in GROUPS.items():
+            _write(formatter, heading, [records.pop(name, None) for name in names])
+        _write(formatter, "Other options", records.values())
+        _write(formatter, "Help", [each.get_help_record(ctx) for each in (of_all, of_help)])
+        if left:
+            formatter.write_paragraph()
+            formatter.write_text(f"{ctx.command_path} --help-all shows {left} more options.")
+
+
+def _write(
+    formatter: click.HelpFormatter, heading: str, rows: Iterable[tuple[str, str] | None]
+) -> None:
+    if found := [row for row in rows if row is not None]:
+        with formatter.section(heading):
+            formatter.write_dl(found)
+
+
+def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_SHOWS_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
 _PARTS = (
     click.option(
-        "--sampler", type=PartName("sampler"), help="Name of a sampler.  [default: picked]"
+        "--sampler",
+        type=PartName("sampler"),
+        help="Move chains by this sampler.  [default: picked]",
     ),
     click.option(
         "--surrogate",
         type=PartName("surrogate", ["none"]),
-        help='Name of a surrogate, or "none" for the exact potential throughout.  [default: '
+        help='Propose on this surrogate, or on the exact potential with "none".  [default: '
         "picked, or none where a sampler is named]",
     ),
     click.option(
         "--explorer",
         type=PartName("explorer"),
-        help="Part that explores before there is a surrogate.",
+        help="Explore by this part before there is a surrogate.  [default: picked]",
     ),
-    click.option("--schedule", type=PartName("schedule"), help="When to learn.  [default: once]"),
+    click.option(
+        "--schedule",
+        type=PartName("schedule"),
+        help="Learn when this schedule says so.  [default: once]",
+    ),
     click.option(
         "--correction",
         type=PartName("correction"),
-        help="Part that decides.  [default: metropolis]",
+        help="Accept or reject by this correction.  [default: metropolis]",
     ),
     click.option(
         "--policy",
         type=PartName("policy"),
-        help="Part that picks the others.  [default: automatic]",
+        help="Let this policy pick the parts that are not named.  [default: automatic]",
     ),
 )
 

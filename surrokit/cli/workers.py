@@ -14,22 +14,25 @@ _OPTIONS = (
         "--workers",
         type=int,
         default=None,
-        help="Processes that make exact calls side by side.  [default: none]",
+        help="Make exact calls side by side in so many processes.  [default: none]",
     ),
     click.option(
         "--executor",
         type=click.Choice(["processes", "threads"]),
         default=None,
-        help="What workers are.  [default: processes, with --workers]",
+        help="Use processes or threads as workers.  [default: processes, with --workers]",
     ),
     click.option(
-        "--timeout", type=float, default=None, help="Seconds after which a process's call fails."
+        "--timeout",
+        type=float,
+        default=None,
+        help="Give up a call in a process after so many seconds, as failed.",
     ),
     click.option(
         "--prefetch",
         type=int,
         default=None,
-        help="Positions that idle workers evaluate ahead at most.  [default: one for each worker]",
+        help="Let idle workers evaluate so many positions ahead.  [default: one for each worker]",
     ),
     click.option(
         "--one-by-one",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, cast
 
@@ -22,6 +24,7 @@ from surrokit.plan.recipe import Recipe
 from surrokit.plan.safety import Safety
 from surrokit.plan.sequel import Sequel
 from surrokit.registry.catalogue import default_catalogue
+from surrokit.registry.composer import Spec
 from surrokit.targets.differences import Differences
 from surrokit.types import FloatArray
 
@@ -195,6 +198,32 @@ def _recipe(
         initial=arrays.get("initial"),
         **{name: _read_record(name, arrays) for name in _RECORDS},
     )
+
+
+def read_target(path: Path) -> Spec:
+    """Return the registered name of a run's target, alone or with settings.
+
+    Only settings that are plain data come from the file: it may not name what is to be imported or
+    read, as a setting that is text could.
+
+    Raises
+    ------
+    ConfigurationError
+        If the target was given in another way.
+    LedgerError
+        If there is no such file, it is no ledger, or it is damaged.
+    """
+    with closing(Store.open(path)) as store, reading(path):
+        facts = store.facts()["settings"]
+        target, name = from_plain(facts.get("target")), str(facts.get("name"))
+    if target is None or not is_data("potential", target, default_catalogue()):
+        of = name if target is None else _describe(target)
+        raise ConfigurationError(
+            f"{path} does not hold the run's target ({of}): a file holds a registered name with "
+            f"plain data alone. Give it again: surrokit.resume({path.name!r}, target, ...), or "
+            f"surrokit resume {path.name} TARGET"
+        )
+    return cast(Spec, target)
 
 
 def read_arguments(store: Store) -> dict[str, Any]:

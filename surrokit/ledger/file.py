@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from surrokit.contracts.sampler import ChainState
@@ -193,3 +195,38 @@ def _nothing() -> None:
 def unwritten(known: Known | None) -> NoFile:
     """Return what stands in for the file of a run that pays for no known evaluation."""
     return NoFile(None if known is None else LookUp(known))
+
+
+@contextmanager
+def held(
+    path: Path, get: Callable[[Path], Store], *, is_new: bool = False
+) -> Iterator[tuple[Store, Lock]]:
+    """Yield a ledger and the lock on it, which are given up only if the block raises.
+
+    Parameters
+    ----------
+    path
+        The file.
+    get
+        Makes it, or opens it.
+    is_new
+        Whether the file is then removed.
+
+    Raises
+    ------
+    LedgerError
+        If the file is in use, or cannot be had.
+    """
+    lock = Lock(path)
+    try:
+        store = get(path)
+        try:
+            yield store, lock
+        except BaseException:
+            store.close()
+            if is_new:
+                path.unlink(missing_ok=True)
+            raise
+    except BaseException:
+        lock.release()
+        raise

@@ -16,6 +16,7 @@ from surrokit.registry.composer import name_and_settings
 from surrokit.registry.kinds import KINDS, Kind
 from surrokit.settings import is_number
 
+_ARRAY_LIKE = frozenset(get_args(npt.ArrayLike))
 _OF_NUMBERS = re.compile(r"[<>=|]?[biuf]\d{1,2}")
 
 
@@ -151,7 +152,11 @@ def is_of(value: Any, declared: Any) -> bool:
     if isinstance(value, np.generic):
         value = value.item()
     origin, inside = get_origin(declared), get_args(declared)
+    if declared is Any:  # numbers name nothing
+        return isinstance(value, bool) or _are_numbers(value)
     if origin in (Union, UnionType):
+        if _ARRAY_LIKE and set(inside) >= _ARRAY_LIKE and _are_numbers(value):
+            return True
         return any(is_of(value, each) for each in inside)
     if origin is Literal:
         return any(type(value) is type(word) and value == word for word in inside)

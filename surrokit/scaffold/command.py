@@ -22,13 +22,13 @@ def new() -> None:
     type=click.Choice(list(SUMMARIES)),
     default="surrogate",
     show_default=True,
-    help="What its part is.",
+    help="Make its part of this kind.",
 )
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     default=Path(),
-    help="Where the folder of the plugin goes.  [default: here]",
+    help="Put the folder of the plugin here.  [default: the current one]",
 )
 def plugin(name: str, kind: str, folder: Path) -> None:
     """Write a distribution surrokit-NAME with a part NAME, and tests that it passes."""

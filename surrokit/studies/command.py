@@ -41,19 +41,23 @@ class _Declared(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return name, limits
 
 
-@click.command("study")
+@click.command("study", short_help="Begin a study of a model that cannot be called.")
 @_FILE
 @click.argument("parameters", nargs=-1, required=True, type=_Declared())
-@click.option("--gradients", is_flag=True, help="Each log density comes with its gradient.")
-@click.option("--max-calls", type=int, default=None, help="Evaluations of the model at most.")
+@click.option("--gradients", is_flag=True, help="Ask for the gradient of each log density too.")
+@click.option(
+    "--max-calls", type=int, default=None, help="Ask for so many evaluations of the model at most."
+)
 @click.option(
     "--target-mcse",
     type=float,
     default=None,
-    help="Largest error, in posterior sds.",
+    help="Stop when no mean, sd or quantile has a larger error, in posterior sds.",
 )
-@click.option("--chains", type=int, default=4, show_default=True, help="Number of chains.")
-@click.option("--seed", type=int, default=None, help="Seed of all randomness.")
+@click.option("--chains", type=int, default=4, show_default=True, help="Run so many chains.")
+@click.option(
+    "--seed", type=int, default=None, help="Seed the random numbers, for reproducible draws."
+)
 def study_command(file: Path, parameters: tuple[Any, ...], **settings: Any) -> None:
     """Begin a study: FILE keeps it, and each of PARAMETERS is a number of the model."""
     from surrokit.studies.study import study
@@ -63,17 +67,27 @@ def study_command(file: Path, parameters: tuple[Any, ...], **settings: Any) -> N
     _say(study(file, parameters=dict(parameters), **settings))
 
 
-@click.command("ask")
+@click.command("ask", short_help="Print positions at which a study wants results.")
 @_FILE
-@click.option("--n", type=int, default=None, help="Positions at most.")
+@click.option(
+    "--n",
+    type=int,
+    default=None,
+    help="Print so many positions.  [default: all that are wanted by now]",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the table here.")
 def ask_command(file: Path, n: int | None, out: Path | None) -> None:
-    """Print a table of positions at which the model is to be evaluated, or write it to a file."""
+    """Print a table of positions at which the model is to be evaluated, or write it to a file.
+
+    With --n, positions are added while the study explores, so that as many evaluations go on at
+    once; its surrogate learns from all of them.
+    """
     study = _open(file)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(study.description.parameters.labels)
-    writer.writerows(study.ask(n).tolist())
+    asked = study.ask(n)
+    writer.writerows(asked.tolist())
     if out is None:
         # the names of columns are asked for again: they are changed for a screen alone
         print_text = say if sys.stdout.isatty() else click.echo
@@ -81,9 +95,15 @@ def ask_command(file: Path, n: int | None, out: Path | None) -> None:
     else:
         out.write_text(table.getvalue(), encoding="utf-8")
     _say(study, err=True)
+    if n is not None and not study.done and len(asked) < n:
+        say(
+            f"{n} were asked for, and {len(asked)} are of use now: what comes next depends on "
+            "them. Positions are added only before the first draw, up to half of max_calls",
+            err=True,
+        )
 
 
-@click.command("tell")
+@click.command("tell", short_help="Read results for a study from a table.")
 @_FILE
 @click.argument("table", type=click.Path(path_type=Path))
 def tell_command(file: Path, table: Path) -> None:

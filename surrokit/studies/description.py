@@ -12,7 +12,7 @@ from surrokit.arguments import numbers
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.studies.told import Told
+from surrokit.studies.told import Nearest, Told
 from surrokit.targets.forward import forward_potential
 from surrokit.targets.functions import potential
 from surrokit.targets.gaussian import GaussianPrior
@@ -100,7 +100,7 @@ class Description:
             found[name] = array
         return found
 
-    def target(self, told: Told) -> Potential:
+    def target(self, told: Told | Nearest) -> Potential:
         """Return the target, whose model is what was told."""
         named: dict[str, Any] = {
             "parameters": dict(self.parameters.specs),
@@ -155,3 +155,37 @@ class Description:
             noise_sd=arrays["noise_sd"] if data["has_data"] else None,
             prior=prior,
         )
+
+
+def observed(data: object, noise_sd: object, prior: object) -> dict[str, Any]:
+    """Return the fields of a description that say what was observed of outputs.
+
+    Parameters
+    ----------
+    data, noise_sd, prior
+        As for :func:`surrokit.forward_potential`; None where log densities are told.
+
+    Raises
+    ------
+    ConfigurationError
+        If one is missing, or the prior is no normal one.
+    """
+    if (data is None) != (noise_sd is None) or (prior is not None and data is None):
+        raise ConfigurationError(
+            "data and noise_sd belong together, and a prior to them; where log densities are told, "
+            "they hold the prior already"
+        )
+    if data is None:
+        return {}
+    if prior is not None and not isinstance(prior, GaussianPrior):
+        raise ConfigurationError(
+            f"the prior of a study must be surrokit.gaussian_prior(...) or None, got {prior!r}; "
+            "tell log densities instead, with any prior in them"
+        )
+    observed: Any = data
+    errors: Any = noise_sd
+    return {
+        "data": numbers("data", observed),
+        "noise_sd": numbers("noise_sd", errors),
+        "prior": prior,
+    }

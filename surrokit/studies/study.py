@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +11,26 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit.arguments import check_flag, numbers
-from surrokit.compose import sample
+from surrokit.contracts.learner import Evaluations
+from surrokit.contracts.potential import Potential
 from surrokit.coordinates.parameters import Bounds, Parameter
-from surrokit.errors import ConfigurationError, EvaluationWarning, LedgerError, SamplingWarning
+from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.ledger.fingerprint import read_parameters
 from surrokit.ledger.lock import Lock, made_beside
-from surrokit.ledger.store import Store, reading
+from surrokit.ledger.store import reading
 from surrokit.plan.asked import PARTS
-from surrokit.plan.plain import is_data
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import ANSWERS, DEFAULT, ON_SURROGATE
 from surrokit.result.run import Run
-from surrokit.sessions import held, resume
+from surrokit.sessions import open_run, resume
 from surrokit.shapes import check_positions
-from surrokit.studies.description import Description
-from surrokit.studies.told import Told, key_of
+from surrokit.studies.description import Description, observed
+from surrokit.studies.design import spread
+from surrokit.studies.told import Nearest, Told, key_of
+from surrokit.studies.waiting import ARRAYS, FACT, PENDING
+from surrokit.studies.writing import opened, quietly, write_study
+from surrokit.targets.bounds import transform_of
 from surrokit.targets.functions import declare_parameters
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import FloatArray
@@ -43,7 +44,13 @@ PURPOSES: dict[Kind, str] = {
 """What parts of a study serve where none is named: answers from few calls."""
 
 _PARTS = (*PARTS, "integrator", "metric")
-_FACT, _ARRAYS, _TOLD = "study", "study/", "told/"
+_TOLD = "told/"
+
+_MORE, _LEARNT = "more", "learnt"
+"""Arrays of a study's file, beside those of its description: positions that were asked for beside
+those that the run wanted, and positions that the run had learnt from before it began."""
+
+_PART = 0.5  # of max_calls that positions beside those of the run may take together
 
 
 def study(
@@ -111,30 +118,18 @@ def study(
         parameters=declare_parameters(dim, parameters),
         plausible=plausible,
         gradients=gradients,
-        **_data(data, noise_sd, prior),
+        **observed(data, noise_sd, prior),
     )
     settings = {**({} if any(kind in settings for kind in PURPOSES) else _parts()), **settings}
-    _make(path, description, settings)
-    catalogue = default_catalogue()
-    named = {name: settings[name] for name in _PARTS if name in settings}
-    return Study(path, {n: part for n, part in named.items() if not is_data(n, part, catalogue)})
-
-
-def _make(path: Path, description: Description, settings: Mapping[str, Any]) -> None:
-    """Make the file of a study, which gets its name once it is whole."""
     lock = Lock(path)
     try:
         with made_beside(path) as new:
-            with _quietly():
-                sample(description.target(Told({})), path=new, progress=False, **settings)
-            with _opened(new, write=True) as store:
-                with store.transaction():
-                    store.write_facts({_FACT: description.to_dict()})
-                    for name, array in description.arrays().items():
-                        store.write_array(_ARRAYS + name, array)
-                store.gather()
+            write_study(new, description, Told({}), settings, settings.get("max_calls"), {})
     finally:
         lock.release()
+    catalogue = default_catalogue()
+    named = {name: settings[name] for name in _PARTS if name in settings}
+    return Study(path, {n: part for n, part in named.items() if not is_data(n, part, catalogue)})
 
 
 class Study:
@@ -162,21 +157,25 @@ class Study:
 
     def __init__(self, path: Path, parts: Mapping[str, Any] | None = None) -> None:
         self.path, self._parts = path, dict(parts or {})
-        with _opened(path, write=False) as store:
+        with opened(path, write=False) as store:
             facts, arrays, (parameters, _) = store.facts(), store.arrays(), read_parameters(store)
-        if _FACT not in facts:
+        if FACT not in facts:
             raise LedgerError(f"{path} is no study's; give a file that surrokit.study has made")
         with reading(path):
-            own = {name.removeprefix(_ARRAYS): array for name, array in arrays.items()}
-            self.description = Description.of(parameters, facts[_FACT], own)
+            own = {name.removeprefix(ARRAYS): array for name, array in arrays.items()}
+            self.description = Description.of(parameters, facts[FACT], own)
+            self._max_calls = facts[FACT].get("max_calls")
             self._told = {
                 name.removeprefix(_TOLD): array
                 for name, array in arrays.items()
                 if name.startswith(_TOLD)
             }
             self._check_told()
+            self._more = own.get(_MORE, np.empty((0, parameters.dim)))
+            self._learnt = own.get(_LEARNT, np.empty((0, parameters.dim)))
         self._pending: FloatArray | None = None
-        self.run: Run = self._go_on()
+        self.run: Run = open_run(path)
+        self.run = self._go_on()
 
     @property
     def done(self) -> bool:
@@ -192,19 +191,50 @@ class Study:
         Parameters
         ----------
         n
-            How many at most; None for all that are wanted by now. What is wanted next depends on
-            them.
+            How many; None for all that the run wants by now. What it wants next depends on them.
+            Where it wants fewer, and explores with a surrogate, positions are added that are spread
+            where the density is high by what was told, so that as many evaluations as you like may
+            go on side by side. The surrogate learns from them. Together they take half of
+            ``max_calls`` at most.
 
         Raises
         ------
         ConfigurationError
             If ``n`` is not positive.
+        LedgerError
+            If the file cannot be written.
         """
         if n is not None and n < 1:
             raise ConfigurationError(f"n must be a whole number of at least 1, got {n!r}")
         if self._pending is None:
             return np.empty((0, self.description.parameters.dim))
-        return self._pending[:n].copy()
+        wanted = self._pending[:n]
+        if n is None or len(wanted) == n or not self._explores:
+            return wanted.copy()
+        return np.concatenate([wanted, self._beside(n - len(wanted))])
+
+    @property
+    def _explores(self) -> bool:
+        """Whether a surrogate still learns before the first draw."""
+        learns = (self.run.asked or {}).get("surrogate") not in (None, "none")
+        return learns and not len(self.run.kept) and self.run.answer is None
+
+    def _beside(self, n: int) -> FloatArray:
+        """Return positions beside those that the run wants, at most n, shape (k, dim)."""
+        results = self._results()
+        untold = self._more[[key_of(row) not in results for row in self._more]]
+        limit, fresh = self._max_calls, n - len(untold)
+        if limit is not None:
+            fresh = min(fresh, int(_PART * limit) - len(results) - len(untold))
+        if fresh > 0:
+            assert self._pending is not None
+            told = self._told.get("positions", self._pending[:0])
+            rng = np.random.default_rng([len(told), len(self._more)])
+            found = spread(self._target_told(), told, self._pending, fresh, rng)
+            self._more = np.concatenate([self._more, found])
+            untold = np.concatenate([untold, found])
+            self._keep(_MORE, self._more)
+        return untold[:n]
 
     def tell(
         self,
@@ -247,7 +277,7 @@ class Study:
             name: np.concatenate([self._told[name], array]) if self._told else array.copy()
             for name, array in fresh.items()
         }
-        with _opened(self.path, write=True) as store, store.transaction():
+        with opened(self.path, write=True) as store, store.transaction():
             for name, array in joined.items():
                 store.write_array(_TOLD + name, array)
         self._told = joined
@@ -256,17 +286,69 @@ class Study:
             unknown = [key_of(row) not in known for row in self._pending]
             if any(unknown):
                 self._pending = self._pending[unknown]
+                self._keep(PENDING, self._pending)
             else:
                 self.run = self._go_on()
 
     def _go_on(self) -> Run:
         """Do the run again with all that was told, up to where it wants to know more."""
         told = Told(self._results())
-        with _quietly():
+        learnt = {key_of(row) for row in self._learnt}
+        beside = [key_of(row) in told for row in self._more]
+        if any(key_of(row) not in learnt for row in self._more[beside]) and self._explores:
+            self._begin_again(told)
+        with quietly():
             target = self.description.target(told)
             run = resume(self.path, target, check=False, progress=False, **self._parts)
         self._pending = told.pending
+        self._keep(PENDING, told.pending if told.pending is not None else self._more[:0])
         return run
+
+    def _target_told(self) -> Potential:
+        """Return the target at what was told, to be evaluated there alone."""
+        if not self._told:
+            return self.description.target(Told({}))
+        results = [self._told[name] for name in self.description.names]
+        return self.description.target(Nearest(self._told["positions"], results))
+
+    def _begin_again(self, told: Told) -> None:
+        """Begin the run anew with all that was told, of which its surrogate then learns first.
+
+        Nothing was drawn yet, and nothing is evaluated again that is known.
+        """
+        positions, target = self._told["positions"], self._target_told()
+        line = transform_of(target)
+        z = line.to_unbounded(positions)
+        with np.errstate(all="ignore"):
+            values = target.value(z) + line.log_jacobian(z)  # in the parameters' own coordinates
+        rows = np.isfinite(values)
+        gradients, outputs = (self._told.get(name) for name in ("gradients", "outputs"))
+        settings = {
+            **{name: given for name, given in (self.run.asked or {}).items() if given is not ...},
+            **self._parts,
+            "evaluations": Evaluations(
+                positions=positions[rows],
+                values=values[rows],
+                gradients=None if gradients is None else -gradients[rows],
+                outputs=None if outputs is None else outputs[rows],
+            ),
+        }
+        if self._max_calls is not None:
+            settings["max_calls"] = max(self._max_calls - int(rows.sum()), 1)
+        self._learnt = positions
+        lock = Lock(self.path)
+        try:
+            with made_beside(self.path.with_name(f"{self.path.name}.again")) as new:
+                arrays = {ARRAYS + _MORE: self._more, ARRAYS + _LEARNT: positions}
+                arrays |= {_TOLD + name: array for name, array in self._told.items()}
+                write_study(new, self.description, told, settings, self._max_calls, arrays)
+            os.replace(self.path.with_name(f"{self.path.name}.again"), self.path)
+        finally:
+            lock.release()
+
+    def _keep(self, name: str, array: FloatArray) -> None:
+        with opened(self.path, write=True) as store, store.transaction():
+            store.write_array(ARRAYS + name, array)
 
     def _results(self) -> dict[bytes, tuple[FloatArray, ...]]:
         if not self._told:
@@ -285,7 +367,7 @@ class Study:
 
     def _check_asked(self, positions: FloatArray) -> None:
         asked = self.ask()
-        wanted = {key_of(row) for row in asked} | self._results().keys()
+        wanted = {key_of(row) for row in (*asked, *self._more)} | self._results().keys()
         for i, row in enumerate(positions):
             if key_of(row) in wanted:
                 continue
@@ -299,48 +381,7 @@ class Study:
             )
 
 
-@contextmanager
-def _opened(path: Path, *, write: bool) -> Iterator[Store]:
-    """Yield a ledger that nobody else has meanwhile."""
-    with held(path, partial(Store.open, write=write)) as (store, lock):
-        yield store
-        store.close()
-        lock.release()
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Leave out what a run warns of that is not at its end; its verdict has all of it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SamplingWarning)
-        warnings.simplefilter("ignore", EvaluationWarning)
-        yield
-
-
 def _parts() -> dict[str, str]:
     catalogue = default_catalogue()
     serving = {kind: catalogue.serving(kind, purpose) for kind, purpose in PURPOSES.items()}
     return {str(kind): part.name for kind, part in serving.items() if part is not None}
-
-
-def _data(data: object, noise_sd: object, prior: object) -> dict[str, Any]:
-    """Return the fields of a description that tell of outputs."""
-    if (data is None) != (noise_sd is None) or (prior is not None and data is None):
-        raise ConfigurationError(
-            "data and noise_sd belong together, and a prior to them; where log densities are told, "
-            "they hold the prior already"
-        )
-    if data is None:
-        return {}
-    if prior is not None and not isinstance(prior, GaussianPrior):
-        raise ConfigurationError(
-            f"the prior of a study must be surrokit.gaussian_prior(...) or None, got {prior!r}; "
-            "tell log densities instead, with any prior in them"
-        )
-    observed: Any = data
-    errors: Any = noise_sd
-    return {
-        "data": numbers("data", observed),
-        "noise_sd": numbers("noise_sd", errors),
-        "prior": prior,
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -31,6 +31,10 @@ class Told:
         self.pending: FloatArray | None = None
         self._results = results
 
+    def __contains__(self, key: bytes) -> bool:
+        """Return whether the result is known at a position, given as :func:`key_of` does."""
+        return key in self._results
+
     def __call__(self, positions: FloatArray) -> tuple[FloatArray, ...]:
         """Return the results at positions (n, dim), each stacked.
 
@@ -46,6 +50,30 @@ class Told:
             raise Pending
         rows = [self._results[key] for key in keys]
         return tuple(np.stack(each) for each in zip(*rows, strict=True))
+
+
+class Nearest:
+    """A function of rows that gives what was told at the nearest position: bounds round a little.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n, dim)
+        At least one.
+    results
+        What was told there, each of shape (n, ...).
+    """
+
+    def __init__(self, positions: FloatArray, results: Sequence[FloatArray]) -> None:
+        from scipy.spatial import KDTree
+
+        spans = np.ptp(positions, axis=0)
+        self._spans, self._results = np.where(spans > 0.0, spans, 1.0), tuple(results)
+        self._tree = KDTree(positions / self._spans)
+
+    def __call__(self, positions: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the results at positions (m, dim), each stacked."""
+        _, at = self._tree.query(positions / self._spans)
+        return tuple(np.asarray(each[at]) for each in self._results)
 
 
 def key_of(position: FloatArray) -> bytes:

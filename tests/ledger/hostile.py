@@ -93,7 +93,7 @@ def part(rng, entries):
     return kind, spec
 
 
-def settings_of(rng, entries, settings):
+def settings_of(rng, entries, targets, settings):
     """Settings of a run with something hostile in them."""
     changed = {**settings, "parts": dict(settings["parts"])}
     for _ in range(int(rng.integers(1, 3))):
@@ -106,6 +106,8 @@ def settings_of(rng, entries, settings):
     if rng.random() < 0.3:
         other = str(rng.choice(["objects", "safety", "budget", "keep", "target", "differences"]))
         changed[other] = some(rng)
+    if rng.random() < 0.3:
+        changed["target"] = part(rng, targets)[1] if rng.random() < 0.9 else some(rng)
     if rng.random() < 0.1:
         changed["parts"][str(rng.choice(PATHS))] = some(rng)
     return changed
@@ -134,7 +136,8 @@ def main(n, folder):
     sys.path.insert(0, str(folder))
     catalogue = default_catalogue()
     entries = [e for e in catalogue if e.component.kind not in ("potential", "experiment")]
-    for entry in entries:
+    targets = [e for e in catalogue if e.component.kind == "potential"]
+    for entry in (*entries, *targets):
         entry.settings()
     run, study = folder / "run", folder / "study"
     sk.sample(target(), path=run, surrogate="additive", progress=False, **SIZES)
@@ -148,13 +151,14 @@ def main(n, folder):
         of_study = i % 3 == 2
         whole, settings = (study, asked["settings"]) if of_study else (run, facts["settings"])
         generator = {**facts["generator"], "name": str(rng.choice(PATHS))} if i % 10 == 9 else None
-        write(folder / "a", whole, settings_of(rng, entries, settings), generator)
+        write(folder / "a", whole, settings_of(rng, entries, targets, settings), generator)
         readers = {
             "study": lambda: sk.study(folder / "a").ask(),
             "resume": lambda: sk.resume(folder / "a", target(), progress=False),
             "open": lambda: sk.open_run(folder / "a"),
+            "alone": lambda: sk.resume(folder / "a", progress=False),
         }
-        for name in ("study",) if of_study else ("resume", "open"):
+        for name in ("study",) if of_study else ("resume", "open", "alone"):
             try:
                 readers[name]()
             except SurrokitError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -12,7 +13,12 @@ from click.testing import CliRunner
 
 from surrokit.cli.main import cli
 from surrokit.errors import ConfigurationError
+from surrokit.registry.kinds import KINDS
 from surrokit.scaffold.distribution import SUMMARIES, Distribution
+from surrokit.testing import check_plugin
+
+IN_PYTHON = ("surrogate", "sampler", "potential")
+"""Kinds whose tests are run as their users run them."""
 
 
 def in_python(folder, *arguments):
@@ -33,13 +39,26 @@ def in_python(folder, *arguments):
     )
 
 
-@pytest.mark.parametrize("kind", SUMMARIES)
+@pytest.mark.parametrize("kind", IN_PYTHON)
 def test_a_new_plugin_passes_its_own_tests(tmp_path, kind):
     folder = Distribution("good-idea", kind).write(tmp_path)
     done = in_python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout + done.stderr
     shown = in_python(folder, "-m", "surrokit", "plugins", kind, "good-idea")
     assert f"{kind} good-idea, of surrokit-good-idea[good-idea]" in shown.stdout, shown.stderr
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SUMMARIES if kind not in IN_PYTHON])
+def test_a_part_of_each_kind_passes_the_checks_of_its_kind(tmp_path, kind, monkeypatch):
+    folder = Distribution(f"idea-of-{kind}", kind).write(tmp_path)
+    monkeypatch.syspath_prepend(folder)
+    results = check_plugin(importlib.import_module(f"surrokit_idea_of_{kind}"))
+    assert len(results) > 4
+    assert [each for each in results if each.outcome != "passed"] == []
+
+
+def test_there_is_a_template_for_each_kind_of_part_of_a_run():
+    assert set(KINDS) - set(SUMMARIES) == {"experiment"}
 
 
 def test_its_tests_see_a_part_that_is_wrong(tmp_path):
@@ -77,7 +96,7 @@ def test_a_kind_without_a_template_is_refused():
     with pytest.raises(
         ConfigurationError, match="there are some for surrogate, sampler, potential"
     ):
-        Distribution("a", "metric")
+        Distribution("a", "experiment")
 
 
 def test_nothing_is_overwritten(tmp_path):

@@ -1,0 +1,41 @@
+"""``python tests/near.py`` finds the tests near a file, and runs them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+NEAR = [
+    ("surrokit/scaffold/distribution.py", "tests/scaffold/test_new_plugin.py"),
+    ("surrokit/scaffold/templates/metric.py.txt", "tests/scaffold/test_new_plugin.py"),
+    ("surrokit/ledger/facts.py", "tests/ledger/test_resume.py"),
+    ("plugins/surrokit_gp/plugin.py", "tests/plugins/gp/test_surrogates.py"),
+    ("tests/core/test_help.py", "tests/core/test_help.py"),
+]
+
+
+def near(root, *arguments):
+    command = [sys.executable, str(root / "tests" / "near.py"), *arguments]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("file", "test"), NEAR)
+def test_the_tests_near_a_file_are_found(root, file, test):
+    _, printed = near(root, file, "--co", "-p", "no:cacheprovider")
+    assert test in printed.splitlines()
+
+
+def test_they_are_run(root):
+    status, printed = near(root, "tests/architecture/test_gallery.py", "-p", "no:cacheprovider")
+    assert status == 0, printed
+    assert " passed" in printed
+
+
+def test_a_file_without_tests_says_so(root):
+    assert near(root, "LICENSE") == (
+        0,
+        "no tests are near; python -m pytest tests/core runs those of the core\n",
+    )
