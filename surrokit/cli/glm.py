@@ -141,7 +141,7 @@ def _prior(text: str) -> float | tuple[float, float]:
         ) from None
 
 
-@click.command()
+@click.command(short_help="Predict rows by a regression's run.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
 @click.option(

@@ -19,6 +19,7 @@ from surrokit.ledger.fingerprint import read_parameters
 from surrokit.ledger.lock import Lock, made_beside
 from surrokit.ledger.store import reading
 from surrokit.plan.asked import PARTS
+from surrokit.plan.plain import is_data
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.kinds import Kind
 from surrokit.registry.purposes import ANSWERS, DEFAULT, ON_SURROGATE
