@@ -67,10 +67,19 @@ _ACCOUNT: dict[str, Any] = {
     "sampler": dict[str, list[Text]],
     "stopped": Text | None,
     "length": Text | None,
-    "choice": Text | None,
+    "chosen": {
+        "parts": dict[str, Text],
+        "reasons": list[Text],
+        "replaced": list[dict[str, Text | None]],
+    },
     "parts": dict[str, Text],
     "kept": int,
-    "weights": {"refused": Text | None, "rejected": int, "calls": float},
+    "weights": {
+        "refused": Text | None,
+        "rejected": int,
+        "calls": float,
+        "unnormalized": list[Text],
+    },
 }
 _SEQUEL: dict[str, Any] = {"draws": int | None, "after": int}
 _SECONDS = ("warmup", "training", "sampling")
@@ -89,7 +98,8 @@ def read_account(store: Store) -> dict[str, Any] | None:
         if "account" not in facts:
             return None
         account: Mapping[str, Any] = facts["account"]
-        form = _ACCOUNT if account.get("weights") else {**_ACCOUNT, "weights": NoneType}
+        missing = [name for name in ("weights", "chosen") if not account.get(name)]
+        form = {**_ACCOUNT, **dict.fromkeys(missing, NoneType)}
         if not is_of(account, form):
             raise ValueError("its account of the run has another form")
         return {

@@ -70,7 +70,8 @@ def test_what_a_hostile_file_says_is_shown_as_text(tmp_path):
     account = json.loads(
         connection.execute("SELECT value FROM facts WHERE name='account'").fetchone()[0]
     )
-    account |= {"choice": f"hmc{CLEAR}", "state": f"ended{CLEAR}", "stopped": f"draws{CLEAR}"}
+    chosen = {"parts": {"sampler": f"hmc{CLEAR}"}, "reasons": ["fast"], "replaced": []}
+    account |= {"chosen": chosen, "state": f"ended{CLEAR}", "stopped": f"draws{CLEAR}"}
     connection.execute("UPDATE facts SET value=? WHERE name='account'", (json.dumps(account),))
     connection.commit()
     connection.close()

@@ -61,7 +61,7 @@ ACCOUNTS = [
     (("parts",), {"sampler": 1}),
     (("kept",), "all"),
     (("weights",), {"refused": 1, "rejected": "x"}),
-    (("choice",), {}),
+    (("chosen",), {}),
     (("recheck",), [0]),
 ]
 
