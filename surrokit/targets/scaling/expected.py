@@ -97,7 +97,8 @@ def _normal_ends(target: Any, parameters: Parameters) -> FloatArray:
     found = (getattr(each, "prior", None) for each in _within(energy))
     prior = next((each for each in found if each is not None), None)
     if isinstance(prior, WithScales):  # scales of errors come after the user's own numbers
-        prior, n = prior.prior, prior.count
+        n = prior.count
+        prior = prior.prior
     if not isinstance(prior, GaussianPrior):
         return ends
     from scipy import stats  # late: importing the package stays fast
