@@ -52,6 +52,10 @@ TENTH = 0.1
 """Part of plain HMC's expected bill that looking for a surrogate may cost, or that draws on one may
 cost more."""
 
+FEW = 100
+"""Calls for each chain that is asked for no number of draws, below which no clock matters: chains
+would come to few draws that tell little, and weights get more out of so few calls."""
+
 _SAVED = 0.5  # of the warm-up that HMC is spared after an exploration, to be on the safe side
 
 
@@ -107,12 +111,13 @@ class Automatic:
     def _weigh(self, composer: Composer, picked: Recipe, costs: Costs) -> Recipe:
         """Return a recipe of weighted answers where the calls do not pay for chains."""
         serving = composer.catalogue.serving("correction", ANSWERS)
-        given = (picked.correction, picked.draws, picked.budget.target_rhat)
         learns = picked.surrogate not in (None, "none")
-        if serving is None or not learns or any(each is not None for each in given):
+        if serving is None or not learns or not _leaves_open(picked):
             return picked
         needed, most = _needed(picked), picked.budget.calls
-        if costs.value < self.weighing or most is None or most >= needed:
+        if most is None or most >= needed:
+            return picked
+        if costs.value < self.weighing and not _has_few(picked):
             return picked
         few = f"chains would take {needed} calls, so answers are weighted"
         return picked.fill(few, correction=serving.name)
@@ -144,7 +149,7 @@ class Automatic:
         emulates = FORWARD in capabilities and by_outputs
         cheap = self.cheap_outputs if emulates else self.cheap
         is_cheap = takes is not None and takes < cheap and not costs.by_differences
-        if is_cheap and not picker.needs_surrogate:
+        if is_cheap and not picker.needs_surrogate and not _has_few(picker.recipe):
             return picker.plain(f"{timed}, so plain HMC would do")
         if picker.serving("surrogate", DEFAULT) is None:
             return picker.plain(f"{timed}, but no surrogate is the default")
@@ -194,6 +199,18 @@ def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | No
 def _needed(recipe: Recipe) -> int:
     """Return the calls that chains take for the draws wanted, where nearly all are accepted."""
     return recipe.chains * recipe.wanted_draws
+
+
+def _leaves_open(recipe: Recipe) -> bool:
+    """Return whether it is open if there are draws of chains or weighted answers."""
+    given = (recipe.correction, recipe.draws, recipe.budget.target_rhat)
+    return all(each is None for each in given)
+
+
+def _has_few(recipe: Recipe) -> bool:
+    """Return whether the calls are too few for chains, however fast they are."""
+    most = recipe.budget.calls
+    return most is not None and most < FEW * recipe.chains and _leaves_open(recipe)
 
 
 def _as_scarce(costs: Costs, seconds: float) -> Costs:

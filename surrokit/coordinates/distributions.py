@@ -96,6 +96,44 @@ def log_mass(prior: Any, low: float, high: float) -> FloatArray | None:
         return np.asarray(np.log(left))
 
 
+def quantiles(
+    prior: Any, parts: tuple[float, ...], bounds: tuple[float, float], size: int
+) -> FloatArray | None:
+    """Return quantiles of what the bounds of its parameter leave of a prior.
+
+    Parameters
+    ----------
+    prior
+        A distribution of each of ``size`` numbers.
+    parts
+        Probabilities below them.
+    bounds
+        Lower and upper bound of the parameter.
+    size
+        Count of its numbers.
+
+    Returns
+    -------
+    ndarray of shape (len(parts), size) or None
+        None where a prior has no quantiles, or bounds cut it off and it has no distribution
+        function.
+    """
+    quantile = getattr(prior, "ppf", getattr(prior, "icdf", None))
+    if not callable(quantile):
+        return None
+    least, most = support_of(prior)
+    cut = bool((least < bounds[0]).any() or (most > bounds[1]).any())
+    below = getattr(prior, "cdf", None)
+    if cut and not callable(below):
+        return None
+    try:
+        first, last = (below(bounds[0]), below(bounds[1])) if cut and below else (0.0, 1.0)
+        found = [quantile(np.asarray(first + part * (last - first))) for part in parts]
+        return np.stack([np.broadcast_to(np.asarray(each, float), (size,)) for each in found])
+    except Exception:  # a distribution is code of the user's
+        return None
+
+
 def name_of(prior: Any) -> str:
     """Return what a distribution is called."""
     return str(getattr(getattr(prior, "dist", None), "name", type(prior).__name__))

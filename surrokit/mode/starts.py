@@ -25,12 +25,13 @@ from surrokit.targets.bounds import (
     parameters_of,
     transform_of,
 )
+from surrokit.targets.scaling.expected import REACH, expected
 from surrokit.types import BoolArray, FloatArray
 
 Began = TypeVar("Began")
 
-SPREAD = 2.0
-"""Chains start uniformly within this distance of 0 on the whole line, as in Stan."""
+SPREAD = REACH
+"""Spreads about the expected centre of each number within which chains start uniformly."""
 
 WIDER = (2.0, 4.0)
 """Multiples of :data:`SPREAD` within which searches for other modes start, in turn."""
@@ -113,31 +114,50 @@ def _check_inside(positions: FloatArray, parameters: Parameters) -> None:
 def draw_positions(target: Potential, rng: np.random.Generator, n: int) -> FloatArray:
     """Draw starting positions in the sampling coordinates, shape (n, dim).
 
-    The target draws them if it can; else they are uniform within :data:`SPREAD` of 0.
+    The target draws them if it can; else they are uniform within :data:`SPREAD` spreads of where
+    priors expect the mass, and of 0 where nothing is declared.
     """
     if INITIAL in target.capabilities:
         return cast(InitialPotential, target).initial(rng, n)
-    return rng.uniform(-SPREAD, SPREAD, size=(n, target.dim))
+    centre, spread = expected(target)
+    return centre + spread * rng.uniform(-SPREAD, SPREAD, size=(n, target.dim))
 
 
-def spread_positions(target: Potential, rng: np.random.Generator, n: int) -> FloatArray:
+def spread_positions(
+    target: Potential, rng: np.random.Generator, n: int, starts: FloatArray | None = None
+) -> FloatArray:
     """Draw positions farther apart than starts of chains, in the sampling coordinates, (n, dim).
 
     They come in pairs, mirrored about a centre. If the target draws its own starts, positions are
     such starts, and in every second pair twice as far from the centre. Otherwise parameters
     between two bounds are uniform between them, and all others are uniform within :data:`WIDER`
     times the distance of starts.
+
+    Parameters
+    ----------
+    target
+        The target.
+    rng
+        Generator.
+    n
+        How many.
+    starts : ndarray of shape (m, dim), optional
+        Where chains start. Numbers that start farther away than they are drawn are the user's own,
+        and positions are spread about them.
     """
     half = (n + 1) // 2
-    centre = np.zeros(target.dim)
+    centre, spread = expected(target)
+    if starts is not None and len(starts):
+        own = np.mean(starts, axis=0)
+        centre = np.where(np.abs(own - centre) > SPREAD * spread, own, centre)
     if INITIAL in target.capabilities:
         draws = cast(InitialPotential, target).initial(rng, _CENTRING + half)
         centre = draws[:_CENTRING].mean(axis=0)
         away = (draws[_CENTRING:] - centre) * np.resize([1.0, 2.0], half)[:, None]
     else:
         uniform = rng.uniform(-1.0, 1.0, size=(half, target.dim))
-        away = SPREAD * np.resize(WIDER, half)[:, None] * uniform
-        between = transform_of(target).between
+        away = SPREAD * spread * np.resize(WIDER, half)[:, None] * uniform
+        between = transform_of(target).between & (centre == 0.0) & (spread == 1.0)
         away[:, between] = 2.0 * np.arctanh(uniform[:, between])
     return np.stack([centre + away, centre - away], axis=1).reshape(2 * half, target.dim)[:n]
 

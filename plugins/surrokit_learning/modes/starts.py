@@ -56,7 +56,7 @@ def more_starts(
     farthest = np.argsort(-np.linalg.norm(others - mode, axis=1), kind="stable")
     if not n:
         return others[farthest]
-    families = [others[farthest], spread_positions(exact, rng, n)]
+    families = [others[farthest], spread_positions(exact, rng, n, others)]
     if INITIAL not in exact.capabilities:
         families.insert(1, mode + _about(covariance, n, rng))
     turns = chain.from_iterable(zip_longest(*families))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from surrokit.arguments import check_methods
 from surrokit.contracts.forward import Energy
+from surrokit.coordinates.distributions import quantiles
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
@@ -281,11 +282,8 @@ def _plausible(spec: Parameter) -> tuple[FloatArray, FloatArray] | None:
     """
     if isinstance(spec.prior, HalfStudent):
         low, high = 0.1 * spec.prior.scale, 0.4 * spec.prior.scale
-    else:
-        quantile = getattr(spec.prior, "ppf", getattr(spec.prior, "icdf", None))
-        if not callable(quantile):
-            return None
-        low, high = (np.asarray(quantile(part)) for part in (0.25, 0.75))
-    if not spec.shape and np.ndim(low):  # the prior knows one number as an array of one
-        low, high = low[0], high[0]
-    return low, high
+        return (low, high) if spec.shape else (low[0], high[0])
+    found = quantiles(spec.prior, (0.25, 0.75), spec.bounds, spec.size)
+    if found is None:
+        return None
+    return found[0].reshape(spec.shape), found[1].reshape(spec.shape)

@@ -180,6 +180,12 @@ class HalfStudent:
         density = constant - np.log(self.scale) - 2.0 * np.log1p(square)
         return np.where(x < 0.0, -np.inf, density)
 
+    def ppf(self, part: npt.ArrayLike) -> FloatArray:
+        """Return the quantiles of a probability, shape (k,)."""
+        from scipy.special import stdtrit  # late: importing the package stays fast
+
+        return np.asarray(self.scale * stdtrit(_DEGREES, 0.5 + 0.5 * np.asarray(part)))
+
 
 def _typical(spread: FloatArray, groups: IntArray, times: FloatArray) -> FloatArray:
     """Return the standard deviation of each group's data, or else their size, shape (k,)."""

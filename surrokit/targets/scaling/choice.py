@@ -17,13 +17,10 @@ import numpy as np
 
 from surrokit.contracts.potential import Potential
 from surrokit.coordinates.blocks import Scaling, from_line_of
-from surrokit.coordinates.models import ModelMap
-from surrokit.coordinates.parameters import Parameter, Parameters
-from surrokit.coordinates.plausible import Plausible
-from surrokit.coordinates.transforms import Transform
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.differences import Differences
 from surrokit.targets.modelled import ModelledPotential
+from surrokit.targets.scaling.expected import expected
 from surrokit.targets.scaling.scaled import ScaledPotential
 from surrokit.types import FloatArray, IntArray
 
@@ -35,9 +32,6 @@ _LARGE, _SMALL = 1e2, 3e-4
 """Root mean squares of columns beyond which they are rescaled."""
 _NEAR = 1e-3  # least eigenvalue of the columns' products of cosines: a mean of about 20 sds
 _NOTHING = 1e-12  # of the largest, an eigenvalue that is zero but for rounding
-_FAR = 100.0
-"""Declared scales beyond which, or below the inverse of which, parameters are rescaled."""
-_QUANTILES = (0.16, 0.84)
 
 Moments = Callable[..., FloatArray | None]
 
@@ -74,8 +68,8 @@ def scaling_of(target: Potential) -> Scaling | None:
 
     A sum over rows may have a method ``column_moments(rows)``: the mean of x_i x_i^T over some of
     its rows, or all for None, shape (dim, dim), with x_i the slope of row i's predictor, and with
-    the curvature of its prior in the same unit. Other targets are judged by plausible ranges and
-    priors that stand beside their parameters.
+    the curvature of its prior in the same unit. Other targets are judged by where
+    plausible ranges and priors expect their mass.
     """
     moments: Moments | None = getattr(target, "column_moments", None)
     if moments is not None:
@@ -129,58 +123,8 @@ def _whitening(moments: FloatArray) -> FloatArray:
 
 
 def _by_declarations(target: Potential) -> Scaling | None:
-    """Return a shift and a factor for each parameter, by what stands beside it."""
-    of = transform_of(target)
-    if isinstance(of, ModelMap) or of.n_user != parameters_of(target).dim:
+    """Return a shift and a factor for each number on the line, by what is declared of it."""
+    centre, spread = expected(target)
+    if not centre.any() and (spread == 1.0).all():
         return None
-    shifts, factors = _declared(parameters_of(target), _plausible(target))
-    far = (factors > _FAR) | (factors < 1.0 / _FAR) | (np.abs(shifts) > _FAR * factors)
-    return Scaling(shifts, np.diag(factors)) if far.any() else None
-
-
-def _plausible(target: Any) -> Plausible | None:
-    while target is not None:
-        found = getattr(target, "plausible", None)
-        if isinstance(found, Plausible):
-            return found
-        target = getattr(target, "inner", None)
-    return None
-
-
-def _declared(parameters: Parameters, plausible: Plausible | None) -> tuple[FloatArray, FloatArray]:
-    """Return where each number on the line is likely to be, and how far from there: (dim,) each."""
-    shifts, factors = [], []
-    for name, where in parameters.slices().items():
-        spec = parameters.specs[name]
-        shift, factor = np.zeros(spec.free), np.ones(spec.free)
-        if spec.constraint is None:
-            ends = _ends(spec) if plausible is None else (plausible.lower, plausible.upper)
-            if ends is not None:
-                part = where if plausible is not None else slice(None)
-                low, high = _on_line(spec, ends[0][part], ends[1][part])
-                known = np.isfinite(low) & np.isfinite(high) & (high > low)
-                if plausible is None:  # one that is wide about 0 is vague, and says no scale
-                    known &= (high - low < 2.0 * _FAR) | (low > 0.0) | (high < 0.0)
-                shift = np.where(known, 0.5 * (low + high), 0.0)
-                factor = np.where(known, 0.5 * (high - low), 1.0)
-        shifts.append(shift)
-        factors.append(factor)
-    return np.concatenate(shifts), np.concatenate(factors)
-
-
-def _on_line(spec: Parameter, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    of = Transform.of(Parameters({"it": spec}))
-    first, last = of.to_unbounded(low), of.to_unbounded(high)
-    return np.minimum(first, last), np.maximum(first, last)
-
-
-def _ends(spec: Parameter) -> tuple[FloatArray, FloatArray] | None:
-    """Return quantiles of a prior, each of shape (size,); None where it has none."""
-    quantile = getattr(spec.prior, "ppf", None)
-    if quantile is None:
-        return None
-    try:
-        found = [np.broadcast_to(np.asarray(quantile(p), float), spec.size) for p in _QUANTILES]
-    except Exception:  # a distribution is code of the user's
-        return None
-    return found[0], found[1]
+    return Scaling(centre, np.diag(spread))

@@ -248,6 +248,7 @@ def test_without_the_correction_nothing_can_be_told():
 # --- weighted answers ---
 
 FEW_CALLS = {"budget": Budget(max_calls=150)}
+SOME_CALLS = {"budget": Budget(max_calls=500)}
 
 
 def test_where_dear_calls_are_too_few_for_chains_answers_are_weighted():
@@ -276,13 +277,19 @@ def test_a_goal_says_what_chains_would_take():
         (costs(0.004), {"budget": Budget(max_calls=50_000)}),
         (costs(0.004), {**FEW_CALLS, "draws": 1000}),
         (costs(0.004), {"budget": Budget(max_calls=150, target_rhat=1.05)}),
-        (costs(0.0015, value=0.0002), FEW_CALLS),
-        (CHEAP, FEW_CALLS),
+        (costs(0.0015, value=0.0002), SOME_CALLS),
+        (CHEAP, SOME_CALLS),
+        (CHEAP, {**FEW_CALLS, "draws": 1000}),
         (costs(0.004), {**FEW_CALLS, "warmup": 0}),
     ],
 )
 def test_else_they_are_not(timed, given):
     assert picked(offering("gradient"), timed, given).correction is None
+
+
+@pytest.mark.parametrize("timed", [costs(0.0015, value=0.0002), CHEAP])
+def test_of_very_few_calls_answers_are_weighted_however_fast_they_are(timed):
+    assert picked(offering("gradient"), timed, FEW_CALLS).correction == "weights"
 
 
 def test_a_correction_that_is_given_stays():
