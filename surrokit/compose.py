@@ -279,7 +279,7 @@ def sample(
         known, evaluated, past = read_known(warm_start, exact, version)
         asked = add_known(asked, evaluated, past)
     with terms.spread(asked.exact) as (exact, ahead):
-        asked = attrs.evolve(asked, exact=exact, ahead=ahead)
+        asked = attrs.evolve(asked, exact=exact, ahead=ahead, workers=terms.at_once)
         file = None if path is None else new_file(path, asked, rng, version, known)
         with observed(observers, progress=progress) as listeners:
             outcome = run(asked, composer, rng, listeners, file or unwritten(known))

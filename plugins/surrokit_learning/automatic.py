@@ -111,7 +111,7 @@ class Automatic:
         learns = picked.surrogate not in (None, "none")
         if serving is None or not learns or any(each is not None for each in given):
             return picked
-        needed, most = _needed(picked), picked.budget.calls
+        needed, most = picked.chains * picked.wanted_draws, picked.budget.calls
         if costs.value < self.weighing or most is None or most >= needed:
             return picked
         few = f"chains would take {needed} calls, so answers are weighted"
@@ -189,11 +189,6 @@ def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | No
         steps_per_draw=steps,
         described={**names, "correction": describe(correction), "surrogate": "none"},
     )
-
-
-def _needed(recipe: Recipe) -> int:
-    """Return the calls that chains take for the draws wanted, where nearly all are accepted."""
-    return recipe.chains * recipe.wanted_draws
 
 
 def _as_scarce(costs: Costs, seconds: float) -> Costs:

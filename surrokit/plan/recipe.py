@@ -159,6 +159,11 @@ class Recipe:
         sampler suits the target.
     ahead
         Evaluates positions by workers before anybody asks for them; None for nobody.
+    workers
+        Calls of the target that may go on at once.
+    timed
+        Seconds of a value and of a gradient at one position, None where there is no gradient; None
+        where no calls were timed.
     described
         Kind of part to a description, for observers and the output.
     """
@@ -193,6 +198,8 @@ class Recipe:
     learner: Learner | None = None
     exact_sampler: Sampler | None = None
     ahead: Ahead | None = None
+    workers: int = 1
+    timed: tuple[float, float | None] | None = None
     described: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
@@ -232,15 +239,35 @@ class Recipe:
     def most_calls(self) -> float:
         """The default limit on calls, which ends a run that would go on for ever.
 
-        Iterations are expected to take ten gradients each, or as many as ``n_steps`` says. Where
-        gradients are made of values, or there are none, half as many values as a gradient to one
-        side: chains that move by values alone take one.
+        Where gradients are made of values, or there are none, an iteration is taken as half as
+        many values as a gradient to one side: chains that move by values alone take one.
         """
-        price = max(GRADIENTS_A_DRAW, self.settings.get("n_steps") or 0)
+        price: float = self._gradients_a_draw
         if calls_per_gradient(self.exact) > 1 or GRADIENT not in self.exact.capabilities:
             price = (1 + self.exact.dim) / 2
         iterations = self.chains * (self.most_warmup + max(self.wanted_draws, DRAWS))
         return price * iterations * (MANY_TIMES if self.is_open else NAMED_TIMES)
+
+    @property
+    def _gradients_a_draw(self) -> int:
+        """Gradients that an iteration is expected to take: ten, or what ``n_steps`` says."""
+        return max(GRADIENTS_A_DRAW, self.settings.get("n_steps") or 0)
+
+    def expected_calls(self, *, learns: bool) -> int:
+        """Return the calls that chains are expected to take, warm-up included.
+
+        Parameters
+        ----------
+        learns
+            Whether they move on a surrogate: a draw then takes a value, as does an iteration of a
+            warm-up whose length is given.
+        """
+        if learns:
+            return self.chains * (self.wanted_draws + (self.warmup or 0))
+        iterations = self.chains * (self.most_warmup + self.wanted_draws)
+        if GRADIENT not in self.sampler.needs:
+            return iterations
+        return self._gradients_a_draw * calls_per_gradient(self.exact) * iterations
 
     @property
     def exploration_limit(self) -> Budget:

@@ -70,7 +70,8 @@ def test_a_notebook_has_one_output_that_is_replaced(kernel, monkeypatch, capfd):
     assert f"{run.total_calls} exact calls" in last["text/plain"]
     assert "30/30" in last["text/html"]
     assert last["text/html"].startswith("<pre ")
-    assert max(len(each["text/plain"]) for each in output) <= notebook.WIDTH
+    lines = [line for each in output for line in each["text/plain"].splitlines()]
+    assert max(map(len, lines)) <= notebook.WIDTH
     assert capfd.readouterr() == ("", "")
 
 
