@@ -140,6 +140,9 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
 @with_workers
 @QUIET
 @WIDE
+@click.option(
+    "--dry-run", is_flag=True, help="Time a few calls, and say what the run would cost, alone."
+)
 @click.option("--compare", is_flag=True, help="Also run plain HMC, and show its cost.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write figures here.")
 @with_outputs
@@ -152,6 +155,7 @@ def sample(
     one_by_one: bool,
     quiet: bool,
     wide: bool,
+    dry_run: bool,
     compare: bool,
     json_path: Path | None,
     out: Path | None,
@@ -180,6 +184,9 @@ def sample(
     files = {"path": path, "warm_start": warm_start or None, "keep": keep}
     sizes["progress"] = not quiet
     specs = specs_of(names, parts, catalogue)
+    if dry_run:
+        _estimate(exact, json_path, **specs, **files, **sizes)
+        return
     with verdict_once(quiet=quiet) as observers:
         run = _sample(exact, **specs, **files, observers=observers, **sizes)
     baseline = None
@@ -360,6 +367,17 @@ def _sample(target: Any, **arguments: Any) -> Run:
     from surrokit.compose import sample as draw
 
     return draw(target, **arguments)
+
+
+def _estimate(target: Any, json_path: Path | None, **arguments: Any) -> None:
+    """Print what a run would cost."""
+    from surrokit.forecast import estimate
+    from surrokit.output.json import write_json
+
+    expected = estimate(target, **arguments)
+    say(expected)
+    if json_path is not None:
+        write_json(json_path, expected.to_dict())
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

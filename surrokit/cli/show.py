@@ -33,25 +33,32 @@ def show_run(path: Path, *, follow: bool = False, wide: bool = False) -> None:
     LedgerError
         If the file cannot be read.
     """
-    state, seen = "running", -1
+    seen = -1
     while True:
         with Ledger(path) as ledger:
-            account = ledger.account or {}
+            account, progress = ledger.account or {}, ledger.progress
         state, iteration = account.get("state", "starting"), account.get("iteration", 0)
-        if iteration != seen or state != "running":
-            _print(path, state, iteration, wide=wide)
-        if not follow or state not in ("starting", "running"):
+        goes_on = state in ("starting", "running")
+        said = progress if goes_on else None
+        if iteration != seen or not goes_on:
+            _print(path, state, iteration, said, wide=wide)
+        elif said is not None:
+            say(said)
+        if not (follow and goes_on):
             return
         seen = iteration
         time.sleep(SECONDS)
 
 
-def _print(path: Path, state: str, iteration: int, *, wide: bool) -> None:
+def _print(path: Path, state: str, iteration: int, progress: str | None, *, wide: bool) -> None:
     say(f"{path}: {state}, {iteration} iterations")
+    if progress is not None:
+        say(progress)
     try:
         run = open_run(path)
     except LedgerError as error:
-        say(str(error))
+        if progress is None:
+            say(str(error))
         return
     if len(run.kept) > 1:
         print_run(run, wide=wide)

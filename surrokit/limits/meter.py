@@ -14,9 +14,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+import attrs
+
 STARTING, SEARCHING, EXPLORING = "starting", "searching for the mode", "exploring"
 FITTING, WARMING, SAMPLING, WEIGHING = "fitting the surrogate", "warm-up", "sampling", "weighing"
 """Stages of a run, in words."""
+
+
+@attrs.define
+class _Tick:
+    seconds: float
+    call: Callable[[], None]
+    due: float
 
 
 class Meter:
@@ -32,18 +41,14 @@ class Meter:
         Calls that have come back, and the seconds that workers spent on them.
     read
         Returns how far the run is; None before it has begun.
-    tick, every
-        Called after a call, at most once in so many seconds; None for nothing.
     """
 
     def __init__(self) -> None:
         self.stage, self.workers = STARTING, 1
         self.done, self.busy = 0, 0.0
         self.read: Callable[[], Any] | None = None
-        self.tick: Callable[[], None] | None = None
-        self.every = math.inf
         self._out, self._at = 0, time.perf_counter()
-        self._ticked = self._at
+        self._next, self._ticks = math.inf, list[_Tick]()
 
     @property
     def in_flight(self) -> int:
@@ -62,21 +67,39 @@ class Meter:
 
     def begin(self, n: int) -> None:
         """Note that a batch of n calls begins."""
-        self.left(0)
-        self._out = n
+        self._pass(0, n)
 
     def left(self, n: int) -> None:
         """Note that all but n calls of the batch have come back."""
-        now, out = time.perf_counter(), self._out
-        if n < out:
-            self.busy += (now - self._at) * min(out, self.workers)
-            self.done += out - n
-            self._out = n
-        if now - self._ticked > self.every and self.tick is not None:
-            self._ticked = now
-            self.tick()
-            now = time.perf_counter()
-        self._at = now
+        if n <= self._out:
+            self._pass(n, n)
+
+    def _pass(self, left: int, out: int) -> None:
+        """Count calls that have come back, and the seconds until now."""
+        now, before = time.perf_counter(), self._out
+        self.busy += (now - self._at) * min(before, self.workers)
+        self.done += before - left
+        self._out = out
+        self._at = now if now < self._next else self._tick(now)
+
+    def every(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call something from here on when calls begin or come back, so many seconds apart."""
+        self._ticks.append(_Tick(seconds, call, time.perf_counter() + seconds))
+        self._next = min(tick.due for tick in self._ticks)
+
+    def stop(self) -> None:
+        """Call nothing from here on."""
+        self._next = math.inf
+        self._ticks.clear()
+
+    def _tick(self, now: float) -> float:
+        """Call what is due, and return the time after that: it is no time of calls."""
+        for tick in self._ticks:
+            if now >= tick.due:
+                tick.due = now + tick.seconds
+                tick.call()
+        self._next = min(tick.due for tick in self._ticks)
+        return time.perf_counter()
 
 
 _METER: ContextVar[Meter | None] = ContextVar("meter", default=None)

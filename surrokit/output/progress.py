@@ -58,7 +58,7 @@ def progress_bar(meter: Meter, *, enabled: bool) -> Iterator[list[object]]:
         with _in_terminal(meter) as bar:
             yield [bar]
     else:
-        meter.tick, meter.every = lambda: _write(str(meter.read and meter.read())), EVERY_LINE
+        meter.every(EVERY_LINE, lambda: _write(_said(meter)))
         yield [PriceLine()]
 
 
@@ -69,6 +69,10 @@ class PriceLine:
         """Write the sentence."""
         if run.estimate is not None and run.estimate.matters:
             _write(str(run.estimate))
+
+
+def _said(meter: Meter) -> str:
+    return meter.stage if meter.read is None else str(meter.read())
 
 
 def _write(line: str) -> None:
@@ -90,11 +94,10 @@ def _below_cell(meter: Meter) -> Iterator[list[object]]:
     progress = _bars(meter, WIDTH)
     display = Display(progress)
     display.draw()
-    meter.tick, meter.every = display.draw, EVERY_CALL
+    meter.every(EVERY_CALL, display.draw)
     try:
         yield [ProgressBar(progress), display]
     finally:
-        meter.tick = None
         display.draw()
 
 
@@ -105,11 +108,11 @@ def _bars(meter: Meter, width: int, **settings: Any) -> Progress:
 
     class Bars(Progress):
         def get_renderables(self) -> Iterator[RenderableType]:
-            yield from (self.make_tasks_table([task]) for task in self.tasks)
             for task in self.tasks:
                 if task.fields["price"]:
                     yield Text(task.fields["price"])
-            yield Text(meter.stage if meter.read is None else str(meter.read()))
+                yield self.make_tasks_table([task])
+            yield Text(_said(meter))
 
     return Bars(*columns_for(width), **settings)
 

@@ -16,7 +16,7 @@ def estimate_of(recipe: Recipe, asked: Recipe) -> Estimate:
     """Return what a run is expected to cost.
 
     On a surrogate each draw takes a value, and what is learnt from before is small beside that. An
-    exact sampler takes as many gradients, or values, as :attr:`Recipe.calls_an_iteration` says.
+    exact sampler takes a path of gradients, or one value, in each iteration of warm-up too.
 
     Parameters
     ----------
@@ -40,13 +40,14 @@ def estimate_of(recipe: Recipe, asked: Recipe) -> Estimate:
             few = fewer if 2 * fewer <= calls else None
     by_values = by_gradients and calls_per_gradient(recipe.exact) > 1
     is_gradient = by_gradients and not by_values
-    ahead = learns and recipe.budget.calls is None  # workers evaluate proposals before their turn
+    # workers evaluate proposals before their turn, or the many points of a round
+    in_batches = weighing or (learns and recipe.budget.calls is None)
     return Estimate(
         seconds_a_call=gradient if is_gradient else value,
         kind="gradient" if is_gradient else "value",
         calls=calls,
         workers=recipe.workers,
-        most_workers=recipe.chains * (2 if ahead else 1),
+        most_workers=recipe.chains * (2 if in_batches else 1),
         weighs=weighing,
         few_calls=few,
     )

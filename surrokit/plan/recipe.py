@@ -239,19 +239,15 @@ class Recipe:
     def most_calls(self) -> float:
         """The default limit on calls, which ends a run that would go on for ever.
 
-        Where gradients are made of values, or there are none, an iteration is taken as half as
-        many values as a gradient to one side: chains that move by values alone take one.
+        Iterations are expected to take ten gradients each, or as many as ``n_steps`` says. Where
+        gradients are made of values, or there are none, half as many values as a gradient to one
+        side: chains that move by values alone take one.
         """
-        price: float = self._gradients_a_draw
+        price: float = max(GRADIENTS_A_DRAW, self.settings.get("n_steps") or 0)
         if calls_per_gradient(self.exact) > 1 or GRADIENT not in self.exact.capabilities:
             price = (1 + self.exact.dim) / 2
         iterations = self.chains * (self.most_warmup + max(self.wanted_draws, DRAWS))
         return price * iterations * (MANY_TIMES if self.is_open else NAMED_TIMES)
-
-    @property
-    def _gradients_a_draw(self) -> int:
-        """Gradients that an iteration is expected to take: ten, or what ``n_steps`` says."""
-        return max(GRADIENTS_A_DRAW, self.settings.get("n_steps") or 0)
 
     def expected_calls(self, *, learns: bool) -> int:
         """Return the calls that chains are expected to take, warm-up included.
@@ -267,7 +263,9 @@ class Recipe:
         iterations = self.chains * (self.most_warmup + self.wanted_draws)
         if GRADIENT not in self.sampler.needs:
             return iterations
-        return self._gradients_a_draw * calls_per_gradient(self.exact) * iterations
+        longest = getattr(self.sampler, "n_steps", None)
+        steps = GRADIENTS_A_DRAW if longest is None else math.ceil((1 + longest) / 2)
+        return steps * calls_per_gradient(self.exact) * iterations
 
     @property
     def exploration_limit(self) -> Budget:

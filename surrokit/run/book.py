@@ -26,7 +26,7 @@ from surrokit.exploring.approximate import Approximation
 from surrokit.failures.account import FailureKind
 from surrokit.history.history import History
 from surrokit.kernel.kernel import Moves
-from surrokit.ledger.file import NoFile, RunFile
+from surrokit.ledger.file import INTERVAL, NoFile, RunFile
 from surrokit.limits.meter import SAMPLING, STARTING, WARMING, WEIGHING
 from surrokit.plan.asked import arguments_of
 from surrokit.plan.price import estimate_of
@@ -122,6 +122,7 @@ class Book:
         self._at: tuple[str, int, float] = (STARTING, 0, 0.0)
         self._expected_calls = math.inf
         self._meter.read = self.progress
+        self._meter.every(INTERVAL, lambda: self._file.write_progress(self.progress()))
 
     def begin(self, recipe: Recipe) -> None:
         """Go by a recipe from here on; the first one starts the run."""
@@ -399,6 +400,7 @@ class Book:
     def close(self) -> None:
         """Remove the budget's guard, and close the file."""
         self.target.guard(None)
+        self._meter.stop()
         if self.recipe is None:
             self._file.discard()
         else:
