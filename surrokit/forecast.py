@@ -82,4 +82,5 @@ def _time(target: Potential | Spec, kind: str, given: dict[str, Any]) -> float |
     starts = None if initial is None else given_positions(initial, exact, chains)
     recorded = RecordingPotential(exact, keep=False)
     _, costs = measure_starts(recorded, starts, chains, read_seed(given.get("seed")))
-    return costs.gradient if kind == "gradient" else costs.value
+    value, gradient = costs.a_position(chains, 1)
+    return gradient if kind == "gradient" else value

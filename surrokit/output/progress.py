@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surrokit.limits.meter import Meter
-from surrokit.output.notebook import EVERY_CALL, WIDTH, Display, in_notebook
+from surrokit.output import notebook
+from surrokit.output.notebook import WIDTH, Display, in_notebook
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -94,7 +95,7 @@ def _below_cell(meter: Meter) -> Iterator[list[object]]:
     progress = _bars(meter, WIDTH)
     display = Display(progress)
     display.draw()
-    meter.every(EVERY_CALL, display.draw)
+    meter.every(notebook.EVERY_CALL, display.draw)
     try:
         yield [ProgressBar(progress), display]
     finally:

@@ -260,7 +260,9 @@ class Recipe:
         """
         if learns:
             return self.chains * (self.wanted_draws + (self.warmup or 0))
-        iterations = self.chains * (self.most_warmup + self.wanted_draws)
+        # exact chains of a run whose parts are picked begin about modes
+        led = self.warmup is None and self.chosen is not None and GRADIENT in self.sampler.needs
+        iterations = self.chains * ((APPROACHED if led else self.most_warmup) + self.wanted_draws)
         if GRADIENT not in self.sampler.needs:
             return iterations
         longest = getattr(self.sampler, "n_steps", None)

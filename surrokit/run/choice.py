@@ -71,7 +71,7 @@ def _measure_and_pick(
     starts, costs = measure_starts(
         book.target, asked.initial, asked.chains, rng, book.clock.with_saved, left=most
     )
-    timed = costs.value, costs.gradient
+    timed = costs.a_position(asked.chains, asked.workers)
     recipe = attrs.evolve(asked, initial=starts, exact=book.target.target, timed=timed)
     if most is not None:
         left = most - book.clock.elapsed()
