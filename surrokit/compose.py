@@ -154,7 +154,8 @@ def sample(
     seed
         Whole number or generator.
     progress
-        Whether to show a progress bar, in a terminal or a notebook.
+        Whether to show a progress bar, or a line a minute where there is no terminal and no
+        notebook; and what the run will cost, if its calls take more than a minute.
     observers
         Objects with methods named as the observation hooks.
     on_error

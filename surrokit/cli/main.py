@@ -191,16 +191,14 @@ def sample(
         run = _sample(exact, **specs, **files, observers=observers, **sizes)
     baseline = None
     if compare and run.stopped != "interrupted":
-        plain = catalogue.pick("sampler")
         with verdict_once(quiet=quiet) as observers:
+            plain = catalogue.pick("sampler")
             baseline = _sample(exact, sampler=plain, observers=observers, **sizes)
     if not quiet:
         print_run(run, baseline, wide=wide)
     if json_path is not None:
-        figures = run.to_dict()
-        if baseline is not None:
-            figures["compare"] = baseline.to_dict()
-        write_json(json_path, figures)
+        compared = {} if baseline is None else {"compare": baseline.to_dict()}
+        write_json(json_path, {**run.to_dict(), **compared})
     write_outputs(run, out, report, quiet=quiet)
     if "interrupted" in (run.stopped, baseline and baseline.stopped):
         sys.exit(INTERRUPTED)

@@ -16,9 +16,12 @@ from typing import Any
 
 import attrs
 
-STARTING, SEARCHING, EXPLORING = "starting", "searching for the mode", "exploring"
-FITTING, WARMING, SAMPLING, WEIGHING = "fitting the surrogate", "warm-up", "sampling", "weighing"
+STARTING, EXPLORING, FITTING = "starting", "exploring", "fitting the surrogate"
+WARMING, SAMPLING, WEIGHING = "warm-up", "sampling", "weighing"
 """Stages of a run, in words."""
+
+SEARCHING = "searching for the mode"
+"""The stage of a search, within any of the others."""
 
 
 @attrs.define

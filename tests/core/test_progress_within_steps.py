@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import surrokit as sk
+import surrokit.output.progress
 from surrokit.cli.main import cli
 from surrokit.errors import StopRun
 from surrokit.live.watched import Watched
@@ -29,8 +30,8 @@ n_calls = 0
 def model(q):
     global n_calls
     n_calls += 1
-    time.sleep(0.02)
-    if n_calls % 7 == 0:
+    time.sleep(0.035)
+    if n_calls == 45:
         raise ArithmeticError("no solution")
     return 0.5 * float(q @ q)
 
@@ -82,7 +83,7 @@ def test_a_terminal_shows_calls_from_the_first_on():
     lines = in_terminal(script("executor='threads', workers=2"))
     said = [line for line in lines if "exact calls" in line]
     counts = {int(re.search(r"(\d+) exact calls", line)[1]) for line in said}
-    assert len([n for n in counts if 0 < n < 15]) > 2  # within the first step
+    assert len(counts) > 3  # the run ends after its first step
     assert said[0].startswith("starting: ")
     assert any(line.startswith("exploring: ") for line in said)
     assert any("2 in flight" in line and "ms a call" in line for line in said)
@@ -101,10 +102,25 @@ def test_a_pipe_gets_a_line_now_and_then_and_the_price():
     assert all("exact calls" in line and " so far" in line for line in said)
 
 
-def test_a_pipe_gets_nothing_where_no_progress_is_wanted():
-    quiet = script("progress=False")
-    shown = subprocess.run(quiet, capture_output=True, text=True, check=True, timeout=60)
-    assert (shown.stdout, shown.stderr) == ("", "")
+@pytest.mark.parametrize("progress", [True, False])
+def test_lines_can_be_switched_off(progress, monkeypatch, capfd):
+    monkeypatch.setattr(surrokit.output.progress, "EVERY_LINE", 0.0)
+    settings = {"sampler": "random-walk", "warmup": 5, "draws": 5, "seed": 1}
+    sk.sample(slow_target(), progress=progress, **settings)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert ("sampling: " in err) == progress
+    assert progress or not err
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+def test_limits_say_how_long_it_takes_at_most(monkeypatch, capfd):
+    monkeypatch.setattr(surrokit.output.progress, "EVERY_LINE", 0.0)
+    settings = {"sampler": "random-walk", "warmup": 50, "draws": 50, "seed": 1}
+    sk.sample(slow_target(), max_calls=300, max_seconds=7200.0, **settings)
+    said = capfd.readouterr().err
+    assert re.search(r"^warm-up: \d+ of 300 exact calls, .* of 2 h so far", said, re.MULTILINE)
+    assert re.search(r"^sampling: .*, (\d+ s to )?\d+ s left$", said, re.MULTILINE)
 
 
 def slow_target(pause=0.0, at=None, do=None):
@@ -113,7 +129,8 @@ def slow_target(pause=0.0, at=None, do=None):
     def model(q):
         nonlocal count
         count += 1
-        time.sleep(pause)
+        if at is None or count <= at:
+            time.sleep(pause)
         if count == at:
             do()
         return 0.5 * float(q @ q)
@@ -171,7 +188,7 @@ def counted(gradient=None):
 def test_an_estimate_takes_a_few_calls_alone(settings, tmp_path):
     target, calls = counted()
     expected = sk.estimate(target, seed=1, path=tmp_path / "run.surrokit", **settings)
-    assert len(calls) <= 12
+    assert len(calls) <= 40  # gradients are made of values where there are none
     assert list(tmp_path.iterdir()) == []
     assert expected.seconds_a_call > 0
     assert expected.kind == "value"
