@@ -6,6 +6,7 @@ import io
 import signal
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -170,7 +171,6 @@ def sample(
     from surrokit.cli.report import print_run, verdict_once
     from surrokit.cli.settings import parse_settings, specs_of
     from surrokit.cli.target import resolve_target
-    from surrokit.output.json import write_json
     from surrokit.output.saving import check_folder
     from surrokit.registry.catalogue import default_catalogue
 
@@ -196,9 +196,8 @@ def sample(
             baseline = _sample(exact, sampler=plain, observers=observers, **sizes)
     if not quiet:
         print_run(run, baseline, wide=wide)
-    if json_path is not None:
-        compared = {} if baseline is None else {"compare": baseline.to_dict()}
-        write_json(json_path, {**run.to_dict(), **compared})
+    compared = {} if baseline is None else {"compare": baseline.to_dict()}
+    _write_figures(json_path, lambda: {**run.to_dict(), **compared})
     write_outputs(run, out, report, quiet=quiet)
     if "interrupted" in (run.stopped, baseline and baseline.stopped):
         sys.exit(INTERRUPTED)
@@ -247,7 +246,6 @@ def resume(
     from surrokit.cli.report import print_run, verdict_once
     from surrokit.cli.settings import parse_settings, specs_of
     from surrokit.cli.target import resolve_target
-    from surrokit.output.json import write_json
     from surrokit.registry.catalogue import default_catalogue
     from surrokit.sessions import resume as go_on
 
@@ -259,8 +257,7 @@ def resume(
         run = go_on(file, exact, progress=not quiet, observers=observers, **again, **sizes)
     if not quiet:
         print_run(run, wide=wide)
-    if json_path is not None:
-        write_json(json_path, run.to_dict())
+    _write_figures(json_path, run.to_dict)
     if run.stopped == "interrupted":
         sys.exit(INTERRUPTED)
 
@@ -370,12 +367,17 @@ def _sample(target: Any, **arguments: Any) -> Run:
 def _estimate(target: Any, json_path: Path | None, **arguments: Any) -> None:
     """Print what a run would cost."""
     from surrokit.forecast import estimate
-    from surrokit.output.json import write_json
 
     expected = estimate(target, **arguments)
     say(expected)
-    if json_path is not None:
-        write_json(json_path, expected.to_dict())
+    _write_figures(json_path, expected.to_dict)
+
+
+def _write_figures(path: Path | None, figures: Callable[[], dict[str, Any]]) -> None:
+    from surrokit.output.json import write_json
+
+    if path is not None:
+        write_json(path, figures())
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
