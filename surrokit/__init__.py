@@ -20,6 +20,7 @@ from surrokit.coordinates.declarations import (
 )
 from surrokit.coordinates.parameters import Parameter, Parameters, vector
 from surrokit.diagnostics import effective_sample_size, r_hat, relative_error_of_mean
+from surrokit.forecast import estimate
 from surrokit.ledger.reader import Ledger
 from surrokit.plan.safety import Safety
 from surrokit.programs.potential import command_potential
@@ -77,6 +78,7 @@ __all__ = [
     "check_gradient",
     # sampling
     "sample",
+    "estimate",
     "resume",
     "open_run",
     "sharpen",

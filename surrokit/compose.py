@@ -154,7 +154,8 @@ def sample(
     seed
         Whole number or generator.
     progress
-        Whether to show a progress bar, in a terminal or a notebook.
+        Whether to show a progress bar, or a line a minute where there is no terminal and no
+        notebook; and what the run will cost, if its calls take more than a minute.
     observers
         Objects with methods named as the observation hooks.
     on_error
@@ -279,7 +280,7 @@ def sample(
         known, evaluated, past = read_known(warm_start, exact, version)
         asked = add_known(asked, evaluated, past)
     with terms.spread(asked.exact) as (exact, ahead):
-        asked = attrs.evolve(asked, exact=exact, ahead=ahead)
+        asked = attrs.evolve(asked, exact=exact, ahead=ahead, workers=terms.at_once)
         file = None if path is None else new_file(path, asked, rng, version, known)
         with observed(observers, progress=progress) as listeners:
             outcome = run(asked, composer, rng, listeners, file or unwritten(known))

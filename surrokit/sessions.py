@@ -43,6 +43,7 @@ from surrokit.ledger.known import Known
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import Tape
+from surrokit.limits.meter import metered
 from surrokit.plan.asked import PARTS
 from surrokit.plan.parts import check_target
 from surrokit.plan.plain import is_data
@@ -177,7 +178,8 @@ def resume(
         exact = scaled(exact, scaling)
     with terms.spread(exact) as (exact, ahead):
         with held(path, partial(Store.open, write=True)) as (store, lock):
-            asked = attrs.evolve(read_settings(store, exact, given), ahead=ahead)
+            asked = read_settings(store, exact, given)
+            asked = attrs.evolve(asked, ahead=ahead, workers=terms.at_once)
             check_fingerprint(store, asked.exact, version)
             sequels = read_sequels(store, asked)
             account = store.facts().get("account", {})
@@ -312,13 +314,13 @@ def observed(observers: Sequence[object], *, progress: bool) -> Iterator[Observe
     observers
         Objects with methods named as the observation hooks.
     progress
-        Whether to show a progress bar, in a terminal or a notebook.
+        Whether to show a progress bar, or lines where there is no terminal and no notebook.
     """
     # late: importing the package stays fast
     from surrokit.output.log import log_observers
     from surrokit.output.progress import progress_bar
 
-    with progress_bar(enabled=progress) as bar:
+    with metered() as meter, progress_bar(meter, enabled=progress) as bar:
         listeners = Observers([*observers, *bar, *log_observers()])
         listeners.add_hooks(default_plugins().manager.hook)
         yield listeners

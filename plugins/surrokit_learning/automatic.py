@@ -114,7 +114,7 @@ class Automatic:
         learns = picked.surrogate not in (None, "none")
         if serving is None or not learns or not _leaves_open(picked):
             return picked
-        needed, most = _needed(picked), picked.budget.calls
+        needed, most = picked.chains * picked.wanted_draws, picked.budget.calls
         if most is None or most >= needed:
             return picked
         if costs.value < self.weighing and not _has_few(picked):
@@ -194,11 +194,6 @@ def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | No
         steps_per_draw=steps,
         described={**names, "correction": describe(correction), "surrogate": "none"},
     )
-
-
-def _needed(recipe: Recipe) -> int:
-    """Return the calls that chains take for the draws wanted, where nearly all are accepted."""
-    return recipe.chains * recipe.wanted_draws
 
 
 def _leaves_open(recipe: Recipe) -> bool:

@@ -6,6 +6,7 @@ import io
 import signal
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -161,6 +162,9 @@ def plugins(names: tuple[str, ...], json_path: Path | None) -> None:
 @with_workers
 @QUIET
 @WIDE
+@click.option(
+    "--dry-run", is_flag=True, help="Time a few calls, and say what the run would cost, alone."
+)
 @click.option("--compare", is_flag=True, help="Also run plain HMC, and show its cost.")
 @click.option(
     "--json", "json_path", type=click.Path(path_type=Path), help="Write the figures as JSON here."
@@ -175,6 +179,7 @@ def sample(
     one_by_one: bool,
     quiet: bool,
     wide: bool,
+    dry_run: bool,
     compare: bool,
     json_path: Path | None,
     out: Path | None,
@@ -189,7 +194,6 @@ def sample(
     from surrokit.cli.report import print_run, verdict_once
     from surrokit.cli.settings import parse_settings, specs_of
     from surrokit.cli.target import name_or_target
-    from surrokit.output.json import write_json
     from surrokit.output.saving import check_folder
     from surrokit.registry.catalogue import default_catalogue
 
@@ -203,20 +207,20 @@ def sample(
     files = {"path": path, "warm_start": warm_start or None, "keep": keep}
     sizes["progress"] = not quiet
     specs = specs_of(names, parts, catalogue)
+    if dry_run:
+        _estimate(exact, json_path, **specs, **files, **sizes)
+        return
     with verdict_once(quiet=quiet) as observers:
         run = _sample(exact, **specs, **files, observers=observers, **sizes)
     baseline = None
     if compare and run.stopped != "interrupted":
-        plain = catalogue.pick("sampler")
         with verdict_once(quiet=quiet) as observers:
+            plain = catalogue.pick("sampler")
             baseline = _sample(exact, sampler=plain, observers=observers, **sizes)
     if not quiet:
         print_run(run, baseline, wide=wide)
-    if json_path is not None:
-        figures = run.to_dict()
-        if baseline is not None:
-            figures["compare"] = baseline.to_dict()
-        write_json(json_path, figures)
+    compared = {} if baseline is None else {"compare": baseline.to_dict()}
+    _write_figures(json_path, lambda: {**run.to_dict(), **compared})
     write_outputs(run, out, report, quiet=quiet)
     if "interrupted" in (run.stopped, baseline and baseline.stopped):
         sys.exit(INTERRUPTED)
@@ -268,7 +272,6 @@ def resume(
     from surrokit.cli.report import print_run, verdict_once
     from surrokit.cli.settings import parse_settings, specs_of
     from surrokit.cli.target import name_or_target
-    from surrokit.output.json import write_json
     from surrokit.registry.catalogue import default_catalogue
     from surrokit.sessions import resume as go_on
 
@@ -280,8 +283,7 @@ def resume(
         run = go_on(file, exact, progress=not quiet, observers=observers, **again, **sizes)
     if not quiet:
         print_run(run, wide=wide)
-    if json_path is not None:
-        write_json(json_path, run.to_dict())
+    _write_figures(json_path, run.to_dict)
     if run.stopped == "interrupted":
         sys.exit(INTERRUPTED)
 
@@ -388,6 +390,22 @@ def _sample(target: Any, **arguments: Any) -> Run:
     from surrokit.compose import sample as draw
 
     return draw(target, **arguments)
+
+
+def _estimate(target: Any, json_path: Path | None, **arguments: Any) -> None:
+    """Print what a run would cost."""
+    from surrokit.forecast import estimate
+
+    expected = estimate(target, **arguments)
+    say(expected)
+    _write_figures(json_path, expected.to_dict)
+
+
+def _write_figures(path: Path | None, figures: Callable[[], dict[str, Any]]) -> None:
+    from surrokit.output.json import write_json
+
+    if path is not None:
+        write_json(path, figures())
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -34,33 +34,41 @@ def show_run(path: Path, *, follow: bool = False, wide: bool = False) -> None:
     LedgerError
         If the file cannot be read.
     """
-    state, seen = "running", -1
+    seen = -1
     while True:
         with Ledger(path) as ledger:
-            account, waits = ledger.account or {}, waits_for(ledger)
+            account, progress = ledger.account or {}, ledger.progress
+            waits = waits_for(ledger)
         if waits is not None:
             say(f"{path}: {waits}")
             _print_run(path, wide=wide)
             return
         state, iteration = account.get("state", "starting"), account.get("iteration", 0)
-        if iteration != seen or state != "running":
-            _print(path, state, iteration, wide=wide)
-        if not follow or state not in ("starting", "running"):
+        goes_on = state in ("starting", "running")
+        said = progress if goes_on else None
+        if iteration != seen or not goes_on:
+            _print(path, state, iteration, said, wide=wide)
+        elif said is not None:
+            say(said)
+        if not (follow and goes_on):
             return
         seen = iteration
         time.sleep(SECONDS)
 
 
-def _print(path: Path, state: str, iteration: int, *, wide: bool) -> None:
+def _print(path: Path, state: str, iteration: int, progress: str | None, *, wide: bool) -> None:
     say(f"{path}: {state}, {iteration} iterations")
-    _print_run(path, wide=wide)
+    if progress is not None:
+        say(progress)
+    _print_run(path, wide=wide, silent=progress is not None)
 
 
-def _print_run(path: Path, *, wide: bool) -> None:
+def _print_run(path: Path, *, wide: bool, silent: bool = False) -> None:
     try:
         run = open_run(path)
     except LedgerError as error:
-        say(str(error))
+        if not silent:
+            say(str(error))
         return
     if len(run.kept) > 1:
         print_run(run, wide=wide)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from surrokit.contracts.progress import Estimate
 from surrokit.contracts.sampler import StepInfo
 from surrokit.contracts.schedule import Stage
 
@@ -22,6 +23,8 @@ class RunInfo:
         the present estimate.
     parts
         Kind to a description of the part in use.
+    estimate
+        What the run is expected to cost; None where that is not known.
     """
 
     dim: int
@@ -29,6 +32,7 @@ class RunInfo:
     warmup: int
     draws: int
     parts: Mapping[str, str]
+    estimate: Estimate | None = None
 
 
 @attrs.frozen(kw_only=True, eq=False)

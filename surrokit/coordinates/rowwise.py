@@ -6,12 +6,12 @@ import signal
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from surrokit.errors import EvaluationError, ResultTypeError, ShapeError
+from surrokit.limits.meter import current_meter
 from surrokit.types import FloatArray
 
 Results = TypeVar("Results", bound=tuple[FloatArray, ...])
@@ -96,7 +96,17 @@ def row_by_row(
 
 def one_after_another(source: RowSource, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
     """Evaluate a source at each row, in order; raises as :func:`row_by_row` does."""
-    return row_by_row(partial(source.at, what), rows)
+    meter, left = current_meter(), len(rows)
+
+    def evaluate(row: FloatArray) -> tuple[FloatArray, ...]:
+        nonlocal left
+        try:
+            return source.at(what, row)
+        finally:
+            left -= 1
+            meter.left(left)
+
+    return row_by_row(evaluate, rows)
 
 
 def as_failure(error: BaseException) -> Exception:

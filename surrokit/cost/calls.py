@@ -19,6 +19,7 @@ from surrokit.failures.account import FailureAccount
 from surrokit.failures.cause import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, report_of
 from surrokit.failures.log import FailureLog
 from surrokit.failures.outcome import Answer, Outcome, Results
+from surrokit.limits.meter import current_meter
 from surrokit.limits.penalties import without_penalties
 from surrokit.shapes import check_positions
 from surrokit.types import BoolArray, FloatArray
@@ -69,6 +70,8 @@ class ExactCalls:
         Whether :meth:`evaluate` retries; else what it calls does by :meth:`retry`.
     log
         Warns of failures.
+    meter
+        Counts the calls that have come back, and those that go on.
     last : tuple of ndarray of shape (dim,) and float, or None
         The latest position at which U is finite, and U there.
     """
@@ -83,6 +86,7 @@ class ExactCalls:
         self.remembers = False
         self.log = FailureLog()
         self.last: tuple[FloatArray, float] | None = None
+        self.meter = current_meter()
         self._known: dict[CallKind, tuple[FloatArray, Answer]] = {}
         self._worked: set[CallKind] = set()
         self._n_outputs: tuple[int, ...] | None = None
@@ -134,6 +138,8 @@ class ExactCalls:
         if self.guard is not None:
             self.guard(kind, n)
         self.counts[kind] += n
+        if kind != "rows":
+            self.meter.begin(n)
 
     @contextmanager
     def off_the_record(self) -> Iterator[FailureAccount]:
@@ -225,7 +231,10 @@ class ExactCalls:
     def _pay(self, kind: CallKind, function: Function, positions: FloatArray) -> Answer:
         self._cures = []
         attempt = self.retry if self.retries_here else self._attempt
-        return attempt(kind, function, positions).tell(self._cures)
+        try:
+            return attempt(kind, function, positions).tell(self._cures)
+        finally:
+            self.meter.left(0)
 
     def retry(self, kind: CallKind, function: Function, positions: FloatArray) -> Outcome:
         """Return the outcome of a batch, failed rows of which are evaluated again if asked.

@@ -49,6 +49,18 @@ class Costs:
     by_differences: bool = False
     stairs: tuple[str, ...] = ()
 
+    def a_position(self, chains: int, workers: int) -> tuple[float, float | None]:
+        """Return the seconds of a value and of a gradient at one of several positions.
+
+        Without workers these are those of a batch, which a vectorised target evaluates for less.
+        """
+        if workers > 1:
+            return self.value, self.gradient
+        value = min(self.value, self.values / chains)
+        if self.gradient is None or self.gradients is None:
+            return value, self.gradient
+        return value, min(self.gradient, self.gradients / chains)
+
 
 def measure_starts(
     target: RecordingPotential,

@@ -16,6 +16,7 @@ from surrokit.executors.cargo import pack, refuse
 from surrokit.executors.outstanding import Key, key_of
 from surrokit.executors.reply import Reply, try_at
 from surrokit.executors.worker import Cargo, Conditions, evaluate, ready, whoami
+from surrokit.limits.meter import current_meter
 from surrokit.types import FloatArray
 
 _LAST_CALLS, _PAUSE = 5.0, 0.05  # seconds for which calls are given up, and between attempts
@@ -97,7 +98,11 @@ class Threads(Begun):
         futures = self._out = []
         try:
             futures.extend(self.ask(what, row) for row in rows)
-            return [_result(future) for future in futures]
+            replies, meter = list[Reply](), current_meter()
+            for future in futures:
+                replies.append(_result(future))
+                meter.left(len(futures) - len(replies))
+            return replies
         finally:
             for future in futures:
                 future.cancel()
@@ -169,7 +174,7 @@ class Given(Begun):
         """
         out = {self.ask(what, row): i for i, row in enumerate(rows)}
         replies: dict[int, Reply] = {}
-        carried = bool(self._lacking)
+        carried, meter = bool(self._lacking), current_meter()
         try:
             while out:
                 for future in wait(out, return_when=FIRST_COMPLETED).done:
@@ -180,6 +185,7 @@ class Given(Begun):
                     else:
                         self._lacking.discard(reply.worker)
                         replies[i] = reply
+                meter.left(len(out))
         finally:
             for future in out:
                 future.cancel()

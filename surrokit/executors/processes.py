@@ -14,6 +14,7 @@ from surrokit.executors.cargo import pack, refuse
 from surrokit.executors.outstanding import Key, Outstanding
 from surrokit.executors.reply import Reply
 from surrokit.executors.worker import Cargo, Conditions, evaluate, ready, settle, whoami
+from surrokit.limits.meter import current_meter
 from surrokit.types import FloatArray
 
 DEATHS = 3
@@ -81,13 +82,14 @@ class Processes:
             If workers die time and again.
         """
         errands = [self._calls.ask(what, row) for row in rows]
-        self._busy, deaths, hung = True, 0, 0
+        self._busy, deaths, hung, meter = True, 0, 0, current_meter()
         while any(errand.reply is None for errand in errands):
             if hung == self.workers:
                 self._renew()
                 hung = 0
             self._send(self.workers - hung)
             done, lost = self._calls.gather()
+            meter.left(sum(errand.reply is None for errand in errands))
             hung += self._calls.give_up()
             if lost:
                 deaths = 1 if done else deaths + 1

@@ -110,6 +110,15 @@ class Terms:
             crew.close()
 
     @property
+    def at_once(self) -> int:
+        """Calls that may go on at once, as far as is known."""
+        if self.executor is None:
+            return 1
+        if isinstance(self.executor, str):
+            return self.workers or cores()
+        return int(getattr(self.executor, "_max_workers", None) or cores())
+
+    @property
     def _most_ahead(self) -> int:
         if self.prefetch is not None:
             return self.prefetch

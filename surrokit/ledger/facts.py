@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +17,7 @@ from surrokit.contracts.explorer import Past
 from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.methods import CALL_KINDS
 from surrokit.contracts.potential import Potential
+from surrokit.contracts.progress import Progress, duration
 from surrokit.cost.budget import Budget
 from surrokit.errors import ConfigurationError
 from surrokit.ledger.store import Store, reading
@@ -83,6 +86,39 @@ _ACCOUNT: dict[str, Any] = {
 }
 _SEQUEL: dict[str, Any] = {"draws": int | None, "after": int}
 _SECONDS = ("warmup", "training", "sampling")
+
+
+PROGRESS = "progress"
+"""The fact that says how far a run is within an iteration."""
+
+
+def write_progress(store: Store, progress: Progress) -> None:
+    """Write how far a run is: figures, the sentence that says them, and when that was.
+
+    Raises
+    ------
+    LedgerError
+        If it cannot be written.
+    """
+    figures = attrs.asdict(progress)
+    figures["left"] = [None if math.isinf(seconds) else seconds for seconds in progress.left]
+    with store.transaction():
+        store.write_facts({PROGRESS: {**figures, "text": str(progress), "at": time.time()}})
+
+
+def read_progress(store: Store) -> str | None:
+    """Return how far a run is in a sentence, and how long ago that was; None if nothing says it.
+
+    Raises
+    ------
+    LedgerError
+        If the file cannot be read.
+    """
+    written = store.facts().get(PROGRESS)
+    if not isinstance(written, Mapping) or not is_of(written, {"text": Text, "at": float}):
+        return None
+    ago = duration(max(time.time() - written["at"], 0.0), whole=True)
+    return f"{written['text']} ({ago} ago)"
 
 
 def read_account(store: Store) -> dict[str, Any] | None:

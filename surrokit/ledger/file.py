@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from surrokit.contracts.progress import Progress
 from surrokit.contracts.sampler import ChainState
 from surrokit.cost.journal import Journal, NoJournal
 from surrokit.errors import LedgerError
 from surrokit.history.history import History
 from surrokit.history.scratch import Keep, Scratch, scratch_for
 from surrokit.ledger.blocks import forget_blocks, write_block, write_rounds
-from surrokit.ledger.facts import read_arguments
+from surrokit.ledger.facts import read_arguments, write_progress
 from surrokit.ledger.known import Known, LookUp
 from surrokit.ledger.lock import Lock
 from surrokit.ledger.store import Store
@@ -22,7 +23,7 @@ from surrokit.ledger.tape import Tape
 from surrokit.result.weights import Weights
 
 INTERVAL = 1.0
-"""Seconds between blocks of draws."""
+"""Seconds between blocks of draws, and between notes of how far the run is."""
 
 _MOST = 256  # iterations of a block
 
@@ -57,6 +58,9 @@ class NoFile:
 
     def tell(self, account: Account, weighed: Weighed) -> None:
         """Remember who tells what the run has done so far, and what came of weighted answers."""
+
+    def write_progress(self, progress: Progress) -> None:
+        """Write how far the run is, within an iteration too."""
 
     def close(self, histories: tuple[History, History]) -> None:
         """Write the rest, and close the file."""
@@ -141,6 +145,12 @@ class RunFile:
     def begin_again(self) -> None:
         """Take note that draws have become warm-up."""
         self._rewrite = True
+
+    def write_progress(self, progress: Progress) -> None:
+        """Write how far the run is, for those who look at the file; nothing depends on it."""
+        if not self._tape.replays:
+            with suppress(LedgerError):
+                write_progress(self._store, progress)
 
     def close(self, histories: tuple[History, History]) -> None:
         """Write the rest, and close the file; what cannot be written is no loss for a resume."""

@@ -19,7 +19,7 @@ from surrokit.history.scratch import scratch_for
 from surrokit.history.trace import Trace, trace_of
 from surrokit.ledger.blocks import read_blocks, read_weights
 from surrokit.ledger.events import Event, read_events
-from surrokit.ledger.facts import read_account
+from surrokit.ledger.facts import read_account, read_progress
 from surrokit.ledger.fingerprint import REPORTED, read_parameters
 from surrokit.ledger.store import Store, reading
 from surrokit.result.weights import Weights
@@ -90,6 +90,11 @@ class Ledger:
     def account(self) -> dict[str, Any] | None:
         """What the run has done so far; None if nothing is written yet."""
         return read_account(self.store)
+
+    @property
+    def progress(self) -> str | None:
+        """How far the run is by its exact calls, in a sentence; None if nothing is written yet."""
+        return read_progress(self.store)
 
     @property
     def calls(self) -> dict[str, int]:

@@ -29,6 +29,7 @@ class _Account:
     state: str
     iteration: int
     written: float
+    progress: str | None = None
 
     @property
     def goes_on(self) -> bool:
@@ -79,7 +80,8 @@ class Watched:
 
     def _write(self, account: _Account) -> str:
         if account.state == "starting":
-            return waiting_page("No iteration is written yet.", self._refresh)
+            what = account.progress or "No iteration is written yet."
+            return waiting_page(what, self._refresh)
         run, note = _open(self.path, account)
         if note is None:
             return page_of(run)
@@ -105,10 +107,11 @@ def look_at(path: str | os.PathLike[str]) -> tuple[Run, str | None]:
 
 def _read(path: Path) -> _Account:
     with Ledger(path) as ledger:
-        account = ledger.account or {}
+        account, progress = ledger.account or {}, ledger.progress
     files = [path, path.with_name(f"{path.name}-wal")]
     written = max(each.stat().st_mtime for each in files if each.exists())
-    return _Account(account.get("state", "starting"), account.get("iteration", 0), written)
+    state, iteration = account.get("state", "starting"), account.get("iteration", 0)
+    return _Account(state, iteration, written, progress)
 
 
 def _open(path: Path, account: _Account) -> tuple[Run, str | None]:
@@ -116,9 +119,10 @@ def _open(path: Path, account: _Account) -> tuple[Run, str | None]:
     if not account.goes_on:
         return run, None
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(account.written))
+    doing = "" if account.progress is None else f" Its last note: {account.progress}."
     note = (
         f"The run goes on, or was killed: {account.iteration} iterations are done, and its file "
-        f"was last written at {when}."
+        f"was last written at {when}.{doing}"
     )
     # that it was interrupted is not known
     findings = tuple(each for each in run.verdict if each.name != "stopped")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from surrokit.contracts.counting import calls_per_gradient
 from surrokit.contracts.potential import Potential
+from surrokit.limits.meter import SEARCHING, stage
 from surrokit.mode.by_values import descend_by_values
 from surrokit.mode.descent import TOLERANCE, descend
 from surrokit.mode.mode import Mode
@@ -27,6 +28,7 @@ def goes_by_values(potential: Potential) -> bool:
     return calls_per_gradient(potential) > 1 and potential.dim <= MOST_DIM
 
 
+@stage(SEARCHING)
 def find_mode(
     potential: Potential,
     start: FloatArray,

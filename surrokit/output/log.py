@@ -28,6 +28,8 @@ class RunLog:
         """Log sizes and parts."""
         parts = ", ".join(f"{kind} {name}" for kind, name in run.parts.items())
         LOGGER.info("run of %d chains in %d dimensions: %s", run.chains, run.dim, parts)
+        if run.estimate is not None and run.estimate.seconds_a_call is not None:
+            LOGGER.info("%s", run.estimate)
 
     def surrokit_surrogate_deployed(self, evaluations: int, reason: str, **_: object) -> None:
         """Log what the surrogate learnt from."""

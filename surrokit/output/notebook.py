@@ -16,6 +16,9 @@ WIDTH = 120
 EVERY = 0.25
 """Seconds between two drawings at least."""
 
+EVERY_CALL = 1.0
+"""Seconds between two drawings, at least, that calls within an iteration cause."""
+
 _LINE = (
     '<pre style="margin:0;white-space:pre-wrap;'
     "font-family:Menlo,'DejaVu Sans Mono',Consolas,'Courier New',monospace\">{code}</pre>"
@@ -48,10 +51,6 @@ class Display:
         self._handle: Any = None
         self._next = 0.0
 
-    def surrokit_run_started(self, **_: object) -> None:
-        """Draw the bars: a search for the mode may take long."""
-        self.draw()
-
     def surrokit_transition_done(self, **_: object) -> None:
         """Draw the bars, unless they were drawn a moment ago."""
         if time.monotonic() >= self._next:
@@ -62,11 +61,9 @@ class Display:
         self.draw()
 
     def draw(self) -> None:
-        """Draw the bars as they are; nothing before there are any."""
+        """Draw the bars as they are."""
         from IPython.display import display
 
-        if not self._progress.tasks:
-            return
         shown = _draw(self._progress)
         if self._handle is None:
             self._handle = display(shown, raw=True, display_id=True)

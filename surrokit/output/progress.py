@@ -1,17 +1,23 @@
-"""The progress bar: acceptance or errors, exact calls spent, time left."""
+"""The progress of a run: a bar in a terminal or a notebook, and lines where there is neither.
+
+All of them say what the meter of the run counts, from its first call on.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surrokit.limits.meter import Meter
+from surrokit.output import notebook
 from surrokit.output.notebook import WIDTH, Display, in_notebook
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.progress import Progress, ProgressColumn, TaskID
 
     from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
@@ -19,62 +25,108 @@ if TYPE_CHECKING:
 ROOM_FOR_ACCEPTANCE, ROOM_FOR_SURROGATE = 90, 120
 """Characters in a line from which on it says how good draws are, and what the surrogate learnt."""
 
+EVERY_LINE = 60.0
+"""Seconds between two lines, at least, where there is no terminal."""
+
 _FORGET = 0.98
 
 
 @contextmanager
-def progress_bar(*, enabled: bool) -> Iterator[list[ProgressBar | Display]]:
-    """Show a bar while the block runs, in a notebook or if standard error is a terminal.
+def progress_bar(meter: Meter, *, enabled: bool) -> Iterator[list[object]]:
+    """Show how far a run is while the block lasts.
+
+    In a notebook, or if standard error is a terminal, that is a bar; elsewhere it is a line on
+    standard error once a minute, and none in the first.
+
+    Parameters
+    ----------
+    meter
+        Of the run.
+    enabled
+        Whether to show anything.
 
     Yields
     ------
-    list of ProgressBar or Display
-        The observers that drive the bar; empty where none is shown.
+    list
+        The observers that drive it; empty where nothing is shown.
     """
-    if enabled and in_notebook():
-        with _below_cell() as observers:
+    if not enabled:
+        yield []
+    elif in_notebook():
+        with _below_cell(meter) as observers:
             yield observers
-    elif enabled and sys.stderr.isatty():
-        with _in_terminal() as bar:
+    elif sys.stderr is not None and sys.stderr.isatty():
+        with _in_terminal(meter) as bar:
             yield [bar]
     else:
-        yield []
+        meter.every(EVERY_LINE, lambda: _write(_said(meter)))
+        yield [PriceLine()]
+
+
+class PriceLine:
+    """An observer that writes what a run will cost, where it is long."""
+
+    def surrokit_run_started(self, run: RunInfo) -> None:
+        """Write the sentence."""
+        if run.estimate is not None and run.estimate.matters:
+            _write(str(run.estimate))
+
+
+def _said(meter: Meter) -> str:
+    return meter.stage if meter.read is None else str(meter.read())
+
+
+def _write(line: str) -> None:
+    with suppress(OSError, ValueError):  # nobody reads standard error any more
+        print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
-def _in_terminal() -> Iterator[ProgressBar]:
+def _in_terminal(meter: Meter) -> Iterator[ProgressBar]:
     from rich.console import Console
-    from rich.progress import Progress
 
     console = Console(stderr=True)
-    with Progress(*columns_for(console.width), console=console) as progress:
+    with _bars(meter, console.width, console=console) as progress:
         yield ProgressBar(progress)
 
 
 @contextmanager
-def _below_cell() -> Iterator[list[ProgressBar | Display]]:
-    from rich.progress import Progress
-
-    progress = Progress(*columns_for(WIDTH))
+def _below_cell(meter: Meter) -> Iterator[list[object]]:
+    progress = _bars(meter, WIDTH)
     display = Display(progress)
+    display.draw()
+    meter.every(notebook.EVERY_CALL, display.draw)
     try:
         yield [ProgressBar(progress), display]
     finally:
         display.draw()
 
 
+def _bars(meter: Meter, width: int, **settings: Any) -> Progress:
+    """Return bars with what the meter counts in a line below, read anew at each drawing."""
+    from rich.progress import Progress
+    from rich.text import Text
+
+    class Bars(Progress):
+        def get_renderables(self) -> Iterator[RenderableType]:
+            for task in self.tasks:
+                if task.fields["price"]:
+                    yield Text(task.fields["price"])
+                yield self.make_tasks_table([task])
+            yield Text(_said(meter))
+
+    return Bars(*columns_for(width), **settings)
+
+
 def columns_for(width: int) -> list[ProgressColumn]:
     """Return the columns of a bar that has room for so many characters in a line."""
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn
 
     asides = [(ROOM_FOR_ACCEPTANCE, "said"), (ROOM_FOR_SURROGATE, "learnt")]
     return [
-        TextColumn("{task.fields[stage]:<11}"),
         BarColumn(bar_width=None if width >= ROOM_FOR_SURROGATE else 8),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
         *(TextColumn(f"{{task.fields[{aside}]}}") for room, aside in asides if width >= room),
-        TextColumn("{task.fields[calls]} exact calls"),
-        TimeRemainingColumn(),
     ]
 
 
@@ -90,8 +142,14 @@ class ProgressBar:
 
     def surrokit_run_started(self, run: RunInfo) -> None:
         """Draw the bar."""
+        price = run.estimate if run.estimate is not None and run.estimate.matters else ""
         self._task = self._progress.add_task(
-            "", total=run.warmup + run.draws, stage="starting", said="", learnt="", calls=0
+            "",
+            total=run.warmup + run.draws,
+            unit="iterations",
+            price=str(price),
+            said="",
+            learnt="",
         )
 
     def surrokit_surrogate_deployed(self, evaluations: int, reason: str, **_: object) -> None:
@@ -109,18 +167,16 @@ class ProgressBar:
             now = float(info.step.move_probability.mean())
             before = now if np.isnan(self._acceptance) else self._acceptance
             self._acceptance = _FORGET * before + (1 - _FORGET) * now
-        calls = sum(n for kind, n in info.calls.items() if kind != "rows")
         if self._weighs:
-            self._progress.update(self._task, completed=calls, calls=calls)
+            calls = sum(n for kind, n in info.calls.items() if kind != "rows")
+            self._progress.update(self._task, completed=calls)
             return
         expected = run.warmup + run.draws
         self._progress.update(
             self._task,
             completed=info.iteration,
             total=max(expected, info.iteration),  # draws that begin again make a run longer
-            stage=info.stage,
             said="" if np.isnan(self._acceptance) else f"acceptance {self._acceptance:.2f}",
-            calls=calls,
         )
 
     def surrokit_round_weighed(self, info: RoundInfo, **_: object) -> None:
@@ -134,6 +190,6 @@ class ProgressBar:
             self._task,
             completed=info.calls,
             total=info.expected_calls,
-            stage="weighing",
+            unit="calls",
             said=f"error {info.error:.2g} sd{aim}",
         )

@@ -159,6 +159,11 @@ class Recipe:
         sampler suits the target.
     ahead
         Evaluates positions by workers before anybody asks for them; None for nobody.
+    workers
+        Calls of the target that may go on at once.
+    timed
+        Seconds of a value and of a gradient at one position, None where there is no gradient; None
+        where no calls were timed.
     described
         Kind of part to a description, for observers and the output.
     """
@@ -193,6 +198,8 @@ class Recipe:
     learner: Learner | None = None
     exact_sampler: Sampler | None = None
     ahead: Ahead | None = None
+    workers: int = 1
+    timed: tuple[float, float | None] | None = None
     described: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
@@ -236,11 +243,31 @@ class Recipe:
         gradients are made of values, or there are none, half as many values as a gradient to one
         side: chains that move by values alone take one.
         """
-        price = max(GRADIENTS_A_DRAW, self.settings.get("n_steps") or 0)
+        price: float = max(GRADIENTS_A_DRAW, self.settings.get("n_steps") or 0)
         if calls_per_gradient(self.exact) > 1 or GRADIENT not in self.exact.capabilities:
             price = (1 + self.exact.dim) / 2
         iterations = self.chains * (self.most_warmup + max(self.wanted_draws, DRAWS))
         return price * iterations * (MANY_TIMES if self.is_open else NAMED_TIMES)
+
+    def expected_calls(self, *, learns: bool) -> int:
+        """Return the calls that chains are expected to take, warm-up included.
+
+        Parameters
+        ----------
+        learns
+            Whether they move on a surrogate: a draw then takes a value, as does an iteration of a
+            warm-up whose length is given.
+        """
+        if learns:
+            return self.chains * (self.wanted_draws + (self.warmup or 0))
+        # exact chains of a run whose parts are picked begin about modes
+        led = self.warmup is None and self.chosen is not None and GRADIENT in self.sampler.needs
+        iterations = self.chains * ((APPROACHED if led else self.most_warmup) + self.wanted_draws)
+        if GRADIENT not in self.sampler.needs:
+            return iterations
+        longest = getattr(self.sampler, "n_steps", None)
+        steps = GRADIENTS_A_DRAW if longest is None else math.ceil((1 + longest) / 2)
+        return steps * calls_per_gradient(self.exact) * iterations
 
     @property
     def exploration_limit(self) -> Budget:

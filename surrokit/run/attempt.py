@@ -15,6 +15,7 @@ from surrokit.contracts.schedule import Decision, Stage
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.exploring.approximate import Approximation
 from surrokit.kernel.windows import LAST
+from surrokit.limits.meter import EXPLORING, SAMPLING, WARMING
 from surrokit.mode.starts import Began, start
 from surrokit.plan.length import has_arrived, warmup_length
 from surrokit.plan.recipe import (
@@ -81,6 +82,7 @@ class Attempt:
             book.add_surrogate(learning.surrogate, 0, "ready before the run")
         if recipe.explorer is None:
             return None
+        book.enter(EXPLORING)
         bound = bound_within(recipe, self._target)
         exploring = self._exploring = Exploring(bound, learning, self._take_paid, book.clock)
         with book.clock.phase("warmup"):
@@ -163,6 +165,7 @@ class Attempt:
 
     def _warm(self) -> None:
         book, stopping = self._book, self._book.stopping
+        book.enter(WARMING)
         book.expect(warmup=book.warmup_ends)
         stopping.warmup_begins()
         while (room := book.room) > 0:
@@ -241,6 +244,7 @@ class Attempt:
         book, net, stopping = self._book, self._net, self._book.stopping
         book.target.exact.log.draws_begin(book.recorder.lately())
         net.draws_begin()
+        book.enter(SAMPLING)
         self._learning.begin_draws(self._kernels.in_use)
         stopping.draws_begin(book.most_draws)
         with self._kernels.looking_ahead(self.recipe, lambda: book.draws_left, mixed=net.mix > 0):

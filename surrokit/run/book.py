@@ -14,6 +14,7 @@ from surrokit.capabilities import ROWS
 from surrokit.contracts.explorer import Findings
 from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
 from surrokit.contracts.potential import Potential, observed_data_of, predictor_of
+from surrokit.contracts.progress import Progress
 from surrokit.contracts.sampler import ChainState, StepInfo
 from surrokit.contracts.schedule import Moment, Stage
 from surrokit.cost.budget import BudgetSpent
@@ -25,8 +26,10 @@ from surrokit.exploring.approximate import Approximation
 from surrokit.failures.account import FailureKind
 from surrokit.history.history import History
 from surrokit.kernel.kernel import Moves
-from surrokit.ledger.file import NoFile, RunFile
+from surrokit.ledger.file import INTERVAL, NoFile, RunFile
+from surrokit.limits.meter import SAMPLING, STARTING, WARMING, WEIGHING
 from surrokit.plan.asked import arguments_of
+from surrokit.plan.price import estimate_of
 from surrokit.plan.recipe import LAST_PART, Recipe, ending
 from surrokit.plan.sequel import Sequel, Sequels
 from surrokit.plan.standby import LATELY, Pace
@@ -41,6 +44,9 @@ from surrokit.targets.bounds import parameters_of, transform_of
 
 ENDS = (BudgetSpent, KeyboardInterrupt, Exception)
 """Exceptions that end a run."""
+
+_ENOUGH = 5  # iterations of a stage, or calls, from which on they say how long the others take
+_UNSURE, _UNTUNED = 1.3, 2.0  # times as long, or as short, in which later ones may differ
 
 
 class Book:
@@ -111,6 +117,12 @@ class Book:
         self.recipe: Recipe | None = None
         self.info: RunInfo | None = None
         self._observers = observers
+        self._meter = self.target.exact.meter
+        self._meter.workers = asked.workers
+        self._at: tuple[str, int, float] = (STARTING, 0, 0.0)
+        self._expected_calls = math.inf
+        self._meter.read = self.progress
+        self._meter.every(INTERVAL, lambda: self._file.write_progress(self.progress()))
 
     def begin(self, recipe: Recipe) -> None:
         """Go by a recipe from here on; the first one starts the run."""
@@ -125,8 +137,57 @@ class Book:
             warmup=recipe.most_warmup,
             draws=recipe.most_draws,
             parts=recipe.described,
+            estimate=estimate_of(recipe, self._asked),
         )
         self._tell("surrokit_run_started")
+
+    def enter(self, stage: str) -> None:
+        """Note what the run does from here on."""
+        self._meter.stage = stage
+        self._at = stage, self.recorder.iteration, self.clock.now()
+
+    def progress(self) -> Progress:
+        """Return how far the run is; it leaves no trace, and another thread may ask for it."""
+        meter, budget, seconds = self._meter, self.stopping.budget, self.clock.now()
+        calls = max(self.target.paid - meter.not_back, 0.0)
+        return Progress(
+            stage=meter.stage,
+            calls=calls,
+            in_flight=meter.in_flight,
+            seconds_a_call=meter.seconds_a_call,
+            failures=self.target.failures,
+            seconds=seconds,
+            most_calls=budget.calls,
+            most_seconds=budget.max_seconds,
+            left=self._left(calls, seconds),
+        )
+
+    def _left(self, calls: float, seconds: float) -> tuple[float, float]:
+        """Return the fewest and the most seconds that are left.
+
+        While chains move, the iterations that are left take about as long as those of the stage so
+        far, and while answers are weighted the calls that are left do. Before that only limits say
+        something: seconds are sure, and calls are taken to last as long as those so far, fits of
+        the surrogate included.
+        """
+        (stage, first, since), iteration, limits = self._at, self.recorder.iteration, [math.inf]
+        budget, done = self.stopping.budget, iteration - first
+        if budget.max_seconds is not None:
+            limits.append(budget.max_seconds - seconds)
+        wide = _UNSURE if stage in (SAMPLING, WEIGHING) else _UNTUNED
+        if budget.calls is not None and calls >= _ENOUGH:
+            limits.append(wide * (budget.calls - calls) * seconds / calls)
+        likely = 0.0
+        if stage == WEIGHING and calls < self._expected_calls < math.inf:
+            likely = (self._expected_calls - calls) * seconds / calls
+        elif stage in (WARMING, SAMPLING) and done >= _ENOUGH and self.info is not None:
+            rest = self.info.draws - len(self.recorder.kept)
+            rest += self.room if stage == WARMING else 0
+            likely = max(rest, 0) * (seconds - since) / done
+        if likely:
+            limits.append(wide * likely)
+        most = max(min(limits), 0.0)
+        return min(likely / wide, most), most
 
     @property
     def room(self) -> int:
@@ -223,6 +284,7 @@ class Book:
     ) -> Moment:
         """Record one iteration, tell observers, and return the moment after it."""
         info = self.recorder.add(stage, state, step, step_size)
+        self._meter.left(0)
         self._file.iteration_done(stage, info.iteration, state, self._histories)
         self._tell_transition(state, info)
         if explored:
@@ -258,6 +320,7 @@ class Book:
             calls=self.target.paid,
             most_calls=self.stopping.budget.calls,
         )
+        self._expected_calls = info.expected_calls if rounds else math.inf
         self._tell(event, info=info)
 
     def outcome(
@@ -337,6 +400,7 @@ class Book:
     def close(self) -> None:
         """Remove the budget's guard, and close the file."""
         self.target.guard(None)
+        self._meter.stop()
         if self.recipe is None:
             self._file.discard()
         else:

@@ -71,7 +71,8 @@ def _measure_and_pick(
     starts, costs = measure_starts(
         book.target, asked.initial, asked.chains, rng, book.clock.with_saved, left=most
     )
-    recipe = attrs.evolve(asked, initial=starts, exact=book.target.target)
+    timed = costs.a_position(asked.chains, asked.workers)
+    recipe = attrs.evolve(asked, initial=starts, exact=book.target.target, timed=timed)
     if most is not None:
         left = most - book.clock.elapsed()
         recipe = attrs.evolve(recipe, budget=_in_calls(recipe, costs, left, book.target.paid))

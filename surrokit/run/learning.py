@@ -12,6 +12,7 @@ from surrokit.contracts.potential import Potential
 from surrokit.contracts.schedule import Decision, Moment
 from surrokit.cost.clock import Clock
 from surrokit.exploring.approximate import Approximation, fit_near, of_surrogate
+from surrokit.limits.meter import FITTING, stage
 from surrokit.plan.parts import uses_derivatives
 from surrokit.plan.recipe import Recipe
 from surrokit.run.kernels import InUse
@@ -92,7 +93,7 @@ class Learning:
         """
         assert self._learner is not None
         if self._last is None or self._last[0] != self.n_observed:
-            with self._clock.phase("training"), threads_for(self._n_numbers):
+            with self._clock.phase("training"), threads_for(self._n_numbers), stage(FITTING):
                 self._last = self.n_observed, self._learner.fit()
         return self._last[1]
 

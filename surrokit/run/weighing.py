@@ -19,6 +19,7 @@ from surrokit.contracts.sampler import ChainState, StepInfo, SurrogateSample, We
 from surrokit.contracts.schedule import Stage
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrogateFitError
+from surrokit.limits.meter import WEIGHING
 from surrokit.plan.recipe import Recipe
 from surrokit.result.weights import Weights
 from surrokit.run.book import Book
@@ -112,6 +113,7 @@ class Weighing:
             raise
 
     def _weigh(self, found: Findings, deploy: Callable[[str], None]) -> bool:
+        self._book.enter(WEIGHING)
         failed, before, learnt = 0, 0, self._learning.n_observed
         while len(self._believed) < MOST_ROUNDS:
             before = self._next_size(before)

@@ -70,8 +70,18 @@ def test_a_notebook_has_one_output_that_is_replaced(kernel, monkeypatch, capfd):
     assert f"{run.total_calls} exact calls" in last["text/plain"]
     assert "30/30" in last["text/html"]
     assert last["text/html"].startswith("<pre ")
-    assert max(len(each["text/plain"]) for each in output) <= notebook.WIDTH
+    lines = [line for each in output for line in each["text/plain"].splitlines()]
+    assert max(map(len, lines)) <= notebook.WIDTH
     assert capfd.readouterr() == ("", "")
+
+
+def test_calls_within_a_step_are_shown(kernel, monkeypatch):
+    monkeypatch.setattr(notebook, "EVERY_CALL", 0.0)
+    found = kernel(ZMQInteractiveShell())
+    sk.sample(target(), **RUN)
+    texts = [each["text/plain"] for each in found.outputs[0]]
+    first = [text for text in texts if " 0/30 iterations" in text]
+    assert len({text.splitlines()[-1].split(" exact")[0] for text in first}) > 2
 
 
 def test_drawings_are_apart(kernel, monkeypatch):

@@ -14,6 +14,7 @@ from rich.progress import Progress
 import surrokit as sk
 from surrokit.contracts.observation import IterationInfo, RoundInfo, RunInfo
 from surrokit.errors import TargetError
+from surrokit.limits.meter import Meter
 from surrokit.output.progress import columns_for, progress_bar
 
 RUN = {"chains": 2, "warmup": 20, "draws": 10, "seed": 1}
@@ -53,7 +54,7 @@ def test_the_bar_shows_what_was_learnt(terminal):
 def test_a_bar_grows_with_a_run_that_begins_again(terminal):
     terminal()
     run = RunInfo(dim=1, chains=1, warmup=2, draws=1, parts={})
-    with progress_bar(enabled=True) as (bar,):
+    with progress_bar(Meter(), enabled=True) as (bar,):
         bar.surrokit_run_started(run)
         bar.surrokit_surrogate_deployed(
             run=run, surrogate=None, evaluations=7, reason="safety net, after iteration 2: stuck"
@@ -105,7 +106,7 @@ def test_the_bar_counts_calls_only_where_answers_are_believed(draws, shown, term
     terminal()
     run = RunInfo(dim=1, chains=1, warmup=2, draws=1, parts={})
     info = RoundInfo(error=0.04, draws=draws, aim=None, calls=100.0, most_calls=180)
-    with progress_bar(enabled=True) as (bar,):
+    with progress_bar(Meter(), enabled=True) as (bar,):
         bar.surrokit_run_started(run)
         bar.surrokit_round_weighed(run=run, info=info)
         (task,) = bar._progress.tasks
@@ -124,9 +125,8 @@ def test_the_bar_goes_to_standard_error(terminal, capsys):
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("enabled", [True, False])
-def test_without_a_terminal_there_is_no_observer(enabled):
-    with progress_bar(enabled=enabled) as observers:
+def test_nobody_observes_where_no_progress_is_wanted():
+    with progress_bar(Meter(), enabled=False) as observers:
         assert observers == []
 
 
@@ -186,16 +186,14 @@ def test_a_bar_fits_its_terminal(width):
         "",
         total=20000,
         completed=12345,
-        stage="exploration",
+        unit="iterations",
+        price="",
         said="error 0.0123 sd, aim 0.02",
         learnt="surrogate 1 of 112 rows",
-        calls=43210,
     )
     console.print(progress.get_renderable())
     line = console.file.getvalue()
     assert "…" not in line
     assert line.count("\n") == 1
-    assert "exploration" in line
-    assert "12345/20000" in line
-    assert "43210 exact calls" in line
+    assert "12345/20000 iterations" in line
     assert ("aim 0.02" in line) == (width >= 90)

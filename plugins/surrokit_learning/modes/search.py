@@ -14,6 +14,7 @@ from surrokit.contracts.learner import Evaluations
 from surrokit.contracts.potential import Potential
 from surrokit.errors import NumericalError
 from surrokit.limits.deadline import check_deadline
+from surrokit.limits.meter import SEARCHING, stage
 from surrokit.mode.bottom import demand_bottom, demand_walls
 from surrokit.mode.mode import Mode
 from surrokit.mode.scales import Scales
@@ -121,6 +122,7 @@ class ModeSearch:
         """Evaluations so far."""
         return sum(self.calls) + self.spent
 
+    @stage(SEARCHING)
     def step(self, exact: Potential, limits: Limits, rng: np.random.Generator) -> ModeSearch:
         """Return the search after about :data:`SLICE` more evaluations.
 
