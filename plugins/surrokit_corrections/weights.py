@@ -45,8 +45,8 @@ ENDS = (0.05, 0.95)
 """Tail probabilities of the quantiles that draws must tell well."""
 
 KEPT = 2
-"""Draws that are kept, at most, as a multiple of the effective ones asked for. Every answer goes over
-all draws several times, and neighbours of chains that move slowly are much alike."""
+"""Draws that are kept, at most, as a multiple of the effective ones asked for. Every answer goes
+over all draws several times, and neighbours of chains that move slowly are much alike."""
 
 OUTER = 8
 """Draws under the umbrella that each chain makes with each step."""

@@ -21,6 +21,7 @@ from surrokit.failures.log import FailureLog
 from surrokit.failures.outcome import Answer, Outcome, Results
 from surrokit.limits.penalties import without_penalties
 from surrokit.shapes import check_positions
+from surrokit.surrogate.threads import users_threads
 from surrokit.types import BoolArray, FloatArray
 
 OnError: TypeAlias = Literal["reject", "raise", "retry"]
@@ -267,7 +268,8 @@ class ExactCalls:
     def _call(self, function: Function, positions: FloatArray) -> Outcome:
         n = len(positions)
         try:
-            return Outcome(n=n, results=isolate(function(positions.copy())))
+            with users_threads():
+                return Outcome(n=n, results=isolate(function(positions.copy())))
         except EvaluationError as error:
             if self.on_error == "raise":
                 _stop_at(next(iter(error.causes.values())))

@@ -9,7 +9,6 @@ import numpy as np
 from surrokit.contracts.potential import Potential
 from surrokit.types import BoolArray, FloatArray
 
-
 LOOKED_AT = 12_000
 """Positions that are looked at, at most, spread evenly over all: a part of them is known to half a
 percent, and each takes the variance of a process."""
