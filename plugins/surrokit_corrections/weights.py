@@ -44,7 +44,11 @@ GROWTH = 1.5
 ENDS = (0.05, 0.95)
 """Tail probabilities of the quantiles that draws must tell well."""
 
-OUTER = 32
+KEPT = 2
+"""Draws that are kept, at most, as a multiple of the effective ones asked for. Every answer goes
+over all draws several times, and neighbours of chains that move slowly are much alike."""
+
+OUTER = 8
 """Draws under the umbrella that each chain makes with each step."""
 
 LEARNT = 0.25
@@ -68,7 +72,7 @@ class Weights:
         Error of every mean, standard deviation and 5, 50 and 95 % quantile, in posterior standard
         deviations, at which a run without another goal ends.
     chains
-        Chains on the surrogate.
+        Chains on the surrogate. They are one batch, which costs little more than one chain.
     warmup
         Their transitions before the first draw: so many while they are tuned, and again thereafter.
     effective
@@ -82,7 +86,7 @@ class Weights:
 
     least: int = attrs.field(default=28, validator=positive_integer)
     aim: float = attrs.field(default=0.02, validator=positive)
-    chains: int = attrs.field(default=32, validator=positive_integer)
+    chains: int = attrs.field(default=128, validator=positive_integer)
     warmup: int = attrs.field(default=300, validator=positive_integer)
     effective: int = attrs.field(default=24_000, validator=positive_integer)
 
@@ -141,6 +145,8 @@ class Weights:
             if found >= self.effective or length == most:
                 values = np.stack([each.values for each in states], axis=1)
                 outer = self._go_out(moves, states[-1], values, rng)
+                every = max(values.size // max(KEPT * self.effective, self.chains * SHORTEST), 1)
+                positions, values = positions[:, ::every], values[:, ::every]
                 return SurrogateSample(positions=positions, values=values, outer=outer)
             length = int(min(most, SPARE * length * self.effective / max(found, 1.0) + 1))
 

@@ -22,6 +22,7 @@ from surrokit.failures.outcome import Answer, Outcome, Results
 from surrokit.limits.meter import current_meter
 from surrokit.limits.penalties import without_penalties
 from surrokit.shapes import check_positions
+from surrokit.surrogate.threads import users_threads
 from surrokit.types import BoolArray, FloatArray
 
 OnError: TypeAlias = Literal["reject", "raise", "retry"]
@@ -276,7 +277,8 @@ class ExactCalls:
     def _call(self, function: Function, positions: FloatArray) -> Outcome:
         n = len(positions)
         try:
-            return Outcome(n=n, results=isolate(function(positions.copy())))
+            with users_threads():
+                return Outcome(n=n, results=isolate(function(positions.copy())))
         except EvaluationError as error:
             if self.on_error == "raise":
                 _stop_at(next(iter(error.causes.values())))

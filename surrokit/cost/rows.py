@@ -11,6 +11,7 @@ import numpy as np
 from surrokit.contracts.potential import Potential
 from surrokit.contracts.rows import RowDraws, RowExpansion, WrappedExpansion, of_order, with_rows
 from surrokit.cost.calls import ExactCalls
+from surrokit.surrogate.threads import users_threads
 from surrokit.types import FloatArray, IntArray
 
 
@@ -82,6 +83,7 @@ class RecordedRows:
         """Terms of a summed target."""
         return with_rows(self._paid).n_rows
 
+    @users_threads()
     def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
         """Return the exact expansions of all terms at ``centre (dim,)``, which count rows in turn.
 
@@ -91,16 +93,19 @@ class RecordedRows:
         inner = with_rows(self._paid).expand(centre, **of_order(order))
         return RecordedExpansion(inner, self.n_rows, self._exact)
 
+    @users_threads()
     def row_bounds(self, factor: FloatArray, **asked: Any) -> FloatArray:
         """Return the bounds psi of the terms, shape (n_rows,); an order or a ball may be asked."""
         self._exact.count("rows", self.n_rows)
         return with_rows(self._paid).row_bounds(factor, **asked)
 
+    @users_threads()
     def row_draws(self, factor: FloatArray, **asked: Any) -> RowDraws:
         """Return draws of rows by their bounds."""
         self._exact.count("rows", self.n_rows)
         return with_rows(self._paid).row_draws(factor, **asked)
 
+    @users_threads()
     def select(self, rows: IntArray) -> Potential:
         """Return the sum of some terms alone, which counts no further calls."""
         self._exact.count("rows", len(rows))

@@ -24,6 +24,7 @@ from surrokit.run.attempt import Attempt
 from surrokit.run.book import ENDS, Book
 from surrokit.run.choice import choose
 from surrokit.run.observers import Observers
+from surrokit.surrogate.threads import one_thread
 
 
 def run(
@@ -64,7 +65,7 @@ def run(
     """
     book, attempt = Book(asked, observers, file, sequels), None
     try:
-        with deadline(book.stopping.check_time):
+        with one_thread(), deadline(book.stopping.check_time):
             recipe = choose(asked, composer, book, rng)
             book.begin(recipe)
             attempt = Attempt(recipe, book, rng)
@@ -92,8 +93,9 @@ def run(
             book.look_beyond()
     finally:
         book.close()
-    outcome = attempt.outcome(_approximate(attempt, book))
-    book.finish(outcome)
+    with one_thread():
+        outcome = attempt.outcome(_approximate(attempt, book))
+        book.finish(outcome)
     try:
         book.warn_of_failures()
         for finding in outcome.verdict.warnings:

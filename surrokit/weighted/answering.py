@@ -52,6 +52,10 @@ class Answering(ABC):
 
     def mean(self) -> Estimate:
         """Return the mean of each number of a position."""
+        return self._mean
+
+    @functools.cached_property
+    def _mean(self) -> Estimate:
         return self.expectation(lambda positions: positions)
 
     def sd(self) -> Estimate:

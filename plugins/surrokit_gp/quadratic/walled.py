@@ -96,7 +96,7 @@ class Walled:
         return np.asarray(self._over(z)[1] > self.radius - _ROOM)
 
     def _over(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        distances = np.sqrt(np.square(z).sum(axis=1))
+        distances = np.sqrt(np.vecdot(z, z))
         return np.maximum(distances - self.radius, 0.0), distances
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.surrogate.threads import one_thread
 from surrokit.types import FloatArray, IntArray
 from surrokit_problems.data.data_file import array_from, design_from
 
@@ -70,9 +71,10 @@ def blocks(design: Design, n_results: int, reused: bool = True) -> Iterator[tupl
     if reused and not sparse.issparse(design):
         size = min(size, _NUMBERS_IN_A_BLOCK // dim)
     size = max(1024, size)
-    for start in range(0, n_rows, size):
-        rows = slice(start, min(start + size, n_rows))
-        yield rows, design if size >= n_rows else design[rows]
+    with one_thread():  # blocks are too small for more, which would wait for each other
+        for start in range(0, n_rows, size):
+            rows = slice(start, min(start + size, n_rows))
+            yield rows, design if size >= n_rows else design[rows]
 
 
 def gram(rows: Design, weights: FloatArray) -> FloatArray:

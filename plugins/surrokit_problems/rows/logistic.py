@@ -14,6 +14,7 @@ from scipy import sparse
 from surrokit import capabilities as can
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.shapes import check_matrices, check_positions, check_vectors
+from surrokit.surrogate.threads import one_thread
 from surrokit.types import Capabilities, FloatArray
 from surrokit_problems.data.design import (
     Design,
@@ -226,13 +227,14 @@ class LogisticRegression(LinearRows):
             numbers = _NUMBERS_IN_A_BLOCK if len(b) > 1 else _NUMBERS_FOR_ONE
             size = min(size, numbers // self.dim)
         size = max(1024, size)
-        for start in range(0, self.n_rows, size):
-            rows = self._design if size >= self.n_rows else self._design[start : start + size]
-            with np.errstate(over="ignore", invalid="ignore"):
-                odds = rows @ minus_b
-                np.exp(odds, out=odds)
-                odds += 1.0
-            yield rows, odds
+        with one_thread():  # blocks are too small for more, which would wait for each other
+            for start in range(0, self.n_rows, size):
+                rows = self._design if size >= self.n_rows else self._design[start : start + size]
+                with np.errstate(over="ignore", invalid="ignore"):
+                    odds = rows @ minus_b
+                    np.exp(odds, out=odds)
+                    odds += 1.0
+                yield rows, odds
 
     def _complete(self, total: FloatArray, b: FloatArray) -> FloatArray:
         """Add the rest of U to sum_i log(1 + exp(-x_i . b)); do it again where that overflowed."""
