@@ -48,8 +48,8 @@ KEPT = 2
 """Draws that are kept, at most, as a multiple of the effective ones asked for. Every answer goes
 over all draws several times, and neighbours of chains that move slowly are much alike."""
 
-OUTER = 8
-"""Draws under the umbrella that each chain makes with each step."""
+OUTER = 1024
+"""Draws under the umbrella that all chains together make with each step, at least."""
 
 LEARNT = 0.25
 """Part of the evaluations learnt from that a round pays for at least."""
@@ -163,7 +163,7 @@ class Weights:
         moves.bind_to(umbrella)
         at = state.positions
         state = Metropolis().bind(umbrella).start(at, moves.cache(at), umbrella)
-        length = self.warmup + OUTER * len(STEPS)
+        length = self.warmup + -(-OUTER // self.chains) * len(STEPS)
         chains = itertools.islice(_chains(moves, state, rng), self.warmup, length)
         positions = np.stack([each.positions for each in chains], axis=1).reshape(-1, umbrella.dim)
         umbrella = umbrella.normalise(umbrella.potential.value(positions))
