@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 import numpy as np
@@ -120,8 +120,18 @@ def measure_starts(
         given = (target.target, initial, chains, rng)
         starts = start(begin, *given, target.exact.account, target.value)
         target.drain()
-    stairs = _find_stairs(target, state)
-    one, seen = starts[:1], list[float]()
+    return starts, _time_calls(target, starts, took, _find_stairs(target, state), now)
+
+
+def _time_calls(
+    target: RecordingPotential,
+    starts: FloatArray,
+    took: float,
+    stairs: Sequence[str],
+    now: Callable[[], float],
+) -> Costs:
+    """Return the costs of calls at one position, and of the batch of all chains that ``took``."""
+    chains, one, seen = len(starts), starts[:1], list[float]()
     gradient = None
     if GRADIENT in target.capabilities:
         gradient = _least(lambda: seen.extend(target.value_and_gradient(one)[0]), now)
@@ -133,7 +143,7 @@ def measure_starts(
         jacobian = _least(lambda: target.forward_and_jacobian(one), now)
     whole = chains * (value if gradient is None else gradient)
     batch = min(took, whole)
-    costs = Costs(
+    return Costs(
         value=value,
         gradient=gradient,
         values=batch if gradient is None else batch * min(value / gradient, 1.0),
@@ -142,7 +152,6 @@ def measure_starts(
         by_differences=isinstance(target.target, Differences),
         stairs=tuple(stairs),
     )
-    return starts, costs
 
 
 def _go_by_values_if_dear(

@@ -146,7 +146,7 @@ def test_many_payments_among_few_draws_are_all_different():
         sampler="sub-chain",
         surrogate="additive",
         explorer="rounds",
-        correction=("weights", {"least": 400, "effective": 4000, "chains": 32}),
+        correction=("weights", {"least": 400, "effective": 4000}),
         max_calls=1000,
         seed=1,
         progress=False,
