@@ -48,6 +48,9 @@ KEPT = 2
 """Draws that are kept, at most, as a multiple of the effective ones asked for. Every answer goes
 over all draws several times, and neighbours of chains that move slowly are much alike."""
 
+A_CHAIN = 150
+"""Effective draws of each chain: with fewer, chains are too short for their own errors."""
+
 OUTER = 1024
 """Draws under the umbrella that all chains together make with each step, at least."""
 

@@ -66,7 +66,8 @@ def support_of(prior: Any) -> tuple[FloatArray, FloatArray]:
 def repeats(prior: Any) -> bool:
     """Return whether a density goes on and on, as that of an angle may: no density of a number."""
     below = getattr(prior, "cdf", None)
-    return callable(below) and bool((np.asarray(below(_FAR)) > 1.0 + _SLACK).any())
+    with np.errstate(all="ignore"):  # far out, where powers overflow
+        return callable(below) and bool((np.asarray(below(_FAR)) > 1.0 + _SLACK).any())
 
 
 def has_period(prior: Any, low: float, high: float) -> bool:
