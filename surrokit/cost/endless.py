@@ -65,6 +65,8 @@ def _goes_on(target: RecordingPotential, positions: FloatArray, i: int) -> bool:
         ends = middle + np.outer([away, -away], along)
         with target.exact.off_the_record():
             here, *there = target.fork(keep=False).value(np.vstack([middle, ends]))
+    if not np.isfinite(here):  # it failed at a draw
+        return False
     near, far = np.reshape(there, (2, 2)).T
     high = near <= here + HIGH
     rises = far[high] - near[high]
