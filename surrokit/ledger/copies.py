@@ -145,7 +145,7 @@ def _open_damaged(path: Path) -> sqlite3.Connection:
     check_file(path)
     try:
         return open_to_read(path)
-    except sqlite3.DatabaseError:  # as damage may raise too
+    except (sqlite3.DatabaseError, *DAMAGE):  # as damage may raise too
         return connect(path, "ro")
 
 

@@ -266,8 +266,9 @@ def _replaced(run: Run) -> list[Finding]:
     """Return why a surrogate or a sampler was given up, if it was."""
     replaced = () if run.chosen is None else run.chosen.replaced
     return [
-        _note("fallback", f"the {each.kind} was given up for {each.new}: {each.reason}")
+        _note("fallback", f"the {what} was given up for {each.new}: {each.reason}")
         for each in replaced
+        for what in [each.kind if each.old is None else f"{each.kind} {each.old}"]
     ]
 
 

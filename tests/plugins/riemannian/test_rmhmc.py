@@ -252,7 +252,9 @@ def test_short_steps_call_for_the_sampler_that_stands_by():
     dear = {"sampler": ("rmhmc", {"target_acceptance": 0.999}), "explorer": explorer}
     run = sk.sample(Banana(), warmup=160, draws=20, **dear, **DEAR)
     (finding,) = run.verdict.named("fallback")
-    assert finding.message.startswith("the sampler was given up for hmc instead of rmhmc")
+    assert finding.message.startswith(
+        "the sampler rmhmc(target_acceptance=0.999) was given up for hmc: "
+    )
     assert "steps, as longer ones failed, where 2 were enough while exploring" in finding.message
     assert run.parts["sampler"] == "hmc"
     assert run.draws.shape == (4, 20, 2)
