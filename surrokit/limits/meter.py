@@ -42,14 +42,13 @@ class Meter:
         Calls that may go on at once.
     done, busy
         Calls that have come back, and the seconds that workers spent on them.
-    read
-        Returns how far the run is; None before it has begun.
     """
 
     def __init__(self) -> None:
         self.stage, self.workers = STARTING, 1
         self.done, self.busy = 0, 0.0
         self.read: Callable[[], Any] | None = None
+        """Returns how far the run is; None before it has begun."""
         self._out, self._at = 0, time.perf_counter()
         self._next, self._ticks = math.inf, list[_Tick]()
 

@@ -114,7 +114,7 @@ def _check_draws(run: Any) -> None:
 
 
 def _nothing_predicted(run: Any) -> ConfigurationError:
-    if run.surrogate is None and run.more is None and run.kernel is None:
+    if run.surrogate is None and run.kernel is None:
         # as of a run that was opened
         return ConfigurationError(
             "the file of this run does not hold how its target predicts; take it up with its "

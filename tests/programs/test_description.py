@@ -82,7 +82,8 @@ def test_a_map_has_data_and_a_prior(describe):
     target = read_program(path, {})
     assert {"forward", "jacobian", "initial", "metric"} <= target.capabilities
     outputs, position = np.array([[0.5, 1.0, 0.2]]), np.array([[1.0, 2.0]])
-    assert target.energy.value(outputs, position) == pytest.approx(1.0)
+    normalised = 3 * np.log(0.3) + np.log(2.0) + 2.5 * np.log(2.0 * np.pi)
+    assert target.energy.value(outputs, position) == pytest.approx(1.0 + normalised)
 
 
 def test_what_a_command_names_is_beside_the_description(tmp_path, monkeypatch):
