@@ -44,10 +44,6 @@ GROWTH = 1.5
 ENDS = (0.05, 0.95)
 """Tail probabilities of the quantiles that draws must tell well."""
 
-KEPT = 2
-"""Draws that are kept, at most, as a multiple of the effective ones asked for. Every answer goes
-over all draws several times, and neighbours of chains that move slowly are much alike."""
-
 A_CHAIN = 150
 """Effective draws of each chain: with fewer, chains are too short for their own errors."""
 
@@ -156,8 +152,6 @@ class Weights:
             if found >= self.effective or length == most:
                 values = np.stack([each.values for each in states], axis=1)
                 outer = self._go_out(moves, states[-1], values, rng)
-                every = max(values.size // max(KEPT * self.effective, self.n_chains * SHORTEST), 1)
-                positions, values = positions[:, ::every], values[:, ::every]
                 return SurrogateSample(positions=positions, values=values, outer=outer)
             length = int(min(most, SPARE * length * self.effective / max(found, 1.0) + 1))
 

@@ -24,7 +24,7 @@ INTERCEPT = "Intercept"
 """How Formulaic calls the column of ones."""
 
 _BY_GROUP = re.compile(r"(?<![\w.])\([^()|]*\|{1,2}[^()|]*\)")
-_QUOTED = re.compile(r"`[^`]*`|\{[^}]*\}")
+_SET_APART = re.compile(r"`[^`]*`|\{[^}]*\}")
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -234,7 +234,7 @@ def parse_formula(
 
 def _check_no_groups(text: str) -> None:
     """Raise if a formula has effects that vary by group, which Formulaic cannot read."""
-    found = _BY_GROUP.search(_QUOTED.sub("q", text))
+    found = _BY_GROUP.search(_SET_APART.sub("q", text))
     if found:
         raise ConfigurationError(
             f"formula {text!r} has {found[0]!r}, effects that vary by group, which surrokit.glm "
