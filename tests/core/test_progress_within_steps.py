@@ -50,8 +50,8 @@ PRICE = re.compile(
 )
 
 
-def script(settings=""):
-    code = FIRST_STEP.replace("{settings}", settings)
+def script(settings="", seconds=0.035):
+    code = FIRST_STEP.replace("{settings}", settings).replace("0.035", str(seconds))
     return [sys.executable, "-W", "ignore", "-c", code]
 
 
@@ -80,7 +80,8 @@ def in_terminal(command):
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo terminals here")
 def test_a_terminal_shows_calls_from_the_first_on():
-    lines = in_terminal(script("executor='threads', workers=2"))
+    # calls that take long beside the refresh of a bar, on a busy machine too
+    lines = in_terminal(script("executor='threads', workers=2", seconds=0.15))
     said = [line for line in lines if "exact calls" in line]
     counts = {int(re.search(r"(\d+) exact calls", line)[1]) for line in said}
     assert len(counts) > 3  # the run ends after its first step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -29,8 +30,13 @@ def draw(weights=FEW, surrogate=None, sampler=None, about=AROUND, covariance=Non
     return weights.draw(surrogate, sampler, about, covariance, np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("name", ["least", "chains", "warmup", "effective"])
-@pytest.mark.parametrize("value", [0, -1, 2.5, "3"])
+COUNTS = ["least", "warmup", "effective", "chains"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [*itertools.product(COUNTS, [0, -1, 2.5, "3"]), *((name, None) for name in COUNTS[:-1])],
+)
 def test_counts_out_of_range_are_refused(name, value):
     with pytest.raises(ConfigurationError, match=f"{name} must be"):
         Weights(**{name: value})
