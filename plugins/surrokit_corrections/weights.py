@@ -44,9 +44,6 @@ GROWTH = 1.5
 ENDS = (0.05, 0.95)
 """Tail probabilities of the quantiles that draws must tell well."""
 
-A_CHAIN = 150
-"""Effective draws of each chain: with fewer, chains are too short for their own errors."""
-
 OUTER = 1024
 """Draws under the umbrella that all chains together make with each step, at least."""
 
@@ -71,8 +68,7 @@ class Weights:
         Error of every mean, standard deviation and 5, 50 and 95 % quantile, in posterior standard
         deviations, at which a run without another goal ends.
     chains
-        Chains on the surrogate. They are one batch, which costs little more than one chain. None
-        for one for each :data:`A_CHAIN` effective draws, but at least 32 and at most 128.
+        Chains on the surrogate.
     warmup
         Their transitions before the first draw: so many while they are tuned, and again thereafter.
     effective
@@ -86,9 +82,7 @@ class Weights:
 
     least: int = attrs.field(default=28, validator=positive_integer)
     aim: float = attrs.field(default=0.02, validator=positive)
-    chains: int | None = attrs.field(
-        default=None, validator=attrs.validators.optional(positive_integer)
-    )
+    chains: int = attrs.field(default=32, validator=positive_integer)
     warmup: int = attrs.field(default=300, validator=positive_integer)
     effective: int = attrs.field(default=24_000, validator=positive_integer)
 
@@ -96,11 +90,6 @@ class Weights:
     def needs(self) -> Capabilities:
         """Nothing but values."""
         return frozenset()
-
-    @property
-    def n_chains(self) -> int:
-        """Chains on the surrogate."""
-        return self.chains or min(max(self.effective // A_CHAIN, 32), 128)
 
     @property
     def weighs(self) -> bool:
@@ -128,7 +117,7 @@ class Weights:
         rng: np.random.Generator,
     ) -> SurrogateSample:
         """Return draws of long chains on V, begun farther apart than draws."""
-        moves = Binding(mover(sampler), surrogate, self.n_chains)
+        moves = Binding(mover(sampler), surrogate, self.chains)
         moves.tune(self.warmup, covariance=covariance, step_size=None)
         decider = Metropolis().bind(surrogate)
         starts = self._starts(surrogate, about, covariance, rng)
@@ -143,7 +132,7 @@ class Weights:
         """Return draws of tuned chains, as many as it takes."""
         chains = itertools.islice(_chains(moves, state, rng), self.warmup, None)
         states: list[ChainState] = []
-        length = max(-(-self.effective // self.n_chains), SHORTEST)
+        length = max(-(-self.effective // self.chains), SHORTEST)
         most = LONGEST * length
         while True:
             states += itertools.islice(chains, length - len(states))
@@ -168,7 +157,7 @@ class Weights:
         moves.bind_to(umbrella)
         at = state.positions
         state = Metropolis().bind(umbrella).start(at, moves.cache(at), umbrella)
-        length = self.warmup + -(-OUTER // self.n_chains) * len(STEPS)
+        length = self.warmup + -(-OUTER // self.chains) * len(STEPS)
         chains = itertools.islice(_chains(moves, state, rng), self.warmup, length)
         positions = np.stack([each.positions for each in chains], axis=1).reshape(-1, umbrella.dim)
         umbrella = umbrella.normalise(umbrella.potential.value(positions))
@@ -182,7 +171,7 @@ class Weights:
         rng: np.random.Generator,
     ) -> FloatArray:
         """Return where chains begin, shape (chains, dim)."""
-        centres = about[np.arange(self.n_chains) % len(about)]
+        centres = about[np.arange(self.chains) % len(about)]
         factor = np.eye(centres.shape[1]) if covariance is None else _factor(covariance)
         moves = SPREAD * rng.standard_normal(centres.shape) @ factor.T
         most = surrogate.value(centres).min() + ROOM + centres.shape[1]

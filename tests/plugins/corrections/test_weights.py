@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -30,13 +29,8 @@ def draw(weights=FEW, surrogate=None, sampler=None, about=AROUND, covariance=Non
     return weights.draw(surrogate, sampler, about, covariance, np.random.default_rng(seed))
 
 
-COUNTS = ["least", "warmup", "effective", "chains"]
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [*itertools.product(COUNTS, [0, -1, 2.5, "3"]), *((name, None) for name in COUNTS[:-1])],
-)
+@pytest.mark.parametrize("name", ["least", "chains", "warmup", "effective"])
+@pytest.mark.parametrize("value", [0, -1, 2.5, None, "3"])
 def test_counts_out_of_range_are_refused(name, value):
     with pytest.raises(ConfigurationError, match=f"{name} must be"):
         Weights(**{name: value})
