@@ -145,3 +145,12 @@ def steep(q):
 def gentle(q):
     """A standard normal surrogate is right about this but for a fiftieth."""
     return float(q @ q / 2 + 0.005 * np.sum(q**4))
+
+
+def refused_workers():
+    """Return what a run with workers of its own raises; called in a worker of multiprocessing."""
+    try:
+        sk.sample(sk.potential(value, dim=2), sampler="random-walk", workers=2, **SIZES)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return None

@@ -115,18 +115,9 @@ def test_an_exception_that_cannot_be_sent_has_a_stand_in():
     )
 
 
-def refused_workers(_):
-    """Return what a run with workers of its own raises; called in a worker of multiprocessing."""
-    try:
-        sk.sample(sk.potential(models.value, dim=2), sampler="random-walk", workers=2, **SIZES)
-    except Exception as error:
-        return type(error).__name__, str(error)
-    return None
-
-
 def test_workers_of_a_worker_are_refused():
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        name, message = pool.map(refused_workers, [0])[0]
+        name, message = pool.apply_async(models.refused_workers).get(timeout=100.0)
     assert name == "ConfigurationError"
     assert "may start no processes of its own" in message
 
