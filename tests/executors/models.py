@@ -154,3 +154,10 @@ def refused_workers():
     except Exception as error:
         return type(error).__name__, str(error)
     return None
+
+
+def leave(q):
+    """Return a value, or exit far out."""
+    if q[0] > 1.0:
+        raise SystemExit(3)
+    return value(q)

@@ -122,16 +122,10 @@ def test_workers_of_a_worker_are_refused():
     assert "may start no processes of its own" in message
 
 
-def leave(q):
-    if q[0] > 1.0:
-        raise SystemExit(3)
-    return models.value(q)
-
-
 @pytest.mark.filterwarnings("ignore::surrokit.errors.EvaluationWarning")
 def test_a_model_that_exits_in_a_worker_has_failed_there():
     runs = [
-        sk.sample(sk.potential(leave, dim=2), initial=np.zeros(2), **OPTIONS, **more)
+        sk.sample(sk.potential(models.leave, dim=2), initial=np.zeros(2), **OPTIONS, **more)
         for more in ({}, {"workers": 1})
     ]
     assert runs[0].draws.tolist() == runs[1].draws.tolist()
